@@ -1,0 +1,1 @@
+"""Slow NumPy twins of the native kernels: the oracle of the tests, and nothing else."""

@@ -1,0 +1,131 @@
+# Every command of this repository. Each one makes the environment it needs.
+#
+#   make demo         learn a tree from a table that ships with the package, read it, draw it
+#   make test         the whole test suite (what .ci/run calls)
+#   make lint         ruff, mypy, import layers, clang-format
+#   make sanitize     native code under the address and undefined-behaviour sanitizers
+#   make test-oldest  the test suite on the oldest supported scikit-learn
+#   make test-wheel   `pip install .` as a user does it: isolated build, installed copy, its commands
+#   make fuzz         malformed model files against the loader, FUZZ_SECONDS per target
+#   make bench        the speed and quality tables
+#   make clean        remove everything the commands above made
+#
+# A fresh machine needs Python >= 3.10, a C++20 compiler and make; the rest comes through pip, in the
+# versions of constraints.txt.
+
+PYTHON ?= python3
+FUZZ_SECONDS ?= 60
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint sanitize test-oldest test-wheel fuzz bench clean
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# What the extension module is built from; a change rebuilds it before the next command.
+NATIVE := CMakeLists.txt $(shell find native -type f)
+CPP := $(shell find native -name '*.[ch]pp')
+PACKAGING := pyproject.toml constraints.txt
+
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# --- environments -----------------------------------------------------------------------------
+# The package is installed in editable mode, so that a changed Python file needs no installation, and
+# without build isolation: an isolated build starts from nothing every time, this one recompiles only
+# the changed C++ files, with pinned tools. What users install (an isolated build, copied files) is what
+# `make test-wheel` tests. Stamp files make the second call of any command immediate.
+
+define make_venv
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+  echo "hardwood needs Python >= 3.10; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+  exit 2; }
+$(PYTHON) -m venv $(1)
+endef
+
+.venv/bin/python .venv-oldest/bin/python .venv-sanitize/bin/python .venv-wheel/bin/python:
+	$(call make_venv,$(@D:/bin=))
+
+.venv/.built: $(PACKAGING) $(NATIVE) | .venv/bin/python
+	.venv/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
+	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,plot]'
+	@touch $@
+
+.venv/.ready: $(PACKAGING) | .venv/.built
+	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,data,plot,dev]'
+	@touch $@
+
+.venv/.fuzz: $(PACKAGING) | .venv/.ready
+	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[fuzz]'
+	@touch $@
+
+.venv/.bench: $(PACKAGING) | .venv/.ready
+	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[bench]'
+	@touch $@
+
+# --- commands ---------------------------------------------------------------------------------
+
+demo: .venv/.built
+	.venv/bin/hardwood demo
+
+test: .venv/.built .venv/.ready
+	.venv/bin/python -m pytest
+
+lint: .venv/.built .venv/.ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/clang-format --dry-run --Werror $(CPP)
+
+fuzz: .venv/.built .venv/.fuzz
+	set -e; for target in tests/fuzz/atheris_*.py; do \
+	  .venv/bin/python $$target -max_total_time=$(FUZZ_SECONDS); \
+	done
+
+bench: .venv/.built .venv/.bench
+	.venv/bin/python -m benchmarks
+
+# Python itself is not built with the sanitizers, so their run-time libraries must be loaded first
+# (libstdc++ too, or exceptions thrown by the module are not recognised). Leaks are not looked for:
+# the interpreter frees little when it ends. The sanitizers abort on the first finding.
+SANITIZERS := $$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so):$$($(CXX) -print-file-name=libstdc++.so)
+
+.venv-sanitize/.ready: $(PACKAGING) $(NATIVE) $(shell find src -name '*.py') | .venv-sanitize/bin/python
+	.venv-sanitize/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
+	.venv-sanitize/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
+	  -C build-dir=build/sanitize -C cmake.define.HARDWOOD_SANITIZE=ON '.[cli,data,plot,dev]'
+	@touch $@
+
+sanitize: .venv-sanitize/.ready
+	LD_PRELOAD=$(SANITIZERS) ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	.venv-sanitize/bin/python -m pytest -p no:cacheprovider tests/native tests/fuzz
+
+# The oldest scikit-learn that pyproject.toml admits, with the NumPy and SciPy of its time.
+.venv-oldest/.ready: $(PACKAGING) $(NATIVE) | .venv-oldest/bin/python
+	grep -vE '^(scikit-learn|numpy|scipy)==' constraints.txt > .venv-oldest/constraints.txt
+	printf '%s\n' scikit-learn==1.6.1 numpy==2.1.3 scipy==1.14.1 >> .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt $(BUILD_TOOLS)
+	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt --no-build-isolation \
+	  -C build-dir=build/oldest -e '.[cli,data,plot,dev]'
+	@touch $@
+
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/python -m pytest
+
+# No constraints and no build tools here: a user has neither.
+.venv-wheel/.ready: $(PACKAGING) $(NATIVE) $(shell find src -type f -name '*.py') | .venv-wheel/bin/python
+	.venv-wheel/bin/python -m pip install -q --force-reinstall -C build-dir=build/wheel '.[cli,plot]'
+	@touch $@
+
+test-wheel: .venv-wheel/.ready
+	cd .venv-wheel && bin/hardwood demo --output tree.png && bin/hardwood --version
+
+clean:
+	rm -rf .venv .venv-oldest .venv-sanitize .venv-wheel build dist demo_tree.png
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

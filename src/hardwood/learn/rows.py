@@ -1,0 +1,175 @@
+"""Canonical rows: an order that depends on the contents of a table alone, repeated rows merged.
+
+A learner that draws batches sees rows in some order, so the tree would depend on how the file was
+sorted, and a row of weight 2 would not equal the same row given twice. Both are removed here, once,
+for every learner: rows are ordered by a hash of their contents, equal rows become one row that
+carries the sum of their weights, rows of no weight are dropped. The table itself is never copied;
+what comes out is an array of row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+Matrix = np.ndarray | sparse.csr_array | sparse.csr_matrix
+
+# Entries looked at in one go: a few small temporaries instead of copies of the table.
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Distinct rows of a table in canonical order.
+
+    Attributes
+    ----------
+    index
+        Row numbers (r,) int64; of equal rows, one.
+    weight
+        Summed weights (r,) float64, all > 0.
+    """
+
+    index: np.ndarray
+    weight: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+def canonical_rows(
+    matrix: Matrix,
+    y: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    hash_rows: Callable[[Matrix, np.ndarray, np.ndarray], np.ndarray] | None = None,
+) -> Rows:
+    """Order the rows of (matrix, y) by contents and merge equal ones.
+
+    Parameters
+    ----------
+    matrix
+        (n, p) array of floats or CSR without duplicate entries. NaN equals NaN, -0.0 equals 0.0,
+        and float32 equals float64 of the same value.
+    y
+        Targets (n, t), part of what makes rows equal.
+    weight
+        Weights (n,), finite and >= 0; one each by default.
+    hash_rows
+        The hash to order by, for tests of what happens when it collides.
+
+    Notes
+    -----
+    Permuting the rows, or repeating one instead of giving it an integer weight, changes neither the
+    contents nor the weights of what is returned, bit for bit. O(n p) to hash, O(n log n) to sort.
+    """
+    rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+    hashes = (hash_rows or _hash_rows)(matrix, y, rows)
+    order = np.argsort(hashes)
+    rows, hashes = rows[order], hashes[order]
+    is_repeat = _mark_repeats(matrix, y, rows, hashes)
+    if weight is None:
+        weight_of_row = np.ones(len(rows))
+    else:
+        weight_of_row = np.asarray(weight, dtype=np.float64)[rows]
+    starts = np.flatnonzero(~is_repeat)
+    if len(starts) == len(rows):
+        return Rows(rows, weight_of_row)
+    # Weights are added in ascending order, so that the sum does not depend on the order of rows.
+    group = np.cumsum(~is_repeat)
+    by_weight = np.lexsort((weight_of_row, group))
+    return Rows(rows[starts], np.add.reduceat(weight_of_row[by_weight], starts))
+
+
+def _hash_rows(matrix: Matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Hash every row to 64 bits: the sum over columns of (mixed bits) * (the column's odd number).
+
+    Zeros add nothing, so a CSR table and the same table written out hash alike.
+    """
+    keys = _column_keys(matrix.shape[1] + y.shape[1])
+    x_keys, y_keys = keys[: matrix.shape[1]], keys[matrix.shape[1] :]
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    for part in _blocks(len(rows), matrix.shape[1]):
+        chosen = rows[part]
+        if sparse.issparse(matrix):
+            hashes[part] = _hash_sparse_block(matrix, chosen, x_keys)
+        else:
+            hashes[part] = (_mix(_bits(matrix[chosen])) * x_keys).sum(axis=1, dtype=np.uint64)
+        hashes[part] += (_mix(_bits(y[chosen])) * y_keys).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _hash_sparse_block(matrix: sparse.csr_array, rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    block = matrix[rows]
+    terms = _mix(_bits(block.data)) * keys[block.indices]
+    sums = np.zeros(len(terms) + 1, dtype=np.uint64)
+    np.cumsum(terms, out=sums[1:])
+    return sums[block.indptr[1:]] - sums[block.indptr[:-1]]  # modulo 2^64, so exact
+
+
+def _column_keys(n_columns: int) -> np.ndarray:
+    """One fixed odd number per column: the first n of an endless sequence."""
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    return _mix((np.arange(n_columns, dtype=np.uint64) + np.uint64(1)) * golden) | np.uint64(1)
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """Bits of the values as float64, with one zero and one NaN."""
+    values = np.asarray(values, dtype=np.float64) + 0.0  # a new array; -0.0 + 0.0 = 0.0
+    values[np.isnan(values)] = np.nan
+    return values.view(np.uint64)
+
+
+def _mix(bits: np.ndarray) -> np.ndarray:
+    """Spread every bit over all 64 (the finaliser of MurmurHash3); 0 stays 0."""
+    bits = bits ^ (bits >> np.uint64(33))
+    bits *= np.uint64(0xFF51AFD7ED558CCD)
+    bits ^= bits >> np.uint64(33)
+    bits *= np.uint64(0xC4CEB9FE1A85EC53)
+    bits ^= bits >> np.uint64(33)
+    return bits
+
+
+def _mark_repeats(
+    matrix: Matrix, y: np.ndarray, rows: np.ndarray, hashes: np.ndarray
+) -> np.ndarray:
+    """Say which rows equal the one before; orders ``rows`` exactly where hashes collide."""
+    is_repeat = np.zeros(len(rows), dtype=bool)
+    suspects = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
+    for part in _blocks(len(suspects), matrix.shape[1]):
+        after = suspects[part]
+        is_repeat[after] = _equal_rows(matrix, y, rows[after - 1], rows[after])
+    for start, stop in _colliding_runs(hashes, suspects[~is_repeat[suspects]]):
+        bits = _row_bits(matrix, y, rows[start:stop])
+        order = np.lexsort(bits.T[::-1])
+        rows[start:stop], bits = rows[start:stop][order], bits[order]
+        is_repeat[start + 1 : stop] = (bits[1:] == bits[:-1]).all(axis=1)
+    return is_repeat
+
+
+def _colliding_runs(hashes: np.ndarray, unequal: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Yield the runs of equal hashes that hold different rows."""
+    for value in np.unique(hashes[unequal]):
+        yield (
+            int(np.searchsorted(hashes, value, side="left")),
+            int(np.searchsorted(hashes, value, side="right")),
+        )
+
+
+def _equal_rows(matrix: Matrix, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (_row_bits(matrix, y, a) == _row_bits(matrix, y, b)).all(axis=1)
+
+
+def _row_bits(matrix: Matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    block = matrix[rows]
+    dense = block.toarray() if sparse.issparse(block) else block
+    return np.hstack([_bits(dense), _bits(y[rows])])
+
+
+def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    size = max(1, _BLOCK // max(1, n_columns))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))

@@ -1,0 +1,140 @@
+"""Canonical rows: one order for every order of the same table, one row for equal ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from hardwood.learn.rows import canonical_rows
+
+
+def contents(X, y, weight=None, **options):
+    """What a learner would see: rows, targets and weights in canonical order."""
+    rows = canonical_rows(X, y, weight, **options)
+    x = X[rows.index]
+    x = x.toarray() if sparse.issparse(x) else x
+    return x + 0.0, y[rows.index], rows.weight
+
+
+def one_bucket(matrix, y, rows):
+    """A hash that collides always."""
+    return np.zeros(len(rows), dtype=np.uint64)
+
+
+HASHES = [None, one_bucket]
+
+tables = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(
+        hnp.arrays(np.float64, (n, 2), elements=st.sampled_from([-0.0, 0.0, 1.0, -2.5, np.nan])),
+        hnp.arrays(np.float64, (n, 1), elements=st.sampled_from([0.0, 1.0])),
+        hnp.arrays(np.float64, n, elements=st.sampled_from([0.0, 0.1, 0.2, 0.7, 1.0, 3.0])),
+        st.permutations(range(n)),
+    )
+)
+
+
+@pytest.mark.parametrize("hash_rows", HASHES)
+@given(case=tables)
+def test_the_order_of_the_rows_does_not_matter(hash_rows, case):
+    X, y, weight, permutation = case
+    if not weight.any():
+        return
+    p = list(permutation)
+    before = contents(X, y, weight, hash_rows=hash_rows)
+    after = contents(X[p], y[p], weight[p], hash_rows=hash_rows)
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("hash_rows", HASHES)
+@given(case=tables, counts=st.lists(st.integers(0, 4), min_size=12, max_size=12))
+def test_a_weight_equals_that_many_repetitions(hash_rows, case, counts):
+    X, y, _, _ = case
+    counts = np.array(counts[: len(X)])
+    if not counts.any():
+        return
+    weighted = contents(X, y, counts.astype(float), hash_rows=hash_rows)
+    repeated = contents(X.repeat(counts, axis=0), y.repeat(counts, axis=0), hash_rows=hash_rows)
+    for a, b in zip(weighted, repeated, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("hash_rows", HASHES)
+@given(case=tables)
+def test_rows_are_distinct_and_weight_is_conserved(hash_rows, case):
+    X, y, weight, _ = case
+    if not weight.any():
+        return
+    x, target, merged = contents(X, y, weight, hash_rows=hash_rows)
+    keys = {tuple(map(repr, row)) for row in np.hstack([x, target])}
+    assert len(keys) == len(x)
+    assert merged.sum() == pytest.approx(weight.sum())
+    assert (merged > 0).all()
+
+
+def test_nan_equals_nan_and_the_two_zeros_are_one():
+    odd_nan = np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64)[0]
+    X = np.array([[np.nan, 0.0], [odd_nan, -0.0], [-np.nan, 0.0]])
+    rows = canonical_rows(X, np.zeros((3, 1)))
+    assert len(rows) == 1
+    np.testing.assert_array_equal(rows.weight, [3.0])
+
+
+def test_equal_features_with_different_targets_stay_apart():
+    assert len(canonical_rows(np.zeros((2, 3)), np.array([[0.0], [1.0]]))) == 2
+
+
+def test_float32_and_float64_tables_of_equal_values_are_ordered_alike():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5)).astype(np.float32)
+    y = rng.normal(size=(500, 1))
+    a, b = canonical_rows(X, y), canonical_rows(X.astype(np.float64), y)
+    np.testing.assert_array_equal(a.index, b.index)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
+def test_a_sparse_table_is_ordered_as_the_same_table_written_out(container):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(300, 6)) * rng.integers(0, 3, size=(300, 6)).astype(float)
+    y = rng.integers(0, 2, size=(300, 1)).astype(float)
+    weight = rng.integers(0, 3, size=300).astype(float)
+    for a, b in zip(contents(X, y, weight), contents(container(X), y, weight), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_explicit_zeros_of_a_sparse_table_are_zeros():
+    X = sparse.csr_array(
+        (np.array([0.0, 2.0]), np.array([0, 1]), np.array([0, 2, 2])), shape=(2, 2)
+    )
+    Z = sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
+    y = np.zeros((2, 1))
+    np.testing.assert_array_equal(canonical_rows(X, y).index, canonical_rows(Z, y).index)
+
+
+def test_small_integers_do_not_collide():
+    """Whole numbers as float64 differ in their upper bits only; the hash must spread them."""
+    X = np.stack(np.meshgrid(np.arange(60.0), np.arange(60.0)), axis=-1).reshape(-1, 2)
+    from hardwood.learn.rows import _hash_rows
+
+    assert len(np.unique(_hash_rows(X, np.zeros((3600, 1)), np.arange(3600)))) == 3600
+
+
+def test_columns_are_told_apart():
+    from hardwood.learn.rows import _hash_rows
+
+    X = np.array([[1.0, 2.0], [2.0, 1.0]])
+    a, b = _hash_rows(X, np.zeros((2, 1)), np.arange(2))
+    assert a != b
+
+
+def test_tables_larger_than_a_block_are_whole():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, size=(40_000, 7)).astype(np.float32)
+    y = np.zeros((40_000, 1))
+    rows = canonical_rows(X, y)
+    assert len(rows) == len(np.unique(X, axis=0))
+    assert rows.weight.sum() == 40_000

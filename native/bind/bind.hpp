@@ -1,0 +1,43 @@
+// Array types at the border, and the parts of the module. Bindings check shapes and call; they compute nothing.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "core/buffer.hpp"
+
+namespace hardwood {
+
+namespace nb = nanobind;
+
+template <class T, int kDim>
+using Array = nb::ndarray<const T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array1 = Array<T, 1>;
+template <class T>
+using Array2 = Array<T, 2>;
+
+inline void require(bool condition, const std::string& message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+// A new NumPy array that owns a copy made by `fill(T*)`.
+template <class T, class Fill>
+nb::ndarray<nb::numpy, T> new_array(std::initializer_list<std::size_t> shape, Fill&& fill) {
+  std::size_t size = 1;
+  for (const std::size_t n : shape) size *= n;
+  auto* buffer = new Buffer<T>(size);
+  nb::capsule owner(buffer, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  fill(buffer->data());
+  return nb::ndarray<nb::numpy, T>(buffer->data(), shape, owner);
+}
+
+void bind_table(nb::module_& m);
+void bind_tree(nb::module_& m);
+void bind_learn(nb::module_& m);
+void bind_parts(nb::module_& m);
+
+}  // namespace hardwood

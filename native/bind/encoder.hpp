@@ -1,0 +1,40 @@
+// The encoding of a table, owned; and raw tables as they arrive from Python.
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "bind/bind.hpp"
+#include "table/encoding.hpp"
+
+namespace hardwood {
+
+class Encoder {
+ public:
+  Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, Array1<std::int32_t> n_levels,
+          Array1<std::int32_t> flag_column, Array1<double> center, Array1<double> scale, int n_columns);
+  Encoder(const Encoder&) = delete;
+
+  const Encoding& encoding() const { return encoding_; }
+  int n_columns() const { return static_cast<int>(column_of_.size()); }
+  // Where the engine's c-th column (numeric values, then indicators) stands among the schema's columns.
+  const std::vector<std::int32_t>& column_of() const { return column_of_; }
+  const std::vector<double>& scale() const { return scale_; }  // of numeric values
+
+ private:
+  std::vector<std::int32_t> numeric_feature_, first_level_, n_levels_, flag_, column_of_;
+  std::vector<double> center_, scale_, inverse_scale_;
+  std::vector<float> center_float_, inverse_scale_float_;
+  Encoding encoding_;
+};
+
+Source source_of(const Encoder& encoder, const Array2<float>& X);
+Source source_of(const Encoder& encoder, const Array2<double>& X);
+
+template <class T>
+Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std::int32_t>& indices,
+                 const Array1<std::int64_t>& indptr);
+
+[[noreturn]] void throw_infinity(const BadEntry& bad);
+
+}  // namespace hardwood

@@ -1,0 +1,9 @@
+#include "bind/bind.hpp"
+
+NB_MODULE(_native, m) {
+  m.doc() = "The engine of hardwood: encoding, routing and learning, in C++.";
+  hardwood::bind_table(m);
+  hardwood::bind_tree(m);
+  hardwood::bind_learn(m);
+  hardwood::bind_parts(m);
+}

@@ -1,0 +1,43 @@
+// Options as they arrive from Python: names to enumerators.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/objective.hpp"
+
+namespace hardwood {
+
+template <class E, std::size_t N>
+E named(std::string_view name, std::string_view what, const std::pair<std::string_view, E> (&options)[N]) {
+  for (const auto& [key, value] : options)
+    if (key == name) return value;
+  throw std::invalid_argument("unknown " + std::string(what) + " '" + std::string(name) + "'");
+}
+
+inline Loss loss_named(std::string_view name) {
+  return named<Loss>(name, "loss",
+                     {{"squared_error", Loss::kSquared},
+                      {"absolute_error", Loss::kAbsolute},
+                      {"huber", Loss::kHuber},
+                      {"quantile", Loss::kQuantile},
+                      {"poisson", Loss::kPoisson},
+                      {"logistic", Loss::kLogistic},
+                      {"cross_entropy", Loss::kCrossEntropy},
+                      {"custom", Loss::kCustom}});
+}
+
+inline Optimiser optimiser_named(std::string_view name) {
+  return named<Optimiser>(name, "optimizer",
+                          {{"sgd", Optimiser::kSgd}, {"rmsprop", Optimiser::kRmsprop}, {"adam", Optimiser::kAdam}});
+}
+
+inline Schedule schedule_named(std::string_view name) {
+  return named<Schedule>(
+      name, "schedule",
+      {{"constant", Schedule::kConstant}, {"cosine", Schedule::kCosine}, {"one_cycle", Schedule::kOneCycle}});
+}
+
+}  // namespace hardwood

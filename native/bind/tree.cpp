@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "bind/encoder.hpp"
+#include "core/kernels.hpp"
+#include "core/threads.hpp"
+
+namespace hardwood {
+
+namespace {
+
+// A tree packed for routing: weights in float32, in the units of the encoded columns.
+class Router {
+ public:
+  Router(nb::object encoder_object, Array2<double> weights, Array1<double> bias, Array2<std::int32_t> children,
+         int n_leaves)
+      : encoder_object_(std::move(encoder_object)), encoder_(nb::cast<const Encoder&>(encoder_object_)) {
+    const int m = static_cast<int>(weights.shape(0));
+    check(weights, bias, children, n_leaves);
+    pack(weights, bias);
+    children_.assign(children.data(), children.data() + children.size());
+    splits_ = {m, encoder_.encoding().n_numeric, stride_, weights_.data(), bias_.data(),
+               encoder_.encoding().n_indicators, indicators_.data(), children_.data()};
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, int n_threads) const {
+    return route(source_of(encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                                 Array1<std::int64_t> indptr, int n_threads) const {
+    return route(source_of(encoder_, data, indices, indptr), n_threads);
+  }
+
+  template <class T>
+  std::int32_t apply_one(Array1<T> x) const {
+    const Encoding& e = encoder_.encoding();
+    require(static_cast<int>(x.size()) == e.n_features, "the row has " + std::to_string(x.size()) +
+                                                            " features, expected " + std::to_string(e.n_features));
+    constexpr int kOnStack = 512;
+    alignas(64) std::array<float, kOnStack> small;
+    std::array<std::int32_t, kOnStack> small_active;
+    Buffer<float> large;
+    std::vector<std::int32_t> large_active;
+    float* values = small.data();
+    std::int32_t* active = small_active.data();
+    if (stride_ > kOnStack) {
+      large = Buffer<float>(stride_);
+      values = large.data();
+    } else if (e.n_numeric < stride_) {
+      std::fill(values + e.n_numeric, values + stride_, 0.0f);
+    }
+    if (e.n_features > kOnStack) {
+      large_active.resize(e.n_features);
+      active = large_active.data();
+    }
+    std::int32_t active_end = 0, leaf = 0;
+    BadEntry bad;
+    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble, x.data(), 1,
+                        e.n_features, nullptr, nullptr};
+    kernels().route(e, splits_, source, 0, 1, {values, stride_, active, &active_end}, &leaf, bad);
+    if (bad.feature >= 0) throw_infinity(bad);
+    return leaf;
+  }
+
+ private:
+  void check(const Array2<double>& weights, const Array1<double>& bias, const Array2<std::int32_t>& children,
+             int n_leaves) const {
+    const std::size_t m = weights.shape(0);
+    require(n_leaves == static_cast<int>(m) + 1, "a tree has one leaf more than it has splits");
+    require(m == 0 || static_cast<int>(weights.shape(1)) == encoder_.n_columns(),
+            "weights do not match the schema's columns");
+    require(bias.size() == m && children.shape(0) == m && children.shape(1) == 2, "weights, bias and children differ");
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const std::int32_t child = children.data()[i], parent = static_cast<std::int32_t>(i / 2);
+      // A child that comes after its parent cannot close a cycle, so every descent ends.
+      require(child < 0 ? ~child < n_leaves : child > parent && child < static_cast<std::int32_t>(m),
+              "a child is out of range");
+    }
+  }
+
+  void pack(const Array2<double>& weights, const Array1<double>& bias) {
+    const int m = static_cast<int>(weights.shape(0)), numeric = encoder_.encoding().n_numeric;
+    const int indicators = encoder_.encoding().n_indicators;
+    stride_ = padded(std::max(numeric, 1));
+    weights_ = Buffer<float>(static_cast<std::size_t>(m) * stride_);
+    indicators_ = Buffer<float>(static_cast<std::size_t>(m) * indicators);
+    bias_ = Buffer<float>(m);
+    for (int i = 0; i < m; ++i) {
+      const double* w = weights.data() + static_cast<std::size_t>(i) * weights.shape(1);
+      for (int j = 0; j < numeric; ++j)
+        weights_[i * stride_ + j] = static_cast<float>(w[encoder_.column_of()[j]] * encoder_.scale()[j]);
+      for (int q = 0; q < indicators; ++q)
+        indicators_[static_cast<std::size_t>(i) * indicators + q] =
+            static_cast<float>(w[encoder_.column_of()[numeric + q]]);
+      bias_[i] = static_cast<float>(bias.data()[i]);
+    }
+  }
+
+  nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
+    BadEntry bad;
+    auto leaves = new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows)}, [&](std::int32_t* out) {
+      const nb::gil_scoped_release release;
+      bad = route_rows(source, n_threads, out);
+    });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return leaves;
+  }
+
+  BadEntry route_rows(const Source& source, int n_threads, std::int32_t* leaves) const {
+    constexpr std::int64_t kChunk = 16384;  // rows per task: enough to hide the cost of handing it out
+    const int n_chunks = static_cast<int>((source.n_rows + kChunk - 1) / kChunk);
+    std::vector<BadEntry> bad(n_chunks);
+    parallel_for(n_chunks, n_threads, [&](int chunk) {
+      Buffer<float> values(static_cast<std::size_t>(kRouteRows) * stride_);
+      Buffer<std::int32_t> active(static_cast<std::size_t>(kRouteRows) * std::max(source.n_features, 1));
+      std::array<std::int32_t, kRouteRows> active_end{};
+      const std::int64_t first = chunk * kChunk, last = std::min(first + kChunk, source.n_rows);
+      kernels().route(encoder_.encoding(), splits_, source, first, last,
+                      {values.data(), stride_, active.data(), active_end.data()}, leaves + first, bad[chunk]);
+    });
+    const auto first_bad = std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
+    return first_bad == bad.end() ? BadEntry{} : *first_bad;
+  }
+
+  nb::object encoder_object_;  // keeps the encoder alive
+  const Encoder& encoder_;
+  std::ptrdiff_t stride_ = 0;
+  Buffer<float> weights_, indicators_, bias_;
+  std::vector<std::int32_t> children_;
+  Splits splits_;
+};
+
+}  // namespace
+
+void bind_tree(nb::module_& m) {
+  nb::class_<Router>(m, "Router", "A tree packed for routing. Weights and bias are in the schema's raw units.")
+      .def(nb::init<nb::object, Array2<double>, Array1<double>, Array2<std::int32_t>, int>(), nb::arg("encoder"),
+           nb::arg("weights"), nb::arg("bias"), nb::arg("children"), nb::arg("n_leaves"))
+      .def("apply", &Router::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1, "Leaf of every row.")
+      .def("apply", &Router::apply<double>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1)
+      .def("apply_csr", &Router::apply_csr<float>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
+           nb::arg("n_threads") = 1)
+      .def("apply_csr", &Router::apply_csr<double>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
+           nb::arg("n_threads") = 1)
+      .def("apply_one", &Router::apply_one<double>, nb::arg("x").noconvert(), "Leaf of one row.")
+      .def("apply_one", &Router::apply_one<float>, nb::arg("x").noconvert());
+}
+
+}  // namespace hardwood

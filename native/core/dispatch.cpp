@@ -1,0 +1,54 @@
+#include <cstdlib>
+
+#include "core/kernels.hpp"
+
+namespace hardwood {
+
+namespace baseline {
+extern const Kernels table;
+}
+#ifdef HARDWOOD_X86
+namespace avx2 {
+extern const Kernels table;
+}
+namespace avx512 {
+extern const Kernels table;
+}
+#endif
+
+namespace {
+
+std::vector<const Kernels*> supported() {
+  std::vector<const Kernels*> found{&baseline::table};
+#ifdef HARDWOOD_X86
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&avx2::table);
+  if (found.size() == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    found.push_back(&avx512::table);
+#endif
+  return found;
+}
+
+const Kernels& choose() {
+  const auto found = supported();
+  if (const char* wish = std::getenv("HARDWOOD_ISA"))
+    for (const Kernels* k : found)
+      if (std::string_view(wish) == k->name) return *k;
+  return *found.back();
+}
+
+}  // namespace
+
+const Kernels& kernels() {
+  static const Kernels& chosen = choose();
+  return chosen;
+}
+
+std::vector<std::string_view> available_instruction_sets() {
+  std::vector<std::string_view> names;
+  for (const Kernels* k : supported()) names.emplace_back(k->name);
+  return names;
+}
+
+}  // namespace hardwood

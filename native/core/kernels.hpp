@@ -1,0 +1,41 @@
+// The kernels that are compiled once per instruction set, behind one table of functions.
+//
+// One binary runs on any machine of its architecture: the best set the machine has is chosen at load time. The
+// environment variable HARDWOOD_ISA (baseline, avx2, avx512) asks for a lesser one, for tests and comparisons.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/matrix.hpp"
+#include "core/objective.hpp"
+#include "learn/dgt_tile.hpp"
+#include "table/encoding.hpp"
+#include "tree/splits.hpp"
+
+namespace hardwood {
+
+struct Kernels {
+  const char* name;
+  void (*gemm)(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+  void (*encode_rows)(const Encoding&, const Source&, const std::int64_t* rows, std::int64_t first, int n,
+                      const EncodedRows& out, BadEntry&);
+  void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first, std::int64_t last,
+                const EncodedRows& scratch, std::int32_t* leaves, BadEntry&);
+  void (*route_encoded)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
+  double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
+  void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf, const StepOptions&);
+  double (*squared_norm)(std::size_t n, const float* g);
+  double (*dgt_tile)(const DgtShape&, const DgtParameters&, DgtTile&, Loss, float parameter, float factor,
+                     bool slope_given, bool first, const DgtParameters& gradient);
+};
+
+// Rows that `route` encodes at a time, hence the size of its scratch memory.
+inline constexpr int kRouteRows = 8;
+
+const Kernels& kernels();
+
+// Names of the sets this machine can run, the best last.
+std::vector<std::string_view> available_instruction_sets();
+
+}  // namespace hardwood

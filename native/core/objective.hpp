@@ -1,0 +1,81 @@
+// What is minimised and how a step is taken: the options shared by every learner of the engine.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+
+namespace hardwood {
+
+enum class Loss { kSquared, kAbsolute, kHuber, kQuantile, kPoisson, kLogistic, kCrossEntropy, kCustom };
+
+// Losses of class labels read one target (a class index), the others one target per output.
+inline bool has_class_target(Loss loss) { return loss == Loss::kLogistic || loss == Loss::kCrossEntropy; }
+
+// A tile of predictions and targets, output-major with the samples side by side.
+struct LossTile {
+  int n = 0;                      // samples
+  int n_outputs = 0;              // k
+  std::ptrdiff_t stride = 0;      // samples of room per output, a multiple of 16
+  const float* prediction = nullptr;  // (k, stride)
+  const float* target = nullptr;      // (k, stride), or (1, stride) class indices
+  const float* weight = nullptr;      // (stride,)
+  float* gradient = nullptr;          // (k, stride)
+};
+
+enum class Optimiser { kSgd, kRmsprop, kAdam };
+
+struct StepOptions {
+  Optimiser optimiser = Optimiser::kRmsprop;
+  float learning_rate = 0.01f;
+  float momentum = 0.0f;  // Adam: beta_1
+  float decay = 0.99f;    // RMSprop: alpha; Adam: beta_2
+  float epsilon = 1e-8f;
+  float l1 = 0.0f;
+  float l2 = 0.0f;
+  float gradient_factor = 1.0f;  // clipping
+  float first_correction = 1.0f;   // Adam: 1 - beta_1^t
+  float second_correction = 1.0f;  // Adam: 1 - beta_2^t
+};
+
+// What changes from step to step: the clipping factor and Adam's corrections for its start from zero.
+class StepClock {
+ public:
+  void prepare(StepOptions& step, double squared_gradient_norm, float clip_norm) {
+    const double norm = std::sqrt(squared_gradient_norm);
+    step.gradient_factor = norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
+    first_power_ *= step.momentum;
+    second_power_ *= step.decay;
+    step.first_correction = static_cast<float>(1.0 - first_power_);
+    step.second_correction = static_cast<float>(1.0 - second_power_);
+  }
+
+ private:
+  double first_power_ = 1, second_power_ = 1;
+};
+
+enum class Schedule { kConstant, kCosine, kOneCycle };
+
+// Learning rate at step t of n, as a fraction of the peak.
+inline double schedule_factor(Schedule schedule, double t, double n, int cycles) {
+  const auto half_cosine = [](double from, double to, double progress) {
+    return to + 0.5 * (from - to) * (1.0 + std::cos(std::numbers::pi * progress));
+  };
+  switch (schedule) {
+    case Schedule::kConstant:
+      return 1.0;
+    case Schedule::kCosine: {
+      const double length = n / cycles;
+      return half_cosine(1.0, 0.0, std::fmod(t, length) / length);
+    }
+    case Schedule::kOneCycle: {
+      constexpr double kStart = 1.0 / 25.0, kEnd = kStart / 1e4, kRise = 0.3;
+      const double top = kRise * n - 1.0;
+      return t <= top ? half_cosine(kStart, 1.0, top > 0 ? t / top : 1.0)
+                      : half_cosine(1.0, kEnd, n - 1.0 > top ? (t - top) / (n - 1.0 - top) : 1.0);
+    }
+  }
+  return 1.0;
+}
+
+}  // namespace hardwood

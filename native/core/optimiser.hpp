@@ -1,0 +1,85 @@
+// One step of an optimiser over a stretch of parameters, compiled for each instruction set.
+//
+// Order: clip the data's gradient, add the L2 term, move, then shrink by the proximal step of the L1 term, whose
+// threshold is l1 times the coordinate's own step size; so weights reach exactly zero.
+#pragma once
+
+#include "core/objective.hpp"
+#include "core/simd.hpp"
+
+namespace hardwood::HARDWOOD_ISA {
+
+HARDWOOD_INLINE float soft_threshold(float w, float threshold) {
+  const float shrunk = __builtin_fabsf(w) - threshold;
+  return shrunk > 0 ? __builtin_copysignf(shrunk, w) : 0.0f;
+}
+
+// v = alpha v + (1 - alpha) g^2;  buf = mu buf + g / (sqrt(v) + eps);  w -= lr buf
+template <bool kMomentum>
+inline void rmsprop(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict v,
+                    float* __restrict buf, const StepOptions& o) {
+  const float alpha = o.decay, rest = 1.0f - o.decay, lr = o.learning_rate;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float gradient = o.gradient_factor * g[i] + o.l2 * w[i];
+    v[i] = alpha * v[i] + rest * gradient * gradient;
+    const float root = __builtin_sqrtf(v[i]) + o.epsilon;
+    float move = gradient / root;
+    if constexpr (kMomentum) move = buf[i] = o.momentum * buf[i] + move;
+    w[i] -= lr * move;
+  }
+  if (o.l1 > 0)
+    for (std::size_t i = 0; i < n; ++i)
+      w[i] = soft_threshold(w[i], o.l1 * lr / (__builtin_sqrtf(v[i]) + o.epsilon));
+}
+
+// m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2) g^2;  w -= lr m^ / (sqrt(v^) + eps)
+inline void adam(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict v,
+                 float* __restrict m, const StepOptions& o) {
+  const float lr = o.learning_rate;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float gradient = o.gradient_factor * g[i] + o.l2 * w[i];
+    m[i] = o.momentum * m[i] + (1.0f - o.momentum) * gradient;
+    v[i] = o.decay * v[i] + (1.0f - o.decay) * gradient * gradient;
+    const float root = __builtin_sqrtf(v[i] / o.second_correction) + o.epsilon;
+    w[i] -= lr * (m[i] / o.first_correction) / root;
+  }
+  if (o.l1 > 0)
+    for (std::size_t i = 0; i < n; ++i)
+      w[i] = soft_threshold(w[i], o.l1 * lr / (__builtin_sqrtf(v[i] / o.second_correction) + o.epsilon));
+}
+
+// buf = mu buf + g;  w -= lr buf
+inline void sgd(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict buf,
+                const StepOptions& o) {
+  for (std::size_t i = 0; i < n; ++i) {
+    buf[i] = o.momentum * buf[i] + (o.gradient_factor * g[i] + o.l2 * w[i]);
+    w[i] -= o.learning_rate * buf[i];
+  }
+  if (o.l1 > 0)
+    for (std::size_t i = 0; i < n; ++i) w[i] = soft_threshold(w[i], o.l1 * o.learning_rate);
+}
+
+inline void optimise(std::size_t n, float* w, const float* g, float* v, float* buf, const StepOptions& o) {
+  switch (o.optimiser) {
+    case Optimiser::kSgd:
+      return sgd(n, w, g, buf, o);
+    case Optimiser::kRmsprop:
+      return o.momentum > 0 ? rmsprop<true>(n, w, g, v, buf, o) : rmsprop<false>(n, w, g, v, buf, o);
+    case Optimiser::kAdam:
+      return adam(n, w, g, v, buf, o);
+  }
+}
+
+// Sum of squares in sixteen running sums: the same on every instruction set.
+inline double squared_norm(std::size_t n, const float* g) {
+  float lane[16] = {};
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int l = 0; l < 16; ++l) lane[l] += g[i + l] * g[i + l];
+  double sum = 0;
+  for (; i < n; ++i) sum += static_cast<double>(g[i]) * g[i];
+  for (int l = 0; l < 16; ++l) sum += lane[l];
+  return sum;
+}
+
+}  // namespace hardwood::HARDWOOD_ISA

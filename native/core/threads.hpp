@@ -1,0 +1,42 @@
+// Independent tasks over a few threads. Which thread runs a task never changes its result.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hardwood {
+
+// Runs task(0), ..., task(n_tasks - 1); the first exception is rethrown once all have ended.
+template <class Task>
+void parallel_for(int n_tasks, int n_threads, Task&& task) {
+  const int n_workers = std::min(n_tasks, n_threads);
+  if (n_workers <= 1) {
+    for (int i = 0; i < n_tasks; ++i) task(i);
+    return;
+  }
+  std::atomic<int> next{0};
+  std::exception_ptr error;
+  std::mutex error_mutex;
+  auto work = [&] {
+    for (int i = next++; i < n_tasks; i = next++) {
+      try {
+        task(i);
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (int t = 1; t < n_workers; ++t) workers.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace hardwood

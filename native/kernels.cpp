@@ -1,0 +1,31 @@
+// Everything that is compiled once per instruction set, with HARDWOOD_ISA naming the set.
+#include "core/kernels.hpp"
+
+#include "core/gemm.hpp"
+#include "core/loss.hpp"
+#include "core/optimiser.hpp"
+#include "learn/dgt.hpp"
+#include "table/encode.hpp"
+#include "tree/route.hpp"
+
+#define HARDWOOD_TEXT_OF(x) #x
+#define HARDWOOD_TEXT(x) HARDWOOD_TEXT_OF(x)
+
+namespace hardwood::HARDWOOD_ISA {
+
+static_assert(kRouteRows == kRowsTogether);
+
+extern const Kernels table;
+const Kernels table = {
+    HARDWOOD_TEXT(HARDWOOD_ISA),
+    [](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) { gemm(A, B, C, Start::kZero); },
+    encode_rows,
+    route,
+    route_encoded,
+    loss_and_gradient,
+    optimise,
+    squared_norm,
+    dgt_tile,
+};
+
+}  // namespace hardwood::HARDWOOD_ISA

@@ -1,0 +1,86 @@
+#include "learn/dgt_learner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace hardwood {
+
+namespace {
+
+// Scores and means of a tile are (nodes, tile) arrays that three passes go over: small enough for the second-level
+// cache (see benchmarks/speed/dgt_step.py).
+constexpr int kLargestTile = 128;
+constexpr int kDeepTreeTile = 64;
+constexpr int kDeepHeight = 9;
+
+std::vector<std::int32_t> perfect_children(const DgtShape& shape) {
+  std::vector<std::int32_t> children;
+  for (int child = 1; child <= 2 * shape.n_nodes(); ++child)
+    children.push_back(child < shape.n_nodes() ? child : ~(child - shape.n_nodes()));
+  return children;
+}
+
+}  // namespace
+
+DgtLearner::DgtLearner(DgtShape shape, Loss loss, float loss_parameter, int batch_size)
+    : shape_(shape), loss_(loss), loss_parameter_(loss_parameter), children_(perfect_children(shape)) {
+  const std::size_t n = tile_capacity(batch_size), d = shape.n_columns, m = shape.n_nodes(), k = shape.n_outputs;
+  const std::size_t leaf_values = k > 1 ? shape.n_leaves() * n : 0;
+  memory_ = Buffer<float>(n * (d + 2 * m + 2 * k + 1) + leaf_values);
+  leaf_.resize(n);
+  float* next = memory_.data();
+  const auto take = [&](std::size_t size) { return std::exchange(next, next + size); };
+  tile_.tile = static_cast<int>(n);
+  tile_.XT = take(d * n);
+  tile_.score = take(m * n);
+  tile_.below = take(m * n);
+  tile_.leaf_value = take(leaf_values);
+  tile_.mean = take(n);
+  tile_.prediction = take(k * n);
+  tile_.slope = take(k * n);
+  tile_.leaf = leaf_.data();
+}
+
+int DgtLearner::tile_capacity(int batch_size) const {
+  const int largest = shape_.height >= kDeepHeight ? kDeepTreeTile : kLargestTile;
+  return std::min(largest, padded(batch_size));
+}
+
+// Uniform in +-1/sqrt(inputs) for the splits and the leaves, biases zero: the authors' code.
+void DgtLearner::initialise(Random& random, float* parameters) const {
+  const DgtParameters p = view(parameters);
+  const float split_bound = 1.0f / std::sqrt(static_cast<float>(std::max(shape_.n_columns, 1)));
+  for (int node = 0; node < shape_.n_nodes(); ++node)
+    for (int j = 0; j < shape_.n_columns; ++j)
+      p.W[static_cast<std::ptrdiff_t>(node) * padded(shape_.n_columns) + j] = random.uniform(-split_bound, split_bound);
+  const float leaf_bound = 1.0f / std::sqrt(static_cast<float>(shape_.n_leaves()));
+  for (int i = 0; i < shape_.n_leaves() * shape_.n_outputs; ++i) p.theta[i] = random.uniform(-leaf_bound, leaf_bound);
+}
+
+double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor, const float* slope,
+                                bool first, float* gradient) {
+  tile_.X = samples.X.data;
+  tile_.target = samples.target;
+  tile_.weight = samples.weight;
+  const int k = shape_.n_outputs;
+  if (slope)
+    for (int o = 0; o < k; ++o)
+      for (int i = 0; i < tile_.tile; ++i)
+        tile_.slope[static_cast<std::size_t>(o) * tile_.tile + i] = i < samples.n ? slope[i * k + o] : 0.0f;
+  if (first) std::fill(gradient + bias_at(), gradient + n_parameters(), 0.0f);
+  return kernels().dgt_tile(shape_, view(const_cast<float*>(parameters)), tile_, loss_, loss_parameter_, factor,
+                            slope != nullptr, first, view(gradient));
+}
+
+void DgtLearner::predict(const float* parameters, const SampleTile& samples, float* prediction) {
+  const DgtParameters p = view(const_cast<float*>(parameters));
+  const Splits splits{shape_.n_nodes(), shape_.n_columns, padded(shape_.n_columns), p.W, p.b, 0, nullptr,
+                      children_.data()};
+  kernels().route_encoded(splits, {samples.X.data, samples.X.stride, nullptr, nullptr}, samples.capacity, leaf_.data());
+  for (int o = 0; o < shape_.n_outputs; ++o)
+    for (int i = 0; i < samples.capacity; ++i)
+      prediction[static_cast<std::size_t>(o) * samples.capacity + i] = p.theta[leaf_[i] * shape_.n_outputs + o];
+}
+
+}  // namespace hardwood

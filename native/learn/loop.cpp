@@ -1,0 +1,252 @@
+// The one training loop: mini-batches, schedule, clipping, penalties, early stopping, best weights.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/kernels.hpp"
+#include "learn/training.hpp"
+
+namespace hardwood {
+
+namespace {
+
+// Encodes chosen rows of a problem into a tile.
+class TileReader {
+ public:
+  TileReader(const Problem& problem, int capacity)
+      : problem_(problem),
+        stride_(padded(problem.n_columns())),
+        X_(static_cast<std::size_t>(capacity) * stride_),
+        target_(static_cast<std::size_t>(capacity) * problem.n_targets),
+        weight_(capacity),
+        active_(static_cast<std::size_t>(capacity) * problem.encoding.n_features),
+        active_end_(capacity) {
+    tile_ = {capacity, 0, {X_.data(), capacity, problem.n_columns(), stride_}, target_.data(), weight_.data()};
+  }
+
+  const SampleTile& read(std::span<const std::int64_t> rows) {
+    clear();
+    tile_.n = static_cast<int>(rows.size());
+    BadEntry bad;  // infinities were refused when the table was read
+    kernels().encode_rows(problem_.encoding, problem_.source, rows.data(), 0, tile_.n,
+                          {X_.data(), stride_, active_.data(), active_end_.data()}, bad);
+    for (int i = 0; i < tile_.n; ++i) {
+      const std::int64_t row = rows[i];
+      weight_[i] = problem_.weight[row];
+      for (int t = 0; t < problem_.n_targets; ++t)
+        target_[static_cast<std::size_t>(t) * tile_.capacity + i] = problem_.target[row * problem_.n_targets + t];
+      for (int a = i ? active_end_[i - 1] : 0; a < active_end_[i]; ++a)
+        tile_.X.row(i)[problem_.encoding.n_numeric + active_[a]] = 1.0f;
+    }
+    return tile_;
+  }
+
+ private:
+  void clear() {
+    if (problem_.encoding.n_indicators > 0) std::fill(X_.begin(), X_.end(), 0.0f);
+    std::fill(weight_.begin(), weight_.end(), 0.0f);
+  }
+
+  const Problem& problem_;
+  std::ptrdiff_t stride_;
+  Buffer<float> X_, target_, weight_;
+  Buffer<std::int32_t> active_, active_end_;
+  SampleTile tile_;
+};
+
+class Run {
+ public:
+  Run(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart, std::uint64_t seed,
+      Monitor& monitor)
+      : learner_(learner),
+        problem_(problem),
+        options_(options),
+        restart_(restart),
+        seed_(seed),
+        monitor_(monitor),
+        reader_(problem, learner.tile_capacity(options.batch_size)),
+        tile_capacity_(learner.tile_capacity(options.batch_size)),
+        parameters_(learner.n_parameters()),
+        gradient_(learner.n_parameters()),
+        second_moment_(learner.n_parameters()),
+        first_moment_(learner.n_parameters()),
+        prediction_(static_cast<std::size_t>(tile_capacity_) * problem.n_outputs),
+        slope_(prediction_.size()),
+        order_(problem.train.begin(), problem.train.end()) {}
+
+  TrainingResult train(std::span<const float> start) {
+    TrainingResult result;
+    Random random(seed_, stream(0));
+    if (start.empty())
+      learner_.initialise(random, parameters_.data());
+    else
+      std::copy(start.begin(), start.end(), parameters_.begin());
+    result.parameters = copy_of(parameters_);
+    bool stopped = false;
+    for (int epoch = 0; epoch < options_.max_epochs && !stopped; ++epoch) {
+      EpochRecord record{restart_, epoch};
+      const bool whole = run_epoch(epoch, record);
+      result.interrupted |= !whole;
+      if (!whole && epoch > 0) break;
+      if (!problem_.valid.empty()) record.validation_loss = mean_loss(problem_.valid);
+      keep_if_better(record, result);
+      result.history.push_back(record);
+      stopped = !whole || (monitor_.on_epoch && monitor_.on_epoch(record)) || out_of_patience(epoch, result);
+    }
+    if (problem_.valid.empty()) result.criterion = has_value() ? mean_loss(problem_.train) : 0.0;
+    return result;
+  }
+
+ private:
+  // Independent streams of random numbers per restart: 0 initialises, e + 1 orders epoch e.
+  std::uint64_t stream(int purpose) const {
+    return static_cast<std::uint64_t>(restart_) << 32 | static_cast<std::uint32_t>(purpose);
+  }
+
+  static Buffer<float> copy_of(const Buffer<float>& from) {
+    Buffer<float> to(from.size());
+    std::copy(from.begin(), from.end(), to.begin());
+    return to;
+  }
+
+  bool has_value() const { return problem_.loss != Loss::kCustom || custom_has_value_; }
+
+  // One pass over the training rows; false when it was interrupted.
+  bool run_epoch(int epoch, EpochRecord& record) {
+    Random random(seed_, stream(epoch + 1));
+    std::copy(problem_.train.begin(), problem_.train.end(), order_.begin());
+    random.shuffle(std::span(order_));
+    const std::size_t n = order_.size(), batch = options_.batch_size;
+    const std::size_t n_batches = (n + batch - 1) / batch;
+    double total = 0;
+    for (std::size_t i = 0; i < n_batches; ++i) {
+      if (monitor_.stop) return false;
+      const double step = static_cast<double>(epoch) * n_batches + i;
+      record.learning_rate =
+          options_.step.learning_rate * schedule_factor(options_.schedule, step,
+                                                        static_cast<double>(options_.max_epochs) * n_batches,
+                                                        options_.schedule_cycles);
+      const auto rows = std::span(order_).subspan(i * batch, std::min(batch, n - i * batch));
+      total += add_batch_gradient(rows);
+      take_step(record.learning_rate);
+    }
+    record.train_loss = has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
+    return true;
+  }
+
+  double total_weight(std::span<const std::int64_t> rows) const {
+    return std::accumulate(rows.begin(), rows.end(), 0.0,
+                           [&](double sum, std::int64_t row) { return sum + problem_.weight[row]; });
+  }
+
+  template <class Each>
+  void for_tiles(std::span<const std::int64_t> rows, Each&& each) {
+    for (std::size_t i = 0; i < rows.size(); i += tile_capacity_) {
+      const auto part = rows.subspan(i, std::min<std::size_t>(tile_capacity_, rows.size() - i));
+      each(reader_.read(part), i);
+    }
+  }
+
+  double add_batch_gradient(std::span<const std::int64_t> rows) {
+    const float factor = 1.0f / static_cast<float>(rows.size());
+    double total = 0;
+    const float* slope = nullptr;
+    if (problem_.loss == Loss::kCustom) {
+      total = custom_slope(rows, factor);
+      slope = batch_slope_.data();
+    }
+    for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
+      total += learner_.add_gradient(parameters_.data(), tile, factor,
+                                     slope ? slope + start * problem_.n_outputs : nullptr, start == 0,
+                                     gradient_.data());
+    });
+    return total;
+  }
+
+  // Asks the outside loss for the gradient of a whole batch; batch_slope_ (n, k) gets it times weight and factor.
+  double custom_slope(std::span<const std::int64_t> rows, float factor) {
+    const int n = static_cast<int>(rows.size()), k = problem_.n_outputs, t = problem_.n_targets;
+    std::vector<float> prediction(static_cast<std::size_t>(n) * k), target(static_cast<std::size_t>(n) * t), values(n);
+    batch_slope_.assign(prediction.size(), 0.0f);
+    for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
+      learner_.predict(parameters_.data(), tile, prediction_.data());
+      for (int i = 0; i < tile.n; ++i)
+        for (int o = 0; o < k; ++o)
+          prediction[(start + i) * k + o] = prediction_[static_cast<std::size_t>(o) * tile.capacity + i];
+    });
+    for (int i = 0; i < n; ++i) std::copy_n(problem_.target + rows[i] * t, t, target.begin() + i * t);
+    custom_has_value_ = problem_.custom(n, prediction.data(), target.data(), batch_slope_.data(), values.data());
+    double total = 0;
+    for (int i = 0; i < n; ++i) {
+      const float weight = problem_.weight[rows[i]];
+      total += custom_has_value_ ? weight * values[i] : 0.0;
+      for (int o = 0; o < k; ++o) batch_slope_[i * k + o] *= weight * factor;
+    }
+    return total;
+  }
+
+  double mean_loss(std::span<const std::int64_t> rows) {
+    if (problem_.loss == Loss::kCustom) return custom_slope(rows, 1.0f) / total_weight(rows);
+    double total = 0;
+    for_tiles(rows, [&](const SampleTile& tile, std::size_t) {
+      learner_.predict(parameters_.data(), tile, prediction_.data());
+      total += kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
+                                           {tile.n, problem_.n_outputs, tile.capacity, prediction_.data(), tile.target,
+                                            tile.weight, slope_.data()},
+                                           1.0f);
+    });
+    return total / total_weight(rows);
+  }
+
+  void take_step(double learning_rate) {
+    StepOptions step = options_.step;
+    step.learning_rate = static_cast<float>(learning_rate);
+    clock_.prepare(step, kernels().squared_norm(gradient_.size(), gradient_.data()), options_.clip_norm);
+    const std::size_t penalised = learner_.n_penalised();
+    optimise(0, penalised, step);
+    step.l1 = step.l2 = 0;
+    optimise(penalised, gradient_.size() - penalised, step);
+  }
+
+  void optimise(std::size_t first, std::size_t n, const StepOptions& step) {
+    kernels().optimise(n, parameters_.data() + first, gradient_.data() + first, second_moment_.data() + first,
+                       first_moment_.data() + first, step);
+  }
+
+  // With a validation part the best epoch's parameters are kept, otherwise the last one's.
+  void keep_if_better(const EpochRecord& record, TrainingResult& result) {
+    const bool validated = !problem_.valid.empty();
+    if (validated && !(record.validation_loss < result.criterion) && result.best_epoch >= 0) return;
+    if (validated) result.criterion = record.validation_loss;
+    result.best_epoch = record.epoch;
+    std::copy(parameters_.begin(), parameters_.end(), result.parameters.begin());
+  }
+
+  bool out_of_patience(int epoch, const TrainingResult& result) const {
+    return options_.patience > 0 && !problem_.valid.empty() && epoch - result.best_epoch >= options_.patience;
+  }
+
+  Learner& learner_;
+  const Problem& problem_;
+  const TrainingOptions& options_;
+  int restart_;
+  std::uint64_t seed_;
+  Monitor& monitor_;
+  TileReader reader_;
+  int tile_capacity_;
+  Buffer<float> parameters_, gradient_, second_moment_, first_moment_;
+  Buffer<float> prediction_, slope_;
+  std::vector<float> batch_slope_;
+  std::vector<std::int64_t> order_;
+  StepClock clock_;
+  bool custom_has_value_ = true;
+};
+
+}  // namespace
+
+TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart,
+                     std::uint64_t seed, std::span<const float> start, Monitor& monitor) {
+  return Run(learner, problem, options, restart, seed, monitor).train(start);
+}
+
+}  // namespace hardwood

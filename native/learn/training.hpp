@@ -1,0 +1,97 @@
+// A learning problem, the options of the one training loop, and what comes out of it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/objective.hpp"
+#include "core/random.hpp"
+#include "table/encoding.hpp"
+
+namespace hardwood {
+
+// Gradient of a loss that lives outside the engine. Arrays are (n, k) and (n, t), row-major; `values` (n,) may be
+// left as it is when the loss has no value, and then the return is false.
+using CustomLoss =
+    std::function<bool(int n, const float* prediction, const float* target, float* gradient, float* values)>;
+
+struct Problem {
+  Encoding encoding;
+  Source source;
+  const float* target = nullptr;  // (n, n_targets)
+  int n_targets = 1;
+  const float* weight = nullptr;  // (n,) mean 1 over the training rows
+  std::span<const std::int64_t> train;
+  std::span<const std::int64_t> valid;
+  Loss loss = Loss::kSquared;
+  float loss_parameter = 0;
+  int n_outputs = 1;
+  CustomLoss custom;
+
+  int n_columns() const { return encoding.n_numeric + encoding.n_indicators; }
+};
+
+struct TrainingOptions {
+  int max_epochs = 100;
+  int batch_size = 128;
+  StepOptions step;  // learning_rate is the peak; l1 and l2 apply to the penalised parameters
+  Schedule schedule = Schedule::kCosine;
+  int schedule_cycles = 4;
+  float clip_norm = std::numeric_limits<float>::infinity();
+  int patience = 0;  // epochs without a better validation loss before stopping; 0: never
+};
+
+struct EpochRecord {
+  int restart = 0;
+  int epoch = 0;
+  double train_loss = 0;
+  double validation_loss = std::numeric_limits<double>::quiet_NaN();
+  double learning_rate = 0;
+};
+
+// The watcher of a run: told of each epoch, may ask to stop. `stop` is also set from outside, by an interrupt.
+struct Monitor {
+  std::atomic<bool> stop{false};
+  std::function<bool(const EpochRecord&)> on_epoch;  // true: stop this run
+};
+
+// A tile of encoded samples on its way to a learner; `capacity` is a multiple of 16.
+struct SampleTile {
+  int capacity = 0;
+  int n = 0;
+  Matrix<float> X;          // (capacity, padded columns), rows beyond n zero
+  float* target = nullptr;  // (t, capacity)
+  float* weight = nullptr;  // (capacity,), zero beyond n
+};
+
+// What a paper brings: parameters, a step's gradient, and predictions. The loop does the rest.
+class Learner {
+ public:
+  virtual ~Learner() = default;
+  virtual std::size_t n_parameters() const = 0;
+  virtual std::size_t n_penalised() const = 0;  // the first parameters, which l1 and l2 apply to
+  virtual int tile_capacity(int batch_size) const = 0;
+  virtual void initialise(Random& random, float* parameters) const = 0;
+  // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns the weighted sum
+  // of losses. `slope` (n, k), when not null, is the gradient by the prediction, weights and 1/batch included.
+  virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor, const float* slope,
+                              bool first, float* gradient) = 0;
+  virtual void predict(const float* parameters, const SampleTile& tile, float* prediction) = 0;  // (k, capacity)
+};
+
+struct TrainingResult {
+  Buffer<float> parameters;
+  double criterion = std::numeric_limits<double>::infinity();  // validation loss, or training loss without one
+  int best_epoch = -1;
+  bool interrupted = false;
+  std::vector<EpochRecord> history;
+};
+
+TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart,
+                     std::uint64_t seed, std::span<const float> start, Monitor& monitor);
+
+}  // namespace hardwood

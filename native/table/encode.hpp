@@ -1,0 +1,109 @@
+// Encoding of rows (see encoding.hpp), compiled for each instruction set.
+#pragma once
+
+#include "core/simd.hpp"
+#include "table/encoding.hpp"
+
+namespace hardwood::HARDWOOD_ISA {
+
+// Finite values are kept within this bound, so that products with weights stay finite.
+inline constexpr float kLargestValue = 1e30f;
+
+HARDWOOD_INLINE float clamped(float value) {
+  return value > kLargestValue ? kLargestValue : value < -kLargestValue ? -kLargestValue : value;
+}
+
+// Values of a whole numeric row, NaN and infinities left as they fall; true when any needs mending.
+HARDWOOD_INLINE bool encode_dense(const Encoding& e, const float* x, float* out) {
+  int suspicious = 0;
+  for (int j = 0; j < e.n_numeric; ++j) {
+    const float value = (x[j] - e.center_float[j]) * e.inverse_scale_float[j];
+    out[j] = value;
+    suspicious |= !(__builtin_fabsf(value) <= kLargestValue);
+  }
+  return suspicious != 0;
+}
+
+HARDWOOD_INLINE bool encode_dense(const Encoding& e, const double* x, float* out) {
+  int suspicious = 0;
+  for (int j = 0; j < e.n_numeric; ++j) {
+    const double value = (x[j] - e.center[j]) * e.inverse_scale[j];
+    out[j] = static_cast<float>(value);
+    suspicious |= !(__builtin_fabs(value) <= static_cast<double>(kLargestValue));
+  }
+  return suspicious != 0;
+}
+
+template <class T>
+inline void encode_numeric(const Encoding& e, int j, T x, float* out, std::int32_t*& active,
+                           std::int64_t row, BadEntry& bad) {
+  const int feature = e.numeric_feature[j];
+  if (x != x) {
+    out[j] = 0.0f;
+    if (e.flag[feature] >= 0) *active++ = e.flag[feature];
+    return;
+  }
+  if (__builtin_isinf(x) && bad.feature < 0) bad = {row, feature};
+  out[j] = clamped(static_cast<float>((static_cast<double>(x) - e.center[j]) * e.inverse_scale[j]));
+}
+
+template <class T>
+inline void encode_categorical(const Encoding& e, int feature, T code, std::int32_t*& active) {
+  const bool known = code >= 0 && code < static_cast<T>(e.n_levels[feature]);
+  const int indicator =
+      known ? e.first_level[feature] + static_cast<int>(code) : e.flag[feature];
+  if (indicator >= 0) *active++ = indicator;
+}
+
+template <class T>
+inline void encode_mixed_row(const Encoding& e, const T* x, float* out, std::int32_t*& active,
+                             std::int64_t row, BadEntry& bad) {
+  for (int j = 0; j < e.n_numeric; ++j) encode_numeric(e, j, x[e.numeric_feature[j]], out, active, row, bad);
+  for (int f = 0; f < e.n_features; ++f)
+    if (e.first_level[f] >= 0) encode_categorical(e, f, x[f], active);
+}
+
+template <class T>
+inline void encode_dense_row(const Encoding& e, const T* x, float* out, std::int32_t*& active,
+                             std::int64_t row, BadEntry& bad) {
+  const bool plain = e.all_numeric && (sizeof(T) == sizeof(double) || e.centers_fit_float);
+  if (plain && !encode_dense(e, x, out)) return;
+  encode_mixed_row(e, x, out, active, row, bad);
+}
+
+// An absent entry of a sparse row is a zero, not a missing value.
+template <class T>
+inline void encode_sparse_row(const Encoding& e, const Source& source, std::int64_t row, float* out,
+                              std::int32_t*& active, BadEntry& bad) {
+  for (int j = 0; j < e.n_numeric; ++j) out[j] = clamped(static_cast<float>(-e.center[j] * e.inverse_scale[j]));
+  const T* values = static_cast<const T*>(source.values);
+  for (std::int64_t i = source.indptr[row]; i < source.indptr[row + 1]; ++i)
+    encode_numeric(e, source.indices[i], values[i], out, active, row, bad);
+}
+
+inline void encode_row(const Encoding& e, const Source& source, std::int64_t row, float* out,
+                       std::int32_t*& active, BadEntry& bad) {
+  const std::int64_t start = row * source.n_features;
+  switch (source.kind) {
+    case Source::Kind::kFloat:
+      return encode_dense_row(e, static_cast<const float*>(source.values) + start, out, active, row, bad);
+    case Source::Kind::kDouble:
+      return encode_dense_row(e, static_cast<const double*>(source.values) + start, out, active, row, bad);
+    case Source::Kind::kFloatSparse:
+      return encode_sparse_row<float>(e, source, row, out, active, bad);
+    case Source::Kind::kDoubleSparse:
+      return encode_sparse_row<double>(e, source, row, out, active, bad);
+  }
+}
+
+// Encodes n rows, given by `rows` or, where that is null, starting at `first`.
+inline void encode_rows(const Encoding& e, const Source& source, const std::int64_t* rows, std::int64_t first,
+                        int n, const EncodedRows& out, BadEntry& bad) {
+  std::int32_t* active = out.active;
+  for (int i = 0; i < n; ++i) {
+    encode_row(e, source, rows ? rows[i] : first + i, out.values + i * out.stride, active, bad);
+    out.active_end[i] = static_cast<std::int32_t>(active - out.active);
+  }
+}
+
+}  // namespace hardwood::HARDWOOD_ISA

@@ -1,0 +1,53 @@
+"""Accurate, small, hard oblique decision trees, learned by gradient descent.
+
+>>> from hardwood import DGTClassifier
+>>> tree = DGTClassifier(max_depth=3).fit(X, y).tree_   # doctest: +SKIP
+>>> print(tree.to_text())                               # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hardwood.errors import HardwoodError, ModelFileError, TableError
+    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    from hardwood.learn.training import Training
+    from hardwood.model import ObliqueTree, load
+
+__version__ = "0.1.0"
+
+# Names are imported when first used, so that `import hardwood` costs next to nothing and a saved
+# model loads without scikit-learn.
+_HOME = {
+    "DGTClassifier": "hardwood.estimators.dgt",
+    "DGTRegressor": "hardwood.estimators.dgt",
+    "HardwoodError": "hardwood.errors",
+    "ModelFileError": "hardwood.errors",
+    "ObliqueTree": "hardwood.model",
+    "TableError": "hardwood.errors",
+    "Training": "hardwood.learn.training",
+    "load": "hardwood.model",
+}
+
+__all__ = [
+    "DGTClassifier",
+    "DGTRegressor",
+    "HardwoodError",
+    "ModelFileError",
+    "ObliqueTree",
+    "TableError",
+    "Training",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardwood' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -9,13 +9,16 @@ what comes out is an array of row numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 Matrix = np.ndarray | sparse.csr_array | sparse.csr_matrix
+Levels = Sequence[Sequence[Any] | None]
 
 # Entries looked at in one go: a few small temporaries instead of copies of the table.
 _BLOCK = 1 << 17
@@ -45,7 +48,8 @@ def canonical_rows(
     y: np.ndarray,
     weight: np.ndarray | None = None,
     *,
-    hash_rows: Callable[[Matrix, np.ndarray, np.ndarray], np.ndarray] | None = None,
+    levels: Levels | None = None,
+    hash_rows: Callable[[Matrix, np.ndarray, np.ndarray, Levels | None], np.ndarray] | None = None,
 ) -> Rows:
     """Order the rows of (matrix, y) by contents and merge equal ones.
 
@@ -58,6 +62,9 @@ def canonical_rows(
         Targets (n, t), part of what makes rows equal.
     weight
         Weights (n,), finite and >= 0; one each by default.
+    levels
+        Per column, what its codes 0, 1, ... stand for, sorted; None for a column of numbers. Rows
+        are ordered by the levels and not by the codes, which change when a level is added.
     hash_rows
         The hash to order by, for tests of what happens when it collides.
 
@@ -67,7 +74,7 @@ def canonical_rows(
     contents nor the weights of what is returned, bit for bit. O(n p) to hash, O(n log n) to sort.
     """
     rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
-    hashes = (hash_rows or _hash_rows)(matrix, y, rows)
+    hashes = (hash_rows or _hash_rows)(matrix, y, rows, levels)
     order = np.argsort(hashes)
     rows, hashes = rows[order], hashes[order]
     is_repeat = _mark_repeats(matrix, y, rows, hashes)
@@ -84,22 +91,49 @@ def canonical_rows(
     return Rows(rows[starts], np.add.reduceat(weight_of_row[by_weight], starts))
 
 
-def _hash_rows(matrix: Matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _hash_rows(
+    matrix: Matrix, y: np.ndarray, rows: np.ndarray, levels: Levels | None = None
+) -> np.ndarray:
     """Hash every row to 64 bits: the sum over columns of (mixed bits) * (the column's odd number).
 
     Zeros add nothing, so a CSR table and the same table written out hash alike.
     """
     keys = _column_keys(matrix.shape[1] + y.shape[1])
     x_keys, y_keys = keys[: matrix.shape[1]], keys[matrix.shape[1] :]
+    hashes_of_levels = _hash_levels(levels or ())
     hashes = np.empty(len(rows), dtype=np.uint64)
     for part in _blocks(len(rows), matrix.shape[1]):
         chosen = rows[part]
         if sparse.issparse(matrix):
             hashes[part] = _hash_sparse_block(matrix, chosen, x_keys)
         else:
-            hashes[part] = (_mix(_bits(matrix[chosen])) * x_keys).sum(axis=1, dtype=np.uint64)
+            hashes[part] = _hash_dense_block(matrix[chosen], x_keys, hashes_of_levels)
         hashes[part] += (_mix(_bits(y[chosen])) * y_keys).sum(axis=1, dtype=np.uint64)
     return hashes
+
+
+def _hash_dense_block(
+    block: np.ndarray, keys: np.ndarray, hashes_of_levels: dict[int, np.ndarray]
+) -> np.ndarray:
+    bits = _bits(block)
+    for j, hashes in hashes_of_levels.items():
+        present = ~np.isnan(block[:, j])
+        bits[present, j] = hashes[block[present, j].astype(np.int64)]
+    return (_mix(bits) * keys).sum(axis=1, dtype=np.uint64)
+
+
+def _hash_levels(levels: Levels) -> dict[int, np.ndarray]:
+    """For each categorical column, 64 bits per level: the same in every process."""
+    return {
+        j: np.array([_hash_level(level) for level in of_column], dtype=np.uint64)
+        for j, of_column in enumerate(levels)
+        if of_column is not None
+    }
+
+
+def _hash_level(level: Any) -> int:
+    digest = blake2b(repr(level).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def _hash_sparse_block(matrix: sparse.csr_array, rows: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ def contents(X, y, weight=None, **options):
     return x + 0.0, y[rows.index], rows.weight
 
 
-def one_bucket(matrix, y, rows):
+def one_bucket(matrix, y, rows, levels):
     """A hash that collides always."""
     return np.zeros(len(rows), dtype=np.uint64)
 
@@ -113,6 +113,16 @@ def test_explicit_zeros_of_a_sparse_table_are_zeros():
     Z = sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
     y = np.zeros((2, 1))
     np.testing.assert_array_equal(canonical_rows(X, y).index, canonical_rows(Z, y).index)
+
+
+@pytest.mark.parametrize("hash_rows", HASHES)
+def test_a_level_that_no_row_of_weight_has_changes_nothing(hash_rows):
+    X, more = np.array([[0.0], [1.0], [np.nan], [1.0]]), np.array([[0.0], [2.0], [np.nan], [2.0]])
+    y = np.zeros((4, 1))
+    a = canonical_rows(X, y, levels=[("cat", "eel")], hash_rows=hash_rows)
+    b = canonical_rows(more, y, levels=[("cat", "dog", "eel")], hash_rows=hash_rows)
+    np.testing.assert_array_equal(X[a.index], more[b.index] / [2.0])
+    np.testing.assert_array_equal(a.weight, b.weight)
 
 
 def test_small_integers_do_not_collide():

@@ -1,0 +1,148 @@
+"""What is to be predicted: the `y` of `fit`, checked and in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """Labels as indices.
+
+    Attributes
+    ----------
+    classes
+        The distinct labels (c,), sorted; at least two.
+    index
+        Per row, which of them (n,) int64.
+    names
+        Name of the target, where it has one.
+    """
+
+    classes: np.ndarray
+    index: np.ndarray
+    names: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """Numbers to regress on.
+
+    Attributes
+    ----------
+    values
+        (n, t) float64, finite.
+    names
+        Name of each column, where all have one.
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...] | None
+
+
+def class_target(y: Any, n_rows: int) -> ClassTarget:
+    """Read class labels: text, integers, whole floats or booleans, one column.
+
+    Raises
+    ------
+    ValueError
+        For missing or infinite labels, several columns, continuous numbers, another number of rows
+        than the table's, or fewer than two classes.
+    """
+    labels = column_or_1d(_plain_array(y), warn=True)
+    _check_length(labels, n_rows)
+    if labels.dtype.kind == "f":
+        _check_finite(labels)
+    check_classification_targets(labels)
+    classes, index = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"A classifier needs rows of at least 2 classes, found 1 class: {classes[0]!r} in all "
+            f"{n_rows} rows. Check how the table was filtered or split."
+        )
+    return ClassTarget(classes, index.astype(np.int64).ravel(), _names(y, 1))
+
+
+def number_target(y: Any, n_rows: int) -> NumberTarget:
+    """Read numbers: one column or several.
+
+    Raises
+    ------
+    ValueError
+        For text, missing or infinite entries, more than two dimensions, or another number of rows
+        than the table's.
+    """
+    values = _plain_array(y)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"A regressor predicts numbers, but y holds {_kind_word(values)}. Convert y to "
+            "numbers, or use a classifier for classes."
+        )
+    if values.ndim not in (1, 2) or 0 in values.shape[1:]:
+        raise ValueError(
+            "y should be a 1d array, or a 2d array with one column per output, got an array of "
+            f"shape {values.shape} instead."
+        )
+    _check_length(values, n_rows)
+    values = values.astype(np.float64).reshape(n_rows, -1)
+    _check_finite(values)
+    return NumberTarget(values, _names(y, values.shape[1]))
+
+
+def _plain_array(y: Any) -> np.ndarray:
+    """Read any sequence; objects of one plain type become an array of that type."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: y is of type {values.dtype}.")
+    if values.dtype != object:
+        return values
+    types = {type(entry) for entry in values.ravel()}
+    if any(entry is None or entry != entry for entry in values.ravel()):
+        raise ValueError(
+            "Input y contains NaN or None. Drop the rows without a target, or fill it in."
+        )
+    if types and all(issubclass(kind, str) for kind in types):
+        return values.astype(str)
+    if types and all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in types):
+        return np.array(values.tolist())
+    return values
+
+
+def _kind_word(values: np.ndarray) -> str:
+    if values.dtype.kind in "US":
+        return f"text ({values.ravel()[0].item()!r}, ...)" if values.size else "text"
+    return f"values of type {values.dtype}"
+
+
+def _check_length(values: np.ndarray, n_rows: int) -> None:
+    found = len(values) if values.ndim else 1
+    if found != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
+            f"y has {found}."
+        )
+
+
+def _check_finite(values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0, 0])
+        what = "NaN" if np.isnan(values[row]).any() else "infinity"
+        raise ValueError(
+            f"Input y contains {what} (first at row {row}). Drop the rows without a finite target."
+        )
+
+
+def _names(y: Any, n_outputs: int) -> tuple[str, ...] | None:
+    """Names of a data frame's columns or of a series, when there is one text per output."""
+    names = getattr(y, "columns", None)
+    names = [getattr(y, "name", None)] if names is None else list(names)
+    if len(names) != n_outputs or not all(isinstance(name, str) and name for name in names):
+        return None
+    return tuple(names)

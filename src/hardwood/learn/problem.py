@@ -1,0 +1,228 @@
+"""From a table, a target and weights to what a learner takes.
+
+`TrainingSet` is the data in canonical rows: what it holds does not depend on the order of the rows
+of the table, and a row of weight two is the row given twice, bit for bit. `Problem` adds what is to
+be minimised and which rows are kept apart for validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from hardwood.learn.rows import Matrix, Rows, canonical_rows
+from hardwood.table import Feature, Schema, Table
+from hardwood.table.learning import default_names
+from hardwood.table.statistics import column_statistics
+
+if TYPE_CHECKING:
+    from hardwood.learn.losses import Loss
+
+# Entries gathered in one go to learn the schema: small beside any table for which memory matters.
+_BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """A table and its target, read and in canonical rows.
+
+    Attributes
+    ----------
+    schema
+        Learned from the rows that have a weight.
+    matrix
+        (n, p) raw numbers and codes of levels, float32 or float64, or CSR: the user's own array
+        where that is possible.
+    target
+        (n, t) float64: class indices or numbers.
+    rows
+        The distinct rows that have a weight, in canonical order; weights in the user's units.
+    """
+
+    schema: Schema
+    matrix: Matrix
+    target: np.ndarray
+    rows: Rows
+
+    @classmethod
+    def of(cls, table: Table, target: np.ndarray, weight: np.ndarray | None) -> TrainingSet:
+        """Order the rows, merge equal ones, and learn the schema from what is left.
+
+        Parameters
+        ----------
+        table
+            What `Table.of` returned.
+        target
+            (n, t) float64, finite.
+        weight
+            (n,) float64, finite, >= 0, of which one is positive; None for equal weights.
+
+        Raises
+        ------
+        TableError
+            For a column without any entry.
+        ValueError
+            For a table with fewer than two different rows.
+        """
+        rows = canonical_rows(table.matrix, target, weight, levels=table.levels)
+        if len(rows) < 2:
+            raise ValueError(
+                "A tree is learned from at least two different rows, found n_samples=1: the table "
+                f"has {table.n_rows} row(s), and those with a positive weight are all equal."
+            )
+        schema = _learn_schema(table, rows)
+        return cls(schema, schema.read(table), target, rows)
+
+
+def _learn_schema(table: Table, rows: Rows) -> Schema:
+    """Learn the schema in the order of the canonical rows, a few columns at a time."""
+    names = table.names or default_names(table.n_features)
+    features: list[Feature] = []
+    for part in _column_blocks(table, len(rows)):
+        block = table.matrix[rows.index] if sparse.issparse(table.matrix) else None
+        if block is None:
+            block = table.matrix[:, part][rows.index]
+        learned = Schema.learn(Table(block, table.levels[part], names[part]), rows.weight)
+        features += learned.features
+    return Schema(tuple(features), named=table.names is not None)
+
+
+def _column_blocks(table: Table, n_rows: int) -> Iterator[slice]:
+    width = table.n_features
+    if not sparse.issparse(table.matrix):
+        width = max(1, _BLOCK_ENTRIES // n_rows)
+    for first in range(0, table.n_features, width):
+        yield slice(first, min(first + width, table.n_features))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a learner takes.
+
+    Attributes
+    ----------
+    schema, matrix
+        The table (n, p); a learner encodes the rows it needs, when it needs them.
+    y
+        (n, t) float32, as the loss expects it: class indices, or numbers in units of `target_scale`
+        around `target_center` for a loss that scales its target.
+    weight
+        (n,) float32, of mean 1 over the rows that are used.
+    train, valid
+        Row numbers, int64; `valid` may be empty.
+    loss
+        What is minimised.
+    n_outputs
+        Values per leaf.
+    target_center, target_scale
+        (t,) float64; 0 and 1 where the target is as it came.
+    """
+
+    schema: Schema
+    matrix: Matrix
+    y: np.ndarray
+    weight: np.ndarray
+    train: np.ndarray
+    valid: np.ndarray
+    loss: Loss
+    n_outputs: int
+    target_center: np.ndarray
+    target_scale: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        data: TrainingSet,
+        loss: Loss,
+        *,
+        n_outputs: int,
+        factor: np.ndarray | None = None,
+        is_classified: bool = False,
+        validation_fraction: float = 0.0,
+        seed: int = 0,
+    ) -> Problem:
+        """Pose a problem on a training set.
+
+        Parameters
+        ----------
+        data
+            The rows.
+        loss
+            What is minimised.
+        n_outputs
+            Values per leaf.
+        factor
+            (r,) >= 0, what the weight of each canonical row is multiplied by (class weights).
+        is_classified
+            Whether the target is a class index; every class then gives its part of the validation.
+        validation_fraction
+            Part of the distinct rows that is kept apart, in [0, 1).
+        seed
+            Draws the validation rows.
+        """
+        rows, weight = data.rows.index, data.rows.weight / data.rows.weight.max()
+        if factor is not None:
+            weight = weight * factor
+            rows, weight = rows[weight > 0], weight[weight > 0]
+        weight = weight / weight.mean()
+        center, scale = _target_units(data.target[rows], weight, loss)
+        is_valid = _draw_validation(
+            data.target[rows, 0] if is_classified else np.zeros(len(rows)),
+            validation_fraction,
+            np.random.default_rng(seed),
+        )
+        weight_of_row = np.zeros(len(data.target), dtype=np.float32)
+        weight_of_row[rows] = weight
+        return cls(
+            schema=data.schema,
+            matrix=data.matrix,
+            y=((data.target - center) / scale).astype(np.float32),
+            weight=weight_of_row,
+            train=rows[~is_valid],
+            valid=rows[is_valid],
+            loss=loss,
+            n_outputs=n_outputs,
+            target_center=center,
+            target_scale=scale,
+        )
+
+    def leaf_values(self, scores: np.ndarray) -> np.ndarray:
+        """Turn what the leaves hold into what `predict` returns, in the user's units."""
+        values = self.loss.link(np.asarray(scores, dtype=np.float64))
+        if self.loss.scales_target:
+            values = values * self.target_scale + self.target_center
+        return values
+
+
+def _target_units(
+    target: np.ndarray, weight: np.ndarray, loss: Loss
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and standard deviation of each target, for losses that ask for it."""
+    if not loss.scales_target:
+        return np.zeros(target.shape[1]), np.ones(target.shape[1])
+    statistics = column_statistics(target, weight)
+    return statistics.mean, statistics.deviation
+
+
+def _draw_validation(group: np.ndarray, fraction: float, random: np.random.Generator) -> np.ndarray:
+    """Choose a fraction of the rows, of every group alike, leaving each group at least one row.
+
+    Sizes follow the method of the largest remainder, so that they add up to the fraction of all.
+    """
+    is_chosen = np.zeros(len(group), dtype=bool)
+    if fraction == 0:
+        return is_chosen
+    _, member_of, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    quota = sizes * fraction
+    wanted = np.floor(quota).astype(np.int64)
+    n_more = max(1, round(len(group) * fraction)) - int(wanted.sum())
+    wanted[np.argsort(wanted - quota, kind="stable")[: max(0, n_more)]] += 1
+    wanted = np.minimum(wanted, sizes - 1)
+    shuffled = np.lexsort((random.random(len(group)), member_of))  # group by group
+    place_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_chosen[shuffled[place_in_group < np.repeat(wanted, sizes)]] = True
+    return is_chosen

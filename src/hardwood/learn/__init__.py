@@ -1,0 +1,1 @@
+"""Matrix -> tree: one file per paper, and what they share."""

@@ -1,0 +1,235 @@
+"""What a learner minimises, as values that can be compared, copied and written down.
+
+The arithmetic is in the engine (``native/core/loss.hpp``), defined by ``reference/losses.py``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+_SMALLEST_PROBABILITY = (
+    1e-6  # keeps the logits of a pure leaf finite when a tree is learned further
+)
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """A loss of the engine."""
+
+    name: ClassVar[str]
+    scales_target: ClassVar[bool] = False
+    """Whether targets are learned in units of their standard deviation around their mean."""
+    has_value: ClassVar[bool] = True
+    """Whether the loss can be evaluated, and so watched on a validation part."""
+
+    @property
+    def parameter(self) -> float:
+        """The one number a loss may have."""
+        return 0.0
+
+    def n_outputs(self, n_targets: int) -> int:
+        """How many scores a leaf holds, for so many targets, or classes."""
+        return n_targets
+
+    @abstractmethod
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        """From the scores of the leaves (L, k) to what a tree predicts there."""
+
+    @abstractmethod
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        """From what a tree predicts to scores that give it: the inverse of the link."""
+
+
+class _Identity(Loss):
+    scales_target = True
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        return scores
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+
+@dataclass(frozen=True)
+class SquaredError(_Identity):
+    """Mean over the outputs of (f - y)^2: predicts means."""
+
+    name: ClassVar[str] = "squared_error"
+
+
+@dataclass(frozen=True)
+class AbsoluteError(_Identity):
+    """|f - y|: predicts medians."""
+
+    name: ClassVar[str] = "absolute_error"
+
+
+@dataclass(frozen=True)
+class Huber(_Identity):
+    """Squared within `delta` standard deviations of the target, absolute beyond."""
+
+    delta: float = 1.35
+    name: ClassVar[str] = "huber"
+
+    def __post_init__(self) -> None:
+        if not self.delta > 0:
+            raise ValueError(f"delta of the Huber loss must be positive, found {self.delta!r}")
+
+    @property
+    def parameter(self) -> float:
+        return self.delta
+
+
+@dataclass(frozen=True)
+class Quantile(_Identity):
+    """The pinball loss: predicts the quantile at `level`."""
+
+    level: float = 0.5
+    name: ClassVar[str] = "quantile"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"level of the quantile loss must lie in (0, 1), found {self.level!r}")
+
+    @property
+    def parameter(self) -> float:
+        return self.level
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """exp(f) - y f for counts and rates y >= 0: predicts exp(f)."""
+
+    name: ClassVar[str] = "poisson"
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        return np.exp(scores)
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(values, _SMALLEST_PROBABILITY))
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Log loss of two classes, with one score per leaf."""
+
+    name: ClassVar[str] = "logistic"
+
+    def n_outputs(self, n_targets: int) -> int:
+        return 1
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        half = 0.5 * np.tanh(0.5 * scores)  # sigma(f) - 1/2, without overflow
+        return np.hstack([0.5 - half, 0.5 + half])
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        p = np.clip(values, _SMALLEST_PROBABILITY, 1.0)
+        return np.log(p[:, 1:] / p[:, :1])
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Loss):
+    """Log loss of any number of classes, with one score per class."""
+
+    name: ClassVar[str] = "cross_entropy"
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        return np.log(np.clip(values, _SMALLEST_PROBABILITY, 1.0))
+
+
+@dataclass(frozen=True)
+class Custom(_Identity):
+    """A loss given by its gradient, as a Python function called once per batch.
+
+    Parameters
+    ----------
+    function
+        ``function(prediction (B, k), target (B, t))`` returns the gradient by the prediction
+        (B, k), or a pair of the losses (B,) and the gradient. Without losses nothing can be watched
+        on a validation part.
+    classification
+        Whether the target is a class index; predictions are then a softmax of one score per class.
+    """
+
+    function: Callable[[np.ndarray, np.ndarray], Any]
+    classification: bool = False
+    name: ClassVar[str] = "custom"
+    scales_target = False
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        return CrossEntropy().link(scores) if self.classification else scores
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        return CrossEntropy().scores(values) if self.classification else values
+
+    def __call__(
+        self, prediction: np.ndarray, target: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """Values (B,), or None, and the gradient (B, k), as the engine takes them."""
+        answer = self.function(prediction, target)
+        values, gradient = answer if isinstance(answer, tuple) else (None, answer)
+        gradient = np.ascontiguousarray(gradient, dtype=np.float32)
+        if gradient.shape != prediction.shape:
+            raise ValueError(
+                f"The custom loss returned a gradient of shape {gradient.shape} for predictions "
+                f"of shape {prediction.shape}; expected the same shape."
+            )
+        if not np.isfinite(gradient).all():
+            raise ValueError("The custom loss returned a gradient that is not finite.")
+        if values is not None:
+            values = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
+        return values, gradient
+
+
+_REGRESSION: dict[str, Callable[[], Loss]] = {
+    "squared_error": SquaredError,
+    "absolute_error": AbsoluteError,
+    "huber": Huber,
+    "quantile": Quantile,
+    "poisson": Poisson,
+}
+
+
+def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
+    """Find the loss that an estimator's ``loss`` parameter names.
+
+    Parameters
+    ----------
+    spec
+        A name ("log_loss"; "squared_error", "absolute_error", "huber", "quantile", "poisson"), a
+        `Loss`, or a function as `Custom` takes it.
+    task
+        "classification" or "regression".
+    n_classes
+        Number of classes, for classification.
+
+    Raises
+    ------
+    ValueError
+        Where the loss is unknown or not one of the task.
+    """
+    classification = task == "classification"
+    if classification and spec == "log_loss":
+        return Logistic() if n_classes == 2 else CrossEntropy()
+    if not classification and isinstance(spec, str) and spec in _REGRESSION:
+        return _REGRESSION[spec]()
+    if isinstance(spec, Loss):
+        fits = classification == isinstance(spec, Logistic | CrossEntropy)
+        if fits or isinstance(spec, Custom):
+            return spec
+    elif callable(spec):
+        return Custom(spec, classification=classification)
+    known = ["log_loss"] if classification else list(_REGRESSION)
+    raise ValueError(
+        f"loss={spec!r} is not a loss for {task}. Expected one of {known}, a loss object of "
+        "hardwood.learn.losses, or a function (prediction, target) -> gradient."
+    )

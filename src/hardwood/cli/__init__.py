@@ -1,0 +1,28 @@
+"""The `hardwood` command. It needs the extra packages of ``pip install 'hardwood[cli]'``."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from hardwood.errors import MissingExtraError
+
+_NEEDED = ("typer", "rich", "pyarrow")
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code (see `hardwood --help`)."""
+    try:
+        _check_extras()
+    except MissingExtraError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    from hardwood.cli.app import app
+
+    app()
+
+
+def _check_extras() -> None:
+    for package in _NEEDED:
+        if find_spec(package) is None:
+            raise MissingExtraError(package, extra="cli", purpose="The hardwood command")

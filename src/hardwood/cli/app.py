@@ -1,0 +1,47 @@
+"""The command line as typer sees it: the list of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hardwood import __version__
+from hardwood.cli.benchmark import benchmark
+from hardwood.cli.demo import demo
+from hardwood.cli.describe import describe
+from hardwood.cli.evaluate import evaluate
+from hardwood.cli.failures import Commands
+from hardwood.cli.fit import fit
+from hardwood.cli.predict import predict
+
+app = typer.Typer(
+    name="hardwood",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong argument, file, column or disk, "
+    "130 interrupted.",
+)
+
+for command in (fit, predict, evaluate, describe, benchmark, demo):
+    app.command()(command)
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"hardwood {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def hardwood(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Accurate, small, hard oblique decision trees from a table."""

@@ -1,0 +1,139 @@
+"""`hardwood benchmark`: how fast a model answers on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from hardwood.cli.models import open_model, size_words
+from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
+from hardwood.cli.report import figure, print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from hardwood.model import ObliqueTree
+    from hardwood.table import Schema
+
+_SECONDS = 1.0  # of repeated batches, and of single rows
+_WARM_UP = 200  # single rows before the clock starts
+_BATCH_SIZES = (1000, 100_000)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Speed of one way to ask: what was called, on what, and how long it took."""
+
+    api: str
+    n_rows: int
+    rows_per_second: float
+    p50_us: float
+    p99_us: float
+
+
+def benchmark(
+    model: ModelFile,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows per batch. Default: 1,000 and 100,000.")
+    ] = None,
+    jobs: Jobs = 1,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Time a model on made-up rows: rows per second in batches, microseconds for a single row."""
+    tree = open_model(model)
+    rng = np.random.default_rng(seed)
+    timings = [time_batches(tree, n, jobs, rng) for n in ([rows] if rows else _BATCH_SIZES)]
+    timings.append(time_single_rows(tree, rng))
+    if as_json:
+        sizes = {"depth": tree.depth, "n_leaves": tree.n_leaves, "n_features": tree.n_features}
+        print_json({"tree": sizes, "threads": jobs, "timings": [asdict(t) for t in timings]})
+        return
+    print_text(f"{model}: {size_words(tree)}")
+    header = ["timed", "rows per call", "rows per second", "p50 of a call", "p99 of a call"]
+    cells = [
+        [
+            t.api,
+            f"{t.n_rows:,}",
+            f"{t.rows_per_second:,.0f}",
+            _time_words(t.p50_us),
+            _time_words(t.p99_us),
+        ]
+        for t in timings
+    ]
+    print_table(f"On {jobs} thread{'s' if jobs != 1 else ''}", header, cells)
+
+
+def time_batches(tree: ObliqueTree, n_rows: int, n_jobs: int, rng: np.random.Generator) -> Timing:
+    """Time `ObliqueTree.predict` on tables of ``n_rows`` made-up rows."""
+    data, kind = made_up_rows(tree.schema, n_rows, rng)
+    micros = _repeat(lambda: tree.predict(data, n_jobs=n_jobs))
+    return _timing(f"ObliqueTree.predict({kind})", n_rows, micros)
+
+
+def time_single_rows(tree: ObliqueTree, rng: np.random.Generator) -> Timing:
+    """Time `ObliqueTree.predict_one` on made-up rows, one call at a time."""
+    data, kind = made_up_rows(tree.schema, 512, rng)
+    if isinstance(data, np.ndarray):
+        rows, what = list(data), "1-D float64 array"
+    else:
+        rows, what = data.to_pylist(), "dict"
+    calls = iter(range(1 << 62))
+    micros = _repeat(lambda: tree.predict_one(rows[next(calls) % 512]))
+    return _timing(f"ObliqueTree.predict_one({what})", 1, micros)
+
+
+def made_up_rows(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Any, str]:
+    """Return rows like those of training, without its dependences: an array, or an Arrow table.
+
+    Numbers are normal with the training mean and spread, levels are equally likely, and one entry
+    in twenty is missing in a feature that had missing entries.
+    """
+    columns: dict[str, Any] = {}
+    for feature in schema.features:
+        missing = (rng.random(n) < 0.05) & feature.has_missing
+        if feature.kind == "numeric":
+            values = rng.normal(feature.center, feature.scale, n)
+            columns[feature.name] = np.where(missing, np.nan, values)
+        else:
+            codes = rng.integers(0, max(1, len(feature.levels)), n)
+            columns[feature.name] = [
+                None if gone or not feature.levels else feature.levels[code]
+                for code, gone in zip(codes.tolist(), missing.tolist(), strict=True)
+            ]
+    if all(feature.kind == "numeric" for feature in schema.features):
+        return np.ascontiguousarray(np.column_stack(list(columns.values()))), "float64 array"
+    import pyarrow as pa
+
+    return pa.table(columns), "Arrow table"
+
+
+def _repeat(call: Callable[[], Any]) -> np.ndarray:
+    """Return microseconds of each call, in a second of calls after a warm-up."""
+    clock = time.perf_counter_ns
+    warm_until = clock() + int(0.1e9 * _SECONDS)
+    for _ in range(_WARM_UP):
+        call()
+        if clock() > warm_until:
+            break
+    times = []
+    end = clock() + int(1e9 * _SECONDS)
+    start = clock()
+    while start < end or len(times) < 3:
+        call()
+        stop = clock()
+        times.append(stop - start)
+        start = clock()
+    return np.asarray(times) / 1e3
+
+
+def _timing(api: str, n_rows: int, micros: np.ndarray) -> Timing:
+    p50, p99 = np.percentile(micros, [50, 99])
+    return Timing(api, n_rows, float(n_rows / p50 * 1e6), float(p50), float(p99))
+
+
+def _time_words(micros: float) -> str:
+    return f"{figure(micros)} us" if micros < 1e4 else f"{figure(micros / 1e3)} ms"

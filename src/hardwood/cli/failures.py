@@ -1,0 +1,95 @@
+"""Mistakes of the person at the keyboard: what is said, and with which exit code.
+
+Exit codes: 0 done; 1 unexpected, with a traceback worth reporting; 2 a wrong argument, file,
+column or disk, explained in a sentence; 130 interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from hardwood.errors import HardwoodError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+class CommandError(HardwoodError):
+    """A command cannot do what was asked; the message says what to change."""
+
+
+class Commands(TyperGroup):
+    """The group of all commands, which turns expected errors into a sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # the reader of our output has gone (`| head`): typer ends quietly
+        except HardwoodError as error:
+            _say(str(error))
+        except OSError as error:
+            _say(_os_words(error))
+        except KeyboardInterrupt:
+            _say("interrupted; nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(USER_ERROR)
+
+
+def _say(message: str) -> None:
+    typer.echo(f"error: {message}", err=True)
+
+
+def _os_words(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence naming the entries of ``known`` closest to ``name``, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    if not close:
+        by_case = {entry.casefold(): entry for entry in known}
+        close = [by_case[name.casefold()]] if name.casefold() in by_case else []
+    return f" Did you mean {_either(close)}?" if close else ""
+
+
+def _either(names: list[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
+def check_readable(path: Path, expected: str) -> None:
+    """Raise CommandError unless ``path`` is a file that opens; ``expected`` names its kind."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory; expected {expected}.")
+    if not path.exists():
+        neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, neighbours)
+        raise CommandError(f"{path} does not exist; expected {expected}.{hint}")
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def check_writable(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Raise CommandError when ``path`` cannot become a file, or is one of the ``inputs``.
+
+    Called before the work starts: a wrong folder should cost a second, not an hour.
+    """
+    if path.is_dir():
+        raise CommandError(f"{path} is a directory; --output takes the name of a file.")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise CommandError(f"{path} is an input of this command; choose another --output.")

@@ -1,0 +1,103 @@
+"""What a command says: a report for people on stdout, or with `--json` one JSON object there.
+
+Progress, notes and errors go to stderr in both cases, so that stdout can be piped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hardwood.cli.metrics import Score
+from hardwood.errors import FitInterruptedWarning, TableWarning
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def print_json(payload: dict[str, Any]) -> None:
+    """Print ``payload`` as JSON; NaN and infinity, which JSON lacks, become null."""
+    typer.echo(json.dumps(_plain(payload), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_text(text: str = "") -> None:
+    """Print text as it is: no markup, no wrapping."""
+    typer.echo(text)
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose first column is text and whose other columns are figures."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table: Table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    for i, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if i == 0 else "right", no_wrap=i > 0)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    # Where no terminal sets the width (a pipe, a file), rows must not be folded.
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def interval(score: Score) -> str:
+    """Write a score's interval, for example ``0.932 to 0.998``."""
+    if not math.isfinite(score.low):
+        return "-"
+    return f"{figure(score.low)} to {figure(score.high)}"
+
+
+def figure(value: float) -> str:
+    """Write a number with four significant digits."""
+    return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
+    """Scores by name, as JSON has them."""
+    return {
+        score.name: {
+            "value": score.value,
+            "low": score.low,
+            "high": score.high,
+            "interval": score.method,
+        }
+        for score in scores
+    }
+
+
+@contextmanager
+def collecting_notes(notes: list[str]) -> Iterator[None]:
+    """Collect the package's own warnings as ``notes`` and say them on stderr; pass others on."""
+    with warnings.catch_warnings(record=True) as caught:
+        for category in (TableWarning, FitInterruptedWarning):
+            warnings.simplefilter("always", category)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, TableWarning | FitInterruptedWarning):
+            notes.append(str(warning.message))
+            typer.echo(f"note: {warning.message}", err=True)
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+def _plain(value: Any) -> Any:
+    """Return ``value`` with NumPy scalars, tuples and non-finite numbers in the form JSON has."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

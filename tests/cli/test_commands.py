@@ -1,0 +1,217 @@
+"""The commands that need a model but no learning."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from hardwood.cli.benchmark import made_up_rows
+from hardwood.cli.describe import feature_use
+from hardwood.model import ObliqueTree
+
+
+def test_predict_writes_csv_to_stdout(run, classifier_file, answers_csv):
+    result = run("predict", classifier_file, answers_csv)
+    assert result.exit_code == 0
+    assert result.stdout.replace('"', "").splitlines() == [
+        "prediction",
+        "yes",
+        "no",
+        "yes",
+        "yes",
+        "no",
+    ]
+
+
+def test_predict_keeps_columns_and_adds_probabilities(run, classifier_file, answers_csv, tmp_path):
+    out = tmp_path / "out.csv"
+    options = ["--proba", "--keep", "number", "-o", out]
+    result = run("predict", classifier_file, answers_csv, *options)
+    assert result.exit_code == 0
+    assert "5 predictions" in result.stdout
+    lines = out.read_text().replace('"', "").splitlines()
+    assert lines[0] == "number,prediction,probability of no,probability of yes"
+    assert lines[1] == "1,yes,0.25,0.75"
+
+
+def test_predict_writes_parquet_and_regression(run, regressor_file, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("b,a\n0,-0.5\n0,2\n")
+    result = run("predict", regressor_file, table, "-o", "out.parquet")
+    assert result.exit_code == 0
+    assert pq.read_table(tmp_path / "out.parquet").to_pydict() == {"prediction": [-1.0, 1.0]}
+
+
+def test_predict_json_is_one_object(run, classifier_file, answers_csv):
+    payload = json.loads(run("predict", classifier_file, answers_csv, "--json").stdout)
+    assert payload["n_rows"] == 5
+    assert payload["columns"]["prediction"] == ["yes", "no", "yes", "yes", "no"]
+
+
+def test_predict_refuses_to_write_over_its_input(run, classifier_file, answers_csv):
+    before = answers_csv.read_text()
+    result = run("predict", classifier_file, answers_csv, "-o", answers_csv)
+    assert result.exit_code == 2
+    assert "is an input" in result.stderr
+    assert answers_csv.read_text() == before
+
+
+def test_predict_names_an_absent_column(run, classifier_file, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("colour,unused\nred,1\n")
+    result = run("predict", classifier_file, table)
+    assert result.exit_code == 2
+    assert "width" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_predict_proba_needs_classes(run, regressor_file, answers_csv):
+    result = run("predict", regressor_file, answers_csv, "--proba")
+    assert result.exit_code == 2
+    assert "classification" in result.stderr
+
+
+def test_evaluate_scores_and_confusion(run, classifier_file, answers_csv):
+    result = run("evaluate", classifier_file, answers_csv, "--target", "answer")
+    assert result.exit_code == 0
+    for words in ("accuracy", "log loss", "AUC", "0.8", "Confusion"):
+        assert words in result.stdout
+    payload = json.loads(
+        run("evaluate", classifier_file, answers_csv, "--target", "answer", "--json").stdout
+    )
+    assert payload["metrics"]["accuracy"]["value"] == 0.8
+    assert payload["confusion"] == [[1, 0], [1, 3]]
+    assert payload["classes"] == ["no", "yes"]
+    log_loss = -(3 * math.log(0.75) + math.log(0.9) + math.log(0.1)) / 5
+    assert payload["metrics"]["log loss"]["value"] == pytest.approx(log_loss)
+
+
+def test_evaluate_weights_count(run, classifier_file, answers_csv):
+    arguments = ["evaluate", classifier_file, answers_csv, "-t", "answer", "--json"]
+    payload = json.loads(run(*arguments, "--weight", "number").stdout)
+    assert payload["metrics"]["accuracy"]["value"] == pytest.approx(10 / 15)
+
+
+def test_evaluate_counts_unknown_and_missing_answers(run, classifier_file, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("width,colour,unused,answer\n1,red,0,yes\n1,red,0,perhaps\n1,red,0,\n")
+    result = run("evaluate", classifier_file, table, "-t", "answer", "--json")
+    payload = json.loads(result.stdout)
+    assert (payload["n_rows"], payload["n_missing_target"], payload["n_unknown_class"]) == (2, 1, 1)
+    assert payload["metrics"]["accuracy"]["value"] == 0.5
+    assert "does not know" in result.stderr
+
+
+def test_evaluate_refuses_a_foreign_target(run, classifier_file, answers_csv):
+    result = run("evaluate", classifier_file, answers_csv, "-t", "colour")
+    assert result.exit_code == 2
+    assert "'red'" in result.stderr
+    assert "'no', 'yes'" in result.stderr
+
+
+def test_evaluate_regression(run, regressor_file, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b,y\n1,0,1.5\n-1,0,-1\n2,0,1\n")
+    payload = json.loads(run("evaluate", regressor_file, table, "-t", "y", "--json").stdout)
+    assert payload["metrics"]["MAE"]["value"] == pytest.approx(0.5 / 3)
+    assert payload["confusion"] is None
+
+
+def test_describe_tells_tree_sizes_use_and_record(run, classifier_file):
+    result = run("describe", classifier_file)
+    assert result.exit_code == 0
+    for words in ("classification of answer", "depth 1", "width", "Not used: unused", "by hand"):
+        assert words in result.stdout
+    payload = json.loads(run("describe", classifier_file, "--json").stdout)
+    assert (payload["depth"], payload["n_leaves"], payload["n_features"]) == (1, 2, 3)
+    assert payload["splits"] == ["width + (2 if colour is red) >= 3"]
+    assert payload["record"] == {"learner": "by hand"}
+
+
+def test_feature_use_is_in_standard_units(classifier):
+    use = {entry.name: entry for entry in feature_use(classifier)}
+    assert use["width"].share == pytest.approx(0.5)  # weight 1, spread 2; a level adds 2
+    assert use["colour"].share == pytest.approx(0.5)
+    assert [use[name].n_splits for name in ("width", "colour", "unused")] == [1, 1, 0]
+
+
+def test_feature_use_counts_the_rows_that_pass():
+    tree = ObliqueTree.of(
+        [[1.0, 0.0], [0.0, 5.0], [0.0, 9.0]],
+        thresholds=[0, 0, 0],
+        values=[0, 1, 2, 3],
+        counts=[100, 90, 10, 45, 45, 5, 5],
+    )
+    assert [entry.share for entry in feature_use(tree)] == pytest.approx([0.5, 0.5])
+
+
+def test_a_single_leaf_can_be_described(run, tmp_path):
+    path = tmp_path / "leaf.hardwood"
+    ObliqueTree.of(np.empty((0, 2)), thresholds=[], values=[1.5]).save(path)
+    result = run("describe", path)
+    assert result.exit_code == 0
+    assert "single leaf" in result.stdout
+
+
+@pytest.mark.parametrize("model", ["classifier_file", "regressor_file"])
+def test_benchmark_says_what_was_timed(run, request, model, monkeypatch):
+    monkeypatch.setattr("hardwood.cli.benchmark._SECONDS", 0.01)
+    path = request.getfixturevalue(model)
+    result = run("benchmark", path, "--rows", 50)
+    assert result.exit_code == 0
+    assert "ObliqueTree.predict_one" in result.stdout
+    timings = json.loads(run("benchmark", path, "--rows", 50, "--json").stdout)["timings"]
+    assert [t["n_rows"] for t in timings] == [50, 1]
+    for t in timings:
+        assert 0 < t["p50_us"] <= t["p99_us"]
+        assert t["rows_per_second"] == pytest.approx(1e6 * t["n_rows"] / t["p50_us"])
+
+
+def test_made_up_rows_fit_the_schema(classifier):
+    rows, kind = made_up_rows(classifier.schema, 200, np.random.default_rng(0))
+    assert kind == "Arrow table"
+    assert set(rows["colour"].to_pylist()) == {"blue", "red"}
+    assert np.isnan(rows["width"].to_numpy()).sum() > 0
+    assert set(classifier.predict(rows)) == {"no", "yes"}
+
+
+@pytest.mark.parametrize("command", ["describe", "benchmark"])
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "does not exist"), (b"not a model", "bad.hardwood")]
+)
+def test_bad_model_files_are_explained(run, tmp_path, command, content, words):
+    path = tmp_path / "bad.hardwood"
+    if content is not None:
+        path.write_bytes(content)
+    result = run(command, path)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_directory_is_no_model(run, tmp_path):
+    result = run("describe", tmp_path)
+    assert result.exit_code == 2
+    assert "is a directory" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fit"], ["fly"], ["predict", "m", "t", "--jobs", "0"], ["demo", "--seed", "-1"]],
+)
+def test_wrong_arguments_exit_with_2(run, arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr != ""
+
+
+def test_version_and_help(run):
+    assert run("--version").stdout.startswith("hardwood 0")
+    help_text = run("--help").stdout
+    for command in ("fit", "predict", "evaluate", "describe", "benchmark", "demo", "130"):
+        assert command in help_text

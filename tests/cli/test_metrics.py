@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from hardwood.cli.metrics import (
+    classification_scores,
+    confusion,
+    n_resamples,
+    regression_scores,
+)
+
+
+def by_name(scores):
+    return {score.name: score for score in scores}
+
+
+@pytest.fixture(params=[2, 4])
+def classified(request):
+    rng = np.random.default_rng(request.param)
+    k, n = request.param, 200
+    truth = rng.integers(0, k, n)
+    probabilities = rng.dirichlet(np.ones(k), 8)[rng.integers(0, 8, n)]  # ties, as leaves give them
+    probabilities[truth == 0, 0] += 0.5
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return truth, probabilities, rng.integers(1, 4, n).astype(float)
+
+
+def test_classification_metrics_are_scikit_learns(classified):
+    truth, p, w = classified
+    scores = by_name(classification_scores(truth, p, w, np.random.default_rng(0)))
+    labels = p.argmax(axis=1)
+    assert scores["accuracy"].value == pytest.approx(
+        sk.accuracy_score(truth, labels, sample_weight=w)
+    )
+    assert scores["balanced accuracy"].value == pytest.approx(
+        sk.balanced_accuracy_score(truth, labels, sample_weight=w)
+    )
+    assert scores["log loss"].value == pytest.approx(
+        sk.log_loss(truth, p, sample_weight=w, labels=range(p.shape[1]))
+    )
+    assert ("AUC" in scores) == (p.shape[1] == 2)
+    if "AUC" in scores:
+        assert scores["AUC"].value == pytest.approx(
+            sk.roc_auc_score(truth, p[:, 1], sample_weight=w)
+        )
+
+
+def test_regression_metrics_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    truth, prediction, w = rng.normal(size=100), rng.normal(size=100), rng.random(100)
+    scores = by_name(regression_scores(truth, prediction, w, rng))
+    assert scores["RMSE"].value == pytest.approx(
+        sk.root_mean_squared_error(truth, prediction, sample_weight=w)
+    )
+    assert scores["MAE"].value == pytest.approx(
+        sk.mean_absolute_error(truth, prediction, sample_weight=w)
+    )
+    assert scores["R2"].value == pytest.approx(sk.r2_score(truth, prediction, sample_weight=w))
+
+
+def test_intervals_contain_the_value_and_are_reproducible(classified):
+    first = classification_scores(*classified, np.random.default_rng(3))
+    again = classification_scores(*classified, np.random.default_rng(3))
+    assert first == again
+    for score in first:
+        assert score.low < score.value < score.high
+
+
+def test_a_bootstrap_interval_has_the_width_that_theory_gives():
+    rng = np.random.default_rng(1)
+    error = rng.normal(size=2000)
+    (mae,) = [
+        s for s in regression_scores(error, np.zeros(2000), np.ones(2000), rng) if s.name == "MAE"
+    ]
+    theory = 2 * 1.96 * np.abs(error).std() / np.sqrt(2000)
+    assert mae.high - mae.low == pytest.approx(theory, rel=0.15)
+
+
+def test_a_perfect_score_is_not_certain():
+    truth = np.arange(60) % 2
+    accuracy = classification_scores(
+        truth, np.eye(2)[truth], np.ones(60), np.random.default_rng(0)
+    )[0]
+    assert accuracy.value == accuracy.high == 1.0
+    assert accuracy.low == pytest.approx(60 / (60 + 1.96**2), abs=1e-3)  # Wilson's closed form
+
+
+def test_unknown_classes_are_wrong():
+    truth = np.array([0, -1, 1, 1])
+    p = np.eye(2)[[0, 1, 1, 1]]
+    scores = by_name(classification_scores(truth, p, np.ones(4), np.random.default_rng(0)))
+    assert scores["accuracy"].value == 0.75
+    assert scores["balanced accuracy"].value == pytest.approx(2 / 3)
+    assert "AUC" not in scores
+    assert confusion(truth, p.argmax(axis=1), 2).tolist() == [[1, 0], [0, 2]]
+
+
+def test_undefined_metrics_are_nan():
+    scores = by_name(
+        regression_scores(np.ones(5), np.zeros(5), np.ones(5), np.random.default_rng(0))
+    )
+    assert np.isnan(scores["R2"].value)
+    assert np.isnan(scores["R2"].low)
+    one_class = by_name(
+        classification_scores(
+            np.ones(5, int), np.eye(2)[[1] * 5], np.ones(5), np.random.default_rng(0)
+        )
+    )
+    assert np.isnan(one_class["AUC"].value)
+
+
+def test_large_tables_get_fewer_resamples():
+    assert n_resamples(100) == 1000
+    assert 200 <= n_resamples(10**6) < 1000
+    assert n_resamples(10**9) == 200

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hardwood.cli.failures import CommandError
+from hardwood.cli.holdout import hold_out
+from hardwood.cli.targets import known_answers, label_positions, read_target, read_weights
+
+HERE = Path("t.csv")
+
+
+def target_of(values, task=None, type=None):
+    return read_target(pa.table({"y": pa.array(values, type=type)}), "y", HERE, task)
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "words"),
+    [
+        (["a", "b"] * 5, "classification", "text"),
+        ([True, False] * 5, "classification", "true and false"),
+        ([0, 1, 2] * 5, "classification", "3 different whole numbers"),
+        ([0.0, 1.0] * 5, "classification", "2 different whole numbers"),
+        ([0.5, 1.0] * 5, "regression", "fractions"),
+        (list(range(100)), "regression", "100 different whole numbers in 100 rows"),
+        ([1, 2, 3], "regression", "3 different whole numbers in 3 rows"),
+        ([1e300, 2e300] * 5, "regression", "fractions"),
+    ],
+)
+def test_the_task_follows_from_the_values(values, task, words):
+    target = target_of(values)
+    assert target.task == task
+    assert words in target.reason
+
+
+def test_a_given_task_overrules():
+    target = target_of([0, 1, 2] * 5, "regression")
+    assert target.task == "regression"
+    assert target.values.dtype == np.float64
+    assert target.reason == "--task regression"
+
+
+def test_rows_without_target_are_left_out_and_counted():
+    target = target_of([1.5, None, float("nan"), 2.5])
+    assert target.rows.tolist() == [0, 3]
+    assert target.values.tolist() == [1.5, 2.5]
+    assert target.n_missing == 2
+
+
+def test_dictionary_decimal_and_whole_floats():
+    target = target_of(pa.array(["a", "b", "a", None, "b"]).dictionary_encode())
+    assert target.values.tolist() == ["a", "b", "a", "b"]
+    assert target_of([Decimal("1.25"), Decimal("2.5")]).values.tolist() == [1.25, 2.5]
+    assert target_of([0.0, 1.0, None, 1.0, 0.0]).values.tolist() == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "words"),
+    [
+        ([None, None], None, "Every entry of column 'y'"),
+        ([float("nan")] * 3, None, "Every entry of column 'y'"),
+        (["a"] * 5, None, "single value, 'a'"),
+        (["id1", "id2", "id3"], None, "3 different values in 3 rows"),
+        ([1, 2, 3], "classification", "3 different values in 3 rows"),
+        ([0.5, 0.5, 1.5, 1.5], "classification", "use --task regression"),
+        (["a", "b"] * 5, "regression", "'a'; regression needs numbers"),
+        ([1.0, float("inf"), 2.0, 3.5], None, "infinite"),
+        ([datetime.date(2020, 1, 1)] * 3, None, "dates or times"),
+        ([[1], [2]], None, "Column 'y' holds"),
+    ],
+)
+def test_targets_that_cannot_be_learned_are_explained(values, task, words):
+    with pytest.raises(CommandError, match=words):
+        target_of(values, task)
+
+
+def test_an_absent_target_suggests_a_close_one():
+    with pytest.raises(CommandError, match="no column 'yy'. Did you mean 'yyy'"):
+        read_target(pa.table({"yyy": [1, 2]}), "yy", HERE)
+
+
+def test_answers_to_compare_with_may_be_of_one_class():
+    rows, values = known_answers(pa.table({"y": ["a", None, "a"]}), "y", HERE, "classification")
+    assert (rows.tolist(), values.tolist()) == ([0, 2], ["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["a", "b"], "does not hold numbers"),
+        ([1.0, None], "1 missing"),
+        ([1.0, -1.0], "finite numbers >= 0"),
+        ([0.0, 0.0], "finite numbers >= 0"),
+    ],
+)
+def test_bad_weights_are_explained(values, words):
+    with pytest.raises(CommandError, match=words):
+        read_weights(pa.table({"w": values}), "w", HERE)
+
+
+def test_labels_match_across_number_types_and_text():
+    assert label_positions(np.array([1.0, 2.0, 7.0]), (2, 1)).tolist() == [1, 0, -1]
+    assert label_positions(np.array([3, 4]), ("3", "4")).tolist() == [0, 1]
+    assert label_positions(np.array([True, False]), (False, True)).tolist() == [1, 0]
+
+
+def test_hold_out_gives_every_class_its_share():
+    labels = np.repeat(["a", "b", "c"], [500, 95, 5])
+    train, test = hold_out(600, 0.2, np.random.default_rng(0), labels)
+    assert sorted([*train, *test]) == list(range(600))
+    shares = [np.sum(labels[test] == c) for c in "abc"]
+    np.testing.assert_allclose(shares, [100, 19, 1], atol=1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hold_out_leaves_every_class_a_training_row(seed):
+    labels = np.array(["a"] * 6 + ["b", "c", "c"])
+    train, test = hold_out(9, 0.5, np.random.default_rng(seed), labels)
+    assert set(labels[train]) == {"a", "b", "c"}
+    assert test.size > 0
+
+
+def test_hold_out_nothing_and_too_few():
+    train, test = hold_out(3, 0, np.random.default_rng(0))
+    assert (train.tolist(), test.tolist()) == ([0, 1, 2], [])
+    with pytest.raises(CommandError, match="--test-fraction 0"):
+        hold_out(1, 0.2, np.random.default_rng(0))

@@ -1,0 +1,84 @@
+"""Checks of constructor parameters, made in `fit`: what was found, what was expected."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from hardwood.learn.training import Callback, Training
+from hardwood.model import ObliqueTree
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return an integer within [low, high], as a plain int."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < low or (high is not None and value > high):
+        bound = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {bound}, got {value!r}.")
+    return int(value)
+
+
+def real(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = True,
+) -> float:
+    """Return a number between low and high, as a plain float."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if (
+        not is_real
+        or not low <= value <= high
+        or (open_low and value == low)
+        or (open_high and value == high)
+    ):
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ValueError(
+            f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r}."
+        )
+    return float(value)
+
+
+def switch(name: str, value: Any) -> bool | None:
+    """Return True, False, or None for "auto"."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value == "auto":
+        return None
+    raise ValueError(f"{name} must be 'auto', True or False, got {value!r}.")
+
+
+def training_options(value: Any) -> Training:
+    """Return the options of the training loop; the default ones for None."""
+    if value is None:
+        return Training()
+    if not isinstance(value, Training):
+        raise TypeError(f"training must be None or a hardwood.Training, got {value!r}.")
+    return value
+
+
+def callback_list(value: Any) -> list[Callback]:
+    """Return the callbacks as a list; one function alone is a list of one."""
+    if value is None:
+        return []
+    callbacks = [value] if callable(value) else value
+    if not isinstance(callbacks, Sequence) or not all(callable(each) for each in callbacks):
+        raise TypeError(
+            "callbacks must be None, a function of one Epoch, or a list of such functions, got "
+            f"{value!r}."
+        )
+    return list(callbacks)
+
+
+def start_tree(value: Any) -> ObliqueTree | None:
+    """Return the tree to start from: given itself, or as a fitted estimator."""
+    tree = getattr(value, "tree_", value)
+    if tree is None or isinstance(tree, ObliqueTree):
+        return tree
+    raise TypeError(
+        f"init must be None, an ObliqueTree or a fitted estimator with one, got {value!r}."
+    )

@@ -194,9 +194,9 @@ class DGTRegressor(TreeRegressor):
     ----------
     loss : str, Loss or function, default="squared_error"
         "squared_error", "absolute_error", "huber", "quantile" or "poisson"; `Huber` and `Quantile`
-        of `hardwood.learn.losses` for another bend or level. A function takes predictions (B, k) and
-        targets (B, k) and returns the gradient by the prediction, or a pair of the losses (B,) and
-        the gradient.
+        of `hardwood.learn.losses` for another bend or level. A function takes predictions (B, k)
+        and targets (B, k) and returns the gradient by the prediction, or a pair of losses (B,) and
+        gradient.
 
     Attributes
     ----------

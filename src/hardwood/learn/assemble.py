@@ -55,9 +55,12 @@ def _leaves(
     # The rows are read already: not through ObliqueTree.apply, which would take codes for values.
     router = Router(data.schema.encoder, weights, bias, children, len(weights) + 1)
     X: Matrix = data.matrix
+    leaves: np.ndarray
     if sparse.issparse(X):
-        return router.apply_csr(X.data, X.indices, X.indptr, n_threads=n_jobs)
-    return router.apply(X, n_threads=n_jobs)
+        leaves = router.apply_csr(X.data, X.indices, X.indptr, n_threads=n_jobs)
+    else:
+        leaves = router.apply(X, n_threads=n_jobs)
+    return leaves
 
 
 def _counts_in_heap_order(of_leaves: np.ndarray) -> np.ndarray:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-Matrix = np.ndarray | sparse.csr_array | sparse.csr_matrix
-Levels = Sequence[Sequence[Any] | None]
+Matrix: TypeAlias = Any
+"""A table of numbers (n, p): an array of float32 or float64, or CSR of them (SciPy has no types)."""
+Levels: TypeAlias = Sequence[Sequence[Any] | None]
 
 # Entries looked at in one go: a few small temporaries instead of copies of the table.
 _BLOCK = 1 << 17
@@ -119,7 +120,8 @@ def _hash_dense_block(
     for j, hashes in hashes_of_levels.items():
         present = ~np.isnan(block[:, j])
         bits[present, j] = hashes[block[present, j].astype(np.int64)]
-    return (_mix(bits) * keys).sum(axis=1, dtype=np.uint64)
+    of_row: np.ndarray = (_mix(bits) * keys).sum(axis=1, dtype=np.uint64)
+    return of_row
 
 
 def _hash_levels(levels: Levels) -> dict[int, np.ndarray]:
@@ -141,13 +143,15 @@ def _hash_sparse_block(matrix: sparse.csr_array, rows: np.ndarray, keys: np.ndar
     terms = _mix(_bits(block.data)) * keys[block.indices]
     sums = np.zeros(len(terms) + 1, dtype=np.uint64)
     np.cumsum(terms, out=sums[1:])
-    return sums[block.indptr[1:]] - sums[block.indptr[:-1]]  # modulo 2^64, so exact
+    of_row: np.ndarray = sums[block.indptr[1:]] - sums[block.indptr[:-1]]  # modulo 2^64, so exact
+    return of_row
 
 
 def _column_keys(n_columns: int) -> np.ndarray:
     """One fixed odd number per column: the first n of an endless sequence."""
     golden = np.uint64(0x9E3779B97F4A7C15)
-    return _mix((np.arange(n_columns, dtype=np.uint64) + np.uint64(1)) * golden) | np.uint64(1)
+    numbers = (np.arange(n_columns, dtype=np.uint64) + np.uint64(1)) * golden
+    return np.bitwise_or(_mix(numbers), np.uint64(1))
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
@@ -194,7 +198,8 @@ def _colliding_runs(hashes: np.ndarray, unequal: np.ndarray) -> Iterator[tuple[i
 
 
 def _equal_rows(matrix: Matrix, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (_row_bits(matrix, y, a) == _row_bits(matrix, y, b)).all(axis=1)
+    is_equal: np.ndarray = (_row_bits(matrix, y, a) == _row_bits(matrix, y, b)).all(axis=1)
+    return is_equal
 
 
 def _row_bits(matrix: Matrix, y: np.ndarray, rows: np.ndarray) -> np.ndarray:

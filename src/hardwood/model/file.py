@@ -1,0 +1,244 @@
+"""The ``.hardwood`` file: safetensors, whose one metadata entry ``hardwood`` holds a JSON header.
+
+Layout (https://github.com/huggingface/safetensors): 8 bytes, the length of a JSON text; that text,
+which gives each array its dtype, shape and place; the arrays, without gaps. Nothing in it is ever
+executed. The reader below trusts nothing: each size is compared with the size of the file before
+anything of that size is made, so that the memory needed is bounded by a small multiple of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hardwood.errors import ModelFileError
+from hardwood.model import strict_json
+from hardwood.model.document import HEADER_KEYS, build, check_header, header
+from hardwood.model.tree import ObliqueTree
+
+METADATA_KEY = "hardwood"
+MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON take some 20 times its size
+ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
+OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
+DTYPES: dict[str, np.dtype[Any]] = {"F64": np.dtype("<f8"), "I32": np.dtype("<i4")}
+
+
+def dumps(tree: ObliqueTree) -> bytes:
+    """Return the bytes of a model file. Equal trees give equal bytes."""
+    from safetensors.numpy import save as to_safetensors
+
+    text = strict_json.write(header(tree))
+    if 2 * len(text.encode()) > MAX_HEADER_BYTES:  # it is escaped once more inside the file
+        raise ValueError(
+            f"names, levels and record take {len(text)} characters as JSON, too many for a model "
+            f"file (at most {MAX_HEADER_BYTES // 2}); shorten the record or the levels"
+        )
+    arrays = {name: getattr(tree, name) for name in ARRAYS}
+    if tree.counts is not None:
+        arrays["counts"] = tree.counts
+    return bytes(to_safetensors(arrays, metadata={METADATA_KEY: text}))
+
+
+def save(tree: ObliqueTree, path: str | os.PathLike[str]) -> None:
+    """Write a tree to ``path``, in whole or not at all.
+
+    The bytes go to a temporary file beside it, to the disk, and only then under the name: a crash,
+    a full disk or a second writer leaves the old file or a whole new one, never a mixture.
+    """
+    path = Path(os.path.realpath(path))  # a link stays a link, to the new file
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"cannot write a model to {str(path)!r}: it is a directory. "
+            f"Give a file name in it, such as {str(path / 'model.hardwood')!r}"
+        )
+    if path.exists() and not path.is_file():
+        raise FileExistsError(
+            f"cannot write a model to {str(path)!r}: it is a device or pipe. "
+            "Give a file name, or write hardwood.model.dumps(tree) there"
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write a model to {str(path)!r}: the directory {str(path.parent)!r} "
+            "does not exist. Make it first"
+        )
+    _write_atomically(path, dumps(tree))
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name[:64]}.{secrets.token_hex(8)}.part")
+    # Not tempfile: its files are private to the user, this one shall be what `open` would make.
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(part, stat.S_IMODE(path.stat().st_mode))  # keep those of the file replaced
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the new name durable, where the system can open directories."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def load(path: str | os.PathLike[str]) -> ObliqueTree:
+    """Read a model file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ModelFileError
+        If it is no model, damaged, hostile, or from a newer hardwood; the message says which.
+    """
+    path = Path(path)
+    kind = path.stat().st_mode
+    with _naming(str(path)):
+        if stat.S_ISDIR(kind):
+            raise ModelFileError("it is a directory. Give the model file inside it")
+        if not stat.S_ISREG(kind):
+            raise ModelFileError(
+                "it is not a regular file. Read its bytes and use hardwood.model.loads"
+            )
+        with open(path, "rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size)
+
+
+def loads(content: bytes | bytearray | memoryview) -> ObliqueTree:
+    """Read the bytes of a model file; raises ``ModelFileError`` as :func:`load` does."""
+    with _naming("these bytes"):
+        return _read(io.BytesIO(content), len(content))
+
+
+@contextlib.contextmanager
+def _naming(source: str) -> Iterator[None]:
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"cannot load a model from {source}: {error}") from error.__cause__
+
+
+def _read(file: BinaryIO, size: int) -> ObliqueTree:
+    places, head, start = _read_header(file, size)
+    check_header(head, HEADER_KEYS)  # before the arrays: a newer format may have others
+    _check_places(places, size - start)
+    content = file.read(size - start)
+    if len(content) != size - start:
+        raise ModelFileError("it became shorter while it was read. Try again")
+    return build(head, {name: _array(place, content) for name, place in places.items()})
+
+
+def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], Any, int]:
+    """Return places of the arrays, the hardwood header, and where the arrays start."""
+    if size == 0:
+        raise ModelFileError("it is empty. Save the model again")
+    length = int.from_bytes(file.read(8), "little")
+    if size < 8:
+        raise ModelFileError(f"it is cut short: it has only {size} bytes. Copy or save it again")
+    if not 2 <= length <= MAX_HEADER_BYTES:
+        raise ModelFileError(
+            "it does not start as a model file does. Was it written by hardwood, "
+            "with tree.save(path)?"
+        )
+    if length > size - 8:
+        raise ModelFileError(
+            f"it is cut short or no model file: its header should have {length} bytes, only "
+            f"{size - 8} are there. Copy or save it again"
+        )
+    try:
+        places = strict_json.parse(file.read(length))
+    except ValueError as error:
+        raise ModelFileError(f"its header cannot be read: {error}") from error
+    metadata = places.pop("__metadata__", None) if isinstance(places, dict) else None
+    text = metadata.get(METADATA_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise ModelFileError(
+            "it is not a hardwood model: the header has no 'hardwood' entry. Other safetensors "
+            "files cannot be loaded"
+        )
+    try:
+        return places, strict_json.parse(text), 8 + length
+    except ValueError as error:
+        raise ModelFileError(f"its 'hardwood' entry cannot be read: {error}") from error
+
+
+def _check_places(places: dict[str, Any], size: int) -> None:
+    """Check names, dtypes and shapes, and that the arrays fill the ``size`` bytes exactly."""
+    missing = sorted(ARRAYS.keys() - places.keys())
+    unknown = sorted(places.keys() - ARRAYS.keys() - OPTIONAL_ARRAYS.keys())
+    if missing or unknown:
+        raise ModelFileError(f"it lacks the arrays {missing} and has unknown ones {unknown!r:.200}")
+    for name, place in places.items():
+        _check_place(name, place)
+    end = 0
+    for name, place in sorted(places.items(), key=lambda item: item[1]["data_offsets"]):
+        first, last = place["data_offsets"]
+        if first != end:
+            raise ModelFileError(
+                f"array {name!r} starts at byte {first!r:.40}, expected {end!r:.40}"
+            )
+        end = last
+    if end != size:
+        raise ModelFileError(
+            f"its arrays should take {end!r:.40} bytes, but {size} are there: it is cut short or "
+            "has something appended. Copy or save it again"
+        )
+
+
+def _check_place(name: str, place: Any) -> None:
+    dtype, ndim = (ARRAYS | OPTIONAL_ARRAYS)[name]
+    if not isinstance(place, dict) or place.keys() != {"dtype", "shape", "data_offsets"}:
+        raise ModelFileError(f"array {name!r} is not described by dtype, shape and data_offsets")
+    if place["dtype"] != dtype:
+        raise ModelFileError(f"array {name!r} has dtype {place['dtype']!r:.40}, expected {dtype!r}")
+    shape, offsets = place["shape"], place["data_offsets"]
+    if not _are_sizes(shape, ndim):
+        raise ModelFileError(f"array {name!r} has shape {shape!r:.80}, expected {ndim} sizes")
+    if not _are_sizes(offsets, 2):
+        raise ModelFileError(f"array {name!r} has data_offsets {offsets!r:.80}, expected two sizes")
+    n_bytes = math.prod(shape) * DTYPES[dtype].itemsize  # Python integers do not overflow
+    if offsets[1] - offsets[0] != n_bytes:
+        raise ModelFileError(
+            f"array {name!r} of shape {shape!r:.80} takes {n_bytes!r:.40} bytes, but its "
+            f"data_offsets are {offsets!r:.80}"
+        )
+
+
+def _are_sizes(items: Any, length: int) -> bool:
+    return (
+        type(items) is list
+        and len(items) == length
+        and all(type(item) is int and 0 <= item < 2**63 for item in items)
+    )
+
+
+def _array(place: dict[str, Any], content: bytes) -> np.ndarray:
+    first, last = place["data_offsets"]
+    dtype = DTYPES[place["dtype"]]
+    flat = np.frombuffer(content[first:last], dtype=dtype) if last > first else np.empty(0, dtype)
+    try:
+        array: np.ndarray = flat.reshape(place["shape"])
+        return array
+    except ValueError as error:  # a shape like (0, 2**62), which no array can have
+        raise ModelFileError(f"shape {place['shape']} is impossible ({error})") from error

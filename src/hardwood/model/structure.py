@@ -1,0 +1,193 @@
+"""What makes arrays a tree. The constructor, the file and the JSON form all pass through here.
+
+Each check is a vectorised sweep, so that building a tree costs microseconds, and each message says
+which array is wrong, where, and what was expected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hardwood.model import strict_json
+
+PROBABILITY_TOLERANCE = 1e-6
+TASKS = ("classification", "regression")
+
+Label = str | int | float | bool
+
+
+def float_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Copy ``value`` to a read-only float64 array; sizes given as ``None`` are free."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold real numbers, not {array.dtype}")
+    _check_shape(name, array, shape)
+    array = np.array(array, dtype=np.float64, order="C", copy=True)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite, but {name}{list(where)} is {array[where]}")
+    array.flags.writeable = False
+    return array
+
+
+def children_array(value: Any, n_leaves: int) -> np.ndarray:
+    """Copy ``value`` to a read-only int32 array (m, 2), checked to be one tree.
+
+    Every child index is in range, parents come before their children, and every internal node but
+    the root and every leaf is somebody's child exactly once. Together these exclude cycles, shared
+    subtrees and unreachable nodes.
+    """
+    array = np.asarray(value)
+    if array.size == 0 and array.dtype.kind == "f":  # np.asarray([]) knows no better
+        array = array.astype(np.int32)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"children must hold integers, not {array.dtype}")
+    _check_shape("children", array, (None, 2))
+    m = array.shape[0]
+    if n_leaves != m + 1:
+        raise ValueError(
+            f"a tree with {m} splits has {m + 1} leaves, but values has {n_leaves} rows"
+        )
+    if m and (int(array.max()) >= m or int(array.min()) < -n_leaves):
+        raise ValueError(
+            f"children must lie between {-n_leaves} and {m - 1} (a split by its number, "
+            f"leaf l as -1 - l), but go from {array.min()} to {array.max()}"
+        )
+    array = np.array(array, dtype=np.int32, order="C", copy=True)
+    _check_reached_once(array, n_leaves)
+    array.flags.writeable = False
+    return array
+
+
+def _check_reached_once(children: np.ndarray, n_leaves: int) -> None:
+    m = children.shape[0]
+    if m == 0:
+        return
+    inner = children >= 0
+    backwards = inner & (children <= np.arange(m, dtype=np.int32)[:, None])
+    if backwards.any():
+        i = int(np.argwhere(backwards)[0, 0])
+        raise ValueError(
+            f"parents must come before their children, but split {i} has children "
+            f"{children[i].tolist()}: the arrays hold a cycle or are out of order"
+        )
+    for what, ids, first, size in (
+        ("split", children[inner], 1, m),
+        ("leaf", ~children[~inner], 0, n_leaves),
+    ):
+        times = np.bincount(ids, minlength=size)[first:]
+        if (times != 1).any():
+            i = int(np.argmax(times != 1))
+            raise ValueError(
+                f"every split and leaf must have exactly one parent, but {what} {i + first} "
+                f"has {times[i]}"
+            )
+
+
+def _check_shape(name: str, array: np.ndarray, shape: tuple[int | None, ...]) -> None:
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        words = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} must have shape ({words}), not {array.shape}")
+
+
+def check_probabilities(values: np.ndarray, classes: tuple[Label, ...]) -> None:
+    """Leaf values of a classifier: one column per class, rows of probabilities that sum to 1."""
+    if values.shape[1] != len(classes):
+        raise ValueError(
+            f"values has {values.shape[1]} columns, but there are {len(classes)} classes"
+        )
+    bad = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1) > PROBABILITY_TOLERANCE)
+    if bad.any():
+        leaf = int(np.argmax(bad))
+        raise ValueError(
+            "leaf values of a classification tree are probabilities that sum to 1, "
+            f"but those of leaf {leaf} are {values[leaf].tolist()[:10]}"
+        )
+
+
+def check_counts(counts: np.ndarray) -> None:
+    """Weighted sample counts are not negative."""
+    if (counts < 0).any():
+        i = int(np.argmax(counts < 0))
+        raise ValueError(f"counts must not be negative, but counts[{i}] is {counts[i]}")
+
+
+def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] | None:
+    """Class labels as plain distinct Python values; ``None`` for regression."""
+    if task not in TASKS:
+        raise ValueError(f"task must be 'classification' or 'regression', not {task!r}")
+    if task == "regression":
+        if classes is not None:
+            raise ValueError("a regression tree has no classes")
+        return None
+    if classes is None:
+        raise ValueError("a classification tree needs its classes")
+    labels = tuple(_label(label) for label in classes)
+    if not labels:
+        raise ValueError("a classification tree needs at least one class")
+    seen: set[Label] = set()
+    for label in labels:
+        if label in seen:
+            raise ValueError(f"classes must be distinct, but {label!r} occurs twice")
+        seen.add(label)
+    return labels
+
+
+def _label(label: Any) -> Label:
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, str):
+        return check_text("class", str(label))
+    if isinstance(label, bool):
+        return label
+    if isinstance(label, int) and -(2**63) <= label < 2**63:
+        return int(label)
+    if isinstance(label, float) and math.isfinite(label):
+        return float(label)
+    raise TypeError(
+        "a class must be text, a 64-bit integer, a finite number or a bool, "
+        f"not {type(label).__name__} {label!r:.80}"
+    )
+
+
+def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tuple[str, ...] | None:
+    """Names of what is predicted: one per output, or one in all for the target of a classifier."""
+    if names is None:
+        return None
+    names = tuple(names) if not isinstance(names, str) else (names,)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"target names must be text, not {type(name).__name__} {name!r:.80}")
+        check_text("target name", name)
+    expected = n_outputs if task == "regression" else 1
+    if len(names) != expected:
+        raise ValueError(f"expected {expected} target name(s), got {len(names)}")
+    return names
+
+
+def record_text(record: Any) -> str:
+    """Write the training record as JSON with sorted keys: so it is kept and compared."""
+    if record is None:
+        return "{}"
+    if not isinstance(record, dict):
+        raise TypeError(f"record must be a dict, not {type(record).__name__}")
+    try:
+        return strict_json.write(record)
+    except ValueError as error:
+        raise ValueError(f"record cannot be kept: {error}") from error
+
+
+def check_text(what: str, text: str) -> str:
+    """Refuse text that no file can hold (half of a surrogate pair); return it otherwise."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} {text!r:.80} is not valid Unicode: {error.reason}") from error
+    return text

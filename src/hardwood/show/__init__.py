@@ -1,0 +1,1 @@
+"""Trees for the eye: splits and trees in words (`condition`, `text`) and as drawings (`plot`)."""

@@ -1,0 +1,403 @@
+"""The tree as a drawing, with matplotlib alone.
+
+Boxes are measured first, then placed so that none overlap (each level as tight as its neighbours
+allow, in the manner of Reingold and Tilford, "Tidier drawings of trees", 1981), all in points. The
+figure is made as large as that, or the drawing scaled into the given axes.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.errors import MissingExtraError
+from hardwood.show.condition import Phrase, label_text, number, phrase
+from hardwood.show.text import count_text, leaf_values, subtree_splits
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hardwood.model import ObliqueTree
+
+MAX_LINE = 30  # characters in a line of a box; longer ones are wrapped
+PADDING = 5.0  # all lengths in points
+GAP = 12.0
+LEVEL_GAP = 40.0
+MARGIN = 8.0
+MAX_INCHES = 200.0  # matplotlib's canvas ends at 2**16 pixels
+
+INK = "#222222"
+EDGE = "#8a8a8a"
+SPLIT_FILL = "#f6f6f3"
+CUT_FILL = "#ffffff"
+# Okabe and Ito's colours, which colour-blind readers can tell apart, then two more.
+PALETTE = (
+    (0.90, 0.62, 0.00),
+    (0.34, 0.71, 0.91),
+    (0.00, 0.62, 0.45),
+    (0.80, 0.47, 0.65),
+    (0.94, 0.89, 0.26),
+    (0.00, 0.45, 0.70),
+    (0.84, 0.37, 0.00),
+    (0.60, 0.60, 0.60),
+    (0.55, 0.34, 0.76),
+    (0.55, 0.76, 0.29),
+)
+
+
+@dataclass
+class Box:
+    """One node of the drawing; ``x`` is its middle, measured from its parent until placed."""
+
+    lines: list[str]
+    fill: Any
+    count: float | None
+    depth: int
+    is_cut: bool = False
+    children: list[Box] = field(default_factory=list)
+    width: float = 0.0
+    height: float = 0.0
+    x: float = 0.0
+    top: float = 0.0
+
+
+def plot_tree(
+    tree: ObliqueTree,
+    ax: Axes | None = None,
+    *,
+    max_depth: int | None = 4,
+    max_terms: int | None = 4,
+    digits: int | None = 3,
+    fontsize: float = 9.0,
+) -> Axes:
+    """Draw a tree; arguments as in :meth:`hardwood.ObliqueTree.plot`.
+
+    Returns
+    -------
+    ax
+        The axes drawn in. Where levels were cut, a line below the tree says how many.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a tree") from error
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must not be negative, or None for all; got {max_depth}")
+    root = _boxes(tree, max_depth, max_terms, digits)
+    boxes = list(_walk(root))
+    caption = _caption(tree, boxes)
+    width, height, row_bottoms = _place(root, boxes, fontsize, caption)
+    if ax is None:
+        inches = (min(width / 72, MAX_INCHES), min(height / 72, MAX_INCHES))
+        figure = plt.figure(figsize=inches)
+        ax = figure.add_axes((0, 0, 1, 1))
+    scale = _fit(ax, width, height)
+    for box in boxes:
+        _draw_edges(ax, box, row_bottoms, boxes[0].count, fontsize, scale)
+    for box in boxes:
+        _draw_box(ax, box, fontsize, scale)
+    if caption:
+        _text(ax, width / 2, MARGIN, caption, fontsize * scale, va="bottom")
+    return ax
+
+
+# What stands in the boxes
+
+
+def _boxes(
+    tree: ObliqueTree, max_depth: int | None, max_terms: int | None, digits: int | None
+) -> Box:
+    fills = _leaf_fills(tree)
+    root = Box([], None, None, 0)
+    todo = [(0 if tree.n_splits else -1, 0, root)]
+    while todo:
+        node, depth, parent = todo.pop()
+        count = None
+        if tree.counts is not None:
+            count = float(tree.counts[node if node >= 0 else tree.n_splits + ~node])
+        if node < 0:
+            box = Box(_leaf_lines(tree, ~node, count, digits), fills[~node], count, depth)
+        elif max_depth is not None and depth >= max_depth:
+            box = Box(_cut_lines(tree, node, count), CUT_FILL, count, depth, is_cut=True)
+        else:
+            split = tree.split(node)
+            lines = _condition_lines(phrase(split, max_terms=max_terms, digits=digits))
+            box = Box(lines, SPLIT_FILL, count, depth)
+            # A stack gives back the last first: push right before left.
+            todo += [(split.right, depth + 1, box), (split.left, depth + 1, box)]
+        parent.children.append(box)
+    return root.children[0]
+
+
+def _condition_lines(words: Phrase) -> list[str]:
+    """One term to a line, signs below each other."""
+    texts = list(words.terms)
+    if words.relation and len(texts) == 1 and not words.n_left_out:
+        return _wrapped(f"{texts[0]} {words.relation} {words.threshold}")
+    lines = [line for text in texts for line in _wrapped(text)]
+    if words.n_left_out:
+        lines += _wrapped(words.left_out())
+    if words.relation:
+        lines.append(f"{words.relation} {words.threshold}")
+    return lines
+
+
+def _leaf_lines(tree: ObliqueTree, leaf: int, count: float | None, digits: int | None) -> list[str]:
+    if tree.classes is None:
+        lines = [
+            line for text in leaf_values(tree, leaf, digits=digits) for line in _wrapped(text, 24)
+        ]
+    else:
+        best = int(tree.values[leaf].argmax())
+        lines = _wrapped(label_text(tree.classes[best]), 18)
+        lines.append(f"p = {number(float(tree.values[leaf, best]), digits)}")
+    return lines if count is None else [*lines, f"n = {count_text(count)}"]
+
+
+def _cut_lines(tree: ObliqueTree, node: int, count: float | None) -> list[str]:
+    n_splits = subtree_splits(tree, node)
+    lines = [f"... {n_splits} split{'s' if n_splits > 1 else ''},", f"{n_splits + 1} leaves"]
+    return lines if count is None else [*lines, f"n = {count_text(count)}"]
+
+
+def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
+    """Break text into lines, after blanks and punctuation if possible; later lines are indented."""
+    lines: list[str] = []
+    while len(text) > width:
+        at = max((i + 1 for i in range(width // 2, width) if not text[i].isalnum()), default=width)
+        lines.append(text[:at].rstrip())
+        text = "    " + text[at:].lstrip()
+    return [*lines, text]
+
+
+def _caption(tree: ObliqueTree, boxes: list[Box]) -> str:
+    if not any(box.is_cut for box in boxes):
+        return ""
+    n_splits = sum(bool(box.children) for box in boxes)
+    drawn = max(box.depth for box in boxes)
+    return (
+        f"The first {drawn} of {tree.depth} levels: {n_splits} of {tree.n_splits} splits are drawn"
+        if drawn
+        else f"None of the {tree.n_splits} splits are drawn"
+    )
+
+
+def _leaf_fills(tree: ObliqueTree) -> list[Any]:
+    """Leaves of one class share a hue, stronger where surer; regression runs from light to dark."""
+    if tree.classes is not None:
+        k = len(tree.classes)
+        best = tree.values.argmax(axis=1)
+        sure = tree.values.max(axis=1)
+        strength = (sure - 1 / k) / (1 - 1 / k) if k > 1 else np.ones_like(sure)
+        return [
+            _tint(_hue(int(c), k), 0.25 + 0.75 * float(s))
+            for c, s in zip(best, strength, strict=True)
+        ]
+    if tree.n_outputs > 1:
+        return ["#e8eef4"] * tree.n_leaves  # no one shade can stand for several numbers
+    values = tree.values[:, 0]
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return [_tint(PALETTE[5], 0.3)] * tree.n_leaves
+    # Halved first: the range of two finite numbers may not be finite.
+    share = (values / 2 - low / 2) / (high / 2 - low / 2)
+    return [_tint(PALETTE[5], 0.1 + 0.65 * float(s)) for s in share]
+
+
+def _hue(index: int, n: int) -> tuple[float, float, float]:
+    return PALETTE[index] if n <= len(PALETTE) else colorsys.hsv_to_rgb(index / n, 0.65, 0.85)
+
+
+def _tint(color: tuple[float, float, float], strength: float) -> tuple[float, ...]:
+    """Mix with white."""
+    return tuple(1 - strength * (1 - part) for part in color)
+
+
+# Where the boxes stand
+
+
+def _walk(root: Box) -> Iterator[Box]:
+    todo = [root]
+    while todo:
+        box = todo.pop()
+        yield box
+        todo.extend(reversed(box.children))
+
+
+def _place(
+    root: Box, boxes: list[Box], fontsize: float, caption: str
+) -> tuple[float, float, list[float]]:
+    """Give every box its place, y upwards; return width, height and the bottom of each level."""
+    for box in boxes:
+        box.width, box.height = _measure(box.lines, fontsize)
+    left, right = _shift_apart(boxes)
+    for box in boxes:  # parents come first: their x is final already
+        for child in box.children:
+            child.x += box.x
+    offset = MARGIN - left
+    caption_width, caption_height = _measure([caption], fontsize) if caption else (0.0, 0.0)
+    width = right - left + 2 * MARGIN
+    if caption_width > width:
+        offset += (caption_width - width) / 2
+        width = caption_width
+    for box in boxes:
+        box.x += offset
+    levels = [0.0] * (max(box.depth for box in boxes) + 1)
+    for box in boxes:
+        levels[box.depth] = max(levels[box.depth], box.height)
+    height = sum(levels) + LEVEL_GAP * (len(levels) - 1) + 2 * MARGIN + caption_height
+    tops = [height - MARGIN - sum(levels[:d]) - LEVEL_GAP * d for d in range(len(levels))]
+    for box in boxes:
+        box.top = tops[box.depth]
+    return width, height, [top - level for top, level in zip(tops, levels, strict=True)]
+
+
+def _shift_apart(boxes: list[Box]) -> tuple[float, float]:
+    """Set ``x`` of each box relative to its parent; return the extent, relative to the root.
+
+    A subtree is known by its outline: at each level below its root, how far left and right it
+    reaches. Two subtrees are moved apart until nowhere closer than the gap.
+    """
+    outlines: dict[int, list[tuple[float, float]]] = {}
+    for box in reversed(boxes):  # children before parents
+        own = (-box.width / 2, box.width / 2)
+        if not box.children:
+            outlines[id(box)] = [own]
+            continue
+        left, right = (outlines.pop(id(child)) for child in box.children)
+        apart = max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
+        box.children[0].x, box.children[1].x = -apart / 2, apart / 2
+        outlines[id(box)] = [own, *_joined(left, right, apart)]
+    (outline,) = outlines.values()
+    return min(a for a, _ in outline), max(b for _, b in outline)
+
+
+def _joined(
+    left: list[tuple[float, float]], right: list[tuple[float, float]], apart: float
+) -> list[tuple[float, float]]:
+    """Outline of two subtrees side by side."""
+    outline = []
+    for level in range(max(len(left), len(right))):
+        reaches = []
+        if level < len(left):
+            reaches += [side - apart / 2 for side in left[level]]
+        if level < len(right):
+            reaches += [side + apart / 2 for side in right[level]]
+        outline.append((min(reaches), max(reaches)))
+    return outline
+
+
+def _measure(lines: list[str], fontsize: float) -> tuple[float, float]:
+    """Width and height of a box for these lines, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=fontsize)
+    widths = [
+        text_to_path.get_text_width_height_descent(line or " ", font, ismath=False)[0]
+        for line in lines
+    ]
+    # Hinted letters at a low resolution are up to a tenth wider than their outlines.
+    return 1.1 * max(widths) + 2 * PADDING, 1.25 * fontsize * len(lines) + 2 * PADDING
+
+
+# How they are drawn
+
+
+def _fit(ax: Axes, width: float, height: float) -> float:
+    """Let data coordinates be points of the layout; return how much the drawing is scaled."""
+    box = ax.get_window_extent()
+    points = 72 / ax.figure.dpi
+    scale = min(box.width * points / width, box.height * points / height, 1.0)
+    # Centre the drawing in axes that are larger than it.
+    extra_x = box.width * points / scale - width
+    extra_y = box.height * points / scale - height
+    ax.set_xlim(-extra_x / 2, width + extra_x / 2)
+    ax.set_ylim(-extra_y / 2, height + extra_y / 2)
+    ax.set_axis_off()
+    return float(scale)
+
+
+def _draw_box(ax: Axes, box: Box, fontsize: float, scale: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    is_leaf = not box.children
+    ax.add_patch(
+        FancyBboxPatch(
+            (box.x - box.width / 2, box.top - box.height),
+            box.width,
+            box.height,
+            boxstyle=f"round,pad=0,rounding_size={6 if is_leaf else 2}",
+            facecolor=box.fill,
+            edgecolor=EDGE,
+            linewidth=0.8 * scale,
+            linestyle="--" if box.is_cut else "-",
+            zorder=2,
+        )
+    )
+    red, green, blue = (1, 1, 1) if isinstance(box.fill, str) else box.fill
+    is_dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.45
+    x = box.x if is_leaf else box.x - box.width / 2 + PADDING
+    _text(
+        ax,
+        x,
+        box.top - box.height / 2,
+        "\n".join(box.lines),
+        fontsize * scale,
+        ha="center" if is_leaf else "left",
+        color="white" if is_dark else INK,
+    )
+
+
+def _draw_edges(
+    ax: Axes,
+    box: Box,
+    row_bottoms: list[float],
+    total: float | None,
+    fontsize: float,
+    scale: float,
+) -> None:
+    bottom = row_bottoms[box.depth]
+    for child, word in zip(box.children, ("no", "yes"), strict=bool(box.children)):
+        # Straight down past the taller boxes of its own level, then across to the child.
+        ax.plot(
+            [box.x, box.x, child.x],
+            [box.top - box.height, bottom, child.top],
+            color=EDGE,
+            linewidth=_line_width(child.count, total) * scale,
+            solid_joinstyle="round",
+            solid_capstyle="butt",
+            zorder=1,
+        )
+        _text(
+            ax,
+            0.45 * box.x + 0.55 * child.x,
+            0.45 * bottom + 0.55 * child.top,
+            word,
+            0.9 * fontsize * scale,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0 * scale},
+            zorder=3,
+        )
+
+
+def _line_width(count: float | None, total: float | None) -> float:
+    if count is None or not total:
+        return 1.2
+    return 0.8 + 5.2 * min(1.0, math.sqrt(count / total))
+
+
+def _text(ax: Axes, x: float, y: float, words: str, size: float, **style: Any) -> None:
+    options: dict[str, Any] = {
+        "ha": "center",
+        "va": "center",
+        "color": INK,
+        "zorder": 4,
+        "linespacing": 1.2,
+    }
+    # Names are names: a dollar sign in one starts no formula.
+    ax.text(x, y, words, fontsize=size, parse_math=False, **(options | style))

@@ -1,0 +1,19 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("MPLBACKEND", "Agg")  # drawings need no screen
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one, such as trees.py
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """One seeded generator per test."""
+    return np.random.default_rng(20240607)

@@ -1,0 +1,342 @@
+"""The model file: written in whole or not at all, read with nothing taken on trust."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save as to_safetensors
+from trees import make_rows, make_tree
+
+from hardwood.errors import ModelFileError
+from hardwood.model import ObliqueTree, dumps, load, loads
+from hardwood.model.file import MAX_HEADER_BYTES
+
+
+def parts(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """Header and data of a safetensors file."""
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + length]), content[8 + length :]
+
+
+def joined(header: Any, data: bytes) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def with_document(content: bytes, **changes: Any) -> bytes:
+    """The file with keys of its hardwood header changed; a change to ... removes the key."""
+    header, data = parts(content)
+    document = json.loads(header["__metadata__"]["hardwood"]) | changes
+    document = {key: value for key, value in document.items() if value is not ...}
+    header["__metadata__"]["hardwood"] = json.dumps(document)
+    return joined(header, data)
+
+
+def with_arrays(tree: ObliqueTree, **changes: np.ndarray) -> bytes:
+    """A well-formed file whose arrays are wrong."""
+    header, _ = parts(dumps(tree))
+    arrays = {name: getattr(tree, name) for name in "weights bias children values counts".split()}
+    arrays = {name: np.asarray(array) for name, array in (arrays | changes).items()}
+    return bytes(to_safetensors(arrays, metadata=header["__metadata__"]))
+
+
+TREE = make_tree(0, mixed=True)
+CONTENT = dumps(TREE)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("n_splits", [0, 1, 7])
+def test_what_is_saved_is_loaded(tmp_path: Path, task: str, counts: bool, n_splits: int) -> None:
+    tree = make_tree(4, task=task, counts=counts, n_splits=n_splits, mixed=True)
+    path = tmp_path / "a model.hardwood"
+    tree.save(path)
+    again = load(str(path))
+    assert again == tree
+    rows = make_rows(1, tree.schema, 30)
+    np.testing.assert_array_equal(again.predict(rows), tree.predict(rows))
+    assert os.listdir(tmp_path) == [path.name]
+    assert path.read_bytes() == dumps(again)
+
+
+def test_others_can_read_it_with_safetensors(tmp_path: Path) -> None:
+    TREE.save(tmp_path / "m")
+    with safe_open(tmp_path / "m", framework="numpy") as file:
+        np.testing.assert_array_equal(file.get_tensor("weights"), TREE.weights)
+        assert json.loads(file.metadata()["hardwood"])["format"] == 1
+
+
+def test_names_of_any_kind_survive(tmp_path: Path) -> None:
+    names = ['a "quoted" name', "line\nbreak", "größe €", "", "\x00", "{}"]
+    tree = ObliqueTree.of(np.ones((1, 6)), bias=[0], values=[1, 2], feature_names=names)
+    tree.save(tmp_path / "m")
+    assert load(tmp_path / "m").feature_names == tuple(names)
+
+
+# Writing
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_permissions_follow_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        TREE.save(tmp_path / "m")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o666 & ~mask
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_replacing_keeps_permissions_and_links(tmp_path: Path) -> None:
+    make_tree(1).save(tmp_path / "m")
+    (tmp_path / "m").chmod(0o640)
+    (tmp_path / "link").symlink_to("m")
+    TREE.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert load(tmp_path / "m") == TREE
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o640
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match=r"is a directory.*model\.hardwood"):
+        TREE.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match="does not exist. Make it first"):
+        TREE.save(tmp_path / "no" / "m")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_are_neither_written_nor_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileExistsError, match="device or pipe"):
+        TREE.save(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        load(tmp_path / "pipe")
+
+
+class Full(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    make_tree(1).save(tmp_path / "m")
+    old = (tmp_path / "m").read_bytes()
+    if step == "write":
+        opened = os.fdopen
+
+        def fdopen(handle: int, mode: str) -> io.BufferedWriter:
+            opened(handle, mode).close()
+            return io.BufferedWriter(Full(), buffer_size=1)
+
+        monkeypatch.setattr(os, "fdopen", fdopen)
+    else:
+        monkeypatch.setattr(os, step, full)
+    with pytest.raises(OSError, match="No space left"):
+        TREE.save(tmp_path / "m")
+    monkeypatch.undo()
+    assert (tmp_path / "m").read_bytes() == old
+    assert os.listdir(tmp_path) == ["m"]
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="mounting a small disk needs root"
+)
+def test_a_really_full_disk(tmp_path: Path) -> None:
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"cannot mount here: {mounted.stderr.decode().strip()}")
+    try:
+        TREE.save(tmp_path / "m")
+        big = make_tree(0, n_splits=2000, n_features=10)
+        for name in ("m", "new"):
+            with pytest.raises(OSError, match="No space left"):
+                big.save(tmp_path / name)
+        assert os.listdir(tmp_path) == ["m"]
+        assert load(tmp_path / "m") == TREE
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def _save_often(path: Path, seed: int) -> None:
+    tree = make_tree(seed, n_splits=200)
+    for _ in range(20):
+        tree.save(path)
+
+
+def test_two_writers_never_mix(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    both = [make_tree(seed, n_splits=200) for seed in (1, 2)]
+    both[0].save(path)
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    writers = [context.Process(target=_save_often, args=(path, seed)) for seed in (1, 2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert load(path) in both
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert load(path) in both
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_header_too_large_to_load_is_not_written() -> None:
+    record = {"notes": "x" * (MAX_HEADER_BYTES // 2)}
+    tree = ObliqueTree.of([[1.0]], bias=[0], values=[1, 2], record=record)
+    with pytest.raises(ValueError, match="too many for a model file"):
+        dumps(tree)
+
+
+# Reading
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+    with pytest.raises(ModelFileError, match="it is a directory"):
+        load(tmp_path)
+
+
+HEADER, DATA = parts(CONTENT)
+PLACE = HEADER["weights"]
+NOT_HARDWOOD = bytes(to_safetensors({"weights": np.ones((2, 2))}))
+
+
+def place(name: str = "weights", **changes: Any) -> bytes:
+    """The file with one array described otherwise."""
+    return joined(HEADER | {name: HEADER[name] | changes}, DATA)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "it is empty"),
+        (CONTENT[:5], "cut short: it has only 5 bytes"),
+        (CONTENT[:100], "cut short"),
+        (CONTENT[:-1], "cut short"),
+        (CONTENT + b"x", "something appended"),
+        (b"PK\x03\x04" + bytes(100), "does not start as a model file"),
+        (b"a,b,c\n1,2,3\n", "does not start as a model file"),
+        (joined(b"[1]", b""), "not a hardwood model"),
+        (joined(b"{]", b""), "the JSON is broken"),
+        (joined(b"\xff\xfe\xff", b""), "not UTF-8"),
+        (joined(b"[" * 100_000, b""), "nested too deeply"),
+        (joined(b'{"a": NaN}', b""), "holds NaN"),
+        (joined(b'{"a": 1, "a": 2}', b""), "key 'a' twice"),
+        (joined(b'{"a": ' + b"1" * 5000 + b"}", b""), "header cannot be read"),
+        (NOT_HARDWOOD, "no 'hardwood' entry"),
+        (joined(HEADER | {"__metadata__": {"hardwood": "{"}}, DATA), "JSON is broken"),
+        (joined(HEADER | {"__metadata__": {"hardwood": '"\\ud800"'}}, DATA), "not valid Unicode"),
+        (joined(HEADER | {"__metadata__": {"hardwood": "[]"}}, DATA), "has no 'format'"),
+        (joined(HEADER | {"extra": PLACE}, DATA), r"unknown ones \['extra'\]"),
+        (joined({k: v for k, v in HEADER.items() if k != "bias"}, DATA), r"lacks .*\['bias'\]"),
+        (with_document(CONTENT, format=2), r"newer hardwood \(format 2.*pip install --upgrade"),
+        (with_document(CONTENT, format=2, kind="Forest", schema=...), "newer hardwood"),
+        (with_document(CONTENT, format=0), "expected a whole number"),
+        (with_document(CONTENT, format=True), "expected a whole number"),
+        (with_document(CONTENT, format="1"), "expected a whole number"),
+        (with_document(CONTENT, format=...), "has no 'format'"),
+        (with_document(CONTENT, kind="ObliqueForest"), "holds a 'ObliqueForest'"),
+        (with_document(CONTENT, schema=...), r"lacks the keys \['schema'\]"),
+        (with_document(CONTENT, code="import os"), r"unknown keys \['code'\]"),
+        (with_document(CONTENT, schema=[]), "schema must be a mapping"),
+        (with_document(CONTENT, schema={"named": True, "features": []}), "at least one feature"),
+        (with_document(CONTENT, task="ranking"), "task must be"),
+        (with_document(CONTENT, task=["classification"]), "task must be"),
+        (with_document(CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
+        (with_document(CONTENT, classes=["a", "b", ["c"]]), "a class must be"),
+        (with_document(CONTENT, classes="abc"), "classes must be a list"),
+        (with_document(CONTENT, classes=None), "needs its classes"),
+        (with_document(CONTENT, target_names=["a", "b"]), "expected 1 target name"),
+        (with_document(CONTENT, target_names="ab"), "target_names must be a list"),
+        (with_document(CONTENT, record=[]), "record must be a dict"),
+        (place(dtype="F32"), "has dtype 'F32', expected 'F64'"),
+        (place(dtype=["F64"]), "has dtype"),
+        (place(shape=[5]), "expected 2 sizes"),
+        (place(shape=[-5, -10]), "expected 2 sizes"),
+        (place(shape=[5.0, 10.0]), "expected 2 sizes"),
+        (place(shape=[True, 1]), "expected 2 sizes"),
+        (place(shape=[2**62, 2**62]), "takes .* bytes, but its data_offsets"),
+        (place(shape=[2**40, 10], data_offsets=[0, 80 * 2**40]), "starts at byte|should take"),
+        (place(data_offsets=[0, 2**63]), "expected two sizes"),
+        (place(data_offsets=[at + 8 for at in PLACE["data_offsets"]]), "starts at byte"),
+        (place(data_offsets=list(reversed(PLACE["data_offsets"]))), "data_offsets|starts at"),
+        (place(shape=[0, 2**62], data_offsets=[0, 0]), "starts at byte|should take|impossible"),
+        (joined(HEADER | {"weights": []}, DATA), "not described by"),
+        (with_arrays(TREE, weights=np.zeros((5, 3))), "weights must have shape"),
+        (with_arrays(TREE, weights=TREE.weights * np.nan), "weights must be finite"),
+        (with_arrays(TREE, bias=np.full(5, np.inf)), "bias must be finite"),
+        (with_arrays(TREE, children=np.zeros((5, 2), np.int32)), "a cycle"),
+        (with_arrays(TREE, children=np.full((5, 2), 99, np.int32)), "must lie between"),
+        (with_arrays(TREE, children=np.full((5, 2), -(2**31), np.int32)), "must lie between"),
+        (with_arrays(TREE, children=np.full((5, 2), -1, np.int32)), "exactly one parent"),
+        (with_arrays(TREE, values=np.full((6, 3), 0.5)), "sum to 1"),
+        (with_arrays(TREE, counts=np.full(11, -1.0)), "counts must not be negative"),
+        (with_arrays(TREE, counts=np.ones(3)), "counts must have shape"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        loads(content)
+    (tmp_path / "bad.hardwood").write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"bad\.hardwood") as caught:
+        load(tmp_path / "bad.hardwood")
+    assert caught.match(words)
+
+
+def test_a_declared_size_is_not_believed(tmp_path: Path) -> None:
+    """A gigabyte announced by a small file must not be allocated."""
+    import tracemalloc
+
+    shape = [2**27, 1]
+    hostile = place(shape=shape, data_offsets=[0, 8 * 2**27])
+    long_header = (2**25).to_bytes(8, "little") + b"{}"
+    tracemalloc.start()
+    try:
+        for content in (hostile, long_header):
+            with pytest.raises(ModelFileError):
+                loads(content)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_loading_executes_and_imports_nothing_unexpected(tmp_path: Path) -> None:
+    TREE.save(tmp_path / "m")
+    code = (
+        "import sys; from hardwood.model import load; load(sys.argv[1]); "
+        "print([m for m in ('sklearn', 'torch', 'pickle', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "m")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = eval(done.stdout)
+    assert set(found) <= {"pickle"}  # NumPy itself imports it; nothing of ours uses it

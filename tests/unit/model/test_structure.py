@@ -1,0 +1,113 @@
+"""What the constructor refuses, and how it says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hardwood.model import ObliqueTree
+from hardwood.table import Schema
+
+GOOD: dict[str, Any] = {
+    "weights": [[1.0, 0.0], [0.0, 1.0]],
+    "bias": [0.0, 0.5],
+    "children": [[1, -1], [-2, -3]],
+    "values": [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]],
+    "schema": Schema.numeric(2),
+    "task": "classification",
+    "classes": ["a", "b"],
+    "counts": [3, 2, 1, 1, 1],
+}
+
+
+def build(**changes: Any) -> ObliqueTree:
+    parts = GOOD | changes
+    return ObliqueTree(
+        parts.pop("weights"),
+        parts.pop("bias"),
+        parts.pop("children"),
+        parts.pop("values"),
+        **parts,
+    )
+
+
+def test_good_parts_make_a_tree() -> None:
+    assert build().n_leaves == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"weights": [[1.0], [1.0]]}, r"weights must have shape \(any, 2\)"),
+        ({"weights": [1.0, 2.0]}, "weights must have shape"),
+        ({"weights": [[1.0, np.nan], [0, 0]]}, r"weights must be finite.*weights\[0, 1\] is nan"),
+        ({"weights": [["a", "b"], ["c", "d"]]}, "weights must hold real numbers"),
+        ({"weights": np.ones((2, 2), complex)}, "weights must hold real numbers"),
+        ({"weights": np.ones((2, 2), object)}, "weights must hold real numbers"),
+        ({"bias": [0.0]}, r"bias must have shape \(2\)"),
+        ({"bias": [0.0, np.inf]}, "bias must be finite"),
+        ({"values": np.ones((3, 0))}, "at least one column"),
+        ({"values": [[0.5, 0.5], [1.0, 0.0]]}, "has 3 leaves, but values has 2 rows"),
+        ({"values": [[0.5, 0.4], [1.0, 0.0], [0.0, 1.0]]}, "sum to 1, but those of leaf 0"),
+        ({"values": [[0.5, 0.5], [1.0, 0.0], [-0.5, 1.5]]}, "sum to 1, but those of leaf 2"),
+        ({"children": [[1.0, -1.0], [-2.0, -3.0]]}, "children must hold integers"),
+        ({"children": [[1, -1]]}, "a tree with 1 splits has 2 leaves"),
+        ({"children": [[2, -1], [-2, -3]]}, "children must lie between -3 and 1"),
+        ({"children": [[1, -1], [-2, -4]]}, "children must lie between -3 and 1"),
+        ({"children": [[1, 2**40], [-2, -3]]}, "children must lie between"),
+        ({"children": [[0, -1], [-2, -3]]}, "cycle or are out of order"),
+        ({"children": [[1, -1], [0, -3]]}, "cycle or are out of order"),
+        ({"children": [[1, 1], [-2, -3]]}, "split 1 has 2"),
+        ({"children": [[-1, -2], [-1, -3]]}, "split 1 has 0"),
+        ({"children": [[1, -1], [-1, -3]]}, "leaf 0 has 2"),
+        ({"counts": [1, 2]}, r"counts must have shape \(5\)"),
+        ({"counts": [3, 2, 1, 1, -1]}, r"counts\[4\] is -1"),
+        ({"counts": [3, 2, 1, 1, np.nan]}, "counts must be finite"),
+        ({"task": "ranking"}, "task must be"),
+        ({"classes": None}, "needs its classes"),
+        ({"classes": []}, "at least one class"),
+        ({"classes": ["a", "b", "c"]}, "values has 2 columns, but there are 3 classes"),
+        ({"classes": ["a", "a"]}, "'a' occurs twice"),
+        ({"classes": [1, True]}, "True occurs twice"),
+        ({"classes": [1.0, float("nan")]}, "a class must be"),
+        ({"classes": [1, 2**64]}, "a class must be"),
+        ({"classes": [None, "a"]}, "a class must be"),
+        ({"classes": ["\ud800", "a"]}, "not valid Unicode"),
+        ({"task": "regression"}, "has no classes"),
+        ({"target_names": ["a", "b"]}, "expected 1 target name"),
+        ({"target_names": [3]}, "target names must be text"),
+        ({"record": [1]}, "record must be a dict"),
+        ({"record": {"loss": float("nan")}}, "record cannot be kept"),
+        ({"record": {"a": {1: 2, "1": 3}}}, "record cannot be kept"),
+        ({"record": {"a": object()}}, "record cannot be kept"),
+    ],
+)
+def test_bad_parts_are_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        build(**changes)
+
+
+def test_a_tree_keeps_nothing_of_the_callers() -> None:
+    weights = np.array(GOOD["weights"])
+    record = {"notes": [1]}
+    tree = build(weights=weights, record=record)
+    weights[0, 0] = 99
+    record["notes"].append(2)
+    tree.record["notes"].append(3)
+    assert tree.weights[0, 0] == 1
+    assert tree.record == {"notes": [1]}
+
+
+def test_a_tree_cannot_be_changed() -> None:
+    tree = build()
+    with pytest.raises(AttributeError, match="frozen"):
+        tree.bias = np.zeros(2)
+    with pytest.raises(AttributeError, match="frozen"):
+        del tree.bias
+    for array in (tree.weights, tree.bias, tree.children, tree.values, tree.counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(tree)

@@ -1,0 +1,256 @@
+"""How a tree answers."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from trees import make_rows, make_tree
+
+from hardwood.errors import TableError, TableTypeError
+from hardwood.model import ObliqueTree
+from hardwood.reference.encode import encode
+from hardwood.reference.route import route
+from hardwood.table import Feature, Schema
+
+
+@pytest.fixture
+def flowers() -> ObliqueTree:
+    return ObliqueTree.of(
+        [[0.8, -1.1], [1.0, 0.0]],
+        thresholds=[2.3, 5.0],
+        children=[[-1, 1], [-2, -3]],
+        values=[[1, 0, 0], [0.1, 0.6, 0.3], [0, 0.2, 0.8]],
+        feature_names=["length", "width"],
+        classes=["setosa", "versicolor", "virginica"],
+        counts=[100, 60, 40, 35, 25],
+    )
+
+
+def test_sizes(flowers: ObliqueTree) -> None:
+    assert (flowers.n_splits, flowers.n_leaves, flowers.n_nodes, flowers.depth) == (2, 3, 5, 2)
+    assert (flowers.n_features, flowers.n_outputs) == (2, 3)
+    assert flowers.feature_names == ("length", "width")
+    assert flowers.node_depths.tolist() == [0, 1, 1, 2, 2]
+    assert repr(flowers) == "ObliqueTree(3 classes, 2 features, depth 2, 2 splits, 3 leaves)"
+
+
+def test_answers_by_hand(flowers: ObliqueTree) -> None:
+    X = np.array([[1.0, 1.0], [4.5, 1.0], [9.0, 1.0]])  # scores -2.6; 0.2, -0.5; 3.8, 4
+    assert flowers.apply(X).tolist() == [0, 1, 2]
+    assert flowers.predict(X).tolist() == ["setosa", "versicolor", "virginica"]
+    assert flowers.predict_proba(X)[1].tolist() == [0.1, 0.6, 0.3]
+    assert [flowers.predict_one(x) for x in X] == ["setosa", "versicolor", "virginica"]
+    path = flowers.decision_path(X).toarray()
+    assert path.tolist() == [[1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [1, 1, 0, 0, 1]]
+
+
+def test_a_score_of_zero_goes_right() -> None:
+    tree = ObliqueTree.of([[1.0]], bias=[0.0], values=[10.0, 20.0])
+    assert tree.predict([[-1e-30], [0.0], [-0.0], [1e-30]]).tolist() == [10.0, 20.0, 20.0, 20.0]
+
+
+def test_regression_with_several_outputs() -> None:
+    tree = ObliqueTree.of([[1.0]], thresholds=[2.0], values=[[1, 2], [3, 4]])
+    assert tree.predict([[1.0], [2.0]]).tolist() == [[1, 2], [3, 4]]
+    assert tree.predict_one(np.array([5.0])).tolist() == [3, 4]
+    with pytest.raises(TypeError, match="use predict"):
+        tree.predict_proba([[1.0]])
+
+
+def test_a_single_leaf_answers() -> None:
+    tree = ObliqueTree.of(np.zeros((0, 3)), bias=[], values=[4.0])
+    assert tree.depth == 0
+    assert tree.predict(np.zeros((2, 3))).tolist() == [4.0, 4.0]
+    assert tree.decision_path(np.zeros((2, 3))).toarray().tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [((1, 2), "i"), ((True, False), "b"), ((0.5, 1.5), "f"), (("a", "b"), "U"), ((1, "1"), "O")],
+)
+def test_labels_keep_their_type(classes: tuple[Any, Any], kind: str) -> None:
+    tree = ObliqueTree.of([[1.0]], bias=[0], values=np.eye(2), classes=classes)
+    labels = tree.predict([[-1.0], [1.0]])
+    assert labels.dtype.kind == kind
+    assert labels.tolist() == list(classes)
+    assert tree.predict_one([1.0]) == classes[1]
+    assert type(tree.predict_one(np.array([1.0]))) is type(classes[1])
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_every_form_of_a_row_gives_the_same_answer(mixed: bool, task: str) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    tree = make_tree(3, mixed=mixed, task=task, k=2, n_splits=9)
+    rows = make_rows(5, tree.schema, 40)
+    names = list(tree.feature_names)
+    expected = tree.predict(rows)
+    frame = pd.DataFrame(rows, columns=names)
+    columns = {name: [row[j] for row in rows] for j, name in enumerate(names)}
+    polars = pl.DataFrame(columns)
+    for table in (frame, frame[names[::-1]], polars, np.array(rows, dtype=object)):
+        np.testing.assert_array_equal(tree.predict(table), expected)
+    for i, row in enumerate(rows):
+        by_name = dict(zip(names, row, strict=True), extra=1)
+        forms = [row, tuple(row), by_name, frame.iloc[i], np.array(row, dtype=object)]
+        if not mixed:
+            forms += [np.array(row, dtype=float), np.array(row, dtype=float)[::-1][::-1]]
+        for form in forms:
+            np.testing.assert_array_equal(tree.predict_one(form), expected[i])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_sparse_threads_and_orders_agree(dtype: type, rng: np.random.Generator) -> None:
+    tree = ObliqueTree.of(rng.normal(size=(15, 6)), bias=rng.normal(size=15), values=np.arange(16))
+    X = (rng.normal(size=(200, 6)) * (rng.random((200, 6)) < 0.6)).astype(dtype)
+    expected = tree.apply(X)
+    assert len(set(expected.tolist())) > 8
+    np.testing.assert_array_equal(tree.apply(np.asfortranarray(X)), expected)
+    np.testing.assert_array_equal(tree.apply(X, n_jobs=2), expected)
+    np.testing.assert_array_equal(tree.apply(X, n_jobs=-1), expected)
+    for form in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.coo_array):
+        np.testing.assert_array_equal(tree.apply(form(X)), expected)
+    assert [tree.predict_one(x) for x in X] == expected.tolist()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_routing_is_that_of_the_twin(mixed: bool) -> None:
+    for seed in range(20):
+        tree = make_tree(seed, mixed=mixed, n_splits=11, n_features=5)
+        rows = make_rows(seed, tree.schema, 100)
+        columns = encode(tree.schema, tree.schema.read(rows)) * tree.schema.column_scale
+        leaves = route(tree.weights, tree.bias, tree.children, columns)
+        # The engine adds up in float32: rows that come this close to a split may go either way.
+        near = (np.abs(columns @ tree.weights.T + tree.bias) < 1e-5).any(axis=1)
+        assert near.mean() < 0.05
+        np.testing.assert_array_equal(tree.apply(rows)[~near], leaves[~near])
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-30, 1e30, 1e300])
+def test_the_size_of_a_split_does_not_matter(factor: float) -> None:
+    tree = make_tree(1, n_splits=9)
+    scaled = ObliqueTree(
+        tree.weights * factor,
+        tree.bias * factor,
+        tree.children,
+        tree.values,
+        schema=tree.schema,
+        task=tree.task,
+        classes=tree.classes,
+    )
+    rows = make_rows(0, tree.schema, 200)
+    np.testing.assert_array_equal(scaled.apply(rows), tree.apply(rows))
+
+
+def test_a_large_offset_keeps_its_signal() -> None:
+    schema = Schema((Feature("time", "numeric", center=1.7e9, scale=1.0),))
+    tree = ObliqueTree.of([[2.0]], thresholds=[2 * 1.7e9 + 0.5], values=[0, 1], schema=schema)
+    X = 1.7e9 + np.array([[-1.0], [0.0], [0.2], [0.3], [1.0]])
+    assert tree.predict(X).tolist() == [0, 0, 0, 1, 1]
+    assert tree.thresholds.tolist() == [2 * 1.7e9 + 0.5]
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "words"),
+    [
+        ([1.0], TableError, "X has 1 features, but ObliqueTree is expecting 2 features"),
+        (np.zeros(3), TableError, "X has 3 features"),
+        (np.zeros((1, 2)), TableError, "takes one row.*Use predict"),
+        (np.array([1.0, np.inf]), TableError, "'width' holds infinity"),
+        ([1.0, -np.inf], TableError, "column 1 .* holds infinity"),
+        ({"length": 1.0}, TableError, "no entry 'width'"),
+        ([1.0, "wide"], TableError, "width"),
+        ("ab", TableTypeError, "takes a row"),
+        (1.0, TableTypeError, "takes a row"),
+        (None, TableTypeError, "takes a row"),
+    ],
+)
+def test_bad_rows_are_refused(
+    flowers: ObliqueTree, row: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        flowers.predict_one(row)
+
+
+def test_infinity_is_found_in_dense_and_sparse(flowers: ObliqueTree) -> None:
+    X = np.ones((5, 2))
+    X[3, 1] = -np.inf
+    for table in (X, X.astype(np.float32), sparse.csr_matrix(X)):
+        with pytest.raises(TableError, match=r"column ('width'|1).* holds infinity .*row 3"):
+            flowers.predict(table)
+
+
+def test_n_jobs_zero_is_refused(flowers: ObliqueTree) -> None:
+    with pytest.raises(ValueError, match="n_jobs"):
+        flowers.apply(np.ones((1, 2)), n_jobs=0)
+
+
+def test_splits_can_be_looked_at(flowers: ObliqueTree) -> None:
+    split = flowers.split(0)
+    assert split.weights.tolist() == [0.8, -1.1]
+    assert (split.bias, split.threshold, split.left, split.right) == (-2.3, 2.3, -1, 1)
+    assert split.count == 100
+    assert [(term.name, term.weight) for term in split.terms] == [("width", -1.1), ("length", 0.8)]
+    assert repr(split) == "Split(0: 1.1*width - 0.8*length <= -2.3)"
+    with pytest.raises(IndexError, match="splits 0 to 1"):
+        flowers.split(2)
+
+
+def test_of_needs_exactly_one_right_side() -> None:
+    for sides in ({}, {"bias": [1], "thresholds": [1]}):
+        with pytest.raises(ValueError, match="give thresholds"):
+            ObliqueTree.of([[1.0]], values=[0, 1], **sides)
+    with pytest.raises(ValueError, match="do not fill a perfect tree"):
+        ObliqueTree.of(np.ones((2, 1)), bias=[0, 0], values=[0, 1, 2])
+    with pytest.raises(ValueError, match="not both"):
+        ObliqueTree.of(
+            [[1.0]], bias=[1], values=[0, 1], feature_names=["a"], schema=Schema.numeric(1)
+        )
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"weights": np.full((5, 4), 0.5)},
+    {"bias": np.zeros(5)},
+    {"values": np.full((6, 3), 1 / 3)},
+    {"counts": None},
+    {"counts": np.ones(11)},
+    {"schema": Schema.numeric(4)},
+    {"classes": ["a", "b", "c"]},
+    {"target_names": None},
+    {"record": {}},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_equality_sees_every_part(change: dict[str, Any]) -> None:
+    tree = make_tree(0)
+    parts = {
+        name: getattr(tree, name)
+        for name in (
+            "weights bias children values counts schema task classes target_names record".split()
+        )
+    }
+    assert ObliqueTree(**parts) == tree
+    assert ObliqueTree(**(parts | change)) != tree
+
+
+def test_equality_sees_types_of_labels() -> None:
+    a, b = (
+        ObliqueTree.of([[1]], bias=[0], values=np.eye(2), classes=c) for c in ([0, 1], [0.0, 1])
+    )
+    assert a != b
+    assert a != "a tree"
+
+
+def test_pickle_holds_no_engine_objects() -> None:
+    tree = make_tree(2, mixed=True)
+    rows = make_rows(0, tree.schema, 10)
+    expected = tree.predict(rows)  # makes the engine's objects
+    again = pickle.loads(pickle.dumps(tree))
+    assert again == tree
+    assert not again.weights.flags.writeable
+    np.testing.assert_array_equal(again.predict(rows), expected)

@@ -1,0 +1,155 @@
+"""Data frames of any library -> columns, through narwhals.
+
+Nothing here imports pandas, polars or pyarrow; narwhals works on the objects that the user's own
+library made.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.errors import MissingExtraError, TableError, TableTypeError
+from hardwood.table.columns import (
+    Column,
+    array_column,
+    as_level,
+    column_label,
+    levels_column,
+    sort_levels,
+)
+
+if TYPE_CHECKING:
+    import narwhals.stable.v1 as nw
+
+
+def open_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """Return a data frame wrapped by narwhals, or None where `X` is no data frame.
+
+    Raises
+    ------
+    TableError
+        For a single column, a lazy frame, or names that occur twice.
+    MissingExtraError
+        For an object of a library that narwhals does not know and that speaks Arrow, where pyarrow
+        is absent.
+    """
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        return _wrapped(X)
+    except DuplicateError as error:
+        raise TableError(
+            f"Names of columns must differ. {error} Rename or drop columns."
+        ) from error
+
+
+def _wrapped(X: Any) -> nw.DataFrame[Any] | None:
+    import narwhals.stable.v1 as nw  # costs as much to import as NumPy; arrays do not need it
+
+    frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    if isinstance(frame, nw.Series):
+        raise TableError(
+            "Expected a table, got a single column (a Series). "
+            "Reshape your data: pass a data frame, such as X.to_frame()."
+        )
+    if hasattr(X, "__arrow_c_stream__"):
+        if importlib.util.find_spec("pyarrow") is None:
+            raise MissingExtraError(
+                "pyarrow", extra="data", purpose=f"Reading an Arrow stream ({type(X).__name__})"
+            )
+        return nw.from_arrow(X, backend="pyarrow")
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        raise TableError(
+            "Expected a table in memory, got a lazy frame. Call its .collect() method first."
+        )
+    return None
+
+
+def frame_names(frame: nw.DataFrame[Any]) -> tuple[str, ...] | None:
+    """Return the names of the columns; None where none of them is text."""
+    names = tuple(frame.columns)
+    is_text = [isinstance(name, str) for name in names]
+    if all(is_text):
+        return names
+    if any(is_text):
+        found = sorted({type(name).__name__ for name in names})
+        raise TableTypeError(
+            "Feature names are only supported if all input features have string names, but your "
+            f"input has {found} as feature name / column name types. "
+            "Convert them all, for example with X.columns = X.columns.astype(str)."
+        )
+    return None
+
+
+def frame_columns(
+    frame: nw.DataFrame[Any], names: tuple[str, ...] | None, only: Sequence[str] | None
+) -> Iterator[Column]:
+    """Read the columns one at a time: those of `only` in that order, else all.
+
+    Columns that are not asked for are never looked at, so that they may hold anything.
+    """
+    if only is None or names is None:
+        for j, series in enumerate(frame.iter_columns()):
+            yield _series_column(series, column_label(names, j))
+        return
+    given = set(names)
+    absent = [name for name in only if name not in given]
+    if absent:
+        shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
+        raise TableError(
+            f"X lacks {len(absent)} of the {len(only)} columns that the model was learned from: "
+            f"{shown}. "
+            "Give X the same names of columns as the training table (their order does not matter)."
+        )
+    for name in only:
+        yield _series_column(frame.get_column(name), f"column {name!r}")
+
+
+def _series_column(series: Any, label: str) -> Column:
+    import narwhals.stable.v1 as nw
+
+    dtype = series.dtype
+    if dtype in (nw.Float32, nw.Float64):
+        return Column(series.to_numpy())
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128) or series.null_count():
+            series = series.cast(nw.Float64)
+        return Column(series.to_numpy())
+    if dtype == nw.String:
+        return levels_column(series.to_list())
+    if dtype in (nw.Categorical, nw.Enum):
+        return _category_column(series)
+    if dtype in (nw.Date, nw.Datetime):
+        return Column(series.dt.timestamp("us").cast(nw.Float64).to_numpy() / 1e6)
+    if dtype == nw.Duration:
+        return Column(series.dt.total_microseconds().cast(nw.Float64).to_numpy() / 1e6)
+    if dtype in (nw.Object, nw.Time, nw.Unknown):
+        return array_column(series.to_numpy(), label)
+    raise TableTypeError(
+        f"{label} holds values of type {dtype}: every entry given as the X argument must be "
+        "a string or a number (or a date, or missing). "
+        "Split such a column into plain ones, or drop it."
+    )
+
+
+def _category_column(series: Any) -> Column:
+    """Code a categorical column; levels that are not used are left out."""
+    accessor: Any = getattr(series.to_native(), "cat", None)
+    if not hasattr(accessor, "codes"):
+        # polars and Arrow. Not by `to_numpy`, which gives an Arrow dictionary's missing entries a
+        # level.
+        return levels_column(series.to_list())
+    # pandas: the categories keep their types, and no entry is touched in Python.
+    codes = np.asarray(accessor.codes, dtype=np.int64)  # -1 where missing
+    used = np.bincount(codes + 1, minlength=len(accessor.categories) + 1)[1:] > 0
+    found = [as_level(category) for category in accessor.categories]
+    levels = sort_levels(level for level, is_used in zip(found, used, strict=True) if is_used)
+    code = {level: i for i, level in enumerate(levels)}
+    lookup = np.array([code.get(level, -1) for level in found] + [-1], dtype=np.int64)
+    return Column(lookup[codes], levels)  # code -1 takes the last entry of `lookup`

@@ -1,0 +1,114 @@
+"""What a model remembers of its training table: one `Feature` per column."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hardwood.errors import TableError, TableWarning
+from hardwood.table.feature import MAX_LEVELS, Feature, Level
+from hardwood.table.statistics import column_statistics, level_weights
+from hardwood.table.table import Table
+
+
+def learn_features(table: Table, sample_weight: Any = None) -> tuple[Feature, ...]:
+    """Learn centers, scales, levels and where entries are missing.
+
+    Rows of weight zero are as if they were absent.
+
+    Raises
+    ------
+    TableError
+        Where a column has no entry at all, or the weights are unusable.
+
+    Warns
+    -----
+    TableWarning
+        Where a column has more than 255 levels: those of the largest total weight are kept (equal
+        ones in level order) and the others count as missing entries.
+    """
+    weight = _checked_weight(sample_weight, table.n_rows)
+    statistics = column_statistics(table.matrix, weight)
+    names = table.names or default_names(table.n_features)
+    features = []
+    for j, name in enumerate(names):
+        if statistics.is_empty[j]:
+            raise TableError(
+                f"{table.label(j)} has no entry: all {table.n_rows} rows "
+                "(or all that have a positive weight) are missing. Drop the column."
+            )
+        has_missing = bool(statistics.has_missing[j])
+        found = table.levels[j]
+        if found is None:
+            center = float(table.matrix.dtype.type(statistics.mean[j]))
+            scale = nearest_power_of_two(float(statistics.deviation[j]))
+            features.append(
+                Feature(name, "numeric", center=center, scale=scale, has_missing=has_missing)
+            )
+            continue
+        present = level_weights(table.matrix[:, j], weight, len(found))
+        levels = _kept_levels(found, present, table.label(j))
+        has_missing = has_missing or len(levels) < int(np.count_nonzero(present))
+        features.append(Feature(name, "categorical", levels=levels, has_missing=has_missing))
+    return tuple(features)
+
+
+def nearest_power_of_two(deviation: float) -> float:
+    """Return the scale of a column: the power of two nearest its standard deviation, in ratio.
+
+    Dividing by it is exact. So folding it into the weights of a tree is exact too, and a float32
+    value meets the same split as the float64 value it stands for. (The center of a float32 table
+    is a float32 for the same reason.)
+    """
+    largest = 1023  # 2^1024 is no float64
+    return math.ldexp(1.0, min(round(math.log2(deviation)), largest))
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Return the names of columns that came without: x0, x1, ..."""
+    return tuple(f"x{j}" for j in range(n_features))
+
+
+def _kept_levels(found: Sequence[Level], weight: np.ndarray, label: str) -> tuple[Level, ...]:
+    used = np.flatnonzero(weight > 0)
+    if len(used) > MAX_LEVELS:
+        heaviest_first = np.argsort(-weight[used], kind="stable")
+        warnings.warn(
+            f"{label} has {len(used)} levels; the {MAX_LEVELS} of the largest total weight "
+            "are kept and the others count as missing. "
+            "Drop the column if it is an identifier, or make it numeric or coarser.",
+            TableWarning,
+            stacklevel=4,  # the caller of Schema.learn
+        )
+        used = np.sort(used[heaviest_first[:MAX_LEVELS]])
+    return tuple(found[i] for i in used.tolist())
+
+
+def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return the weights as float64, scaled to at most 1 by a power of two.
+
+    No sum of them overflows then, and the scaling rounds nothing.
+    """
+    if sample_weight is None:
+        return np.broadcast_to(1.0, n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,):
+        raise TableError(
+            f"sample_weight has the shape {weight.shape}, "
+            f"expected one weight for each of {n_rows} rows, shape ({n_rows},)."
+        )
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        i = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
+        raise TableError(
+            f"sample_weight holds {weight[i]} at row {i}, expected finite numbers >= 0."
+        )
+    largest = weight.max()
+    if largest == 0:
+        raise TableError(
+            "sample_weight is zero for every row; expected a positive weight somewhere."
+        )
+    return np.ldexp(weight, -int(np.frexp(largest)[1]))

@@ -1,0 +1,198 @@
+r"""Weighted mean and standard deviation of every column, and the weight of every level.
+
+Missing entries and rows of weight zero do not count. A column is first mapped to [-1, 1] by its
+own middle and half range,
+
+.. math:: z = (x - \mathrm{mid}) / \mathrm{half}, \qquad
+          \bar x = \mathrm{mid} + \mathrm{half}\, \bar z, \qquad
+          s_x = \mathrm{half} \sqrt{\textstyle\sum_i w_i (z_i - \bar z)^2 / \sum_i w_i},
+
+so that neither a large offset (1.7e9 ± 1) nor a large value (1e300, whose square is not a float64)
+costs accuracy. Three passes over the rows, in chunks; sums are taken row by row and not by BLAS,
+whose order of summation depends on threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardwood.table.table import row_chunks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_TINY = float(np.finfo(np.float64).tiny)  # 1 / scale must be finite
+_CHUNK_ENTRIES = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What rows of positive weight say about each column."""
+
+    mean: np.ndarray  # (p,)
+    """Weighted mean; meaningless where `is_empty`."""
+    deviation: np.ndarray  # (p,)
+    """Weighted standard deviation, positive; 1 where the column is constant or empty."""
+    has_missing: np.ndarray  # (p,) bool
+    """Some entry is missing."""
+    is_empty: np.ndarray  # (p,) bool
+    """Every entry is missing."""
+
+
+def column_statistics(matrix: np.ndarray | csr_matrix, weight: np.ndarray) -> Statistics:
+    """Compute the statistics of the columns of a finite or missing (NaN) matrix.
+
+    Parameters
+    ----------
+    matrix
+        (n, p), dense or CSR; entries that CSR does not store are zeros.
+    weight
+        (n,) at least 0, of which one is positive, none above about 1e300 / n.
+    """
+    if isinstance(matrix, np.ndarray):
+        return _dense_statistics(matrix, weight)
+    return _sparse_statistics(matrix, weight)
+
+
+def level_weights(column: np.ndarray, weight: np.ndarray, n_levels: int) -> np.ndarray:
+    """Total weight of each level of a column of codes (NaN is missing)."""
+    totals = np.zeros(n_levels)
+    for first in range(0, len(column), _CHUNK_ENTRIES):
+        rows = slice(first, first + _CHUNK_ENTRIES)
+        present = ~np.isnan(column[rows])
+        codes = column[rows][present].astype(np.int64)
+        totals += np.bincount(codes, weight[rows][present], minlength=n_levels)
+    return totals
+
+
+def _dense_statistics(matrix: np.ndarray, weight: np.ndarray) -> Statistics:
+    p = matrix.shape[1]
+    low, high = np.full(p, np.inf), np.full(p, -np.inf)
+    n_used, n_present = 0, np.zeros(p, np.int64)
+    for x, _ in _used_rows(matrix, weight):
+        low = np.fmin(low, np.fmin.reduce(x, axis=0))  # fmin and fmax pass over NaN
+        high = np.fmax(high, np.fmax.reduce(x, axis=0))
+        n_used += len(x)
+        n_present += len(x) - np.count_nonzero(np.isnan(x), axis=0)
+    middle, half = _middle_and_half(low, high)
+
+    total, first_moment = np.zeros(p), np.zeros(p)
+    for x, w in _used_rows(matrix, weight):
+        z, w = _mapped(x, w, middle, half)
+        total += w.sum(axis=0)
+        first_moment += (w * z).sum(axis=0)
+    z_mean = first_moment / np.where(total > 0, total, 1.0)
+
+    second_moment = np.zeros(p)
+    for x, w in _used_rows(matrix, weight):
+        z, w = _mapped(x, w, middle, half)
+        z -= z_mean
+        second_moment += (w * z * z).sum(axis=0)
+    return _statistics(low, high, total, z_mean, second_moment, n_present, n_used)
+
+
+def _used_rows(matrix: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for first, x in row_chunks(matrix):
+        w = weight[first : first + len(x)]
+        used = w > 0
+        if used.all():
+            yield x, w
+        elif used.any():
+            yield x[used], w[used]
+
+
+def _mapped(
+    x: np.ndarray, w: np.ndarray, middle: np.ndarray, half: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Map entries to [-1, 1], with a weight each; missing ones have weight 0."""
+    z = np.subtract(x, middle, dtype=np.float64)
+    z /= half
+    missing = np.isnan(z)
+    z[missing] = 0.0
+    return z, np.where(missing, 0.0, w[:, None])
+
+
+def _middle_and_half(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle and half of each range, without overflow.
+
+    Half is 1 where the range is a point; both are harmless where it is empty.
+    """
+    is_empty = low > high
+    low, high = np.where(is_empty, 0.0, low), np.where(is_empty, 0.0, high)
+    middle = np.where(low == high, low, low / 2 + high / 2)
+    half = high / 2 - low / 2
+    return middle, np.where(half > 0, half, 1.0)
+
+
+def _statistics(
+    low: np.ndarray,
+    high: np.ndarray,
+    total: np.ndarray,
+    z_mean: np.ndarray,
+    second_moment: np.ndarray,
+    n_present: np.ndarray,
+    n_used: int,
+) -> Statistics:
+    middle, half = _middle_and_half(low, high)
+    mean = middle + half * z_mean
+    deviation = half * np.sqrt(second_moment / np.where(total > 0, total, 1.0))
+    deviation = np.where(deviation > 0, np.maximum(deviation, _TINY), 1.0)
+    return Statistics(mean, deviation, n_present < n_used, n_present == 0)
+
+
+def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
+    """Compute the same from the stored entries, and one term per column for the other zeros.
+
+    The weight of those zeros is a difference of sums, so it is known to about 1e-16 of the total
+    weight only: a lone zero whose weight is 1e-12 of the rest has it to four digits.
+    """
+    p = matrix.shape[1]
+    low, high = np.full(p, np.inf), np.full(p, -np.inf)
+    n_used, total_used = int(np.count_nonzero(weight > 0)), weight.sum()
+    n_stored, n_present = np.zeros(p, np.int64), np.zeros(p, np.int64)
+    total_stored, total_present = np.zeros(p), np.zeros(p)
+    for x, j, w in _stored_entries(matrix, weight):
+        np.fmin.at(low, j, x)
+        np.fmax.at(high, j, x)
+        present = ~np.isnan(x)
+        n_stored += np.bincount(j, minlength=p)
+        n_present += np.bincount(j[present], minlength=p)
+        total_stored += np.bincount(j, w, minlength=p)
+        total_present += np.bincount(j[present], w[present], minlength=p)
+    n_zeros = n_used - n_stored
+    # A difference of sums leaves a rounding error where every row is stored.
+    w_zeros = np.where(n_zeros > 0, np.maximum(total_used - total_stored, 0.0), 0.0)
+    low = np.where(n_zeros > 0, np.fmin(low, 0.0), low)
+    high = np.where(n_zeros > 0, np.fmax(high, 0.0), high)
+    middle, half = _middle_and_half(low, high)
+    z_zero = np.where(n_zeros > 0, -middle, 0.0) / half
+
+    total = total_present + w_zeros
+    first_moment = w_zeros * z_zero
+    for x, j, w in _stored_entries(matrix, weight, skip_missing=True):
+        first_moment += np.bincount(j, w * ((x - middle[j]) / half[j]), minlength=p)
+    z_mean = first_moment / np.where(total > 0, total, 1.0)
+    second_moment = w_zeros * (z_zero - z_mean) ** 2
+    for x, j, w in _stored_entries(matrix, weight, skip_missing=True):
+        z = (x - middle[j]) / half[j] - z_mean[j]
+        second_moment += np.bincount(j, w * z * z, minlength=p)
+    return _statistics(low, high, total, z_mean, second_moment, n_zeros + n_present, n_used)
+
+
+def _stored_entries(
+    matrix: csr_matrix, weight: np.ndarray, skip_missing: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield (value, column, weight) of stored entries with positive weight, in chunks."""
+    # A chunk costs a pass over the columns as well as over its entries, so it holds at least as
+    # many entries.
+    step = max(_CHUNK_ENTRIES, matrix.shape[1])
+    for first in range(0, matrix.nnz, step):
+        entries = np.arange(first, min(first + step, matrix.nnz))
+        rows = np.searchsorted(matrix.indptr, entries, side="right") - 1
+        x, j, w = matrix.data[entries].astype(np.float64), matrix.indices[entries], weight[rows]
+        used = (w > 0) & ~np.isnan(x) if skip_missing else w > 0
+        yield x[used], j[used], w[used]

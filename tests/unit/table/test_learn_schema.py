@@ -1,0 +1,165 @@
+"""`Schema.learn`: what is remembered of a training table."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from hardwood.errors import TableError, TableWarning
+from hardwood.table import Feature, Schema, Table
+
+nan = np.nan
+
+
+def learn(X, sample_weight=None) -> Schema:
+    return Schema.learn(Table.of(X), sample_weight)
+
+
+def test_a_mixed_table_gives_one_feature_per_column():
+    frame = pd.DataFrame(
+        {
+            "mass": [1.0, 3.0, nan],
+            "species": ["b", "a", "b"],
+            "sex": ["m", None, "f"],
+            "fixed": [7, 7, 7],
+            "wild": [True, False, False],
+        }
+    )
+    schema = learn(frame, [1, 1, 2])
+    assert schema.features == (
+        Feature("mass", "numeric", center=2.0, scale=1.0, has_missing=True),
+        Feature("species", "categorical", levels=("a", "b")),
+        Feature("sex", "categorical", levels=("f", "m"), has_missing=True),
+        Feature("fixed", "numeric", center=7.0, scale=1.0),
+        Feature("wild", "numeric", center=0.25, scale=0.5),
+    )
+    assert schema.named
+
+
+@pytest.mark.parametrize(
+    ("deviation", "scale"),
+    [(1.0, 1.0), (1.41, 1.0), (1.42, 2.0), (0.36, 0.5), (3e-9, 2.0**-28), (1.6e308, 2.0**1023)],
+)
+def test_the_scale_is_the_power_of_two_nearest_the_deviation(deviation, scale):
+    (feature,) = learn([[-deviation], [deviation]]).features
+    assert feature.scale == scale
+
+
+def test_the_center_of_a_float32_table_is_a_float32():
+    X = np.array([[0.1], [0.7], [0.3]])
+    single, double = learn(X.astype(np.float32)), learn(X)
+    assert single.features[0].center == float(np.float32(single.features[0].center))
+    assert double.features[0].center == pytest.approx(X.mean(), rel=1e-15)
+    assert double.features[0].center != float(np.float32(double.features[0].center))
+
+
+def test_an_array_gets_names_of_its_own():
+    schema = learn(np.eye(2))
+    assert schema.names == ("x0", "x1")
+    assert not schema.named
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    frame = pd.DataFrame({"x": [1.0, 5.0, nan, 9.0], "c": ["a", "b", None, "z"]})
+    assert learn(frame, [1, 1, 0, 0]) == learn(frame[:2])
+    assert learn(frame, [1, 1, 0, 0]).features[1].levels == ("a", "b")
+
+
+def test_one_row_is_a_constant_table():
+    assert learn([[3.5]]).features == (Feature("x0", "numeric", center=3.5),)
+
+
+def test_the_order_of_rows_does_not_change_levels():
+    text = np.array(["é", "z", "B", "a", "10", "9"], dtype=object)[:, None]
+    assert learn(text) == learn(text[::-1])
+    assert learn(text).features[0].levels == ("10", "9", "B", "a", "z", "é")
+
+
+def test_the_heaviest_255_levels_are_kept_and_the_rest_is_missing():
+    text = np.array([f"{i:04d}" for i in range(1000)], dtype=object)[:, None]
+    weight = np.ones(1000)
+    weight[[999, 500]] = 2.0
+    with pytest.warns(TableWarning, match="column 0 .* has 1000 levels; the 255") as caught:
+        schema = learn(text, weight)
+    assert caught[0].filename == __file__
+    (feature,) = schema.features
+    expected = [f"{i:04d}" for i in range(253)] + ["0500", "0999"]
+    assert feature.levels == tuple(expected)
+    assert feature.has_missing
+    codes = schema.read(text)[:, 0]
+    assert np.isnan(codes).sum() == 745
+    assert codes[999] == 254
+
+
+def test_255_levels_of_positive_weight_are_no_reason_to_warn():
+    text = np.array([f"{i:04d}" for i in range(300)], dtype=object)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (feature,) = learn(text, np.arange(300) < 255).features
+    assert len(feature.levels) == 255
+    assert not feature.has_missing
+
+
+def test_a_column_of_identifiers_is_cut_to_255_levels_and_a_flag():
+    frame = pd.DataFrame({"id": np.arange(200_000).astype(str)})
+    with pytest.warns(TableWarning, match="column 'id' has 200000 levels"):
+        assert learn(frame).n_columns == 256
+
+
+def test_sparse_and_dense_tables_teach_the_same():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((50, 4)) < 0.7, 0.0, rng.normal(size=(50, 4)) + 3)
+    X[3, 1] = nan
+    w = rng.random(50)
+    for one, other in zip(learn(X, w).features, learn(sp.csc_matrix(X), w).features, strict=True):
+        assert one.center == pytest.approx(other.center, rel=1e-13)
+        assert one.scale == pytest.approx(other.scale, rel=1e-13)
+        assert one.has_missing == other.has_missing
+
+
+@pytest.mark.parametrize("factor", [1e-300, 5e-324, 1.0, 1e300])
+def test_the_scale_of_weights_does_not_matter(factor):
+    X = [[1.0], [2.0], [4.0]]
+    assert learn(X, np.array([1, 0, 3]) * factor) == learn(X, [1, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("X", "name"),
+    [
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [nan, nan]}), "column 'b'"),
+        (pd.DataFrame({"a": ["x", "y"], "b": [None, None]}), "column 'b'"),
+        (pd.DataFrame({"b": pd.array([None, None], "string")}), "column 'b'"),
+        (pd.DataFrame({"b": pd.Categorical([None, None], categories=["u"])}), "column 'b'"),
+        (sp.csr_matrix(np.array([[1.0, nan], [0, nan]])), "column 1"),
+        (np.array([[1.0, nan], [0, nan]], np.float32), "column 1"),
+    ],
+)
+def test_a_column_without_entries_is_refused_by_name(X, name):
+    with pytest.raises(TableError, match=f"{name}.* has no entry"):
+        learn(X)
+
+
+def test_a_column_without_entries_of_positive_weight_is_refused():
+    with pytest.raises(TableError, match="column 0 .*has no entry.*positive weight"):
+        learn([[nan], [1.0]], [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        ([1.0], "shape"),
+        (2.0, "shape"),
+        ([[1.0], [1.0]], "shape"),
+        ([1.0, -1.0], "-1.0 at row 1"),
+        ([nan, 1.0], "nan at row 0"),
+        ([1.0, np.inf], "inf at row 1"),
+        ([0, 0], "zero for every row"),
+    ],
+)
+def test_unusable_weights_are_refused(weight, words):
+    with pytest.raises(TableError, match=words):
+        learn([[1.0], [2.0]], weight)

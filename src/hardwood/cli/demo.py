@@ -15,11 +15,11 @@ import numpy as np
 import typer
 
 from hardwood.cli.failures import check_writable
-from hardwood.cli.fit import Problem, learn, read_problem
+from hardwood.cli.learning import Problem, Request, learn, read_problem
 from hardwood.cli.metrics import Score, classification_scores
 from hardwood.cli.options import AsJson, Seed
 from hardwood.cli.report import (
-    collecting_notes,
+    Notes,
     figure,
     interval,
     print_json,
@@ -46,16 +46,17 @@ def demo(
 ) -> None:
     """Learn a tree from a table of penguins; compare it, print it, draw it."""
     check_writable(output)
-    notes: list[str] = []
+    notes = Notes()
     rng = np.random.default_rng(seed)
-    with collecting_notes(notes), as_file(files("hardwood") / "data" / "penguins.csv") as path:
-        problem = read_problem(path, "species", None, ["year"], None, TEST_FRACTION, rng)
+    with notes.collecting(), as_file(files("hardwood") / "data" / "penguins.csv") as path:
+        request = Request(path, "species", drop=("year",), test_fraction=TEST_FRACTION)
+        problem = read_problem(request, rng)
         if not as_json:
             _print_problem(problem)
         options = {"max_depth": MAX_DEPTH, "random_state": seed}
-        tree, _ = learn(problem, path, options)
+        tree = learn(problem, options)
     probabilities = {
-        f"hardwood, depth {tree.depth}": tree.predict_proba(problem.features.take(problem.test)),
+        f"hardwood, depth {tree.depth}": tree.predict_proba(problem.test_features),
         **_baselines(problem, seed),
     }
     scores = {name: _score(problem, tree, p, seed) for name, p in probabilities.items()}
@@ -64,7 +65,11 @@ def demo(
         print_json(_payload(problem, tree, scores, output, notes))
         return
     rows = [[name, figure(s[0].value), interval(s[0])] for name, s in scores.items()]
-    print_table(f"Test accuracy on {problem.test.size} penguins", ["", "", "95 % interval"], rows)
+    print_table(
+        f"Test accuracy on {problem.test.size} penguins",
+        ["model", "accuracy", "95 % interval"],
+        rows,
+    )
     print_text(tree.to_text())
     print_text(f"Drew the tree: {output}")
 
@@ -125,7 +130,7 @@ def _object_matrix(problem: Problem) -> tuple[np.ndarray, list[int], list[int]]:
 def _score(
     problem: Problem, tree: ObliqueTree, probabilities: np.ndarray, seed: int
 ) -> list[Score]:
-    truth = label_positions(problem.target.values[problem.test], tree.classes or ())
+    truth = label_positions(problem.test_values, tree.classes or ())
     weight = np.ones(truth.size)
     return classification_scores(truth, probabilities, weight, np.random.default_rng(seed))
 
@@ -145,7 +150,7 @@ def _payload(
     tree: ObliqueTree,
     scores: dict[str, list[Score]],
     output: Path,
-    notes: list[str],
+    notes: Notes,
 ) -> dict[str, Any]:
     return {
         "n_train": problem.train.size,
@@ -155,5 +160,5 @@ def _payload(
         "n_leaves": tree.n_leaves,
         "text": tree.to_text(),
         "picture": str(output),
-        "notes": notes,
+        "notes": notes.messages,
     }

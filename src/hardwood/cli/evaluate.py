@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
 from hardwood.cli.failures import CommandError
 from hardwood.cli.metrics import (
@@ -19,7 +18,7 @@ from hardwood.cli.metrics import (
 from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, ModelFile, Seed, TableFile, TargetColumn, WeightColumn
 from hardwood.cli.report import (
-    collecting_notes,
+    Notes,
     figure,
     interval,
     print_json,
@@ -48,8 +47,8 @@ def evaluate(
     tree = open_model(model)
     if tree.n_outputs > 1 and tree.task == "regression":
         raise CommandError(f"{model} predicts {tree.n_outputs} numbers; evaluate handles one.")
-    notes: list[str] = []
-    with collecting_notes(notes):
+    notes = Notes()
+    with notes.collecting():
         data = read_table(table)
         rows, truth = known_answers(data, target, table, tree.task)
         weights = np.ones(data.num_rows) if weight is None else read_weights(data, weight, table)
@@ -57,8 +56,7 @@ def evaluate(
             tree, data.take(rows), truth, weights[rows], np.random.default_rng(seed)
         )
     if n_unknown:
-        notes.append(f"{n_unknown} rows have a class the model does not know; they count as wrong")
-        typer.echo(f"note: {notes[-1]}", err=True)
+        notes.add(f"{n_unknown} rows have a class the model does not know; they count as wrong")
     if as_json:
         print_json(
             {
@@ -70,7 +68,7 @@ def evaluate(
                 "n_resamples": n_resamples(rows.size),
                 "classes": None if tree.classes is None else list(tree.classes),
                 "confusion": counts,
-                "notes": notes,
+                "notes": notes.messages,
             }
         )
         return

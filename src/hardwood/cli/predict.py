@@ -11,7 +11,7 @@ import typer
 from hardwood.cli.failures import CommandError, check_writable
 from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile
-from hardwood.cli.report import collecting_notes, print_json
+from hardwood.cli.report import Notes, print_json
 from hardwood.cli.tables import check_column, read_table, write_csv, write_table
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def predict(
         raise CommandError(f"{model} predicts numbers; --proba needs a classification model.")
     if output is not None:
         check_writable(output, inputs=(model, table))
-    notes: list[str] = []
-    with collecting_notes(notes):
+    notes = Notes()
+    with notes.collecting():
         rows = read_table(table)
         answers = prediction_table(tree, rows, keep or [], table, with_proba=proba, n_jobs=jobs)
     if output is not None:
@@ -89,9 +89,9 @@ def _answers(tree: ObliqueTree, rows: pa.Table, *, with_proba: bool, n_jobs: int
     return answers
 
 
-def _say(answers: pa.Table, output: Path | None, notes: list[str], *, as_json: bool) -> None:
+def _say(answers: pa.Table, output: Path | None, notes: Notes, *, as_json: bool) -> None:
     if as_json:
-        payload: dict[str, Any] = {"n_rows": answers.num_rows, "notes": notes}
+        payload: dict[str, Any] = {"n_rows": answers.num_rows, "notes": notes.messages}
         where = {"output": str(output)} if output else {"columns": answers.to_pydict()}
         print_json(payload | where)
     elif output is not None:

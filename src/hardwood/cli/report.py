@@ -56,8 +56,14 @@ def interval(score: Score) -> str:
 
 
 def figure(value: float) -> str:
-    """Write a number with four significant digits."""
-    return f"{value:.4g}" if math.isfinite(value) else "-"
+    """Write a number with four significant digits, or all those before the point."""
+    if not math.isfinite(value):
+        return "-"
+    size = abs(value)
+    if size != 0 and not 1e-3 <= size < 1e9:
+        return f"{value:.3e}"
+    decimals = 3 if size == 0 else max(0, 3 - math.floor(math.log10(size)))
+    return f"{value:,.{decimals}f}"
 
 
 def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
@@ -73,21 +79,35 @@ def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def collecting_notes(notes: list[str]) -> Iterator[None]:
-    """Collect the package's own warnings as ``notes`` and say them on stderr; pass others on."""
-    with warnings.catch_warnings(record=True) as caught:
-        for category in (TableWarning, FitInterruptedWarning):
-            warnings.simplefilter("always", category)
-        yield
-    for warning in caught:
-        if issubclass(warning.category, TableWarning | FitInterruptedWarning):
-            notes.append(str(warning.message))
-            typer.echo(f"note: {warning.message}", err=True)
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
+class Notes:
+    """What the package warns of during a command, kept and said on stderr as it comes."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.was_interrupted = False
+
+    def add(self, message: str) -> None:
+        """Keep a note and say it."""
+        self.messages.append(message)
+        typer.echo(f"note: {message}", err=True)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Take the package's own warnings for notes; others pass on as they were."""
+        with warnings.catch_warnings(record=True) as caught:
+            for category in (TableWarning, FitInterruptedWarning):
+                warnings.simplefilter("always", category)
+            yield
+        for warning in caught:
+            if issubclass(warning.category, FitInterruptedWarning):
+                self.was_interrupted = True
+                self.add(str(warning.message))
+            elif issubclass(warning.category, TableWarning):
+                self.add(str(warning.message))
+            else:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
 
 
 def _plain(value: Any) -> Any:

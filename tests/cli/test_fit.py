@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hardwood
+
+QUICK = ["--max-depth", 2]
+
+
+@pytest.fixture
+def mixed_csv(tmp_path):
+    """Numbers, text, a date and missing entries; the class follows from two of the columns."""
+    rng = np.random.default_rng(0)
+    lines = ["width,colour,day,junk,answer,amount,weight"]
+    for i in range(200):
+        width, colour = rng.normal(), ["red", "blue", ""][rng.integers(3)]
+        answer = "yes" if width + (colour == "red") > 0.5 else "no"
+        shown = "" if i % 17 == 0 else f"{width:.4f}"
+        day = f"2024-01-{1 + i % 28:02d}"
+        answer_shown = "" if i < 3 else answer
+        lines.append(
+            f"{shown},{colour},{day},{rng.normal():.3f},{answer_shown},{3 * width:.3f},{i % 4}"
+        )
+    path = tmp_path / "mixed.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_fit_writes_a_model_that_predicts(run, mixed_csv, tmp_path):
+    result = run("fit", mixed_csv, "--target", "answer", "--drop", "amount", *QUICK)
+    assert result.exit_code == 0
+    for words in (
+        "classification of 'answer', because it holds text",
+        "Left out: 3 rows",
+        "most frequent class",
+        "Wrote mixed.hardwood",
+    ):
+        assert words in result.stdout
+    tree = hardwood.load(tmp_path / "mixed.hardwood")
+    assert tree.target_names == ("answer",)
+    assert tree.feature_names == ("width", "colour", "day", "junk", "weight")
+    assert tree.record["table"] == "mixed.csv"
+    evaluated = run("evaluate", "mixed.hardwood", mixed_csv, "-t", "answer", "--json")
+    assert json.loads(evaluated.stdout)["metrics"]["accuracy"]["value"] > 0.85
+    assert run("describe", "mixed.hardwood").exit_code == 0
+    predicted = run("predict", "mixed.hardwood", mixed_csv)
+    assert len(predicted.stdout.splitlines()) == 201
+
+
+def test_json_of_fit_is_one_object_and_stdout_holds_nothing_else(run, mixed_csv):
+    result = run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", "--json", *QUICK)
+    payload = json.loads(result.stdout)
+    assert payload["task"] == "classification"
+    assert payload["n_train"] + payload["n_test"] == 197
+    assert payload["n_missing_target"] == 3
+    accuracy = payload["test"]["accuracy"]
+    assert accuracy["low"] <= accuracy["value"] <= accuracy["high"]
+    assert accuracy["value"] > payload["baseline"]["test"]["accuracy"]["value"]
+    assert payload["interrupted"] is False
+
+
+def test_regression_from_parquet(run, tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=300), rng.normal(size=300)
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": a, "b": b, "y": np.where(a + b > 0, 10.25, -10.25)}), path)
+    result = run("fit", path, "-t", "y", "--task", "regression", "--json", *QUICK)
+    payload = json.loads(result.stdout)
+    assert payload["task"] == "regression"
+    assert payload["test"]["RMSE"]["value"] < payload["baseline"]["test"]["RMSE"]["value"] / 2
+    assert os.path.exists("t.hardwood")
+
+
+def test_the_same_seed_gives_the_same_file(run, mixed_csv, tmp_path):
+    for name in ("a.hardwood", "b.hardwood"):
+        run("fit", mixed_csv, "-t", "answer", "-o", name, "--seed", 5, *QUICK)
+    assert (tmp_path / "a.hardwood").read_bytes() == (tmp_path / "b.hardwood").read_bytes()
+
+
+def test_without_a_test_part_there_is_no_score(run, mixed_csv):
+    result = run("fit", mixed_csv, "-t", "answer", "--test-fraction", 0, "--json", *QUICK)
+    payload = json.loads(result.stdout)
+    assert (payload["n_train"], payload["n_test"], payload["test"]) == (197, 0, {})
+
+
+def test_rows_of_weight_zero_do_not_teach(run, mixed_csv):
+    result = run("fit", mixed_csv, "-t", "answer", "--weight", "weight", "--json", *QUICK)
+    payload = json.loads(result.stdout)
+    assert payload["n_train"] + payload["n_test"] == 148  # of 197, less those with i % 4 == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "words"),
+    [
+        (None, ["--target", "y"], "does not exist"),
+        ("", ["--target", "y"], "is empty"),
+        ("a,y\n", ["--target", "y"], "no rows"),
+        ("a,answer\n1,x\n2,y\n", ["--target", "anwser"], "Did you mean 'answer'"),
+        ("a,y\n1,\n2,\n", ["--target", "y"], "Every entry of column 'y'"),
+        ("a,y\n1,x\n2,x\n", ["--target", "y"], "single value, 'x'"),
+        ("a,y\n1,p\n2,q\n3,r\n", ["--target", "y"], "3 different values in 3 rows"),
+        ("y\nx\nz\nx\nz\n", ["--target", "y"], "no column to learn from"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--drop", "b"], "no column 'b'"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--weight", "w"], "no column 'w'"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "no/m.hardwood"], "does not exist"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "t.csv"], "is an input"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "."], "is a directory"),
+        ("a,b,y\n,1,x\n,2,z\n,3,x\n,4,z\n,5,x\n,6,z\n", ["-t", "y"], "'a'"),
+        ("a,y\ninf,x\n2,z\n3,x\n4,z\n5,x\n6,z\n", ["-t", "y"], "'a'"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--l1", "inf"], "finite"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--max-depth", "99"], "max-depth"),
+    ],
+)
+def test_mistakes_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):
+    if content is not None:
+        (tmp_path / "t.csv").write_text(content)
+    before = os.listdir(tmp_path)
+    result = run("fit", "t.csv", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert os.listdir(tmp_path) == before
+    if content is not None:
+        assert (tmp_path / "t.csv").read_text() == content
+
+
+def test_a_directory_is_no_table(run, tmp_path):
+    result = run("fit", tmp_path, "-t", "y")
+    assert result.exit_code == 2
+    assert "is a directory" in result.stderr
+
+
+def test_a_full_disk_leaves_the_old_model(run, mixed_csv, tmp_path, monkeypatch):
+    model = tmp_path / "m.hardwood"
+    model.write_bytes(b"the model of yesterday")
+    before = sorted(os.listdir(tmp_path))
+
+    def disk_full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", disk_full)
+    result = run("fit", mixed_csv, "-t", "answer", "-o", model, *QUICK)
+    assert result.exit_code == 2
+    assert "No space left on device" in result.stderr
+    assert model.read_bytes() == b"the model of yesterday"
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_high_cardinality_is_noted(run, tmp_path):
+    rows = "\n".join(f"v{i},{i % 2},{'ab'[i % 2]}" for i in range(600))
+    (tmp_path / "t.csv").write_text(f"name,x,y\n{rows}\n")
+    result = run("fit", "t.csv", "-t", "y", "--json", *QUICK)
+    assert result.exit_code == 0
+    assert "name" in json.loads(result.stdout)["notes"][0]
+    assert "note: " in result.stderr
+
+
+def test_demo_compares_prints_and_draws(run, tmp_path):
+    result = run("demo", "-o", "tree.png")
+    assert result.exit_code == 0
+    for words in ("CART, depth 2", "logistic regression", "95 % interval", "Gentoo"):
+        assert words in result.stdout
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_json(run):
+    payload = json.loads(run("demo", "--json").stdout)
+    accuracy = {name: scores["accuracy"]["value"] for name, scores in payload["test"].items()}
+    assert len(accuracy) == 3
+    assert min(accuracy.values()) > 0.9

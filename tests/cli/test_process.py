@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -88,12 +87,20 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     command = [*HARDWOOD, "fit", "t.csv", "-t", "y", "--max-depth", "10", "--json"]
     command += ["--restarts", "50"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"FORCE_COLOR": "1"},  # the bar moves although stderr is no terminal
     ) as process:
-        time.sleep(4)
+        shown = b""
+        while b"loss" not in shown:  # the first epoch is done
+            byte = process.stderr.read(1)
+            assert byte, shown
+            shown += byte
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     assert json.loads(stdout)["interrupted"] is True
-    assert "interrupted" in stderr
+    assert b"interrupted" in stderr
     assert hardwood.load(tmp_path / "t.hardwood").n_features == 20

@@ -65,11 +65,8 @@ def demo(
         print_json(_payload(problem, tree, scores, output, notes))
         return
     rows = [[name, figure(s[0].value), interval(s[0])] for name, s in scores.items()]
-    print_table(
-        f"Test accuracy on {problem.test.size} penguins",
-        ["model", "accuracy", "95 % interval"],
-        rows,
-    )
+    header = ["model", "accuracy", "95 % interval"]
+    print_table(f"Test accuracy on {problem.test.size} penguins", header, rows)
     print_text(tree.to_text())
     print_text(f"Drew the tree: {output}")
 

@@ -172,12 +172,11 @@ class DGTClassifier(TreeClassifier):
         target = class_target(y, table.n_rows)
         weight = row_weights(sample_weight, table.n_rows)
         loss = _loss(self.loss, "classification", len(target.classes))
-        data = TrainingSet.of(table, target.index[:, None].astype(np.float64), weight)
-        index = data.target[data.rows.index, 0].astype(np.int64)
-        factor = class_weights(self.class_weight, target.classes, index, data.rows.weight)[index]
-        _check_two_classes(target.classes, index[factor > 0])
+        factor = class_weights(self.class_weight, target, weight)
+        data = TrainingSet.of(table, target.index[:, None].astype(np.float64), weight, factor)
+        _check_two_classes(target.classes, target.index[data.rows.index])
         labels = tuple(target.classes.tolist())
-        problem, grown = _grow(self, data, loss, len(labels), labels, factor)
+        problem, grown = _grow(self, data, loss, len(labels), labels)
         tree = _tree(self, data, problem, grown, labels, target.names)
         _adopt(self, X, tree, grown)
         self.classes_ = target.classes
@@ -315,7 +314,6 @@ def _grow(
     loss: Loss,
     n_targets: int,
     labels: tuple[Any, ...] | None = None,
-    factor: np.ndarray | None = None,
 ) -> tuple[Problem, Grown]:
     """Check the parameters, pose the problem and learn."""
     seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
@@ -330,7 +328,6 @@ def _grow(
         data,
         loss,
         n_outputs=n_outputs,
-        factor=factor,
         is_classified=labels is not None,
         validation_fraction=fraction if stops_early else 0.0,
         seed=seed,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.class_weight import compute_class_weight
+
+from hardwood.estimators.target import ClassTarget
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -46,18 +49,23 @@ def _check_positive_scalar(weight: Any) -> None:
 
 
 def class_weights(
-    class_weight: Any, classes: np.ndarray, index: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """Read `class_weight`: one factor per class.
+    class_weight: Any, target: ClassTarget, weight: np.ndarray | None
+) -> np.ndarray | None:
+    """Read `class_weight`: what the weight of each row is multiplied by.
 
     Parameters
     ----------
     class_weight
         None, ``"balanced"`` or a mapping from class to factor.
-    classes
-        The labels (c,).
-    index, weight
-        Class (r,) and weight (r,) of the rows that are learned from.
+    target
+        The class of each row.
+    weight
+        What each row counts; None for rows that count the same.
+
+    Returns
+    -------
+    factor
+        (n,) float64, or None where all are 1.
 
     Notes
     -----
@@ -65,19 +73,29 @@ def class_weights(
     `sample_weight`, so that a row of weight two and the row given twice are balanced alike.
     """
     if class_weight is None:
-        return np.ones(len(classes))
+        return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(index, weight, minlength=len(classes))
-        present = totals > 0
-        return np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1)), 1)
+        return _balanced(target, weight)[target.index]
     if not isinstance(class_weight, Mapping):
         raise ValueError(
             "class_weight must be None, 'balanced' or a dict from class to weight, got "
             f"{class_weight!r}."
         )
-    factors = compute_class_weight(dict(class_weight), classes=classes, y=classes)
-    if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+    of_class = compute_class_weight(dict(class_weight), classes=target.classes, y=target.classes)
+    if not (np.isfinite(of_class).all() and (of_class >= 0).all() and of_class.any()):
         raise ValueError(
             f"class_weight must hold finite weights >= 0, not all zero, got {class_weight!r}."
         )
-    return np.asarray(factors, dtype=np.float64)
+    return np.asarray(of_class, dtype=np.float64)[target.index]
+
+
+def _balanced(target: ClassTarget, weight: np.ndarray | None) -> np.ndarray:
+    n_classes = len(target.classes)
+    if weight is None:
+        totals = np.bincount(target.index, minlength=n_classes).astype(np.float64)
+    else:  # sums that are exact but for one rounding do not depend on the order of rows
+        order = np.argsort(target.index, kind="stable")
+        ends = np.cumsum(np.bincount(target.index, minlength=n_classes))[:-1]
+        totals = np.array([math.fsum(part) for part in np.split(weight[order], ends)])
+    present = totals > 0
+    return np.where(present, totals.sum() / (present.sum() * np.where(present, totals, 1.0)), 1.0)

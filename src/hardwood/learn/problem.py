@@ -41,15 +41,24 @@ class TrainingSet:
         (n, t) float64: class indices or numbers.
     rows
         The distinct rows that have a weight, in canonical order; weights in the user's units.
+    weight
+        (r,) what each of them counts while learning: its own weight times that of its class.
     """
 
     schema: Schema
     matrix: Matrix
     target: np.ndarray
     rows: Rows
+    weight: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, target: np.ndarray, weight: np.ndarray | None) -> TrainingSet:
+    def of(
+        cls,
+        table: Table,
+        target: np.ndarray,
+        weight: np.ndarray | None = None,
+        factor: np.ndarray | None = None,
+    ) -> TrainingSet:
         """Order the rows, merge equal ones, and learn the schema from what is left.
 
         Parameters
@@ -60,6 +69,8 @@ class TrainingSet:
             (n, t) float64, finite.
         weight
             (n,) float64, finite, >= 0, of which one is positive; None for equal weights.
+        factor
+            (n,) likewise, what the weights are multiplied by; equal for rows of equal target.
 
         Raises
         ------
@@ -68,25 +79,31 @@ class TrainingSet:
         ValueError
             For a table with fewer than two different rows.
         """
-        rows = canonical_rows(table.matrix, target, weight, levels=table.levels)
+        used = weight
+        if factor is not None:
+            used = (factor > 0) * (1.0 if weight is None else weight)
+        rows = canonical_rows(table.matrix, target, used, levels=table.levels)
         if len(rows) < 2:
             raise ValueError(
                 "A tree is learned from at least two different rows, found n_samples=1: the table "
                 f"has {table.n_rows} row(s), and those with a positive weight are all equal."
             )
-        schema = _learn_schema(table, rows)
-        return cls(schema, schema.read(table), target, rows)
+        # At most 1 each, so that no sum overflows.
+        learned_weight = rows.weight / rows.weight.max()
+        if factor is not None:
+            learned_weight = learned_weight * (factor[rows.index] / factor.max())
+        schema = _learn_schema(table, rows, learned_weight)
+        return cls(schema, schema.read(table), target, rows, learned_weight)
 
 
-def _learn_schema(table: Table, rows: Rows) -> Schema:
+def _learn_schema(table: Table, rows: Rows, weight: np.ndarray) -> Schema:
     """Learn the schema in the order of the canonical rows, a few columns at a time."""
     names = table.names or default_names(table.n_features)
     features: list[Feature] = []
     for part in _column_blocks(table, len(rows)):
-        block = table.matrix[rows.index] if sparse.issparse(table.matrix) else None
-        if block is None:
-            block = table.matrix[:, part][rows.index]
-        learned = Schema.learn(Table(block, table.levels[part], names[part]), rows.weight)
+        is_sparse = sparse.issparse(table.matrix)
+        block = table.matrix[rows.index] if is_sparse else table.matrix[:, part][rows.index]
+        learned = Schema.learn(Table(block, table.levels[part], names[part]), weight)
         features += learned.features
     return Schema(tuple(features), named=table.names is not None)
 
@@ -140,7 +157,6 @@ class Problem:
         loss: Loss,
         *,
         n_outputs: int,
-        factor: np.ndarray | None = None,
         is_classified: bool = False,
         validation_fraction: float = 0.0,
         seed: int = 0,
@@ -155,8 +171,6 @@ class Problem:
             What is minimised.
         n_outputs
             Values per leaf.
-        factor
-            (r,) >= 0, what the weight of each canonical row is multiplied by (class weights).
         is_classified
             Whether the target is a class index; every class then gives its part of the validation.
         validation_fraction
@@ -164,11 +178,7 @@ class Problem:
         seed
             Draws the validation rows.
         """
-        rows, weight = data.rows.index, data.rows.weight / data.rows.weight.max()
-        if factor is not None:
-            weight = weight * factor
-            rows, weight = rows[weight > 0], weight[weight > 0]
-        weight = weight / weight.mean()
+        rows, weight = data.rows.index, data.weight / data.weight.mean()
         center, scale = _target_units(data.target[rows], weight, loss)
         is_valid = _draw_validation(
             data.target[rows, 0] if is_classified else np.zeros(len(rows)),

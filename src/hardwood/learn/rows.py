@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 Matrix: TypeAlias = Any
-"""A table of numbers (n, p): an array of float32 or float64, or CSR of them (SciPy has no types)."""
+"""A table of numbers (n, p): an array of float32 or float64, or CSR (which SciPy does not type)."""
 Levels: TypeAlias = Sequence[Sequence[Any] | None]
 
 # Entries looked at in one go: a few small temporaries instead of copies of the table.
@@ -151,7 +151,8 @@ def _column_keys(n_columns: int) -> np.ndarray:
     """One fixed odd number per column: the first n of an endless sequence."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     numbers = (np.arange(n_columns, dtype=np.uint64) + np.uint64(1)) * golden
-    return np.bitwise_or(_mix(numbers), np.uint64(1))
+    keys: np.ndarray = _mix(numbers) | np.uint64(1)
+    return keys
 
 
 def _bits(values: np.ndarray) -> np.ndarray:

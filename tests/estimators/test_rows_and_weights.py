@@ -1,0 +1,174 @@
+"""What a row counts: weights, repetitions, order, classes. Trees are compared bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from hardwood import DGTClassifier, DGTRegressor
+
+OPTIONS = {"max_depth": 3, "max_epochs": 25, "random_state": 3}
+ESTIMATORS = [DGTClassifier, DGTRegressor]
+
+
+def mixed_table(n: int = 120) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "number": np.where(rng.random(n) < 0.1, np.nan, rng.normal(1e6, 3.0, n).round(1)),
+            "small": rng.normal(size=n).round(1),
+            "kind": rng.choice(["a", "b", "c", None], n),
+        }
+    )
+    y = ((X["small"] > 0) ^ (X["kind"] == "a")).astype(int).to_numpy()
+    return X, y
+
+
+def assert_same_tree(a, b):
+    assert a.tree_ == b.tree_
+    assert [e.train_loss for e in a.history_] == [e.train_loss for e in b.history_]
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_the_order_of_rows_does_not_matter(Estimator, early_stopping):
+    X, y = mixed_table()
+    weight = np.random.default_rng(1).uniform(0, 2, len(y))
+    p = np.random.default_rng(2).permutation(len(y))
+    model = Estimator(early_stopping=early_stopping, **OPTIONS)
+    a = model.fit(X, y, weight)
+    b = Estimator(early_stopping=early_stopping, **OPTIONS).fit(X.iloc[p], y[p], weight[p])
+    assert_same_tree(a, b)
+
+
+@pytest.mark.parametrize("form", ["frame", "array", "sparse"])
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_a_weight_is_that_many_rows(Estimator, early_stopping, form):
+    X, y = mixed_table()
+    if form != "frame":
+        X = X[["number", "small"]].to_numpy()
+    times = np.random.default_rng(1).integers(0, 4, len(y))
+    times[:5] = 0
+    order = np.random.default_rng(2).permutation(np.repeat(np.arange(len(y)), times))
+    repeated = X.iloc[order] if form == "frame" else X[order]
+    if form == "sparse":
+        X, repeated = sparse.csr_array(np.nan_to_num(X)), sparse.csr_array(np.nan_to_num(repeated))
+    a = Estimator(early_stopping=early_stopping, **OPTIONS).fit(X, y, sample_weight=times)
+    b = Estimator(early_stopping=early_stopping, **OPTIONS).fit(repeated, y[order])
+    assert_same_tree(a, b)
+    assert a.tree_.counts[0] == times.sum()
+
+
+def test_a_level_of_no_weight_is_as_if_absent():
+    X, y = mixed_table()
+    X = pd.concat([X, pd.DataFrame({"number": [5.0], "small": [0.0], "kind": ["aardvark"]})])
+    y = np.append(y, 1)
+    weight = np.append(np.ones(len(y) - 1), 0.0)
+    with_it = DGTClassifier(**OPTIONS).fit(X, y, weight)
+    without = DGTClassifier(**OPTIONS).fit(X[:-1], y[:-1])
+    assert_same_tree(with_it, without)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e200])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_only_ratios_of_weights_matter(Estimator, factor):
+    X, y = mixed_table()
+    weight = np.random.default_rng(1).integers(1, 5, len(y)).astype(float)
+    a = Estimator(**OPTIONS).fit(X, y, weight)
+    b = Estimator(**OPTIONS).fit(X, y, weight * factor)
+    np.testing.assert_allclose(a.tree_.weights, b.tree_.weights, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(a.tree_.counts * factor, b.tree_.counts, rtol=1e-9)
+
+
+def test_a_single_number_as_weight_changes_nothing():
+    X, y = mixed_table()
+    assert_same_tree(DGTClassifier(**OPTIONS).fit(X, y, 2.0), DGTClassifier(**OPTIONS).fit(X, y))
+
+
+def test_weights_move_the_answer():
+    X = np.repeat([[0.0], [1.0]], 20, axis=0)
+    y = np.tile([0, 1], 20)
+    heavy = DGTClassifier(**OPTIONS).fit(X, y, np.where(y == 1, 9.0, 1.0))
+    assert heavy.predict(X).tolist() == [1] * 40
+    proba = DGTClassifier(max_depth=1, random_state=0).fit(X, y, np.where(y == 1, 9.0, 1.0))
+    np.testing.assert_allclose(proba.predict_proba(X)[:, 1], 0.9, atol=0.03)
+
+
+def test_class_weight_is_a_weight_per_row():
+    X, y = mixed_table()
+    by_class = DGTClassifier(class_weight={0: 1.0, 1: 3.0}, **OPTIONS).fit(X, y)
+    by_row = DGTClassifier(**OPTIONS).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_array_equal(by_class.tree_.weights, by_row.tree_.weights)
+    np.testing.assert_array_equal(by_class.tree_.values, by_row.tree_.values)
+    assert by_class.tree_.schema == by_row.tree_.schema
+    assert by_class.tree_.counts[0] == len(y)  # counts are rows, in the user's own weights
+
+
+def test_a_class_of_no_weight_is_as_if_absent():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), rng.integers(0, 3, 90)
+    by_class = DGTClassifier(class_weight={2: 0.0}, **OPTIONS).fit(X, y)
+    by_row = DGTClassifier(**OPTIONS).fit(X, y, np.where(y == 2, 0.0, 1.0))
+    np.testing.assert_array_equal(by_class.tree_.weights, by_row.tree_.weights)
+    np.testing.assert_array_equal(by_class.tree_.counts, by_row.tree_.counts)
+    assert by_class.classes_.tolist() == [0, 1, 2]
+    assert not (by_class.predict(X) == 2).any()
+
+
+def test_balanced_counts_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), (rng.random(60) < 0.2).astype(int)
+    times = rng.integers(1, 4, 60)
+    a = DGTClassifier(class_weight="balanced", **OPTIONS).fit(X, y, times)
+    b = DGTClassifier(class_weight="balanced", **OPTIONS).fit(X.repeat(times, 0), y.repeat(times))
+    assert_same_tree(a, b)
+
+
+def test_balanced_gives_classes_the_same_say():
+    X = np.zeros((40, 1))
+    X[:, 0] = np.arange(40) % 2  # tells nothing of y
+    y = (np.arange(40) >= 36).astype(int)
+    plain = DGTClassifier(max_depth=1, random_state=0).fit(X, y).predict_proba(X)
+    balanced = DGTClassifier(max_depth=1, class_weight="balanced", random_state=0).fit(X, y)
+    np.testing.assert_allclose(plain[:, 1], 0.1, atol=0.03)
+    np.testing.assert_allclose(balanced.predict_proba(X)[:, 1], 0.5, atol=0.03)
+
+
+def test_class_weight_is_honoured_by_name():
+    X, y = mixed_table()
+    labels = np.where(y == 1, "yes", "no")
+    model = DGTClassifier(class_weight={"yes": 1000.0, "no": 1e-4}, **OPTIONS).fit(X, labels)
+    assert (model.predict(X) == "yes").mean() > 0.95
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+def test_threads_do_not_change_the_tree(Estimator, n_jobs):
+    X, y = mixed_table(400)
+    a = Estimator(restarts=4, n_jobs=1, **OPTIONS).fit(X, y)
+    b = Estimator(restarts=4, n_jobs=n_jobs, **OPTIONS).fit(X, y)
+    assert_same_tree(a, b)
+
+
+def test_a_seed_makes_the_tree():
+    X, y = mixed_table()
+    fits = [DGTClassifier(**{**OPTIONS, "random_state": seed}).fit(X, y) for seed in (1, 1, 2)]
+    assert_same_tree(fits[0], fits[1])
+    assert fits[0].tree_ != fits[2].tree_
+
+
+def test_a_generator_as_seed_moves_on():
+    X, y = mixed_table()
+    random = np.random.RandomState(0)
+    fits = [DGTClassifier(**{**OPTIONS, "random_state": random}).fit(X, y) for _ in range(2)]
+    assert fits[0].tree_ != fits[1].tree_
+
+
+def test_nobody_elses_random_numbers_are_used():
+    X, y = mixed_table()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002  # the global state is what is tested
+    DGTClassifier(**OPTIONS).fit(X, y)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002

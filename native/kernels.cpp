@@ -21,7 +21,7 @@ const Kernels table = {
     [](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) { gemm(A, B, C, Start::kZero); },
     encode_rows,
     route,
-    route_encoded,
+    route_plain,
     loss_and_gradient,
     optimise,
     squared_norm,

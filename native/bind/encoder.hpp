@@ -19,13 +19,20 @@ class Encoder {
   int n_columns() const { return static_cast<int>(column_of_.size()); }
   // Where the engine's c-th column (numeric values, then indicators) stands among the schema's columns.
   const std::vector<std::int32_t>& column_of() const { return column_of_; }
-  const std::vector<double>& scale() const { return scale_; }  // of numeric values
+  // The same without division by the scales, which the weights take over. Scales are powers of two, so scores do not
+  // change by a bit; where a scale is so large or small that float32 weights would overflow, it stays.
+  Encoding unscaled() const { return scales_are_moderate_ ? unscaled_ : encoding_; }
+  // By which a numeric value's raw weight is multiplied, to meet rows encoded by unscaled().
+  double weight_factor(int j) const { return scales_are_moderate_ ? 1.0 : scale_[j]; }
 
  private:
   std::vector<std::int32_t> numeric_feature_, first_level_, n_levels_, flag_, column_of_;
   std::vector<double> center_, scale_, inverse_scale_;
   std::vector<float> center_float_, inverse_scale_float_;
-  Encoding encoding_;
+  std::vector<double> ones_;
+  std::vector<float> ones_float_;
+  bool scales_are_moderate_ = true;
+  Encoding encoding_, unscaled_;
 };
 
 Source source_of(const Encoder& encoder, const Array2<float>& X);

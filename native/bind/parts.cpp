@@ -53,7 +53,7 @@ std::tuple<double, NewArray> loss(const std::string& name, Array2<float> predict
   const Loss which = loss_named(name);
   require(n >= 1 && target.shape(0) == n && weight.size() == n && t == (has_class_target(which) ? 1 : k),
           "sizes differ");
-  const std::size_t stride = padded(static_cast<int>(n));
+  const std::size_t stride = rounded_up(static_cast<int>(n), kTileStep);
   Buffer<float> f(k * stride), y(t * stride), w(stride), g(k * stride);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t o = 0; o < k; ++o) f[o * stride + i] = prediction.data()[i * k + o];
@@ -112,7 +112,7 @@ class DgtProbe {
         n_targets_(static_cast<int>(target.shape(1))),
         learner_({height, static_cast<int>(X.shape(1)), n_outputs}, loss_named(loss_name),
                  static_cast<float>(parameter), n_),
-        X_(padded_copy(X, padded(n_), stride_)),
+        X_(padded_copy(X, rounded_up(n_, 2 * kTileStep * kTileStep), stride_)),
         gradient_(learner_.n_parameters()),
         parameters_(learner_.n_parameters()),
         moment_(learner_.n_parameters()) {

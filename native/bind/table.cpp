@@ -34,17 +34,19 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, 
   require(column_of_.size() == static_cast<std::size_t>(n_columns), "the features do not fill n_columns columns");
   for (const std::int32_t c : column_of_) require(c >= 0 && c < n_columns, "a column is out of range");
 
+  center_float_.assign(padded(static_cast<int>(center_.size())), 0.0f);
+  inverse_scale_float_ = center_float_;
   for (std::size_t j = 0; j < center_.size(); ++j) {
     inverse_scale_.push_back(1.0 / scale_[j]);
-    center_float_.push_back(static_cast<float>(center_[j]));
-    inverse_scale_float_.push_back(static_cast<float>(inverse_scale_[j]));
+    center_float_[j] = static_cast<float>(center_[j]);
+    inverse_scale_float_[j] = static_cast<float>(inverse_scale_[j]);
   }
   const auto fits = [](double exact, float rounded) { return static_cast<double>(rounded) == exact; };
   encoding_.n_features = static_cast<int>(p);
   encoding_.n_numeric = static_cast<int>(numeric_feature_.size());
   encoding_.n_indicators = static_cast<int>(indicator_columns.size());
   encoding_.all_numeric = numeric_feature_.size() == p;
-  encoding_.centers_fit_float =
+  encoding_.fits_float =
       std::equal(center_.begin(), center_.end(), center_float_.begin(), fits) &&
       std::equal(inverse_scale_.begin(), inverse_scale_.end(), inverse_scale_float_.begin(), fits);
   encoding_.numeric_feature = numeric_feature_.data();
@@ -55,6 +57,16 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, 
   encoding_.first_level = first_level_.data();
   encoding_.n_levels = n_levels_.data();
   encoding_.flag = flag_.data();
+
+  constexpr double kModerate = 0x1p40;
+  for (const double scale_of_one : scale_)
+    scales_are_moderate_ &= scale_of_one >= 1.0 / kModerate && scale_of_one <= kModerate;
+  ones_.assign(center_.size(), 1.0);
+  ones_float_.assign(center_float_.size(), 1.0f);
+  unscaled_ = encoding_;
+  unscaled_.is_unscaled = true;
+  unscaled_.inverse_scale = ones_.data();
+  unscaled_.inverse_scale_float = ones_float_.data();
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include "bind/encoder.hpp"
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
+#include "tree/nodes.hpp"
 
 namespace hardwood {
 
@@ -15,13 +16,14 @@ class Router {
  public:
   Router(nb::object encoder_object, Array2<double> weights, Array1<double> bias, Array2<std::int32_t> children,
          int n_leaves)
-      : encoder_object_(std::move(encoder_object)), encoder_(nb::cast<const Encoder&>(encoder_object_)) {
+      : encoder_object_(std::move(encoder_object)), encoder_(nb::cast<const Encoder&>(encoder_object_)), encoding_(encoder_.unscaled()) {
     const int m = static_cast<int>(weights.shape(0));
     check(weights, bias, children, n_leaves);
-    pack(weights, bias);
-    children_.assign(children.data(), children.data() + children.size());
-    splits_ = {m, encoder_.encoding().n_numeric, stride_, weights_.data(), bias_.data(),
-               encoder_.encoding().n_indicators, indicators_.data(), children_.data()};
+    pack(weights);
+    nodes_ = route_nodes({children.data(), children.size()}, stride_);
+    for (int i = 0; i < m; ++i) nodes_.nodes[i].bias = static_cast<float>(bias.data()[i]);
+    splits_ = {m, nodes_.depth, nodes_.is_perfect, encoding_.n_numeric, stride_, weights_.data(),
+               nodes_.nodes.data(), encoding_.n_indicators, indicators_.data()};
   }
 
   template <class T>
@@ -37,7 +39,7 @@ class Router {
 
   template <class T>
   std::int32_t apply_one(Array1<T> x) const {
-    const Encoding& e = encoder_.encoding();
+    const Encoding& e = encoding_;
     require(static_cast<int>(x.size()) == e.n_features, "the row has " + std::to_string(x.size()) +
                                                             " features, expected " + std::to_string(e.n_features));
     constexpr int kOnStack = 512;
@@ -82,21 +84,19 @@ class Router {
     }
   }
 
-  void pack(const Array2<double>& weights, const Array1<double>& bias) {
-    const int m = static_cast<int>(weights.shape(0)), numeric = encoder_.encoding().n_numeric;
-    const int indicators = encoder_.encoding().n_indicators;
+  void pack(const Array2<double>& weights) {
+    const int m = static_cast<int>(weights.shape(0)), numeric = encoding_.n_numeric;
+    const int indicators = encoding_.n_indicators;
     stride_ = padded(std::max(numeric, 1));
     weights_ = Buffer<float>(static_cast<std::size_t>(m) * stride_);
     indicators_ = Buffer<float>(static_cast<std::size_t>(m) * indicators);
-    bias_ = Buffer<float>(m);
     for (int i = 0; i < m; ++i) {
       const double* w = weights.data() + static_cast<std::size_t>(i) * weights.shape(1);
       for (int j = 0; j < numeric; ++j)
-        weights_[i * stride_ + j] = static_cast<float>(w[encoder_.column_of()[j]] * encoder_.scale()[j]);
+        weights_[i * stride_ + j] = static_cast<float>(w[encoder_.column_of()[j]] * encoder_.weight_factor(j));
       for (int q = 0; q < indicators; ++q)
         indicators_[static_cast<std::size_t>(i) * indicators + q] =
             static_cast<float>(w[encoder_.column_of()[numeric + q]]);
-      bias_[i] = static_cast<float>(bias.data()[i]);
     }
   }
 
@@ -119,7 +119,7 @@ class Router {
       Buffer<std::int32_t> active(static_cast<std::size_t>(kRouteRows) * std::max(source.n_features, 1));
       std::array<std::int32_t, kRouteRows> active_end{};
       const std::int64_t first = chunk * kChunk, last = std::min(first + kChunk, source.n_rows);
-      kernels().route(encoder_.encoding(), splits_, source, first, last,
+      kernels().route(encoding_, splits_, source, first, last,
                       {values.data(), stride_, active.data(), active_end.data()}, leaves + first, bad[chunk]);
     });
     const auto first_bad = std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
@@ -128,9 +128,10 @@ class Router {
 
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
+  Encoding encoding_;
   std::ptrdiff_t stride_ = 0;
-  Buffer<float> weights_, indicators_, bias_;
-  std::vector<std::int32_t> children_;
+  Buffer<float> weights_, indicators_;
+  RouteNodes nodes_;
   Splits splits_;
 };
 

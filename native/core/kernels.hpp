@@ -22,7 +22,7 @@ struct Kernels {
                       const EncodedRows& out, BadEntry&);
   void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first, std::int64_t last,
                 const EncodedRows& scratch, std::int32_t* leaves, BadEntry&);
-  void (*route_encoded)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
+  void (*route_plain)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
   void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf, const StepOptions&);
   double (*squared_norm)(std::size_t n, const float* g);

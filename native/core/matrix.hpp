@@ -9,10 +9,13 @@ namespace hardwood {
 
 #define HARDWOOD_INLINE [[gnu::always_inline]] inline
 
-// Rows are padded to this many floats, so that a vector load never leaves its row.
-inline constexpr int kRowPadding = 16;
+constexpr int rounded_up(int n, int step) { return (n + step - 1) / step * step; }
 
-constexpr int padded(int n) { return (n + kRowPadding - 1) / kRowPadding * kRowPadding; }
+// Rows are padded to whole vectors of eight floats, so that a vector load never leaves its row.
+constexpr int padded(int n) { return rounded_up(n, 8); }
+
+// Samples side by side come in steps of this many, whatever the instruction set.
+inline constexpr int kTileStep = 16;
 
 template <class T>
 struct Matrix {

@@ -7,6 +7,10 @@
 
 #include <cstdint>
 
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
 #include "core/matrix.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
@@ -37,6 +41,29 @@ HARDWOOD_INLINE void store(float* p, Vector<N> v) {
 template <int N>
 HARDWOOD_INLINE Vector<N> broadcast(float value) {
   return value - Vector<N>{};
+}
+
+// The first `count` floats at p, zeros after them; nothing beyond is touched. 0 <= count <= 8.
+HARDWOOD_INLINE Vector<8> load_first(const float* p, int count) {
+#if defined(__AVX__)
+  alignas(32) static constexpr std::int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+  return _mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMasks + 8 - count)));
+#else
+  Vector<8> v{};
+  for (int i = 0; i < count; ++i) v[i] = p[i];
+  return v;
+#endif
+}
+
+// Bit l is set where lane l is >= 0 (not where it is NaN).
+HARDWOOD_INLINE unsigned non_negative(Vector<8> v) {
+#if defined(__AVX__)
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GE_OQ)));
+#else
+  unsigned mask = 0;
+  for (int l = 0; l < 8; ++l) mask |= static_cast<unsigned>(v[l] >= 0) << l;
+  return mask;
+#endif
 }
 
 template <class T>

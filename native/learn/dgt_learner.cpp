@@ -24,7 +24,7 @@ std::vector<std::int32_t> perfect_children(const DgtShape& shape) {
 }  // namespace
 
 DgtLearner::DgtLearner(DgtShape shape, Loss loss, float loss_parameter, int batch_size)
-    : shape_(shape), loss_(loss), loss_parameter_(loss_parameter), children_(perfect_children(shape)) {
+    : shape_(shape), loss_(loss), loss_parameter_(loss_parameter), nodes_(route_nodes(perfect_children(shape), padded(shape.n_columns))) {
   const std::size_t n = tile_capacity(batch_size), d = shape.n_columns, m = shape.n_nodes(), k = shape.n_outputs;
   const std::size_t leaf_values = k > 1 ? shape.n_leaves() * n : 0;
   memory_ = Buffer<float>(n * (d + 2 * m + 2 * k + 1) + leaf_values);
@@ -44,7 +44,7 @@ DgtLearner::DgtLearner(DgtShape shape, Loss loss, float loss_parameter, int batc
 
 int DgtLearner::tile_capacity(int batch_size) const {
   const int largest = shape_.height >= kDeepHeight ? kDeepTreeTile : kLargestTile;
-  return std::min(largest, padded(batch_size));
+  return std::min(largest, rounded_up(batch_size, kTileStep));
 }
 
 // Uniform in +-1/sqrt(inputs) for the splits and the leaves, biases zero: the authors' code.
@@ -75,9 +75,10 @@ double DgtLearner::add_gradient(const float* parameters, const SampleTile& sampl
 
 void DgtLearner::predict(const float* parameters, const SampleTile& samples, float* prediction) {
   const DgtParameters p = view(const_cast<float*>(parameters));
-  const Splits splits{shape_.n_nodes(), shape_.n_columns, padded(shape_.n_columns), p.W, p.b, 0, nullptr,
-                      children_.data()};
-  kernels().route_encoded(splits, {samples.X.data, samples.X.stride, nullptr, nullptr}, samples.capacity, leaf_.data());
+  for (int i = 0; i < shape_.n_nodes(); ++i) nodes_.nodes[i].bias = p.b[i];
+  const Splits splits{shape_.n_nodes(),    shape_.height, true, shape_.n_columns, padded(shape_.n_columns), p.W,
+                      nodes_.nodes.data(), 0,             nullptr};
+  kernels().route_plain(splits, {samples.X.data, samples.X.stride, nullptr, nullptr}, samples.capacity, leaf_.data());
   for (int o = 0; o < shape_.n_outputs; ++o)
     for (int i = 0; i < samples.capacity; ++i)
       prediction[static_cast<std::size_t>(o) * samples.capacity + i] = p.theta[leaf_[i] * shape_.n_outputs + o];

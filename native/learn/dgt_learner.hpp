@@ -5,6 +5,7 @@
 
 #include "core/kernels.hpp"
 #include "learn/training.hpp"
+#include "tree/nodes.hpp"
 
 namespace hardwood {
 
@@ -34,7 +35,7 @@ class DgtLearner final : public Learner {
   float loss_parameter_;
   Buffer<float> memory_;
   std::vector<std::int32_t> leaf_;
-  std::vector<std::int32_t> children_;  // the perfect tree, for routing
+  RouteNodes nodes_;  // the perfect tree, for routing
   DgtTile tile_;
 };
 

@@ -6,24 +6,15 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// Finite values are kept within this bound, so that products with weights stay finite.
-inline constexpr float kLargestValue = 1e30f;
+// Finite values beyond the range of a float become the largest one.
+inline constexpr float kLargestValue = 3.40282346638528859812e+38f;
 
-HARDWOOD_INLINE float clamped(float value) {
-  return value > kLargestValue ? kLargestValue : value < -kLargestValue ? -kLargestValue : value;
+HARDWOOD_INLINE float clamped(double value) {
+  constexpr double kLargest = kLargestValue;
+  return static_cast<float>(value > kLargest ? kLargest : value < -kLargest ? -kLargest : value);
 }
 
-// Values of a whole numeric row, NaN and infinities left as they fall; true when any needs mending.
-HARDWOOD_INLINE bool encode_dense(const Encoding& e, const float* x, float* out) {
-  int suspicious = 0;
-  for (int j = 0; j < e.n_numeric; ++j) {
-    const float value = (x[j] - e.center_float[j]) * e.inverse_scale_float[j];
-    out[j] = value;
-    suspicious |= !(__builtin_fabsf(value) <= kLargestValue);
-  }
-  return suspicious != 0;
-}
-
+// Values of a whole numeric row; true when one is NaN or beyond the bound, and the row needs the careful path.
 HARDWOOD_INLINE bool encode_dense(const Encoding& e, const double* x, float* out) {
   int suspicious = 0;
   for (int j = 0; j < e.n_numeric; ++j) {
@@ -32,6 +23,29 @@ HARDWOOD_INLINE bool encode_dense(const Encoding& e, const double* x, float* out
     suspicious |= !(__builtin_fabs(value) <= static_cast<double>(kLargestValue));
   }
   return suspicious != 0;
+}
+
+// Zeros, but NaN where a value is NaN or infinite.
+HARDWOOD_INLINE Vector<8> doubt_of(Vector<8> values) { return values * 0.0f; }
+
+HARDWOOD_INLINE bool any_nan(Vector<8> v) {
+  const float a = v[0] + v[4], b = v[1] + v[5], c = v[2] + v[6], d = v[3] + v[7], sum = (a + c) + (b + d);
+  return sum != sum;
+}
+
+// Values k, ..., k + 7 of a row of n floats, centred; zero beyond the row's end.
+HARDWOOD_INLINE Vector<8> centered_8(const float* x, const float* center, int k, int n) {
+  return (k + 8 <= n ? load<8>(x + k) : load_first(x + k, n - k)) - load<8>(center + k);
+}
+
+HARDWOOD_INLINE bool encode_dense(const Encoding& e, const float* x, float* out) {
+  Vector<8> doubt{};
+  for (int k = 0; k < e.n_numeric; k += 8) {
+    const Vector<8> values = centered_8(x, e.center_float, k, e.n_numeric) * load<8>(e.inverse_scale_float + k);
+    store<8>(out + k, values);
+    doubt += doubt_of(values);
+  }
+  return any_nan(doubt);
 }
 
 template <class T>
@@ -44,7 +58,7 @@ inline void encode_numeric(const Encoding& e, int j, T x, float* out, std::int32
     return;
   }
   if (__builtin_isinf(x) && bad.feature < 0) bad = {row, feature};
-  out[j] = clamped(static_cast<float>((static_cast<double>(x) - e.center[j]) * e.inverse_scale[j]));
+  out[j] = clamped((static_cast<double>(x) - e.center[j]) * e.inverse_scale[j]);
 }
 
 template <class T>
@@ -66,7 +80,7 @@ inline void encode_mixed_row(const Encoding& e, const T* x, float* out, std::int
 template <class T>
 inline void encode_dense_row(const Encoding& e, const T* x, float* out, std::int32_t*& active,
                              std::int64_t row, BadEntry& bad) {
-  const bool plain = e.all_numeric && (sizeof(T) == sizeof(double) || e.centers_fit_float);
+  const bool plain = e.all_numeric && (sizeof(T) == sizeof(double) || e.fits_float);
   if (plain && !encode_dense(e, x, out)) return;
   encode_mixed_row(e, x, out, active, row, bad);
 }
@@ -75,7 +89,7 @@ inline void encode_dense_row(const Encoding& e, const T* x, float* out, std::int
 template <class T>
 inline void encode_sparse_row(const Encoding& e, const Source& source, std::int64_t row, float* out,
                               std::int32_t*& active, BadEntry& bad) {
-  for (int j = 0; j < e.n_numeric; ++j) out[j] = clamped(static_cast<float>(-e.center[j] * e.inverse_scale[j]));
+  for (int j = 0; j < e.n_numeric; ++j) out[j] = clamped(-e.center[j] * e.inverse_scale[j]);
   const T* values = static_cast<const T*>(source.values);
   for (std::int64_t i = source.indptr[row]; i < source.indptr[row + 1]; ++i)
     encode_numeric(e, source.indices[i], values[i], out, active, row, bad);

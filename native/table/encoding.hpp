@@ -19,12 +19,13 @@ struct Encoding {
   int n_numeric = 0;
   int n_indicators = 0;
   bool all_numeric = false;       // feature j is numeric value j
-  bool centers_fit_float = false; // every center is a float32: a float32 row can be centred in float32
+  bool fits_float = false;        // centers and scales are float32: a float32 row can be encoded in float32
+  bool is_unscaled = false;       // every scale is 1
   const std::int32_t* numeric_feature = nullptr;  // (n_numeric,)  which feature
   const double* center = nullptr;                 // (n_numeric,)
   const double* inverse_scale = nullptr;          // (n_numeric,)  a power of two: the product is exact
-  const float* center_float = nullptr;
-  const float* inverse_scale_float = nullptr;
+  const float* center_float = nullptr;         // (padded(n_numeric),), zero beyond
+  const float* inverse_scale_float = nullptr;  // likewise
   const std::int32_t* first_level = nullptr;  // (n_features,) first indicator of a categorical feature, -1 numeric
   const std::int32_t* n_levels = nullptr;     // (n_features,)
   const std::int32_t* flag = nullptr;         // (n_features,) indicator of a missing entry, -1 none

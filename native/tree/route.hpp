@@ -11,28 +11,36 @@
 namespace hardwood::HARDWOOD_ISA {
 
 inline constexpr int kRowsTogether = 8;
-inline constexpr int kParts = 16 / kLanes;
 
-struct Sums16 {
-  Vector<kLanes> part[kParts];
+// Sixteen running sums: value j of a row goes to sum j mod 16.
+struct Sums {
+  Vector<8> even{};  // values 0..7, 16..23, ...
+  Vector<8> odd{};   // values 8..15, 24..31, ...
 };
 
-HARDWOOD_INLINE Sums16 dot16(const float* w, const float* x, int n) {
-  Sums16 sums{};
-  for (int k = 0; k < n; k += 16)
-    for (int p = 0; p < kParts; ++p)
-      sums.part[p] += load<kLanes>(w + k + p * kLanes) * load<kLanes>(x + k + p * kLanes);
-  return sums;
+// The bias starts the first sum.
+HARDWOOD_INLINE Sums start_sums(float bias) { return {Vector<8>{bias}, Vector<8>{}}; }
+
+HARDWOOD_INLINE void add_product(Sums& sums, int vector, const float* w, Vector<8> x) {
+  (vector % 2 ? sums.odd : sums.even) += load<8>(w + 8 * vector) * x;
 }
 
-// Lane l + lane l + 8. One overload per number of registers that sixteen sums take.
-HARDWOOD_INLINE Vector<8> fold8(const Vector<16> (&sums)[1]) {
-  return __builtin_shufflevector(sums[0], sums[0], 0, 1, 2, 3, 4, 5, 6, 7) +
-         __builtin_shufflevector(sums[0], sums[0], 8, 9, 10, 11, 12, 13, 14, 15);
-}
-HARDWOOD_INLINE Vector<8> fold8(const Vector<8> (&sums)[2]) { return sums[0] + sums[1]; }
-HARDWOOD_INLINE Vector<8> fold8(const Vector<4> (&sums)[4]) {
-  return __builtin_shufflevector(sums[0] + sums[2], sums[1] + sums[3], 0, 1, 2, 3, 4, 5, 6, 7);
+// bias + w.x, not yet folded. kVectors: vectors of eight values in a row where known at compile time, 0 where not.
+template <int kVectors>
+HARDWOOD_INLINE Vector<8> score_8(float bias, const float* w, const float* x, int n) {
+  Sums sums = start_sums(bias);
+  if constexpr (kVectors > 0) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) add_product(sums, v, w, load<8>(x + 8 * v));
+  } else {
+    int v = 0;
+    for (; 8 * v + 8 < n; v += 2) {
+      add_product(sums, 0, w + 8 * v, load<8>(x + 8 * v));
+      add_product(sums, 1, w + 8 * v, load<8>(x + 8 * v + 8));
+    }
+    if (8 * v < n) add_product(sums, 0, w + 8 * v, load<8>(x + 8 * v));
+  }
+  return sums.even + sums.odd;
 }
 
 HARDWOOD_INLINE float fold1(Vector<8> v) {
@@ -68,73 +76,161 @@ HARDWOOD_INLINE float indicator_sum(const Splits& tree, int split, const std::in
   return sum;
 }
 
+HARDWOOD_INLINE const float* weights_of(const Splits& tree, const RouteNode& node) {
+  return tree.weights + std::size_t{node.weights_vector} * 8;
+}
+
 inline std::int32_t route_one(const Splits& tree, const float* x, const std::int32_t* active,
                               const std::int32_t* active_end) {
-  std::int32_t node = tree.n_splits ? 0 : ~0;
-  while (node >= 0) {
-    float score = fold1(fold8(dot16(tree.weights + node * tree.stride, x, tree.n_values).part)) + tree.bias[node];
-    if (active != active_end) score += indicator_sum(tree, node, active, active_end);
-    node = tree.children[2 * node + (score >= 0)];
+  std::int32_t at = 0;
+  while (at < tree.n_splits) {
+    const RouteNode& node = tree.nodes[at];
+    float score = fold1(score_8<0>(node.bias, weights_of(tree, node), x, tree.n_values));
+    if (active != active_end) score += indicator_sum(tree, at, active, active_end);
+    at = node.child[score >= 0];
   }
-  return ~node;
+  return at - tree.n_splits;
 }
 
-// Leaves of eight encoded rows, which start at `rows.values`; `any_active`: some indicator is on in some row.
-HARDWOOD_INLINE void route_eight(const Splits& tree, const EncodedRows& rows, bool any_active,
-                                 std::int32_t* leaves) {
-  std::int32_t node[kRowsTogether] = {};
-  bool descending = true;
-  while (descending) {
-    Vector<8> partial[kRowsTogether];
-    float score[kRowsTogether];
+HARDWOOD_INLINE bool all_arrived(const Splits& tree, const std::int32_t (&node)[kRowsTogether]) {
+  std::int32_t lowest = node[0];
+  for (int r = 1; r < kRowsTogether; ++r) lowest = min_of(lowest, node[r]);
+  return lowest >= tree.n_splits;
+}
+
+// One step down for eight rows, given their scores.
+HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores, std::int32_t (&node)[kRowsTogether]) {
+  const unsigned right = non_negative(scores);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRowsTogether; ++r) node[r] = nodes[node[r]].child[right >> r & 1];
+}
+
+// Eight encoded rows down the tree from level `level` on.
+template <int kVectors, bool kIndicators>
+HARDWOOD_INLINE void descend_eight(const Splits& tree, const EncodedRows& rows, int level,
+                                   std::int32_t (&node)[kRowsTogether]) {
+  const RouteNode* const nodes = tree.nodes;
+  const float* const values = rows.values;
+  const std::ptrdiff_t stride = kVectors ? 8 * kVectors : rows.stride;
+  for (; level < tree.depth; ++level) {
+    if (!tree.is_perfect && all_arrived(tree, node)) return;
+    Vector<8> sums[kRowsTogether];
+#pragma GCC unroll 8
     for (int r = 0; r < kRowsTogether; ++r) {
-      // A row that has arrived keeps multiplying by the root's weights; the result is not used.
-      const std::ptrdiff_t split = node[r] < 0 ? 0 : node[r];
-      partial[r] = fold8(dot16(tree.weights + split * tree.stride, rows.values + r * rows.stride, tree.n_values).part);
+      const RouteNode& at = nodes[node[r]];
+      sums[r] = score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
     }
-    store<8>(score, fold1_of_8(partial));
-    int still = 0;
-    for (int r = 0; r < kRowsTogether; ++r) {
-      const std::int32_t split = node[r] < 0 ? 0 : node[r];
-      float s = score[r] + tree.bias[split];
-      if (any_active) {
-        const std::int32_t begin = r ? rows.active_end[r - 1] : 0;
-        s += indicator_sum(tree, split, rows.active + begin, rows.active + rows.active_end[r]);
+    Vector<8> scores = fold1_of_8(sums);
+    if constexpr (kIndicators)
+      for (int r = 0; r < kRowsTogether; ++r) {
+        const std::int32_t begin = r ? rows.active_end[r - 1] : 0, end = rows.active_end[r];
+        if (node[r] < tree.n_splits && begin != end)
+          scores[r] += indicator_sum(tree, node[r], rows.active + begin, rows.active + end);
       }
-      const std::int32_t next = tree.children[2 * split + (s >= 0)];
-      node[r] = node[r] < 0 ? node[r] : next;
-      still |= ~node[r];
-    }
-    descending = still < 0;
+    follow(nodes, scores, node);
   }
-  for (int r = 0; r < kRowsTogether; ++r) leaves[r] = ~node[r];
 }
 
-// Leaves of n rows encoded already.
-inline void route_encoded(const Splits& tree, const EncodedRows& rows, int n, std::int32_t* leaves) {
+// Centres eight rows of floats and, while their values are in registers, meets them with the root.
+// False when a row needs the careful path.
+template <int kVectors>
+HARDWOOD_INLINE bool encode_eight(const Encoding& e, const Splits& tree, const float* x, float* values,
+                                  std::ptrdiff_t stride, Vector<8>& scores) {
+  Vector<8> doubt{}, sums[kRowsTogether];
+  const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
+  const float *const center = e.center_float, *const root = tree.weights;
+  for (int r = 0; r < kRowsTogether; ++r) {
+    const float* const row = x + static_cast<std::ptrdiff_t>(r) * n;
+    Sums sum = start_sums(tree.nodes[0].bias);
+#pragma GCC unroll 8
+    for (int v = 0; v < n_vectors; ++v) {
+      // All vectors but the last are whole, which the compiler cannot know.
+      const Vector<8> value = centered_8(row, center, 8 * v, v + 1 < n_vectors ? 8 * v + 8 : n);
+      store<8>(values + r * stride + 8 * v, value);
+      add_product(sum, v, root, value);
+      doubt += doubt_of(value);
+    }
+    sums[r] = sum.even + sum.odd;
+  }
+  scores = fold1_of_8(sums);
+  return !any_nan(doubt);
+}
+
+// The fast path: rows of floats, numbers only, eight at a time. Rows with missing or huge entries take `careful`.
+template <int kVectors, class Careful>
+inline void route_floats(const Encoding& e, const Splits& tree, const Source& source, std::int64_t first,
+                         std::int64_t n_blocks, const EncodedRows& scratch, std::int32_t* leaves, Careful&& careful) {
+  const float* x = static_cast<const float*>(source.values) + first * e.n_features;
+  const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(kRowsTogether) * e.n_features;
+  for (std::int64_t block = 0; block < n_blocks; ++block, x += step, leaves += kRowsTogether) {
+    std::int32_t node[kRowsTogether] = {};
+    Vector<8> scores;
+    if (!encode_eight<kVectors>(e, tree, x, scratch.values, scratch.stride, scores)) {
+      careful(first + block * kRowsTogether, leaves);
+      continue;
+    }
+    follow(tree.nodes, scores, node);
+    descend_eight<kVectors, false>(tree, scratch, 1, node);
+    for (int r = 0; r < kRowsTogether; ++r) leaves[r] = node[r] - tree.n_splits;
+  }
+}
+
+// Leaves of n rows encoded already, none with an indicator on.
+inline void route_plain(const Splits& tree, const EncodedRows& rows, int n, std::int32_t* leaves) {
   int i = 0;
-  if (tree.n_splits && tree.n_indicators == 0)
-    for (; i + kRowsTogether <= n; i += kRowsTogether)
-      route_eight(tree, {rows.values + i * rows.stride, rows.stride, nullptr, nullptr}, false, leaves + i);
-  for (; i < n; ++i) {
-    const bool listed = tree.n_indicators > 0;
-    const std::int32_t begin = listed && i ? rows.active_end[i - 1] : 0;
-    const std::int32_t end = listed ? rows.active_end[i] : 0;
-    leaves[i] = route_one(tree, rows.values + i * rows.stride, rows.active + begin, rows.active + end);
+  if (tree.n_splits > 0)
+    for (; i + kRowsTogether <= n; i += kRowsTogether) {
+      std::int32_t node[kRowsTogether] = {};
+      descend_eight<0, false>(tree, {rows.values + i * rows.stride, rows.stride, nullptr, nullptr}, 0, node);
+      for (int r = 0; r < kRowsTogether; ++r) leaves[i + r] = node[r] - tree.n_splits;
+    }
+  for (; i < n; ++i) leaves[i] = route_one(tree, rows.values + i * rows.stride, nullptr, nullptr);
+}
+
+// The same with indicators, for up to eight rows.
+inline void route_listed(const Splits& tree, const EncodedRows& rows, int n, std::int32_t* leaves) {
+  if (n == kRowsTogether && tree.n_splits > 0) {
+    std::int32_t node[kRowsTogether] = {};
+    descend_eight<0, true>(tree, rows, 0, node);
+    for (int r = 0; r < n; ++r) leaves[r] = node[r] - tree.n_splits;
+    return;
+  }
+  for (int i = 0; i < n; ++i) {
+    const std::int32_t begin = i ? rows.active_end[i - 1] : 0;
+    leaves[i] = route_one(tree, rows.values + i * rows.stride, rows.active + begin, rows.active + rows.active_end[i]);
   }
 }
 
 // Leaves of the rows [first, last) of a raw table. `scratch` holds kRowsTogether encoded rows.
-inline void route(const Encoding& encoding, const Splits& tree, const Source& source, std::int64_t first,
-                  std::int64_t last, const EncodedRows& scratch, std::int32_t* leaves, BadEntry& bad) {
-  for (std::int64_t row = first; row < last; row += kRowsTogether) {
-    const int n = static_cast<int>(min_of<std::int64_t>(kRowsTogether, last - row));
-    encode_rows(encoding, source, nullptr, row, n, scratch, bad);
-    if (n == kRowsTogether && tree.n_splits)
-      route_eight(tree, scratch, scratch.active_end[n - 1] > 0, leaves + (row - first));
-    else
-      route_encoded(tree, scratch, n, leaves + (row - first));
+inline void route(const Encoding& e, const Splits& tree, const Source& source, std::int64_t first, std::int64_t last,
+                  const EncodedRows& scratch, std::int32_t* leaves, BadEntry& bad) {
+  const auto careful = [&](std::int64_t row, int n, std::int32_t* out) {
+    encode_rows(e, source, nullptr, row, n, scratch, bad);
+    const bool any_active = scratch.active_end[n - 1] > 0;
+    any_active ? route_listed(tree, scratch, n, out) : route_plain(tree, scratch, n, out);
+  };
+  const auto careful_block = [&](std::int64_t row, std::int32_t* out) { careful(row, kRowsTogether, out); };
+  std::int64_t row = first;
+  if (source.kind == Source::Kind::kFloat && e.all_numeric && e.fits_float && e.is_unscaled && tree.n_splits > 0) {
+    const std::int64_t n_blocks = (last - first) / kRowsTogether;
+    const auto run = [&]<int kVectors>() {
+      route_floats<kVectors>(e, tree, source, first, n_blocks, scratch, leaves, careful_block);
+    };
+    switch ((e.n_numeric + 7) / 8) {
+      case 1: run.template operator()<1>(); break;
+      case 2: run.template operator()<2>(); break;
+      case 3: run.template operator()<3>(); break;
+      case 4: run.template operator()<4>(); break;
+      case 5: run.template operator()<5>(); break;
+      case 6: run.template operator()<6>(); break;
+      case 7: run.template operator()<7>(); break;
+      case 8: run.template operator()<8>(); break;
+      default: run.template operator()<0>();
+    }
+    row += n_blocks * kRowsTogether;
   }
+  for (; row < last; row += kRowsTogether)
+    careful(row, static_cast<int>(min_of<std::int64_t>(kRowsTogether, last - row)), leaves + (row - first));
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # drawings need no screen
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one, such as trees.py
+
+# Times on a shared machine say nothing about correctness.
+settings.register_profile("hardwood", deadline=None)
+settings.load_profile("hardwood")
 
 
 @pytest.fixture

@@ -177,11 +177,12 @@ def number(value: float, digits: int | None, *, spread: float = math.inf) -> str
     if value == 0:
         return "0"
     if digits is None:
-        text = repr(float(value))
-        return text.removesuffix(".0")
+        return repr(float(value)).removesuffix(".0").replace("e+", "e")
     size = math.floor(math.log10(abs(value)))
     if 0 < spread < math.inf:
-        digits = min(17, max(digits, digits + size - math.floor(math.log10(spread))))
+        digits = max(digits, digits + size - math.floor(math.log10(spread)))
+    if digits >= 17:  # more than a float64 has
+        return number(value, None)
     if -5 <= size < 15 and digits - 1 - size <= 15:
         text = f"{value:.{max(0, digits - 1 - size)}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trees import make_tree
 
 from hardwood.errors import ModelFileError
 from hardwood.model import ObliqueTree
+from trees import make_tree
 
 TREE = make_tree(0, mixed=True)
 CONTENT = json.loads(TREE.to_json())

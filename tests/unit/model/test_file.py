@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as to_safetensors
-from trees import make_rows, make_tree
 
 from hardwood.errors import ModelFileError
 from hardwood.model import ObliqueTree, dumps, load, loads
 from hardwood.model.file import MAX_HEADER_BYTES
+from trees import make_rows, make_tree
 
 
 def parts(content: bytes) -> tuple[dict[str, Any], bytes]:
@@ -47,7 +47,9 @@ def with_document(content: bytes, **changes: Any) -> bytes:
 def with_arrays(tree: ObliqueTree, **changes: np.ndarray) -> bytes:
     """A well-formed file whose arrays are wrong."""
     header, _ = parts(dumps(tree))
-    arrays = {name: getattr(tree, name) for name in "weights bias children values counts".split()}
+    arrays = {
+        name: getattr(tree, name) for name in ["weights", "bias", "children", "values", "counts"]
+    }
     arrays = {name: np.asarray(array) for name, array in (arrays | changes).items()}
     return bytes(to_safetensors(arrays, metadata=header["__metadata__"]))
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from trees import make_rows, make_tree
 
 from hardwood.errors import TableError, TableTypeError
 from hardwood.model import ObliqueTree
 from hardwood.reference.encode import encode
 from hardwood.reference.route import route
 from hardwood.table import Feature, Schema
+from trees import make_rows, make_tree
 
 
 @pytest.fixture
@@ -231,7 +231,18 @@ def test_equality_sees_every_part(change: dict[str, Any]) -> None:
     parts = {
         name: getattr(tree, name)
         for name in (
-            "weights bias children values counts schema task classes target_names record".split()
+            [
+                "weights",
+                "bias",
+                "children",
+                "values",
+                "counts",
+                "schema",
+                "task",
+                "classes",
+                "target_names",
+                "record",
+            ]
         )
     }
     assert ObliqueTree(**parts) == tree

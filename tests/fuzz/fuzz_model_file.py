@@ -1,0 +1,139 @@
+"""Coverage-guided fuzzing of the model file's reader, with atheris.
+
+Atheris is no dependency of the tests; give it an environment of its own that also has hardwood::
+
+    python -m venv /tmp/fuzz && /tmp/fuzz/bin/pip install atheris .
+    /tmp/fuzz/bin/python tests/fuzz/fuzz_model_file.py --seconds 60 [--corpus FOLDER]
+
+The fuzzer starts from valid files and from whatever is in the corpus folder, where it also keeps
+what it finds. It stops at the first input for which ``loads`` or ``from_json`` raises anything but
+``ModelFileError``, or accepts a tree that does not predict or cannot be saved and loaded again;
+that input is written to ``crash-*``. An input that takes 10 seconds or 1 GB counts as such, too.
+Inputs come as raw bytes, or as a repaired file (right lengths around a fuzzed header), so that the
+fuzzer spends its time behind the first few checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris
+import numpy as np
+
+with atheris.instrument_imports(include=["hardwood"]):
+    from hardwood.errors import ModelFileError
+    from hardwood.model import ObliqueTree, dumps, loads
+    from hardwood.table import Feature, Schema
+
+
+def seeds() -> list[bytes]:
+    """Valid files to start from: numbers, a single leaf, categories with missing entries."""
+    mixed = Schema(
+        (
+            Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),
+            Feature("b", "categorical", levels=("x", 1, 2.5), has_missing=True),
+        )
+    )
+    trees = [
+        ObliqueTree.of([[1.0, -1.0]], bias=[0.5], values=np.eye(2), classes=["no", "yes"]),
+        ObliqueTree.of(np.zeros((0, 1)), bias=[], values=[3.0], record={"epochs": 3}),
+        ObliqueTree.of(
+            np.ones((3, mixed.n_columns)),
+            bias=[0, 1, 2],
+            values=[1, 2, 3, 4],
+            schema=mixed,
+            counts=np.arange(7),
+        ),
+    ]
+    return [dumps(tree) for tree in trees] + [tree.to_json().encode() for tree in trees]
+
+
+def repaired(content: bytes) -> bytes:
+    """Take the text up to the last brace as the header, the rest as the arrays."""
+    end = content.rfind(b"}") + 1
+    text = content[8:end]
+    return len(text).to_bytes(8, "little") + text + content[end:]
+
+
+def check(tree: ObliqueTree) -> None:
+    """Use an accepted tree in every way that should then work."""
+    row = [[None] * tree.n_features]
+    expected = tree.predict(row)
+    again = loads(dumps(tree))
+    if again != tree or not np.array_equal(again.predict(row), expected):
+        raise AssertionError("a loaded tree is not what is saved again")
+    if ObliqueTree.from_json(tree.to_json()) != tree:
+        raise AssertionError("a loaded tree is not what is written as JSON")
+    tree.to_text()
+    tree.simplify()
+
+
+def one_input(content: bytes) -> None:
+    """Try one input in all its readings."""
+    for read, text in (
+        (loads, content),
+        (loads, repaired(content)),
+        (ObliqueTree.from_json, content),
+    ):
+        try:
+            tree = read(text)
+        except ModelFileError:
+            continue
+        check(tree)
+
+
+def main() -> None:
+    """Run for the time asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--corpus", type=Path, default=None)
+    options = parser.parse_args()
+    corpus = options.corpus or Path(tempfile.mkdtemp(prefix="hardwood-corpus-"))
+    corpus.mkdir(parents=True, exist_ok=True)
+    words = corpus / "seeds"
+    words.mkdir(exist_ok=True)
+    for i, content in enumerate(seeds()):
+        (words / f"seed-{i}").write_bytes(content)
+    dictionary = corpus.with_suffix(".dict")
+    keys = [
+        "__metadata__",
+        "hardwood",
+        "dtype",
+        "shape",
+        "data_offsets",
+        "F64",
+        "I32",
+        "features",
+        "format",
+        "kind",
+        "ObliqueTree",
+        "weights",
+        "bias",
+        "children",
+        "values",
+        "counts",
+        "levels",
+    ]
+    dictionary.write_text("\n".join(json.dumps(key) for key in keys) + "\n")
+    atheris.Setup(
+        [
+            sys.argv[0],
+            f"-max_total_time={options.seconds}",
+            f"-dict={dictionary}",
+            "-timeout=10",
+            "-rss_limit_mb=1024",
+            "-max_len=8192",
+            str(corpus),
+            str(words),
+        ],
+        one_input,
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""A split as a person reads it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hardwood.model import ObliqueTree
+from hardwood.show.condition import label_text, name_text, number
+from hardwood.table import Feature, Schema
+
+LEVELS = ("Adelie", "Chinstrap", "Gentoo")
+PENGUINS = Schema(
+    (
+        Feature("mass", "numeric", center=4200.0, scale=800.0, has_missing=True),
+        Feature("species", "categorical", levels=LEVELS, has_missing=True),
+        Feature("year", "numeric", center=2008.0, scale=0.8),
+    )
+)  # columns: mass, mass missing, three species, species missing, year
+
+
+def words(weights: Any, *, bias: float = 0.0, schema: Schema = PENGUINS, **options: Any) -> str:
+    tree = ObliqueTree.of([weights], bias=[bias], values=[0, 1], schema=schema)
+    return tree.split(0).describe(**options)
+
+
+def numeric(n: int) -> Schema:
+    return Schema.numeric(n, [f"x{i}" for i in range(n)])
+
+
+@pytest.mark.parametrize(
+    ("weights", "bias", "expected"),
+    [
+        ([0.8, -1.1], -2.3, "1.1*x1 - 0.8*x0 <= -2.3"),
+        ([1.1, -0.8], -2.3, "1.1*x0 - 0.8*x1 >= 2.3"),
+        ([1.0, -1.0], 0.0, "x0 - x1 >= 0"),
+        ([2.0, 0.0], -5.0, "x0 >= 2.5"),
+        ([0.0, -2.0], 5.0, "x1 <= 2.5"),
+        ([0.0, 0.0], 0.0, "always"),
+        ([0.0, 0.0], -1.0, "never"),
+        ([1234.5678, 0.00012345], 1e-9, "1235*x0 + 0.000123*x1 >= -1e-9"),
+        ([1e20, 1e-20], 1.0, "1e20*x0 + 1e-20*x1 >= -1"),
+    ],
+)
+def test_numbers(weights: list[float], bias: float, expected: str) -> None:
+    assert words(weights, bias=bias, schema=numeric(2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("weights", "bias", "expected"),
+    [
+        # Importance is weight times scale: mass by 0.8, species by 0.4, year by 0.24.
+        (
+            [0.001, 0, 0.4, 0, 0, 0, -0.3],
+            0.0,
+            "0.001*mass + (0.4 if species is Adelie) - 0.3*year >= -598.2",
+        ),
+        ([0.001, -0.3, 0, 0, 0, 0, 0], 0.0, "0.001*mass - (0.3 if mass is missing) >= 4.2"),
+        ([0, 0, 0, 0, 0, 0.2, -1.0], 0.5, "year - (0.2 if species is missing) <= 2008.5"),
+        ([0, 0, 1, 0, 0, 0, 0], -0.5, "species is Adelie"),
+        ([0, 0, 1, 1, 0, 0, 0], -0.5, "species is one of Adelie, Chinstrap"),
+        ([0, 0, 1, 0, 0, 1, 0], -0.5, "species is one of Adelie, missing"),
+        ([0, 0, -1, 0, 0, 0, 0], 0.5, "species is not Adelie"),
+        ([0, 0, 0, 0, 0, 1, 0], -0.5, "species is missing"),
+        ([0, 0, 0, 0, 0, -1, 0], 0.5, "species is not missing"),
+        ([0, 0, 1, 1, 1, 0, 0], -0.5, "species is not missing"),
+        ([0, 0, 1, 1, 0, 0, 0], -2.0, "never"),
+        ([0, 0, -1, 1, 0, 0, 0], 2.0, "always"),
+        ([0, 1, 0, 0, 0, 0, 0], -0.5, "mass is missing"),
+        ([0, -1, 0, 0, 0, 0, 0], 0.5, "mass is not missing"),
+    ],
+)
+def test_levels_and_missing_entries(weights: list[float], bias: float, expected: str) -> None:
+    assert words(weights, bias=bias) == expected
+
+
+def test_many_levels_are_counted() -> None:
+    levels = tuple("abcdefghijkl")
+    schema = Schema((Feature("letter", "categorical", levels=levels),))
+    weights = [1.0] * 6 + [0.0] * 6
+    text = "letter is one of a, b, c, d (+ 2 more left out)"
+    assert words(weights, bias=-0.5, schema=schema) == text
+    full = words(weights, bias=-0.5, schema=schema, max_terms=None)
+    assert full == "letter is one of a, b, c, d, e, f"
+    # "missing" is kept whatever is left out: here the levels a to f do not go right, nor does it.
+    inverse = words(weights, bias=-0.5, schema=schema, max_terms=2)
+    assert inverse == "letter is one of a, b (+ 4 more left out)"
+    negative = words([-1.0] * 2 + [1.0] * 10, bias=-0.5, schema=schema, max_terms=2)
+    assert negative == "letter is none of a, missing (+ 1 more left out)"
+
+
+def test_small_terms_are_left_out_and_counted() -> None:
+    weights = np.r_[[5, -4, 3, -2], np.full(12, 0.01)]
+    text = words(weights, schema=numeric(16))
+    assert text == "5*x0 - 4*x1 + 3*x2 - 2*x3 (+ 12 smaller terms left out) >= 0"
+    text = words(weights[:5], schema=numeric(5), max_terms=4)
+    assert text.endswith("(+ 1 smaller term left out) >= 0")
+    assert words(weights, schema=numeric(16), max_terms=None).count("0.01*") == 12
+
+
+def test_terms_left_out_stand_at_their_centre() -> None:
+    # year is left out: an average year leaves the threshold of mass alone where it is.
+    text = words([0.001, 0, 0, 0, 0, 0, 0.01], bias=-0.3, max_terms=1)
+    assert text == "0.001*mass (+ 1 smaller term left out) >= 4.5"
+
+
+def test_rounded_weights_keep_the_split_where_it_is() -> None:
+    schema = Schema((Feature("time", "numeric", center=1.7e9), Feature("x", "numeric")))
+    text = words([1.23456, 1.0], schema=schema, bias=-0.5)
+    assert text == "1.23*time + x >= 2091000000.5"  # 1.23 * 1.7e9 + 0.5, not 1.23456 * 1.7e9
+    assert words([2.0, 0.0], schema=schema, bias=-0.5) == "time >= 1700000000.25"
+
+
+def test_numbers_in_full() -> None:
+    text = words([1 / 3, 0.1], bias=-0.1, schema=numeric(2), digits=None)
+    assert text == "0.3333333333333333*x0 + 0.1*x1 >= 0.1"
+
+
+@pytest.mark.parametrize("options", [{"max_terms": 0}, {"digits": 0}])
+def test_options_are_checked(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        words([1.0, 1.0], schema=numeric(2), **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "spread", "expected"),
+    [
+        (0.0, 3, math.inf, "0"),
+        (-0.0, 3, math.inf, "0"),
+        (1.0, 3, math.inf, "1"),
+        (0.99999, 3, math.inf, "1"),
+        (-1.2345, 3, math.inf, "-1.23"),
+        (123456.0, 3, math.inf, "123456"),
+        (1.5e16, 3, math.inf, "1.5e16"),
+        (1e-7, 3, math.inf, "1e-7"),
+        (1700000000.25, 3, 1.0, "1700000000.25"),
+        (1700000000.25, 3, 1000.0, "1700000000"),
+        (12.3456, 3, 0.01, "12.3456"),
+        (1e300, 3, 1e-300, "1e300"),
+        (1.0, None, math.inf, "1"),
+        (0.1, None, math.inf, "0.1"),
+        (math.inf, 3, 1.0, "inf"),
+    ],
+)
+def test_number(value: float, digits: int | None, spread: float, expected: str) -> None:
+    assert number(value, digits, spread=spread) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("petal length (cm)", "petal length (cm)"),
+        ("größe", "größe"),
+        ("a\nb\x00", "a\\nb\\x00"),
+        ("a - b", '"a - b"'),
+        ("2*x", '"2*x"'),
+        ("", '""'),
+        (" x", '" x"'),
+        ("y is missing", '"y is missing"'),
+    ],
+)
+def test_names(name: str, expected: str) -> None:
+    assert name_text(name) == expected
+
+
+def test_labels() -> None:
+    assert [label_text(x) for x in ("a", 1, 2.5, True)] == ["a", "1", "2.5", "True"]
+    assert [label_text(x) for x in ("missing", "a, b", "\t")] == ['"missing"', '"a, b"', "\\t"]

@@ -1,0 +1,1 @@
+"""Speed and quality, one table per question: see README.md."""

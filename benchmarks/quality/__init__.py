@@ -1,0 +1,1 @@
+"""How accurate: one script per table."""

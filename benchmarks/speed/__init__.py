@@ -1,0 +1,1 @@
+"""How fast, and how small: one script per question."""

@@ -1,0 +1,88 @@
+"""Time of `import hardwood`, against `import sklearn`.
+
+    python -m benchmarks.speed.import_time [--quick]
+
+Wall time of fresh interpreters, in turns, less that of one which imports nothing. Importing must
+never load torch; that is asserted. The environment is the user's: nothing is set to one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+from benchmarks.record import Column, Table, verdict
+from benchmarks.timing import interleaved
+
+FLOOR = 0.5  # of the additional time of `import sklearn`
+PEER = "import sklearn"
+STATEMENTS = (
+    "pass",
+    PEER,
+    "import hardwood",
+    "from hardwood import ObliqueTree, load",
+    "from hardwood import DGTClassifier",
+    "import numpy",
+    "from sklearn.tree import DecisionTreeClassifier",
+)
+# Names arrive when first used, so the second line shows what a program pays to use a saved model,
+# and the third what one pays to learn.
+OURS = tuple(statement for statement in STATEMENTS if "hardwood" in statement)
+COLUMNS = [
+    Column("statement", "statement", width=47, words=True),
+    Column("ms", "additional ms", ".1f"),
+    Column("ratio", "part of import sklearn", ".3f"),
+    Column("floor", "at most", ".2f"),
+    Column("verdict", ""),
+]
+
+
+def run(statement: str) -> None:
+    subprocess.run([sys.executable, "-c", statement], check=True)
+
+
+def assert_no_torch() -> None:
+    for statement in OURS:
+        run(f"import sys; {statement}; assert 'torch' not in sys.modules, 'torch was imported'")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few rounds, not recorded")
+    quick = parser.parse_args().quick
+    rounds = 2 if quick else 8
+    assert_no_torch()
+    table = Table(
+        "import_time",
+        "Time of an import in a fresh interpreter, beyond that of `python -c pass`.",
+        COLUMNS,
+        {"rounds": rounds},
+        kept=not quick,
+    )
+    makers = {
+        statement: (lambda statement=statement: lambda: run(statement)) for statement in STATEMENTS
+    }
+    times = interleaved(makers, rounds=rounds, seconds=0)
+    start = times["pass"].best
+    peer = times[PEER].best - start
+    for statement in STATEMENTS[1:]:
+        seconds = times[statement].best - start
+        floors = {}
+        if statement == "import hardwood":
+            floors = {"floor": FLOOR, **verdict(seconds < FLOOR * peer)}
+        table.add(
+            statement=statement,
+            ms=1e3 * seconds,
+            median_ms=1e3 * (times[statement].median - times["pass"].median),
+            ratio=seconds / peer,
+            **floors,
+        )
+    passed = table.finish(
+        f"`python -c pass` takes {1e3 * start:.1f} ms. No statement with hardwood imports torch."
+    )
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

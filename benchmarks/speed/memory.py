@@ -1,0 +1,133 @@
+"""Memory of fitting, as a multiple of the table.
+
+    python -m benchmarks.speed.memory [--quick]
+
+Each case is a process of its own: it makes a float32 table, fits an estimator for two epochs, and
+reports its largest resident memory. Counted is what lies above the process with everything imported
+and nothing made: the table itself, the target, and whatever fitting adds. The environment is the
+user's: memory settings that help peers in other tables are left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import psutil
+
+from benchmarks.record import Column, Table, verdict
+
+FLOOR = 3.0  # times the table
+# (estimator, rows, features, has a floor). A table of few features is shown without one: there the
+# target, the weight and the order of rows are as large as the row.
+CASES = (
+    ("DGTClassifier", 2_000_000, 50, True),
+    ("DGTRegressor", 2_000_000, 50, True),
+    ("DGTClassifier", 200_000, 500, True),
+    ("DGTClassifier", 4_000_000, 8, False),
+)
+QUICK = (("DGTClassifier", 400_000, 50, True), ("DGTRegressor", 400_000, 50, True))
+COLUMNS = [
+    Column("estimator", "estimator", width=13, words=True),
+    Column("n", "rows", ",d", width=9),
+    Column("d", "features"),
+    Column("table_mb", "table, MB", ",.0f"),
+    Column("peak_mb", "peak, MB", ",.0f"),
+    Column("before_mb", "before fit, MB", ",.0f"),
+    Column("seconds", "fit, s", ".1f"),
+    Column("ratio", "peak / table", ".2f"),
+    Column("floor", "at most", ".0f"),
+    Column("verdict", ""),
+]
+
+
+def resident() -> int:
+    return psutil.Process().memory_info().rss
+
+
+def peak() -> int:
+    """Return the largest resident memory so far.
+
+    At its start a process inherits its parent's on some systems; the parent here is far smaller
+    than any case.
+    """
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def fit_case(estimator: str, n: int, d: int) -> dict[str, float]:
+    """Fit in this process, which has done nothing else."""
+    import time
+
+    import hardwood
+    from benchmarks import workloads
+
+    kind = getattr(hardwood, estimator)
+    small = workloads.rows(1000, d)
+    kind(max_epochs=1).fit(small, workloads.noisy_labels(small))  # everything is imported now
+    empty = resident()
+    X = workloads.rows(n, d)
+    y = (X[:, 0] + X[:, 1] > 0).astype("int64" if estimator == "DGTClassifier" else "float64")
+    before, peak_before = resident(), peak()
+    start = time.perf_counter()
+    kind(max_epochs=2, early_stopping=True, random_state=0).fit(X, y)
+    return {
+        "seconds": time.perf_counter() - start,
+        "table": X.nbytes,
+        "before": before - empty,
+        "made": peak_before - empty,
+        "peak": peak() - empty,
+    }
+
+
+def measure(estimator: str, n: int, d: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.speed.memory"]
+    case = json.dumps([estimator, n, d])
+    answer = subprocess.run([*command, "--case", case], check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def row_of(estimator: str, n: int, d: int, has_floor: bool) -> dict[str, Any]:
+    figures = measure(estimator, n, d)
+    ratio = figures["peak"] / figures["table"]
+    return {
+        "estimator": estimator,
+        "n": n,
+        "d": d,
+        **{f"{key}_mb": figures[key] / 1e6 for key in ("table", "peak", "before", "made")},
+        "seconds": figures["seconds"],
+        "ratio": ratio,
+        **({"floor": FLOOR, **verdict(ratio <= FLOOR)} if has_floor else {}),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small tables, not recorded")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case:
+        print(json.dumps(fit_case(*json.loads(arguments.case))))
+        return 0
+    table = Table(
+        "memory",
+        "Largest resident memory while a float32 table is fitted for two epochs, the table and the "
+        "target included.",
+        COLUMNS,
+        kept=not arguments.quick,
+    )
+    for case in QUICK if arguments.quick else CASES:
+        table.add(**row_of(*case))
+    passed = table.finish(
+        "Before fit: the table and the target, int64 or float64. The floor is for tables of 50 "
+        "features and more."
+    )
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Timing of alternatives against each other: interleaved, warmed up, one thread, best of many."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+# glibc gives freed memory back to the kernel above a size that it adapts while running; every large
+# PyTorch step then pays for fresh pages (3,000 page faults per step for three (1024, 1023) arrays,
+# none with these settings). 32 MiB is the most that it accepts for the first: larger values are
+# ignored without a word.
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+_ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB")
+}
+ENVIRONMENT = _MALLOC | _ONE_THREAD
+
+Call = Callable[[], object]
+
+
+def one_thread() -> None:
+    """Continue with one thread per library and peers' memory kept: call it first in `main`.
+
+    Both are read from the environment when a process starts, so this one is replaced by itself with
+    the environment set. What is loaded then is checked to have one thread.
+    """
+    if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | ENVIRONMENT)
+    from threadpoolctl import threadpool_info
+
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    busy = [pool["filepath"] for pool in threadpool_info() if pool["num_threads"] != 1]
+    if busy:
+        raise RuntimeError(f"expected one thread in every library, found more in {busy}")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call: the best sample is compared, the median shows the noise."""
+
+    best: float
+    median: float
+    n_samples: int
+
+    def __truediv__(self, other: Timing) -> float:
+        """Ratio of the best times."""
+        return self.best / other.best
+
+
+def interleaved(
+    make: Mapping[str, Callable[[], Call]],
+    *,
+    rounds: int = 8,
+    seconds: float = 0.05,
+    shortest_sample: float = 1e-3,
+) -> dict[str, Timing]:
+    """Time alternatives in turns, so that a busy moment of the machine meets all of them.
+
+    Parameters
+    ----------
+    make
+        By name, a function that sets an alternative up, untimed and anew in every round, and
+        returns the call to time.
+    rounds
+        Turns of each alternative.
+    seconds
+        Length of a turn; at least two samples are taken.
+    shortest_sample
+        A call that is shorter than this is repeated within a sample, and its mean is the sample.
+
+    Returns
+    -------
+    timings
+        By name, over all samples of all rounds.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in make}
+    for _ in range(rounds):
+        for name, set_up in make.items():
+            samples[name] += _turn(set_up(), seconds, shortest_sample)
+    return {
+        name: Timing(min(times), statistics.median(times), len(times))
+        for name, times in samples.items()
+    }
+
+
+def _turn(call: Call, seconds: float, shortest_sample: float) -> list[float]:
+    """Seconds per call, of one sample after the other."""
+    call()
+    repeats = _repeats(call, shortest_sample)
+    times = []
+    end = time.perf_counter() + seconds
+    while len(times) < 2 or time.perf_counter() < end:
+        times.append(_sample(call, repeats))
+    return times
+
+
+def _repeats(call: Call, shortest_sample: float) -> int:
+    """How often to repeat a call for a sample that is long enough; warms it up, too."""
+    repeats = 1
+    while (once := _sample(call, repeats)) * repeats < shortest_sample:
+        repeats = max(2 * repeats, min(10 * repeats, int(shortest_sample / max(once, 1e-9))))
+    return repeats
+
+
+def _sample(call: Call, repeats: int) -> float:
+    turns = range(repeats)
+    start = time.perf_counter()
+    for _ in turns:
+        call()
+    return (time.perf_counter() - start) / repeats

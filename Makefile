@@ -7,7 +7,7 @@
 #   make test-oldest  the test suite on the oldest supported scikit-learn
 #   make test-wheel   `pip install .` as a user does it: isolated build, installed copy, its commands
 #   make fuzz         malformed model files against the loader, FUZZ_SECONDS per target
-#   make bench        the speed and quality tables
+#   make bench        the speed and quality tables (BENCH=--quick: a smoke run)
 #   make clean        remove everything the commands above made
 #
 # A fresh machine needs Python >= 3.10, a C++20 compiler and make; the rest comes through pip, in the
@@ -46,7 +46,7 @@ define make_venv
 $(PYTHON) -m venv $(1)
 endef
 
-.venv/bin/python .venv-oldest/bin/python .venv-sanitize/bin/python .venv-wheel/bin/python:
+.venv/bin/python .venv-oldest/bin/python .venv-sanitize/bin/python .venv-wheel/bin/python .venv-bench/bin/python:
 	$(call make_venv,$(@D:/bin=))
 
 .venv/.built: $(PACKAGING) $(NATIVE) | .venv/bin/python
@@ -60,10 +60,6 @@ endef
 
 .venv/.fuzz: $(PACKAGING) | .venv/.ready
 	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[fuzz]'
-	@touch $@
-
-.venv/.bench: $(PACKAGING) | .venv/.ready
-	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[bench]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------
@@ -82,12 +78,19 @@ lint: .venv/.built .venv/.ready
 	.venv/bin/clang-format --dry-run --Werror $(CPP)
 
 fuzz: .venv/.built .venv/.fuzz
-	set -e; for target in tests/fuzz/atheris_*.py; do \
-	  .venv/bin/python $$target -max_total_time=$(FUZZ_SECONDS); \
+	set -e; for target in tests/fuzz/fuzz_*.py; do \
+	  .venv/bin/python $$target --seconds $(FUZZ_SECONDS); \
 	done
 
-bench: .venv/.built .venv/.bench
-	.venv/bin/python -m benchmarks
+# Peers have an environment of their own: torch in .venv could hide that something imports it.
+.venv-bench/.ready: $(PACKAGING) $(NATIVE) $(shell find src -name '*.py') | .venv-bench/bin/python
+	.venv-bench/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
+	.venv-bench/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
+	  -C build-dir=build/bench '.[bench]'
+	@touch $@
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks $(BENCH)
 
 # Python itself is not built with the sanitizers, so their run-time libraries must be loaded first
 # (libstdc++ too, or exceptions thrown by the module are not recognised). Leaks are not looked for:
@@ -126,6 +129,6 @@ test-wheel: .venv-wheel/.ready
 	cd .venv-wheel && bin/hardwood demo --output tree.png && bin/hardwood --version
 
 clean:
-	rm -rf .venv .venv-oldest .venv-sanitize .venv-wheel build dist demo_tree.png
+	rm -rf .venv .venv-bench .venv-oldest .venv-sanitize .venv-wheel build dist demo_tree.png
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

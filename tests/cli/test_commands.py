@@ -60,6 +60,12 @@ def test_predict_refuses_to_write_over_its_input(run, classifier_file, answers_c
     assert answers_csv.read_text() == before
 
 
+def test_predict_does_not_replace_a_device(run, classifier_file, answers_csv):
+    result = run("predict", classifier_file, answers_csv, "-o", "/dev/null")
+    assert result.exit_code == 2
+    assert "is a device" in result.stderr
+
+
 def test_predict_names_an_absent_column(run, classifier_file, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("colour,unused\nred,1\n")

@@ -169,6 +169,13 @@ def test_demo_compares_prints_and_draws(run, tmp_path):
     assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_demo_refuses_an_unknown_kind_of_picture_at_once(run, tmp_path):
+    result = run("demo", "-o", "tree.docx")
+    assert result.exit_code == 2
+    assert "png" in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
 def test_demo_json(run):
     payload = json.loads(run("demo", "--json").stdout)
     accuracy = {name: scores["accuracy"]["value"] for name, scores in payload["test"].items()}

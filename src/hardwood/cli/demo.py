@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.failures import check_writable
+from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable
 from hardwood.cli.learning import Problem, Request, learn, read_problem
 from hardwood.cli.metrics import Score, classification_scores
 from hardwood.cli.options import AsJson, Seed
@@ -28,6 +28,7 @@ from hardwood.cli.report import (
     scores_json,
 )
 from hardwood.cli.targets import label_positions
+from hardwood.cli.whole_file import whole_file
 from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def demo(
 ) -> None:
     """Learn a tree from a table of penguins; compare it, print it, draw it."""
     check_writable(output)
+    check_drawable(output)
     notes = Notes()
     rng = np.random.default_rng(seed)
     with notes.collecting(), as_file(files("hardwood") / "data" / "penguins.csv") as path:
@@ -63,7 +65,15 @@ def demo(
     draw(tree, output)
     if as_json:
         print_json(_payload(problem, tree, scores, output, notes))
-        return
+    else:
+        _print_outcome(problem, tree, scores, output)
+    if notes.was_interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _print_outcome(
+    problem: Problem, tree: ObliqueTree, scores: dict[str, list[Score]], output: Path
+) -> None:
     rows = [[name, figure(s[0].value), interval(s[0])] for name, s in scores.items()]
     header = ["model", "accuracy", "95 % interval"]
     print_table(f"Test accuracy on {problem.test.size} penguins", header, rows)
@@ -71,17 +81,31 @@ def demo(
     print_text(f"Drew the tree: {output}")
 
 
-def draw(tree: ObliqueTree, path: Path) -> None:
-    """Write a picture of ``tree``; the format is that of the file's name."""
+def check_drawable(path: Path) -> None:
+    """Raise unless matplotlib is there and knows the format that the file's name asks for."""
     try:
-        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plot", purpose="Drawing a tree") from error
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if _picture_format(path) not in known:
+        raise CommandError(f"{path}: unknown kind of picture; use {', '.join(sorted(known))}.")
+
+
+def _picture_format(path: Path) -> str:
+    return path.suffix.lstrip(".").lower() or "png"
+
+
+def draw(tree: ObliqueTree, path: Path) -> None:
+    """Write a picture of ``tree``; the format is that of the file's name."""
+    import matplotlib
+
     matplotlib.use("agg")  # no window: the machine may have no screen
-    figure = tree.plot().get_figure()
-    figure.savefig(path, dpi=150, bbox_inches="tight")
     from matplotlib import pyplot
 
+    figure = tree.plot().get_figure()
+    with whole_file(path) as stream:
+        figure.savefig(stream, format=_picture_format(path), dpi=150, bbox_inches="tight")
     pyplot.close(figure)
 
 

@@ -82,7 +82,10 @@ def _print_record(record: dict[str, Any]) -> None:
         return
     print_text("Training record")
     for key, value in record.items():
-        print_text(f"  {key}: {value}")
+        words = (
+            ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+        )
+        print_text(f"  {key}: {words}")
 
 
 def _payload(tree: ObliqueTree, use: list[FeatureUse]) -> dict[str, Any]:

@@ -88,6 +88,8 @@ def check_writable(path: Path, inputs: Iterable[Path] = ()) -> None:
     """
     if path.is_dir():
         raise CommandError(f"{path} is a directory; --output takes the name of a file.")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{path} is a device or pipe; --output takes the name of a file.")
     if not path.parent.is_dir():
         raise CommandError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     for source in inputs:

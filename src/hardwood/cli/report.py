@@ -39,7 +39,8 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    table: Table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    print_text(title)  # not as the table's title, which is folded to the table's width
+    table: Table = Table(box=box.SIMPLE_HEAD)
     for i, name in enumerate(header):
         table.add_column(Text(name), justify="left" if i == 0 else "right", no_wrap=i > 0)
     for row in rows:

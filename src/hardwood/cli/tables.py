@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardwood.cli.failures import CommandError, check_readable, did_you_mean
+from hardwood.cli.whole_file import whole_file
 from hardwood.errors import TableWarning
 
 if TYPE_CHECKING:
@@ -57,22 +56,9 @@ def check_column(table: pa.Table, name: str, path: Path) -> None:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write Parquet (`.parquet`, `.pq`) or CSV (any other name), all of it or nothing.
-
-    The rows go to a temporary file in the same folder, which takes the place of ``path`` when it is
-    complete and on disk; after an error no part of it is left.
-    """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            _write(table, stream, is_parquet=path.suffix.lower() in (".parquet", ".pq"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    """Write Parquet (`.parquet`, `.pq`) or CSV (any other name), all of it or nothing."""
+    with whole_file(path) as stream:
+        _write(table, stream, is_parquet=path.suffix.lower() in (".parquet", ".pq"))
 
 
 def write_csv(table: pa.Table, stream: object) -> None:
@@ -89,12 +75,6 @@ def _write(table: pa.Table, stream: object, *, is_parquet: bool) -> None:
         from pyarrow import csv
 
         csv.write_csv(table, stream, csv.WriteOptions(quoting_style="needed"))
-
-
-def _umask() -> int:
-    mask = os.umask(0)  # the only way to read it is to set it
-    os.umask(mask)
-    return mask
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:

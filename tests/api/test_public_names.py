@@ -1,0 +1,61 @@
+"""The promises: the public names, what importing them costs, and what they say about themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hardwood
+
+CHECKED_IN = Path(__file__).with_name("public_names.txt").read_text().split()
+
+
+def test_public_names_change_only_on_purpose():
+    assert [f"hardwood.{name}" for name in sorted(hardwood.__all__)] == CHECKED_IN
+
+
+@pytest.mark.parametrize("name", CHECKED_IN)
+def test_public_names_exist_and_have_a_docstring(name):
+    thing = getattr(hardwood, name.removeprefix("hardwood."))
+    assert thing.__doc__
+    assert thing.__module__.startswith("hardwood.")
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="Forest"):
+        hardwood.Forest  # noqa: B018  (the access is the test)
+
+
+def modules_after(statement):
+    program = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {module.split(".")[0] for module in done.stdout.split()}
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = {"numpy", "scipy", "sklearn", "torch", "matplotlib", "pandas", "polars", "pyarrow"}
+    assert not modules_after("import hardwood") & heavy
+
+
+def test_loading_a_model_needs_neither_scikit_learn_nor_torch(tmp_path):
+    path = tmp_path / "m.hardwood"
+    hardwood.ObliqueTree.of([[1.0]], thresholds=[0.5], values=[1.0, 2.0]).save(path)
+    use = (
+        "import numpy as np, hardwood; "
+        f"assert hardwood.load({str(path)!r}).predict(np.ones((1, 1))) == [2.0]"
+    )
+    heavy = {"sklearn", "torch", "matplotlib", "pandas", "polars", "pyarrow"}
+    assert not modules_after(use) & heavy
+
+
+def test_learning_does_not_import_torch():
+    use = (
+        "import numpy as np, hardwood; X = np.arange(20.0)[:, None]; "
+        "hardwood.DGTClassifier(max_depth=1, max_epochs=1).fit(X, X[:, 0] > 9)"
+    )
+    assert not modules_after(use) & {"torch", "matplotlib"}

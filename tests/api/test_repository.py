@@ -1,0 +1,73 @@
+"""What the repository says of itself is true: layers, README commands, packaged files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+
+
+def test_imports_go_one_way():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_table_and_the_type_marker_are_packaged():
+    assert (files("hardwood") / "py.typed").is_file()
+    header = (files("hardwood") / "data" / "penguins.csv").read_text().splitlines()[0]
+    assert header.startswith("species,island,bill_length_mm")
+
+
+def test_readme_make_targets_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z-]+)", README.read_text()))
+    assert {"demo", "test"} <= named
+    assert named <= targets
+
+
+def test_readme_hardwood_commands_exist():
+    from hardwood.cli.app import app
+
+    commands = {command.callback.__name__ for command in app.registered_commands}
+    blocks = "".join(re.findall(r"^```\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL))
+    named = set(re.findall(r"^hardwood ([a-z]+)", blocks, re.MULTILINE))
+    assert {"fit", "predict", "evaluate", "describe"} <= named
+    assert named <= commands
+
+
+def python_blocks(path):
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [README, *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_python_in_the_documentation_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(path)
+    exec(compile("\n".join(blocks), str(path), "exec"), {})
+
+
+def test_links_between_documents_lead_somewhere():
+    broken = [
+        f"{path.relative_to(ROOT)}: {link}"
+        for path in [README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text())
+        if "://" not in link and not (path.parent / link).exists()
+    ]
+    assert broken == []

@@ -104,7 +104,7 @@ def _plain_array(y: Any) -> np.ndarray:
     if values.dtype != object:
         return values
     types = {type(entry) for entry in values.ravel()}
-    if any(entry is None or entry != entry for entry in values.ravel()):
+    if any(map(_is_missing, values.ravel())):
         raise ValueError(
             "Input y contains NaN or None. Drop the rows without a target, or fill it in."
         )
@@ -113,6 +113,13 @@ def _plain_array(y: Any) -> np.ndarray:
     if types and all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in types):
         return np.array(values.tolist())
     return values
+
+
+def _is_missing(entry: Any) -> bool:
+    # pandas' missing markers are known by name, because pandas is not imported.
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(entry, float | np.floating) and bool(np.isnan(entry))
 
 
 def _kind_word(values: np.ndarray) -> str:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from hardwood.learn.losses import Loss, Poisson
 from hardwood.learn.rows import Matrix, Rows, canonical_rows
 from hardwood.table import Feature, Schema, Table
 from hardwood.table.learning import default_names
 from hardwood.table.statistics import column_statistics
-
-if TYPE_CHECKING:
-    from hardwood.learn.losses import Loss
 
 # Entries gathered in one go to learn the schema: small beside any table for which memory matters.
 _BLOCK_ENTRIES = 1 << 22
@@ -178,6 +176,7 @@ class Problem:
         seed
             Draws the validation rows.
         """
+        loss = _RelativePoisson() if isinstance(loss, Poisson) else loss
         rows, weight = data.rows.index, data.weight / data.weight.mean()
         center, scale = _target_units(data.target[rows], weight, loss)
         is_valid = _draw_validation(
@@ -208,13 +207,27 @@ class Problem:
         return values
 
 
+@dataclass(frozen=True)
+class _RelativePoisson(Poisson):
+    """The Poisson loss of counts in units of their mean.
+
+    Leaves start near exp(0) = 1, and steps are small: a mean of 1000 would be far away. Dividing
+    the counts by their mean leaves the minimiser where it is.
+    """
+
+    scales_target: ClassVar[bool] = True
+
+
 def _target_units(
     target: np.ndarray, weight: np.ndarray, loss: Loss
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean and standard deviation of each target, for losses that ask for it."""
+    """Center and scale of each target: mean and deviation, or for counts 0 and the mean."""
+    nothing = np.zeros(target.shape[1])
     if not loss.scales_target:
-        return np.zeros(target.shape[1]), np.ones(target.shape[1])
+        return nothing, np.ones(target.shape[1])
     statistics = column_statistics(target, weight)
+    if isinstance(loss, Poisson):
+        return nothing, np.where(statistics.mean > 0, statistics.mean, 1.0)
     return statistics.mean, statistics.deviation
 
 

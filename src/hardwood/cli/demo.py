@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable
-from hardwood.cli.learning import Problem, Request, learn, read_problem
+from hardwood.cli.learning import Problem, Request, learn, read_problem, with_origin
 from hardwood.cli.metrics import Score, classification_scores
 from hardwood.cli.options import AsJson, Seed
 from hardwood.cli.report import (
@@ -56,7 +56,7 @@ def demo(
         if not as_json:
             _print_problem(problem)
         options = {"max_depth": MAX_DEPTH, "random_state": seed}
-        tree = learn(problem, options)
+        tree = with_origin(learn(problem, options), request, problem, [])
     probabilities = {
         f"hardwood, depth {tree.depth}": tree.predict_proba(problem.test_features),
         **_baselines(problem, seed),

@@ -18,7 +18,9 @@ static_assert(kRouteRows == kRowsTogether);
 extern const Kernels table;
 const Kernels table = {
     HARDWOOD_TEXT(HARDWOOD_ISA),
-    [](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) { gemm(A, B, C, Start::kZero); },
+    [](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) {
+      gemm(A, B, C, Start::kZero);
+    },
     encode_rows,
     route,
     route_plain,

@@ -1,4 +1,5 @@
-// Array types at the border, and the parts of the module. Bindings check shapes and call; they compute nothing.
+// Array types at the border, and the parts of the module. Bindings check shapes and call; they
+// compute nothing.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -11,16 +11,19 @@ namespace hardwood {
 
 class Encoder {
  public:
-  Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, Array1<std::int32_t> n_levels,
-          Array1<std::int32_t> flag_column, Array1<double> center, Array1<double> scale, int n_columns);
+  Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column,
+          Array1<std::int32_t> n_levels, Array1<std::int32_t> flag_column, Array1<double> center,
+          Array1<double> scale, int n_columns);
   Encoder(const Encoder&) = delete;
 
   const Encoding& encoding() const { return encoding_; }
   int n_columns() const { return static_cast<int>(column_of_.size()); }
-  // Where the engine's c-th column (numeric values, then indicators) stands among the schema's columns.
+  // Where the engine's c-th column (numeric values, then indicators) stands among the schema's
+  // columns.
   const std::vector<std::int32_t>& column_of() const { return column_of_; }
-  // The same without division by the scales, which the weights take over. Scales are powers of two, so scores do not
-  // change by a bit; where a scale is so large or small that float32 weights would overflow, it stays.
+  // The same without division by the scales, which the weights take over. Scales are powers of two,
+  // so scores do not change by a bit; where a scale is so large or small that float32 weights would
+  // overflow, it stays.
   Encoding unscaled() const { return scales_are_moderate_ ? unscaled_ : encoding_; }
   // By which a numeric value's raw weight is multiplied, to meet rows encoded by unscaled().
   double weight_factor(int j) const { return scales_are_moderate_ ? 1.0 : scale_[j]; }

@@ -11,8 +11,9 @@
 
 namespace hardwood {
 
-// Runs work() on a thread of its own, with the GIL released. Ctrl-C calls on_interrupt() and lets the work end by
-// itself; an error raised by any other signal handler does the same and is then passed on.
+// Runs work() on a thread of its own, with the GIL released. Ctrl-C calls on_interrupt() and lets
+// the work end by itself; an error raised by any other signal handler does the same and is then
+// passed on.
 template <class Work, class OnInterrupt>
 void run_interruptible(Work&& work, OnInterrupt&& on_interrupt) {
   using namespace std::chrono_literals;

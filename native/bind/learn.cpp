@@ -41,15 +41,19 @@ TrainingOptions training_options(const nb::dict& options) {
 
 // A Python callable (prediction, target) -> gradient, or -> (values, gradient).
 CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
-  return [function, n_outputs, n_targets](int n, const float* prediction, const float* target, float* gradient,
-                                          float* values) {
+  return [function, n_outputs, n_targets](int n, const float* prediction, const float* target,
+                                          float* gradient, float* values) {
     const nb::gil_scoped_acquire acquire;
     const std::size_t rows = n, k = n_outputs, t = n_targets;
-    auto predictions = new_array<float>({rows, k}, [&](float* to) { std::copy_n(prediction, rows * k, to); });
-    auto targets = new_array<float>({rows, t}, [&](float* to) { std::copy_n(target, rows * t, to); });
+    auto predictions =
+        new_array<float>({rows, k}, [&](float* to) { std::copy_n(prediction, rows * k, to); });
+    auto targets =
+        new_array<float>({rows, t}, [&](float* to) { std::copy_n(target, rows * t, to); });
     nb::object answer = function(predictions, targets);
-    const auto [given_values, given] = nb::cast<std::tuple<std::optional<Array1<float>>, Array2<float>>>(answer);
-    require(given.shape(0) == rows && given.shape(1) == k, "the custom loss returned a gradient of another shape");
+    const auto [given_values, given] =
+        nb::cast<std::tuple<std::optional<Array1<float>>, Array2<float>>>(answer);
+    require(given.shape(0) == rows && given.shape(1) == k,
+            "the custom loss returned a gradient of another shape");
     std::copy_n(given.data(), rows * k, gradient);
     if (!given_values) return false;
     require(given_values->size() == rows, "the custom loss returned values of another length");
@@ -58,12 +62,14 @@ CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
   };
 }
 
-// Calls back into Python once per epoch. Runs at once on several threads share the GIL, one call at a time.
+// Calls back into Python once per epoch. Runs at once on several threads share the GIL, one call at
+// a time.
 std::function<bool(const EpochRecord&)> epoch_callback(nb::object callback) {
   if (callback.is_none()) return {};
   return [callback](const EpochRecord& r) {
     const nb::gil_scoped_acquire acquire;
-    return nb::cast<bool>(callback(r.restart, r.epoch, r.train_loss, r.validation_loss, r.learning_rate));
+    return nb::cast<bool>(
+        callback(r.restart, r.epoch, r.train_loss, r.validation_loss, r.learning_rate));
   };
 }
 
@@ -74,9 +80,11 @@ std::vector<std::int64_t> checked_rows(const Array1<std::int64_t>& rows, std::in
 }
 
 // Parameters [W | b | theta] of a start tree. W is (m, columns) in the engine's order of columns.
-std::vector<float> start_parameters(const DgtLearner& learner, const Encoder& encoder, const nb::object& start) {
+std::vector<float> start_parameters(const DgtLearner& learner, const Encoder& encoder,
+                                    const nb::object& start) {
   if (start.is_none()) return {};
-  const auto [W, b, theta] = nb::cast<std::tuple<Array2<float>, Array1<float>, Array2<float>>>(start);
+  const auto [W, b, theta] =
+      nb::cast<std::tuple<Array2<float>, Array1<float>, Array2<float>>>(start);
   const DgtShape shape = learner.shape();
   const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves();
   require(W.shape(0) == m && W.shape(1) == d && b.size() == m && theta.shape(0) == leaves &&
@@ -95,13 +103,15 @@ std::vector<float> start_parameters(const DgtLearner& learner, const Encoder& en
 nb::list history_of(const TrainingResult& result) {
   nb::list history;
   for (const EpochRecord& r : result.history)
-    history.append(nb::make_tuple(r.restart, r.epoch, r.train_loss, r.validation_loss, r.learning_rate));
+    history.append(
+        nb::make_tuple(r.restart, r.epoch, r.train_loss, r.validation_loss, r.learning_rate));
   return history;
 }
 
 nb::dict answer_of(const DgtLearner& learner, const Encoder& encoder, TrainingResult& result) {
   const DgtShape shape = learner.shape();
-  const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves(), k = shape.n_outputs;
+  const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves(),
+                    k = shape.n_outputs;
   const DgtParameters p = learner.view(result.parameters.data());
   nb::dict answer;
   answer["weights"] = new_array<float>({m, d}, [&](float* out) {
@@ -110,14 +120,17 @@ nb::dict answer_of(const DgtLearner& learner, const Encoder& encoder, TrainingRe
         out[i * d + encoder.column_of()[c]] = p.W[i * padded(static_cast<int>(d)) + c];
   });
   answer["bias"] = new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); });
-  answer["scores"] = new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); });
+  answer["scores"] =
+      new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); });
   return answer;
 }
 
-nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> target, Array1<float> weight,
-                 Array1<std::int64_t> train_rows, Array1<std::int64_t> valid_rows, int height, int n_outputs,
-                 const std::string& loss, double loss_parameter, nb::object custom, nb::object start, int restarts,
-                 std::uint64_t seed, int n_threads, nb::object callback, const nb::dict& options) {
+nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> target,
+                 Array1<float> weight, Array1<std::int64_t> train_rows,
+                 Array1<std::int64_t> valid_rows, int height, int n_outputs,
+                 const std::string& loss, double loss_parameter, nb::object custom,
+                 nb::object start, int restarts, std::uint64_t seed, int n_threads,
+                 nb::object callback, const nb::dict& options) {
   Problem problem;
   problem.encoding = encoder.encoding();
   problem.source = source;
@@ -130,14 +143,17 @@ nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> tar
   require(static_cast<std::int64_t>(target.shape(0)) == source.n_rows &&
               static_cast<std::int64_t>(weight.size()) == source.n_rows,
           "X, target and weight differ in length");
-  require(problem.loss == Loss::kCustom || problem.n_targets == (has_class_target(problem.loss) ? 1 : n_outputs),
+  require(problem.loss == Loss::kCustom ||
+              problem.n_targets == (has_class_target(problem.loss) ? 1 : n_outputs),
           "the target has another number of columns than the loss expects");
   require(height >= 1 && height <= 20 && n_outputs >= 1 && restarts >= 1, "options out of range");
-  const auto train_index = checked_rows(train_rows, source.n_rows), valid_index = checked_rows(valid_rows, source.n_rows);
+  const auto train_index = checked_rows(train_rows, source.n_rows),
+             valid_index = checked_rows(valid_rows, source.n_rows);
   require(!train_index.empty(), "no rows to learn from");
   problem.train = train_index;
   problem.valid = valid_index;
-  if (problem.loss == Loss::kCustom) problem.custom = custom_loss(custom, n_outputs, problem.n_targets);
+  if (problem.loss == Loss::kCustom)
+    problem.custom = custom_loss(custom, n_outputs, problem.n_targets);
 
   const TrainingOptions training = training_options(options);
   const DgtShape shape{height, problem.n_columns(), n_outputs};
@@ -179,31 +195,37 @@ nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> tar
 }
 
 template <class T>
-nb::dict fit_dgt_dense(const Encoder& encoder, Array2<T> X, Array2<float> target, Array1<float> weight,
-                       Array1<std::int64_t> train_rows, Array1<std::int64_t> valid_rows, int height, int n_outputs,
-                       const std::string& loss, double loss_parameter, nb::object custom, nb::object start,
-                       int restarts, std::uint64_t seed, int n_threads, nb::object callback, const nb::dict& options) {
-  return fit_dgt(encoder, source_of(encoder, X), target, weight, train_rows, valid_rows, height, n_outputs, loss,
-                 loss_parameter, custom, start, restarts, seed, n_threads, callback, options);
+nb::dict fit_dgt_dense(const Encoder& encoder, Array2<T> X, Array2<float> target,
+                       Array1<float> weight, Array1<std::int64_t> train_rows,
+                       Array1<std::int64_t> valid_rows, int height, int n_outputs,
+                       const std::string& loss, double loss_parameter, nb::object custom,
+                       nb::object start, int restarts, std::uint64_t seed, int n_threads,
+                       nb::object callback, const nb::dict& options) {
+  return fit_dgt(encoder, source_of(encoder, X), target, weight, train_rows, valid_rows, height,
+                 n_outputs, loss, loss_parameter, custom, start, restarts, seed, n_threads,
+                 callback, options);
 }
 
 template <class T>
-nb::dict fit_dgt_csr(const Encoder& encoder, std::tuple<Array1<T>, Array1<std::int32_t>, Array1<std::int64_t>> X,
+nb::dict fit_dgt_csr(const Encoder& encoder,
+                     std::tuple<Array1<T>, Array1<std::int32_t>, Array1<std::int64_t>> X,
                      Array2<float> target, Array1<float> weight, Array1<std::int64_t> train_rows,
-                     Array1<std::int64_t> valid_rows, int height, int n_outputs, const std::string& loss,
-                     double loss_parameter, nb::object custom, nb::object start, int restarts, std::uint64_t seed,
-                     int n_threads, nb::object callback, const nb::dict& options) {
-  return fit_dgt(encoder, source_of(encoder, std::get<0>(X), std::get<1>(X), std::get<2>(X)), target, weight,
-                 train_rows, valid_rows, height, n_outputs, loss, loss_parameter, custom, start, restarts, seed,
-                 n_threads, callback, options);
+                     Array1<std::int64_t> valid_rows, int height, int n_outputs,
+                     const std::string& loss, double loss_parameter, nb::object custom,
+                     nb::object start, int restarts, std::uint64_t seed, int n_threads,
+                     nb::object callback, const nb::dict& options) {
+  return fit_dgt(encoder, source_of(encoder, std::get<0>(X), std::get<1>(X), std::get<2>(X)),
+                 target, weight, train_rows, valid_rows, height, n_outputs, loss, loss_parameter,
+                 custom, start, restarts, seed, n_threads, callback, options);
 }
 
 template <class Function>
 void define_fit(nb::module_& m, Function function) {
-  m.def("fit_dgt", function, nb::arg("encoder"), nb::arg("X").noconvert(), nb::arg("target"), nb::arg("weight"),
-        nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(), nb::arg("height"), nb::arg("n_outputs"),
-        nb::arg("loss"), nb::arg("loss_parameter"), nb::arg("custom").none(), nb::arg("start").none(),
-        nb::arg("restarts"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"));
+  m.def("fit_dgt", function, nb::arg("encoder"), nb::arg("X").noconvert(), nb::arg("target"),
+        nb::arg("weight"), nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(),
+        nb::arg("height"), nb::arg("n_outputs"), nb::arg("loss"), nb::arg("loss_parameter"),
+        nb::arg("custom").none(), nb::arg("start").none(), nb::arg("restarts"), nb::arg("seed"),
+        nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"));
 }
 
 }  // namespace

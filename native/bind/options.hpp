@@ -11,7 +11,8 @@
 namespace hardwood {
 
 template <class E, std::size_t N>
-E named(std::string_view name, std::string_view what, const std::pair<std::string_view, E> (&options)[N]) {
+E named(std::string_view name, std::string_view what,
+        const std::pair<std::string_view, E> (&options)[N]) {
   for (const auto& [key, value] : options)
     if (key == name) return value;
   throw std::invalid_argument("unknown " + std::string(what) + " '" + std::string(name) + "'");
@@ -30,14 +31,16 @@ inline Loss loss_named(std::string_view name) {
 }
 
 inline Optimiser optimiser_named(std::string_view name) {
-  return named<Optimiser>(name, "optimizer",
-                          {{"sgd", Optimiser::kSgd}, {"rmsprop", Optimiser::kRmsprop}, {"adam", Optimiser::kAdam}});
+  return named<Optimiser>(
+      name, "optimizer",
+      {{"sgd", Optimiser::kSgd}, {"rmsprop", Optimiser::kRmsprop}, {"adam", Optimiser::kAdam}});
 }
 
 inline Schedule schedule_named(std::string_view name) {
-  return named<Schedule>(
-      name, "schedule",
-      {{"constant", Schedule::kConstant}, {"cosine", Schedule::kCosine}, {"one_cycle", Schedule::kOneCycle}});
+  return named<Schedule>(name, "schedule",
+                         {{"constant", Schedule::kConstant},
+                          {"cosine", Schedule::kCosine},
+                          {"one_cycle", Schedule::kOneCycle}});
 }
 
 }  // namespace hardwood

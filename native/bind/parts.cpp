@@ -28,30 +28,37 @@ Buffer<float> padded_copy(const Array2<float>& A, std::size_t rows, std::size_t 
 
 NewArray gemm(Array2<float> A, Array2<float> B) {
   require(A.shape(1) == B.shape(0), "inner sizes differ");
-  const int m = static_cast<int>(A.shape(0)), k = static_cast<int>(A.shape(1)), n = static_cast<int>(B.shape(1));
+  const int m = static_cast<int>(A.shape(0)), k = static_cast<int>(A.shape(1)),
+            n = static_cast<int>(B.shape(1));
   const Buffer<float> b = padded_copy(B, k, padded(n));
   Buffer<float> c(static_cast<std::size_t>(m) * padded(n));
   kernels().gemm({A.data(), m, k, k}, {b.data(), k, n, padded(n)}, {c.data(), m, n, padded(n)});
   return new_array<float>({A.shape(0), B.shape(1)}, [&](float* out) {
-    for (int i = 0; i < m; ++i) std::copy_n(c.data() + static_cast<std::size_t>(i) * padded(n), n, out + static_cast<std::size_t>(i) * n);
+    for (int i = 0; i < m; ++i)
+      std::copy_n(c.data() + static_cast<std::size_t>(i) * padded(n), n,
+                  out + static_cast<std::size_t>(i) * n);
   });
 }
 
 // C = A B into given memory, `repeats` times, for timing. B and C have columns in multiples of 8.
-void gemm_into(Array2<float> A, Array2<float> B, nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> C,
-               int repeats) {
-  require(A.shape(1) == B.shape(0) && C.shape(0) == A.shape(0) && C.shape(1) == B.shape(1) && C.shape(1) % 8 == 0,
+void gemm_into(Array2<float> A, Array2<float> B,
+               nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu> C, int repeats) {
+  require(A.shape(1) == B.shape(0) && C.shape(0) == A.shape(0) && C.shape(1) == B.shape(1) &&
+              C.shape(1) % 8 == 0,
           "sizes differ");
-  const int m = static_cast<int>(A.shape(0)), k = static_cast<int>(A.shape(1)), n = static_cast<int>(B.shape(1));
-  for (int i = 0; i < repeats; ++i) kernels().gemm({A.data(), m, k, k}, {B.data(), k, n, n}, {C.data(), m, n, n});
+  const int m = static_cast<int>(A.shape(0)), k = static_cast<int>(A.shape(1)),
+            n = static_cast<int>(B.shape(1));
+  for (int i = 0; i < repeats; ++i)
+    kernels().gemm({A.data(), m, k, k}, {B.data(), k, n, n}, {C.data(), m, n, n});
 }
 
 // Mean loss and its gradient by the prediction, each sample weighted.
-std::tuple<double, NewArray> loss(const std::string& name, Array2<float> prediction, Array2<float> target,
-                                  Array1<float> weight, double parameter) {
+std::tuple<double, NewArray> loss(const std::string& name, Array2<float> prediction,
+                                  Array2<float> target, Array1<float> weight, double parameter) {
   const std::size_t n = prediction.shape(0), k = prediction.shape(1), t = target.shape(1);
   const Loss which = loss_named(name);
-  require(n >= 1 && target.shape(0) == n && weight.size() == n && t == (has_class_target(which) ? 1 : k),
+  require(n >= 1 && target.shape(0) == n && weight.size() == n &&
+              t == (has_class_target(which) ? 1 : k),
           "sizes differ");
   const std::size_t stride = rounded_up(static_cast<int>(n), kTileStep);
   Buffer<float> f(k * stride), y(t * stride), w(stride), g(k * stride);
@@ -63,7 +70,8 @@ std::tuple<double, NewArray> loss(const std::string& name, Array2<float> predict
   const float factor = 1.0f / static_cast<float>(n);
   const double total = kernels().loss_and_gradient(
       which, static_cast<float>(parameter),
-      {static_cast<int>(n), static_cast<int>(k), static_cast<std::ptrdiff_t>(stride), f.data(), y.data(), w.data(), g.data()},
+      {static_cast<int>(n), static_cast<int>(k), static_cast<std::ptrdiff_t>(stride), f.data(),
+       y.data(), w.data(), g.data()},
       factor);
   return {total / n, new_array<float>({n, k}, [&](float* out) {
             for (std::size_t i = 0; i < n; ++i)
@@ -72,8 +80,9 @@ std::tuple<double, NewArray> loss(const std::string& name, Array2<float> predict
 }
 
 // Parameters after steps against given gradients (steps, n), all of them penalised.
-NewArray optimise(Array1<float> start, Array2<float> gradients, const std::string& optimizer, double learning_rate,
-                  double momentum, double decay, double epsilon, double l1, double l2, double clip_norm) {
+NewArray optimise(Array1<float> start, Array2<float> gradients, const std::string& optimizer,
+                  double learning_rate, double momentum, double decay, double epsilon, double l1,
+                  double l2, double clip_norm) {
   const std::size_t n = start.size();
   require(gradients.shape(1) == n, "sizes differ");
   StepOptions step;
@@ -98,7 +107,8 @@ NewArray optimise(Array1<float> start, Array2<float> gradients, const std::strin
 
 std::vector<double> schedule(const std::string& name, int n_steps, int cycles) {
   std::vector<double> factors;
-  for (int t = 0; t < n_steps; ++t) factors.push_back(schedule_factor(schedule_named(name), t, n_steps, cycles));
+  for (int t = 0; t < n_steps; ++t)
+    factors.push_back(schedule_factor(schedule_named(name), t, n_steps, cycles));
   return factors;
 }
 
@@ -116,26 +126,33 @@ class DgtProbe {
         gradient_(learner_.n_parameters()),
         parameters_(learner_.n_parameters()),
         moment_(learner_.n_parameters()) {
-    require(n_ >= 1 && static_cast<int>(target.shape(0)) == n_ && static_cast<int>(weight.size()) == n_, "sizes differ");
+    require(
+        n_ >= 1 && static_cast<int>(target.shape(0)) == n_ && static_cast<int>(weight.size()) == n_,
+        "sizes differ");
     const int capacity = learner_.tile_capacity(n_);
     for (int first = 0; first < n_; first += capacity) {
-      Tile& tile = tiles_.emplace_back(Tile{Buffer<float>(static_cast<std::size_t>(n_targets_) * capacity), Buffer<float>(capacity)});
+      Tile& tile = tiles_.emplace_back(Tile{
+          Buffer<float>(static_cast<std::size_t>(n_targets_) * capacity), Buffer<float>(capacity)});
       for (int i = 0; i < std::min(capacity, n_ - first); ++i) {
         tile.weight[i] = weight.data()[first + i];
         for (int t = 0; t < n_targets_; ++t)
-          tile.target[static_cast<std::size_t>(t) * capacity + i] = target.data()[(first + i) * n_targets_ + t];
+          tile.target[static_cast<std::size_t>(t) * capacity + i] =
+              target.data()[(first + i) * n_targets_ + t];
       }
     }
   }
 
   void set(Array2<float> W, Array1<float> b, Array2<float> theta) {
     const DgtShape s = learner_.shape();
-    require(static_cast<int>(W.shape(0)) == s.n_nodes() && static_cast<int>(W.shape(1)) == s.n_columns &&
-                static_cast<int>(b.size()) == s.n_nodes() && static_cast<int>(theta.shape(0)) == s.n_leaves() &&
+    require(static_cast<int>(W.shape(0)) == s.n_nodes() &&
+                static_cast<int>(W.shape(1)) == s.n_columns &&
+                static_cast<int>(b.size()) == s.n_nodes() &&
+                static_cast<int>(theta.shape(0)) == s.n_leaves() &&
                 static_cast<int>(theta.shape(1)) == s.n_outputs,
             "sizes differ");
     const DgtParameters p = learner_.view(parameters_.data());
-    for (int i = 0; i < s.n_nodes(); ++i) std::copy_n(W.data() + i * s.n_columns, s.n_columns, p.W + i * stride_);
+    for (int i = 0; i < s.n_nodes(); ++i)
+      std::copy_n(W.data() + i * s.n_columns, s.n_columns, p.W + i * stride_);
     std::copy_n(b.data(), b.size(), p.b);
     std::copy_n(theta.data(), theta.size(), p.theta);
   }
@@ -153,7 +170,8 @@ class DgtProbe {
     step.learning_rate = static_cast<float>(learning_rate);
     for (int i = 0; i < n; ++i) {
       add_gradient();
-      kernels().optimise(gradient_.size(), parameters_.data(), gradient_.data(), moment_.data(), nullptr, step);
+      kernels().optimise(gradient_.size(), parameters_.data(), gradient_.data(), moment_.data(),
+                         nullptr, step);
     }
   }
 
@@ -167,11 +185,14 @@ class DgtProbe {
     double total = 0;
     for (std::size_t i = 0; i < tiles_.size(); ++i) {
       const int first = static_cast<int>(i) * capacity;
-      const SampleTile tile{capacity, std::min(capacity, n_ - first),
-                            {X_.data() + first * stride_, capacity, learner_.shape().n_columns, stride_},
-                            tiles_[i].target.data(), tiles_[i].weight.data()};
-      total += learner_.add_gradient(parameters_.data(), tile, 1.0f / static_cast<float>(n_), nullptr, i == 0,
-                                     gradient_.data());
+      const SampleTile tile{
+          capacity,
+          std::min(capacity, n_ - first),
+          {X_.data() + first * stride_, capacity, learner_.shape().n_columns, stride_},
+          tiles_[i].target.data(),
+          tiles_[i].weight.data()};
+      total += learner_.add_gradient(parameters_.data(), tile, 1.0f / static_cast<float>(n_),
+                                     nullptr, i == 0, gradient_.data());
     }
     return total;
   }
@@ -180,12 +201,14 @@ class DgtProbe {
     const DgtShape s = learner_.shape();
     const DgtParameters p = learner_.view(from.data());
     const std::size_t m = s.n_nodes(), d = s.n_columns, leaves = s.n_leaves(), k = s.n_outputs;
-    return {new_array<float>({m, d},
-                             [&](float* out) {
-                               for (std::size_t i = 0; i < m; ++i) std::copy_n(p.W + i * stride_, d, out + i * d);
-                             }),
-            new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); }),
-            new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); })};
+    return {
+        new_array<float>({m, d},
+                         [&](float* out) {
+                           for (std::size_t i = 0; i < m; ++i)
+                             std::copy_n(p.W + i * stride_, d, out + i * d);
+                         }),
+        new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); }),
+        new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); })};
   }
 
   int n_;
@@ -196,9 +219,12 @@ class DgtProbe {
   std::vector<Tile> tiles_;
 };
 
-std::vector<std::uint32_t> philox(std::vector<std::uint32_t> counter, std::vector<std::uint32_t> key) {
-  require(counter.size() == 4 && key.size() == 2, "philox takes a counter of 4 words and a key of 2");
-  const auto words = Random::philox({counter[0], counter[1], counter[2], counter[3]}, {key[0], key[1]});
+std::vector<std::uint32_t> philox(std::vector<std::uint32_t> counter,
+                                  std::vector<std::uint32_t> key) {
+  require(counter.size() == 4 && key.size() == 2,
+          "philox takes a counter of 4 words and a key of 2");
+  const auto words =
+      Random::philox({counter[0], counter[1], counter[2], counter[3]}, {key[0], key[1]});
   return {words.begin(), words.end()};
 }
 
@@ -211,25 +237,30 @@ std::vector<std::string> instruction_sets() {
 }  // namespace
 
 void bind_parts(nb::module_& m) {
-  m.def("instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");
+  m.def(
+      "instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");
   m.def("instruction_sets", &instruction_sets, "The sets this machine can run, the best last.");
   m.def("philox", &philox, nb::arg("counter"), nb::arg("key"));
   m.def("gemm", &gemm, nb::arg("A"), nb::arg("B"));
   m.def("gemm_into", &gemm_into, nb::arg("A"), nb::arg("B"), nb::arg("C"), nb::arg("repeats") = 1);
   m.def("loss", &loss, nb::arg("name"), nb::arg("prediction"), nb::arg("target"), nb::arg("weight"),
-        nb::arg("parameter") = 0.0, "Weighted mean of a loss over the samples, and its gradient by the prediction.");
-  m.def("optimise", &optimise, nb::arg("start"), nb::arg("gradients"), nb::kw_only(), nb::arg("optimizer"),
-        nb::arg("learning_rate"), nb::arg("momentum") = 0.0, nb::arg("decay") = 0.99, nb::arg("epsilon") = 1e-8,
-        nb::arg("l1") = 0.0, nb::arg("l2") = 0.0, nb::arg("clip_norm") = 1e30);
+        nb::arg("parameter") = 0.0,
+        "Weighted mean of a loss over the samples, and its gradient by the prediction.");
+  m.def("optimise", &optimise, nb::arg("start"), nb::arg("gradients"), nb::kw_only(),
+        nb::arg("optimizer"), nb::arg("learning_rate"), nb::arg("momentum") = 0.0,
+        nb::arg("decay") = 0.99, nb::arg("epsilon") = 1e-8, nb::arg("l1") = 0.0,
+        nb::arg("l2") = 0.0, nb::arg("clip_norm") = 1e30);
   m.def("schedule", &schedule, nb::arg("name"), nb::arg("n_steps"), nb::arg("cycles") = 1);
   nb::class_<DgtProbe>(m, "DgtProbe", "One DGT tree over a fixed batch of encoded samples.")
-      .def(nb::init<Array2<float>, Array2<float>, Array1<float>, int, int, const std::string&, double>(), nb::arg("X"),
-           nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("height"), nb::arg("n_outputs"),
-           nb::arg("loss"), nb::arg("parameter") = 0.0)
+      .def(nb::init<Array2<float>, Array2<float>, Array1<float>, int, int, const std::string&,
+                    double>(),
+           nb::arg("X"), nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("height"),
+           nb::arg("n_outputs"), nb::arg("loss"), nb::arg("parameter") = 0.0)
       .def("set", &DgtProbe::set, nb::arg("W"), nb::arg("b"), nb::arg("theta"))
       .def("gradient", &DgtProbe::gradient, "(mean loss, dW, db, dtheta)")
       .def("parameters", &DgtProbe::parameters, "(W, b, theta)")
-      .def("steps", &DgtProbe::steps, nb::arg("n"), nb::arg("learning_rate"), "Steps of RMSprop on the whole batch.");
+      .def("steps", &DgtProbe::steps, nb::arg("n"), nb::arg("learning_rate"),
+           "Steps of RMSprop on the whole batch.");
 }
 
 }  // namespace hardwood

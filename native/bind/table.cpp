@@ -5,11 +5,12 @@
 
 namespace hardwood {
 
-Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, Array1<std::int32_t> n_levels,
-                 Array1<std::int32_t> flag_column, Array1<double> center, Array1<double> scale, int n_columns) {
+Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column,
+                 Array1<std::int32_t> n_levels, Array1<std::int32_t> flag_column,
+                 Array1<double> center, Array1<double> scale, int n_columns) {
   const std::size_t p = kinds.size();
-  require(first_column.size() == p && n_levels.size() == p && flag_column.size() == p && center.size() == p &&
-              scale.size() == p,
+  require(first_column.size() == p && n_levels.size() == p && flag_column.size() == p &&
+              center.size() == p && scale.size() == p,
           "the encoder's arrays differ in length");
   require(n_columns >= 0, "n_columns is negative");
   std::vector<std::int32_t> indicator_columns;
@@ -25,14 +26,17 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, 
       center_.push_back(center.data()[f]);
       scale_.push_back(scale.data()[f]);
     }
-    for (std::int32_t l = 0; l < levels; ++l) indicator_columns.push_back(first_column.data()[f] + l);
+    for (std::int32_t l = 0; l < levels; ++l)
+      indicator_columns.push_back(first_column.data()[f] + l);
     const bool flagged = flag_column.data()[f] >= 0;
     flag_.push_back(flagged ? static_cast<std::int32_t>(indicator_columns.size()) : -1);
     if (flagged) indicator_columns.push_back(flag_column.data()[f]);
   }
   column_of_.insert(column_of_.end(), indicator_columns.begin(), indicator_columns.end());
-  require(column_of_.size() == static_cast<std::size_t>(n_columns), "the features do not fill n_columns columns");
-  for (const std::int32_t c : column_of_) require(c >= 0 && c < n_columns, "a column is out of range");
+  require(column_of_.size() == static_cast<std::size_t>(n_columns),
+          "the features do not fill n_columns columns");
+  for (const std::int32_t c : column_of_)
+    require(c >= 0 && c < n_columns, "a column is out of range");
 
   center_float_.assign(padded(static_cast<int>(center_.size())), 0.0f);
   inverse_scale_float_ = center_float_;
@@ -41,7 +45,9 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column, 
     center_float_[j] = static_cast<float>(center_[j]);
     inverse_scale_float_[j] = static_cast<float>(inverse_scale_[j]);
   }
-  const auto fits = [](double exact, float rounded) { return static_cast<double>(rounded) == exact; };
+  const auto fits = [](double exact, float rounded) {
+    return static_cast<double>(rounded) == exact;
+  };
   encoding_.n_features = static_cast<int>(p);
   encoding_.n_numeric = static_cast<int>(numeric_feature_.size());
   encoding_.n_indicators = static_cast<int>(indicator_columns.size());
@@ -76,8 +82,12 @@ Source dense(const Encoder& encoder, const Array2<T>& X) {
   require(static_cast<int>(X.shape(1)) == encoder.encoding().n_features,
           "X has " + std::to_string(X.shape(1)) + " features, expected " +
               std::to_string(encoder.encoding().n_features));
-  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble, X.data(),
-          static_cast<std::int64_t>(X.shape(0)), static_cast<int>(X.shape(1)), nullptr, nullptr};
+  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
+          X.data(),
+          static_cast<std::int64_t>(X.shape(0)),
+          static_cast<int>(X.shape(1)),
+          nullptr,
+          nullptr};
 }
 
 template <class T>
@@ -102,15 +112,20 @@ nb::ndarray<nb::numpy, float> encode(const Encoder& encoder, Array2<T> X) {
 
 }  // namespace
 
-Source source_of(const Encoder& encoder, const Array2<float>& X) { return dense(encoder, X); }
-Source source_of(const Encoder& encoder, const Array2<double>& X) { return dense(encoder, X); }
+Source source_of(const Encoder& encoder, const Array2<float>& X) {
+  return dense(encoder, X);
+}
+Source source_of(const Encoder& encoder, const Array2<double>& X) {
+  return dense(encoder, X);
+}
 
 template <class T>
 Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std::int32_t>& indices,
                  const Array1<std::int64_t>& indptr) {
   const int p = encoder.encoding().n_features;
   require(encoder.encoding().all_numeric, "sparse tables hold numbers only");
-  require(indptr.size() >= 1 && data.size() == indices.size(), "not a compressed sparse row matrix");
+  require(indptr.size() >= 1 && data.size() == indices.size(),
+          "not a compressed sparse row matrix");
   std::int64_t previous = 0;
   for (std::size_t i = 0; i < indptr.size(); ++i) {
     require(indptr.data()[i] >= previous, "the row pointers of the sparse table decrease");
@@ -119,9 +134,14 @@ Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std
   require(indptr.data()[0] == 0 && static_cast<std::size_t>(previous) <= data.size(),
           "the row pointers of the sparse table leave its data");
   for (std::size_t i = 0; i < indices.size(); ++i)
-    require(indices.data()[i] >= 0 && indices.data()[i] < p, "a column of the sparse table is out of range");
-  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse, data.data(),
-          static_cast<std::int64_t>(indptr.size()) - 1, p, indices.data(), indptr.data()};
+    require(indices.data()[i] >= 0 && indices.data()[i] < p,
+            "a column of the sparse table is out of range");
+  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse,
+          data.data(),
+          static_cast<std::int64_t>(indptr.size()) - 1,
+          p,
+          indices.data(),
+          indptr.data()};
 }
 
 template Source source_of(const Encoder&, const Array1<float>&, const Array1<std::int32_t>&,
@@ -130,17 +150,19 @@ template Source source_of(const Encoder&, const Array1<double>&, const Array1<st
                           const Array1<std::int64_t>&);
 
 void throw_infinity(const BadEntry& bad) {
-  throw std::domain_error("infinity at row " + std::to_string(bad.row) + ", feature " + std::to_string(bad.feature));
+  throw std::domain_error("infinity at row " + std::to_string(bad.row) + ", feature " +
+                          std::to_string(bad.feature));
 }
 
 void bind_table(nb::module_& m) {
   nb::class_<Encoder>(m, "Encoder", "Turns raw rows into the columns that splits weigh.")
-      .def(nb::init<Array1<std::uint8_t>, Array1<std::int32_t>, Array1<std::int32_t>, Array1<std::int32_t>,
-                    Array1<double>, Array1<double>, int>(),
-           nb::arg("kinds"), nb::arg("first_column"), nb::arg("n_levels"), nb::arg("flag_column"), nb::arg("center"),
-           nb::arg("scale"), nb::arg("n_columns"))
+      .def(nb::init<Array1<std::uint8_t>, Array1<std::int32_t>, Array1<std::int32_t>,
+                    Array1<std::int32_t>, Array1<double>, Array1<double>, int>(),
+           nb::arg("kinds"), nb::arg("first_column"), nb::arg("n_levels"), nb::arg("flag_column"),
+           nb::arg("center"), nb::arg("scale"), nb::arg("n_columns"))
       .def_prop_ro("n_columns", &Encoder::n_columns)
-      .def("encode", &encode<float>, nb::arg("X").noconvert(), "Encoded rows (n, n_columns), in the schema's order.")
+      .def("encode", &encode<float>, nb::arg("X").noconvert(),
+           "Encoded rows (n, n_columns), in the schema's order.")
       .def("encode", &encode<double>, nb::arg("X").noconvert());
 }
 

@@ -14,16 +14,25 @@ namespace {
 // A tree packed for routing: weights in float32, in the units of the encoded columns.
 class Router {
  public:
-  Router(nb::object encoder_object, Array2<double> weights, Array1<double> bias, Array2<std::int32_t> children,
-         int n_leaves)
-      : encoder_object_(std::move(encoder_object)), encoder_(nb::cast<const Encoder&>(encoder_object_)), encoding_(encoder_.unscaled()) {
+  Router(nb::object encoder_object, Array2<double> weights, Array1<double> bias,
+         Array2<std::int32_t> children, int n_leaves)
+      : encoder_object_(std::move(encoder_object)),
+        encoder_(nb::cast<const Encoder&>(encoder_object_)),
+        encoding_(encoder_.unscaled()) {
     const int m = static_cast<int>(weights.shape(0));
     check(weights, bias, children, n_leaves);
     pack(weights);
     nodes_ = route_nodes({children.data(), children.size()}, stride_);
     for (int i = 0; i < m; ++i) nodes_.nodes[i].bias = static_cast<float>(bias.data()[i]);
-    splits_ = {m, nodes_.depth, nodes_.is_perfect, encoding_.n_numeric, stride_, weights_.data(),
-               nodes_.nodes.data(), encoding_.n_indicators, indicators_.data()};
+    splits_ = {m,
+               nodes_.depth,
+               nodes_.is_perfect,
+               encoding_.n_numeric,
+               stride_,
+               weights_.data(),
+               nodes_.nodes.data(),
+               encoding_.n_indicators,
+               indicators_.data()};
   }
 
   template <class T>
@@ -41,7 +50,8 @@ class Router {
   std::int32_t apply_one(Array1<T> x) const {
     const Encoding& e = encoding_;
     require(static_cast<int>(x.size()) == e.n_features, "the row has " + std::to_string(x.size()) +
-                                                            " features, expected " + std::to_string(e.n_features));
+                                                            " features, expected " +
+                                                            std::to_string(e.n_features));
     constexpr int kOnStack = 512;
     alignas(64) std::array<float, kOnStack> small;
     std::array<std::int32_t, kOnStack> small_active;
@@ -61,26 +71,32 @@ class Router {
     }
     std::int32_t active_end = 0, leaf = 0;
     BadEntry bad;
-    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble, x.data(), 1,
-                        e.n_features, nullptr, nullptr};
+    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
+                        x.data(),
+                        1,
+                        e.n_features,
+                        nullptr,
+                        nullptr};
     kernels().route(e, splits_, source, 0, 1, {values, stride_, active, &active_end}, &leaf, bad);
     if (bad.feature >= 0) throw_infinity(bad);
     return leaf;
   }
 
  private:
-  void check(const Array2<double>& weights, const Array1<double>& bias, const Array2<std::int32_t>& children,
-             int n_leaves) const {
+  void check(const Array2<double>& weights, const Array1<double>& bias,
+             const Array2<std::int32_t>& children, int n_leaves) const {
     const std::size_t m = weights.shape(0);
     require(n_leaves == static_cast<int>(m) + 1, "a tree has one leaf more than it has splits");
     require(m == 0 || static_cast<int>(weights.shape(1)) == encoder_.n_columns(),
             "weights do not match the schema's columns");
-    require(bias.size() == m && children.shape(0) == m && children.shape(1) == 2, "weights, bias and children differ");
+    require(bias.size() == m && children.shape(0) == m && children.shape(1) == 2,
+            "weights, bias and children differ");
     for (std::size_t i = 0; i < children.size(); ++i) {
       const std::int32_t child = children.data()[i], parent = static_cast<std::int32_t>(i / 2);
       // A child that comes after its parent cannot close a cycle, so every descent ends.
-      require(child < 0 ? ~child < n_leaves : child > parent && child < static_cast<std::int32_t>(m),
-              "a child is out of range");
+      require(
+          child < 0 ? ~child < n_leaves : child > parent && child < static_cast<std::int32_t>(m),
+          "a child is out of range");
     }
   }
 
@@ -93,7 +109,8 @@ class Router {
     for (int i = 0; i < m; ++i) {
       const double* w = weights.data() + static_cast<std::size_t>(i) * weights.shape(1);
       for (int j = 0; j < numeric; ++j)
-        weights_[i * stride_ + j] = static_cast<float>(w[encoder_.column_of()[j]] * encoder_.weight_factor(j));
+        weights_[i * stride_ + j] =
+            static_cast<float>(w[encoder_.column_of()[j]] * encoder_.weight_factor(j));
       for (int q = 0; q < indicators; ++q)
         indicators_[static_cast<std::size_t>(i) * indicators + q] =
             static_cast<float>(w[encoder_.column_of()[numeric + q]]);
@@ -102,27 +119,32 @@ class Router {
 
   nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
     BadEntry bad;
-    auto leaves = new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows)}, [&](std::int32_t* out) {
-      const nb::gil_scoped_release release;
-      bad = route_rows(source, n_threads, out);
-    });
+    auto leaves =
+        new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows)}, [&](std::int32_t* out) {
+          const nb::gil_scoped_release release;
+          bad = route_rows(source, n_threads, out);
+        });
     if (bad.feature >= 0) throw_infinity(bad);
     return leaves;
   }
 
   BadEntry route_rows(const Source& source, int n_threads, std::int32_t* leaves) const {
-    constexpr std::int64_t kChunk = 16384;  // rows per task: enough to hide the cost of handing it out
+    constexpr std::int64_t kChunk =
+        16384;  // rows per task: enough to hide the cost of handing it out
     const int n_chunks = static_cast<int>((source.n_rows + kChunk - 1) / kChunk);
     std::vector<BadEntry> bad(n_chunks);
     parallel_for(n_chunks, n_threads, [&](int chunk) {
       Buffer<float> values(static_cast<std::size_t>(kRouteRows) * stride_);
-      Buffer<std::int32_t> active(static_cast<std::size_t>(kRouteRows) * std::max(source.n_features, 1));
+      Buffer<std::int32_t> active(static_cast<std::size_t>(kRouteRows) *
+                                  std::max(source.n_features, 1));
       std::array<std::int32_t, kRouteRows> active_end{};
       const std::int64_t first = chunk * kChunk, last = std::min(first + kChunk, source.n_rows);
       kernels().route(encoding_, splits_, source, first, last,
-                      {values.data(), stride_, active.data(), active_end.data()}, leaves + first, bad[chunk]);
+                      {values.data(), stride_, active.data(), active_end.data()}, leaves + first,
+                      bad[chunk]);
     });
-    const auto first_bad = std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
+    const auto first_bad =
+        std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
     return first_bad == bad.end() ? BadEntry{} : *first_bad;
   }
 
@@ -138,15 +160,18 @@ class Router {
 }  // namespace
 
 void bind_tree(nb::module_& m) {
-  nb::class_<Router>(m, "Router", "A tree packed for routing. Weights and bias are in the schema's raw units.")
-      .def(nb::init<nb::object, Array2<double>, Array1<double>, Array2<std::int32_t>, int>(), nb::arg("encoder"),
-           nb::arg("weights"), nb::arg("bias"), nb::arg("children"), nb::arg("n_leaves"))
-      .def("apply", &Router::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1, "Leaf of every row.")
+  nb::class_<Router>(m, "Router",
+                     "A tree packed for routing. Weights and bias are in the schema's raw units.")
+      .def(nb::init<nb::object, Array2<double>, Array1<double>, Array2<std::int32_t>, int>(),
+           nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("children"),
+           nb::arg("n_leaves"))
+      .def("apply", &Router::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
+           "Leaf of every row.")
       .def("apply", &Router::apply<double>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1)
-      .def("apply_csr", &Router::apply_csr<float>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
-           nb::arg("n_threads") = 1)
-      .def("apply_csr", &Router::apply_csr<double>, nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
-           nb::arg("n_threads") = 1)
+      .def("apply_csr", &Router::apply_csr<float>, nb::arg("data").noconvert(), nb::arg("indices"),
+           nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("apply_csr", &Router::apply_csr<double>, nb::arg("data").noconvert(), nb::arg("indices"),
+           nb::arg("indptr"), nb::arg("n_threads") = 1)
       .def("apply_one", &Router::apply_one<double>, nb::arg("x").noconvert(), "Leaf of one row.")
       .def("apply_one", &Router::apply_one<float>, nb::arg("x").noconvert());
 }

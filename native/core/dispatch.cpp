@@ -22,9 +22,11 @@ std::vector<const Kernels*> supported() {
   std::vector<const Kernels*> found{&baseline::table};
 #ifdef HARDWOOD_X86
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&avx2::table);
-  if (found.size() == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    found.push_back(&avx2::table);
+  if (found.size() == 2 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
     found.push_back(&avx512::table);
 #endif
   return found;

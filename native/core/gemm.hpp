@@ -1,10 +1,10 @@
-// Small matrix products: C (+)= A B, all row-major, C starting from zero, from its own values, or from
-// one bias per row.
+// Small matrix products: C (+)= A B, all row-major, C starting from zero, from its own values, or
+// from one bias per row.
 //
-// A register block of kBlockRows x 2 vectors of C is held while k runs; every element of C is one chain of
-// multiply-adds in order of k, so the result depends neither on the blocking nor on the vector width.
-// Columns are taken in multiples of 8: callers pad B and C (see benchmarks/speed/gemm.py for the
-// comparison with OpenBLAS).
+// A register block of kBlockRows x 2 vectors of C is held while k runs; every element of C is one
+// chain of multiply-adds in order of k, so the result depends neither on the blocking nor on the
+// vector width. Columns are taken in multiples of 8: callers pad B and C (see
+// benchmarks/speed/gemm.py for the comparison with OpenBLAS).
 #pragma once
 
 #include "core/simd.hpp"
@@ -14,7 +14,8 @@ namespace hardwood::HARDWOOD_ISA {
 enum class Start { kZero, kAccumulate, kRowBias };
 
 inline constexpr int kBlockRows = 6;
-inline constexpr int kBlockDepth = 256;  // rows of B per pass: a 256 x 32 panel stays in the first-level cache
+inline constexpr int kBlockDepth =
+    256;  // rows of B per pass: a 256 x 32 panel stays in the first-level cache
 
 template <int R, int V, int N>
 HARDWOOD_INLINE void gemm_block(int depth, const float* A, std::ptrdiff_t lda, const float* B,
@@ -44,7 +45,8 @@ inline void gemm_columns(int rows, int depth, const float* A, std::ptrdiff_t lda
                          const float* bias) {
   int i = 0;
   for (; i + kBlockRows <= rows; i += kBlockRows)
-    gemm_block<kBlockRows, V, N>(depth, A + i * lda, lda, B, ldb, C + i * ldc, ldc, start, bias + i);
+    gemm_block<kBlockRows, V, N>(depth, A + i * lda, lda, B, ldb, C + i * ldc, ldc, start,
+                                 bias + i);
   const auto rest = [&]<int R>() {
     if (rows - i >= R) {
       gemm_block<R, V, N>(depth, A + i * lda, lda, B, ldb, C + i * ldc, ldc, start, bias + i);
@@ -56,8 +58,8 @@ inline void gemm_columns(int rows, int depth, const float* A, std::ptrdiff_t lda
   rest.template operator()<1>();
 }
 
-// C (+)= A B with B.cols columns taken up to the next multiple of 8; `bias` (one per row) is read only
-// for Start::kRowBias.
+// C (+)= A B with B.cols columns taken up to the next multiple of 8; `bias` (one per row) is read
+// only for Start::kRowBias.
 inline void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C, Start start,
                  const float* bias = nullptr) {
   const int columns = (B.cols + 7) / 8 * 8;
@@ -68,13 +70,15 @@ inline void gemm(Matrix<const float> A, Matrix<const float> B, Matrix<float> C, 
     const float* b = B.data + k * B.stride;
     int j = 0;
     for (; j + 2 * kLanes <= columns; j += 2 * kLanes)
-      gemm_columns<2, kLanes>(A.rows, depth, a, A.stride, b + j, B.stride, C.data + j, C.stride, from, bias);
+      gemm_columns<2, kLanes>(A.rows, depth, a, A.stride, b + j, B.stride, C.data + j, C.stride,
+                              from, bias);
     if constexpr (kLanes > 8)
       for (; j + kLanes <= columns; j += kLanes)
-        gemm_columns<1, kLanes>(A.rows, depth, a, A.stride, b + j, B.stride, C.data + j, C.stride, from, bias);
+        gemm_columns<1, kLanes>(A.rows, depth, a, A.stride, b + j, B.stride, C.data + j, C.stride,
+                                from, bias);
     for (; j < columns; j += 8)
-      gemm_columns<(kLanes >= 8 ? 1 : 2), (kLanes >= 8 ? 8 : 4)>(A.rows, depth, a, A.stride, b + j, B.stride,
-                                                               C.data + j, C.stride, from, bias);
+      gemm_columns<(kLanes >= 8 ? 1 : 2), (kLanes >= 8 ? 8 : 4)>(
+          A.rows, depth, a, A.stride, b + j, B.stride, C.data + j, C.stride, from, bias);
   }
 }
 

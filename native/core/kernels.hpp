@@ -1,7 +1,8 @@
 // The kernels that are compiled once per instruction set, behind one table of functions.
 //
-// One binary runs on any machine of its architecture: the best set the machine has is chosen at load time. The
-// environment variable HARDWOOD_ISA (baseline, avx2, avx512) asks for a lesser one, for tests and comparisons.
+// One binary runs on any machine of its architecture: the best set the machine has is chosen at
+// load time. The environment variable HARDWOOD_ISA (baseline, avx2, avx512) asks for a lesser one,
+// for tests and comparisons.
 #pragma once
 
 #include <string_view>
@@ -18,16 +19,17 @@ namespace hardwood {
 struct Kernels {
   const char* name;
   void (*gemm)(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
-  void (*encode_rows)(const Encoding&, const Source&, const std::int64_t* rows, std::int64_t first, int n,
-                      const EncodedRows& out, BadEntry&);
-  void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first, std::int64_t last,
-                const EncodedRows& scratch, std::int32_t* leaves, BadEntry&);
+  void (*encode_rows)(const Encoding&, const Source&, const std::int64_t* rows, std::int64_t first,
+                      int n, const EncodedRows& out, BadEntry&);
+  void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first,
+                std::int64_t last, const EncodedRows& scratch, std::int32_t* leaves, BadEntry&);
   void (*route_plain)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
-  void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf, const StepOptions&);
+  void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf,
+                   const StepOptions&);
   double (*squared_norm)(std::size_t n, const float* g);
-  double (*dgt_tile)(const DgtShape&, const DgtParameters&, DgtTile&, Loss, float parameter, float factor,
-                     bool slope_given, bool first, const DgtParameters& gradient);
+  double (*dgt_tile)(const DgtShape&, const DgtParameters&, DgtTile&, Loss, float parameter,
+                     float factor, bool slope_given, bool first, const DgtParameters& gradient);
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

@@ -1,8 +1,10 @@
-// Losses over a tile of samples: value, and gradient by the prediction. Compiled for each instruction set.
+// Losses over a tile of samples: value, and gradient by the prediction. Compiled for each
+// instruction set.
 //
-// Arrays are output-major, (k, stride) with the samples side by side, so that loops run over samples. Losses of
-// several outputs are means over the outputs. The gradient of a sample is multiplied by its entry of `factor`
-// (weight over batch size), the value summed with `weight`. Twin: reference/losses.py.
+// Arrays are output-major, (k, stride) with the samples side by side, so that loops run over
+// samples. Losses of several outputs are means over the outputs. The gradient of a sample is
+// multiplied by its entry of `factor` (weight over batch size), the value summed with `weight`.
+// Twin: reference/losses.py.
 #pragma once
 
 #include "core/objective.hpp"
@@ -83,7 +85,8 @@ inline double cross_entropy(const LossTile& t, float factor) {
   return total;
 }
 
-// Weighted sum of the losses; gradients multiplied by `factor`. Samples beyond n must have weight zero.
+// Weighted sum of the losses; gradients multiplied by `factor`. Samples beyond n must have weight
+// zero.
 inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, float factor) {
   switch (loss) {
     case Loss::kSquared:
@@ -96,13 +99,18 @@ inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, f
       });
     case Loss::kHuber:
       return elementwise_loss(t, factor, [delta = parameter](float f, float y) -> ValueAndSlope {
-        const float r = f - y, size = __builtin_fabsf(r), slope = r > delta ? delta : r < -delta ? -delta : r;
+        const float r = f - y, size = __builtin_fabsf(r),
+                    slope = r > delta    ? delta
+                            : r < -delta ? -delta
+                                         : r;
         return {size <= delta ? 0.5f * r * r : delta * (size - 0.5f * delta), slope};
       });
     case Loss::kQuantile:
       return elementwise_loss(t, factor, [level = parameter](float f, float y) -> ValueAndSlope {
         const float r = f - y;
-        return {r < 0 ? -level * r : (1.0f - level) * r, r < 0 ? -level : r > 0 ? 1.0f - level : 0.0f};
+        return {r < 0 ? -level * r : (1.0f - level) * r, r < 0   ? -level
+                                                         : r > 0 ? 1.0f - level
+                                                                 : 0.0f};
       });
     case Loss::kPoisson:
       return elementwise_loss(t, factor, [](float f, float y) -> ValueAndSlope {

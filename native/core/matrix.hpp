@@ -9,10 +9,14 @@ namespace hardwood {
 
 #define HARDWOOD_INLINE [[gnu::always_inline]] inline
 
-constexpr int rounded_up(int n, int step) { return (n + step - 1) / step * step; }
+constexpr int rounded_up(int n, int step) {
+  return (n + step - 1) / step * step;
+}
 
 // Rows are padded to whole vectors of eight floats, so that a vector load never leaves its row.
-constexpr int padded(int n) { return rounded_up(n, 8); }
+constexpr int padded(int n) {
+  return rounded_up(n, 8);
+}
 
 // Samples side by side come in steps of this many, whatever the instruction set.
 inline constexpr int kTileStep = 16;

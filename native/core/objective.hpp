@@ -7,16 +7,27 @@
 
 namespace hardwood {
 
-enum class Loss { kSquared, kAbsolute, kHuber, kQuantile, kPoisson, kLogistic, kCrossEntropy, kCustom };
+enum class Loss {
+  kSquared,
+  kAbsolute,
+  kHuber,
+  kQuantile,
+  kPoisson,
+  kLogistic,
+  kCrossEntropy,
+  kCustom
+};
 
 // Losses of class labels read one target (a class index), the others one target per output.
-inline bool has_class_target(Loss loss) { return loss == Loss::kLogistic || loss == Loss::kCrossEntropy; }
+inline bool has_class_target(Loss loss) {
+  return loss == Loss::kLogistic || loss == Loss::kCrossEntropy;
+}
 
 // A tile of predictions and targets, output-major with the samples side by side.
 struct LossTile {
-  int n = 0;                      // samples
-  int n_outputs = 0;              // k
-  std::ptrdiff_t stride = 0;      // samples of room per output, a multiple of 16
+  int n = 0;                          // samples
+  int n_outputs = 0;                  // k
+  std::ptrdiff_t stride = 0;          // samples of room per output, a multiple of 16
   const float* prediction = nullptr;  // (k, stride)
   const float* target = nullptr;      // (k, stride), or (1, stride) class indices
   const float* weight = nullptr;      // (stride,)
@@ -33,12 +44,13 @@ struct StepOptions {
   float epsilon = 1e-8f;
   float l1 = 0.0f;
   float l2 = 0.0f;
-  float gradient_factor = 1.0f;  // clipping
+  float gradient_factor = 1.0f;    // clipping
   float first_correction = 1.0f;   // Adam: 1 - beta_1^t
   float second_correction = 1.0f;  // Adam: 1 - beta_2^t
 };
 
-// What changes from step to step: the clipping factor and Adam's corrections for its start from zero.
+// What changes from step to step: the clipping factor and Adam's corrections for its start from
+// zero.
 class StepClock {
  public:
   void prepare(StepOptions& step, double squared_gradient_norm, float clip_norm) {

@@ -1,7 +1,8 @@
 // One step of an optimiser over a stretch of parameters, compiled for each instruction set.
 //
-// Order: clip the data's gradient, add the L2 term, move, then shrink by the proximal step of the L1 term, whose
-// threshold is l1 times the coordinate's own step size; so weights reach exactly zero.
+// Order: clip the data's gradient, add the L2 term, move, then shrink by the proximal step of the
+// L1 term, whose threshold is l1 times the coordinate's own step size; so weights reach exactly
+// zero.
 #pragma once
 
 #include "core/objective.hpp"
@@ -16,8 +17,8 @@ HARDWOOD_INLINE float soft_threshold(float w, float threshold) {
 
 // v = alpha v + (1 - alpha) g^2;  buf = mu buf + g / (sqrt(v) + eps);  w -= lr buf
 template <bool kMomentum>
-inline void rmsprop(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict v,
-                    float* __restrict buf, const StepOptions& o) {
+inline void rmsprop(std::size_t n, float* __restrict w, const float* __restrict g,
+                    float* __restrict v, float* __restrict buf, const StepOptions& o) {
   const float alpha = o.decay, rest = 1.0f - o.decay, lr = o.learning_rate;
   for (std::size_t i = 0; i < n; ++i) {
     const float gradient = o.gradient_factor * g[i] + o.l2 * w[i];
@@ -45,12 +46,13 @@ inline void adam(std::size_t n, float* __restrict w, const float* __restrict g, 
   }
   if (o.l1 > 0)
     for (std::size_t i = 0; i < n; ++i)
-      w[i] = soft_threshold(w[i], o.l1 * lr / (__builtin_sqrtf(v[i] / o.second_correction) + o.epsilon));
+      w[i] = soft_threshold(w[i],
+                            o.l1 * lr / (__builtin_sqrtf(v[i] / o.second_correction) + o.epsilon));
 }
 
 // buf = mu buf + g;  w -= lr buf
-inline void sgd(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict buf,
-                const StepOptions& o) {
+inline void sgd(std::size_t n, float* __restrict w, const float* __restrict g,
+                float* __restrict buf, const StepOptions& o) {
   for (std::size_t i = 0; i < n; ++i) {
     buf[i] = o.momentum * buf[i] + (o.gradient_factor * g[i] + o.l2 * w[i]);
     w[i] -= o.learning_rate * buf[i];
@@ -59,12 +61,14 @@ inline void sgd(std::size_t n, float* __restrict w, const float* __restrict g, f
     for (std::size_t i = 0; i < n; ++i) w[i] = soft_threshold(w[i], o.l1 * o.learning_rate);
 }
 
-inline void optimise(std::size_t n, float* w, const float* g, float* v, float* buf, const StepOptions& o) {
+inline void optimise(std::size_t n, float* w, const float* g, float* v, float* buf,
+                     const StepOptions& o) {
   switch (o.optimiser) {
     case Optimiser::kSgd:
       return sgd(n, w, g, buf, o);
     case Optimiser::kRmsprop:
-      return o.momentum > 0 ? rmsprop<true>(n, w, g, v, buf, o) : rmsprop<false>(n, w, g, v, buf, o);
+      return o.momentum > 0 ? rmsprop<true>(n, w, g, v, buf, o)
+                            : rmsprop<false>(n, w, g, v, buf, o);
     case Optimiser::kAdam:
       return adam(n, w, g, v, buf, o);
   }

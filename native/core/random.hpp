@@ -36,9 +36,10 @@ class Random {
 
   std::uint32_t bits() {
     if (used_ == 4) {
-      block_ = philox({static_cast<std::uint32_t>(counter_), static_cast<std::uint32_t>(counter_ >> 32),
-                       static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-                      key_);
+      block_ =
+          philox({static_cast<std::uint32_t>(counter_), static_cast<std::uint32_t>(counter_ >> 32),
+                  static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
+                 key_);
       ++counter_;
       used_ = 0;
     }

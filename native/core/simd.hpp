@@ -1,8 +1,9 @@
-// Vectors of the widest registers this translation unit may use, by the compilers' vector extension.
+// Vectors of the widest registers this translation unit may use, by the compilers' vector
+// extension.
 //
-// The kernels are compiled once per instruction set (see kernels.cpp); everything in here lives in a
-// namespace of that set, and nothing here may call a standard-library template: such a function would be
-// emitted with this unit's instructions and could be the copy the linker keeps for all.
+// The kernels are compiled once per instruction set (see kernels.cpp); everything in here lives in
+// a namespace of that set, and nothing here may call a standard-library template: such a function
+// would be emitted with this unit's instructions and could be the copy the linker keeps for all.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,10 @@ HARDWOOD_INLINE Vector<N> broadcast(float value) {
 // The first `count` floats at p, zeros after them; nothing beyond is touched. 0 <= count <= 8.
 HARDWOOD_INLINE Vector<8> load_first(const float* p, int count) {
 #if defined(__AVX__)
-  alignas(32) static constexpr std::int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-  return _mm256_maskload_ps(p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMasks + 8 - count)));
+  alignas(32) static constexpr std::int32_t kMasks[16] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                                          0,  0,  0,  0,  0,  0,  0,  0};
+  return _mm256_maskload_ps(
+      p, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMasks + 8 - count)));
 #else
   Vector<8> v{};
   for (int i = 0; i < count; ++i) v[i] = p[i];
@@ -58,7 +61,8 @@ HARDWOOD_INLINE Vector<8> load_first(const float* p, int count) {
 // Bit l is set where lane l is >= 0 (not where it is NaN).
 HARDWOOD_INLINE unsigned non_negative(Vector<8> v) {
 #if defined(__AVX__)
-  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GE_OQ)));
+  return static_cast<unsigned>(
+      _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GE_OQ)));
 #else
   unsigned mask = 0;
   for (int l = 0; l < 8; ++l) mask |= static_cast<unsigned>(v[l] >= 0) << l;

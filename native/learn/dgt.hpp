@@ -1,22 +1,24 @@
 // DGT: dense gradient trees, the step. Compiled for each instruction set. Twin: reference/dgt.py.
 //
-// Karthikeyan, Jain, Natarajan, Jain. Learning accurate decision trees with bandit feedback via quantized gradient
-// descent. TMLR 2022.
+// Karthikeyan, Jain, Natarajan, Jain. Learning accurate decision trees with bandit feedback via
+// quantized gradient descent. TMLR 2022.
 //
-// The forward pass is a hard tree. The backward pass replaces the outer step of Eq. (4) by a softmax over the path
-// sums and the inner sign by the straight-through estimator 1[|a| <= 1] (Algorithm 2).
+// The forward pass is a hard tree. The backward pass replaces the outer step of Eq. (4) by a
+// softmax over the path sums and the inner sign by the straight-through estimator 1[|a| <= 1]
+// (Algorithm 2).
 //
 //   paper            here
-//   a = W x + b      score   (m, tile)   one row per node, heap order: children of i are 2i + 1 and 2i + 2
-//   sign(a)          sign(a) = +1 for a >= 0
-//   theta            theta   (leaves, k) leaves from left to right
-//   l'(f)            slope   (k, tile)   gradient of the loss by the prediction, weight and 1/batch included
-//   v / z            mean    (tile,)     softmax mean of slope . theta_l over all leaves
+//   a = W x + b      score   (m, tile)   one row per node, heap order: children of i are 2i + 1 and
+//   2i + 2 sign(a)          sign(a) = +1 for a >= 0 theta            theta   (leaves, k) leaves
+//   from left to right l'(f)            slope   (k, tile)   gradient of the loss by the prediction,
+//   weight and 1/batch included v / z            mean    (tile,)     softmax mean of slope .
+//   theta_l over all leaves
 //
-// What differs from the paper: nothing in the result. With signs of +-1 every subtree of one height has the same
-// partition function (2 cosh 1)^height, whatever the signs. So the softmax over the leaves is exactly a product of
-// node probabilities, 1/2 (1 + s tanh 1) to the right with s the sign, and the gradient follows from one upward and
-// one downward pass over the nodes: O(2^h) per sample, no exponential, no path matrix.
+// What differs from the paper: nothing in the result. With signs of +-1 every subtree of one height
+// has the same partition function (2 cosh 1)^height, whatever the signs. So the softmax over the
+// leaves is exactly a product of node probabilities, 1/2 (1 + s tanh 1) to the right with s the
+// sign, and the gradient follows from one upward and one downward pass over the nodes: O(2^h) per
+// sample, no exponential, no path matrix.
 #pragma once
 
 #include "core/gemm.hpp"
@@ -27,16 +29,20 @@ namespace hardwood::HARDWOOD_ISA {
 
 inline constexpr float kTanh1 = 0.76159415595576488812f;
 
-HARDWOOD_INLINE float signed_tanh1(float a) { return a >= 0 ? kTanh1 : -kTanh1; }
+HARDWOOD_INLINE float signed_tanh1(float a) {
+  return a >= 0 ? kTanh1 : -kTanh1;
+}
 
 // Softmax mean over a node from the means of its two sides: 1/2 ((R + L) + s tanh(1) (R - L)).
 HARDWOOD_INLINE float mix(float left, float right, float signed_tanh) {
   return 0.5f * ((right + left) + signed_tanh * (right - left));
 }
 
-// Algorithm 2, line 13, for one node: probability of the node times the difference its sign makes, by the
-// straight-through estimator. p_r (R - mean) - p_l (L - mean) with p_r, p_l = 1/2 (1 +- s tanh 1).
-HARDWOOD_INLINE float score_gradient(float a, float left, float right, float mean, float probability) {
+// Algorithm 2, line 13, for one node: probability of the node times the difference its sign makes,
+// by the straight-through estimator. p_r (R - mean) - p_l (L - mean) with p_r, p_l = 1/2 (1 +- s
+// tanh 1).
+HARDWOOD_INLINE float score_gradient(float a, float left, float right, float mean,
+                                     float probability) {
   const float st = signed_tanh1(a);
   const float difference = 0.5f * (right - left) + st * (0.5f * (right + left) - mean);
   return __builtin_fabsf(a) <= 1.0f ? probability * difference : 0.0f;
@@ -68,8 +74,8 @@ inline void accumulate_theta(const DgtShape& shape, const DgtTile& t, float* d_t
       d_theta[t.leaf[i] * k + o] += t.slope[static_cast<std::ptrdiff_t>(o) * t.tile + i];
 }
 
-// Where one output makes slope . theta_l = slope * theta_l, the slope can wait until the downward pass: a leaf is
-// then one number for the whole tile, and (leaves, tile) values are never formed.
+// Where one output makes slope . theta_l = slope * theta_l, the slope can wait until the downward
+// pass: a leaf is then one number for the whole tile, and (leaves, tile) values are never formed.
 template <bool kOneOutput>
 HARDWOOD_INLINE float leaf_at(const float* theta, const float* values, int i) {
   return kOneOutput ? theta[0] : values[i];
@@ -87,7 +93,8 @@ inline void upward(const DgtShape& shape, const float* theta, DgtTile& t) {
       const int left = 2 * (node - first);
       const float *tl = theta + left, *tr = tl + 1, *vl = t.leaf_value + left * n, *vr = vl + n;
       for (int i = 0; i < n; ++i)
-        out[i] = mix(leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i), signed_tanh1(a[i]));
+        out[i] =
+            mix(leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i), signed_tanh1(a[i]));
     } else {
       const float *vl = t.below + (2 * node + 1) * n, *vr = vl + n;
       for (int i = 0; i < n; ++i) out[i] = mix(vl[i], vr[i], signed_tanh1(a[i]));
@@ -96,7 +103,8 @@ inline void upward(const DgtShape& shape, const float* theta, DgtTile& t) {
   for (int i = 0; i < n; ++i) t.mean[i] = t.below[i];
 }
 
-// Downward: each score is replaced by its gradient; t.below of a visited node becomes its probability.
+// Downward: each score is replaced by its gradient; t.below of a visited node becomes its
+// probability.
 template <bool kOneOutput>
 inline void downward(const DgtShape& shape, const float* theta, DgtTile& t) {
   const std::ptrdiff_t n = t.tile;
@@ -121,8 +129,8 @@ inline void downward(const DgtShape& shape, const float* theta, DgtTile& t) {
     const int left = 2 * (node - first);
     const float *tl = theta + left, *tr = tl + 1, *vl = t.leaf_value + left * n, *vr = vl + n;
     for (int i = 0; i < n; ++i)
-      a[i] = score_gradient(a[i], leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i), mean[i],
-                            probability[i]);
+      a[i] = score_gradient(a[i], leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i),
+                            mean[i], probability[i]);
   }
 }
 
@@ -132,26 +140,30 @@ inline void backward_scores(const DgtShape& shape, const float* theta, DgtTile& 
     downward<true>(shape, theta, t);
     return;
   }
-  gemm({theta, shape.n_leaves(), shape.n_outputs, shape.n_outputs}, {t.slope, shape.n_outputs, t.tile, t.tile},
-       {t.leaf_value, shape.n_leaves(), t.tile, t.tile}, Start::kZero);
+  gemm({theta, shape.n_leaves(), shape.n_outputs, shape.n_outputs},
+       {t.slope, shape.n_outputs, t.tile, t.tile}, {t.leaf_value, shape.n_leaves(), t.tile, t.tile},
+       Start::kZero);
   upward<false>(shape, theta, t);
   downward<false>(shape, theta, t);
 }
 
-// Loss and gradients of one tile, added to `gradient` (W's overwritten when `first`). `slope_given`: t.slope was
-// filled by the caller, for losses that live outside the engine.
-inline double dgt_tile(const DgtShape& shape, const DgtParameters& p, DgtTile& t, Loss loss, float parameter,
-                       float factor, bool slope_given, bool first, const DgtParameters& gradient) {
+// Loss and gradients of one tile, added to `gradient` (W's overwritten when `first`).
+// `slope_given`: t.slope was filled by the caller, for losses that live outside the engine.
+inline double dgt_tile(const DgtShape& shape, const DgtParameters& p, DgtTile& t, Loss loss,
+                       float parameter, float factor, bool slope_given, bool first,
+                       const DgtParameters& gradient) {
   const int m = shape.n_nodes(), d = shape.n_columns;
   const std::ptrdiff_t stride = padded(d);
   transpose({t.X, t.tile, d, stride}, {t.XT, d, t.tile, t.tile});
-  gemm({p.W, m, d, stride}, {t.XT, d, t.tile, t.tile}, {t.score, m, t.tile, t.tile}, Start::kRowBias, p.b);
+  gemm({p.W, m, d, stride}, {t.XT, d, t.tile, t.tile}, {t.score, m, t.tile, t.tile},
+       Start::kRowBias, p.b);
   descend(shape, t);
   double total = 0;
   if (!slope_given) {
     predict_leaves(shape, p.theta, t);
     total = loss_and_gradient(
-        loss, parameter, {t.tile, shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope}, factor);
+        loss, parameter,
+        {t.tile, shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope}, factor);
   }
   accumulate_theta(shape, t, gradient.theta);
   backward_scores(shape, p.theta, t);

@@ -8,8 +8,8 @@ namespace hardwood {
 
 namespace {
 
-// Scores and means of a tile are (nodes, tile) arrays that three passes go over: small enough for the second-level
-// cache (see benchmarks/speed/dgt_step.py).
+// Scores and means of a tile are (nodes, tile) arrays that three passes go over: small enough for
+// the second-level cache (see benchmarks/speed/dgt_step.py).
 constexpr int kLargestTile = 128;
 constexpr int kDeepTreeTile = 64;
 constexpr int kDeepHeight = 9;
@@ -24,8 +24,12 @@ std::vector<std::int32_t> perfect_children(const DgtShape& shape) {
 }  // namespace
 
 DgtLearner::DgtLearner(DgtShape shape, Loss loss, float loss_parameter, int batch_size)
-    : shape_(shape), loss_(loss), loss_parameter_(loss_parameter), nodes_(route_nodes(perfect_children(shape), padded(shape.n_columns))) {
-  const std::size_t n = tile_capacity(batch_size), d = shape.n_columns, m = shape.n_nodes(), k = shape.n_outputs;
+    : shape_(shape),
+      loss_(loss),
+      loss_parameter_(loss_parameter),
+      nodes_(route_nodes(perfect_children(shape), padded(shape.n_columns))) {
+  const std::size_t n = tile_capacity(batch_size), d = shape.n_columns, m = shape.n_nodes(),
+                    k = shape.n_outputs;
   const std::size_t leaf_values = k > 1 ? shape.n_leaves() * n : 0;
   memory_ = Buffer<float>(n * (d + 2 * m + 2 * k + 1) + leaf_values);
   leaf_.resize(n);
@@ -53,13 +57,15 @@ void DgtLearner::initialise(Random& random, float* parameters) const {
   const float split_bound = 1.0f / std::sqrt(static_cast<float>(std::max(shape_.n_columns, 1)));
   for (int node = 0; node < shape_.n_nodes(); ++node)
     for (int j = 0; j < shape_.n_columns; ++j)
-      p.W[static_cast<std::ptrdiff_t>(node) * padded(shape_.n_columns) + j] = random.uniform(-split_bound, split_bound);
+      p.W[static_cast<std::ptrdiff_t>(node) * padded(shape_.n_columns) + j] =
+          random.uniform(-split_bound, split_bound);
   const float leaf_bound = 1.0f / std::sqrt(static_cast<float>(shape_.n_leaves()));
-  for (int i = 0; i < shape_.n_leaves() * shape_.n_outputs; ++i) p.theta[i] = random.uniform(-leaf_bound, leaf_bound);
+  for (int i = 0; i < shape_.n_leaves() * shape_.n_outputs; ++i)
+    p.theta[i] = random.uniform(-leaf_bound, leaf_bound);
 }
 
-double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor, const float* slope,
-                                bool first, float* gradient) {
+double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,
+                                const float* slope, bool first, float* gradient) {
   tile_.X = samples.X.data;
   tile_.target = samples.target;
   tile_.weight = samples.weight;
@@ -67,21 +73,31 @@ double DgtLearner::add_gradient(const float* parameters, const SampleTile& sampl
   if (slope)
     for (int o = 0; o < k; ++o)
       for (int i = 0; i < tile_.tile; ++i)
-        tile_.slope[static_cast<std::size_t>(o) * tile_.tile + i] = i < samples.n ? slope[i * k + o] : 0.0f;
+        tile_.slope[static_cast<std::size_t>(o) * tile_.tile + i] =
+            i < samples.n ? slope[i * k + o] : 0.0f;
   if (first) std::fill(gradient + bias_at(), gradient + n_parameters(), 0.0f);
-  return kernels().dgt_tile(shape_, view(const_cast<float*>(parameters)), tile_, loss_, loss_parameter_, factor,
-                            slope != nullptr, first, view(gradient));
+  return kernels().dgt_tile(shape_, view(const_cast<float*>(parameters)), tile_, loss_,
+                            loss_parameter_, factor, slope != nullptr, first, view(gradient));
 }
 
 void DgtLearner::predict(const float* parameters, const SampleTile& samples, float* prediction) {
   const DgtParameters p = view(const_cast<float*>(parameters));
   for (int i = 0; i < shape_.n_nodes(); ++i) nodes_.nodes[i].bias = p.b[i];
-  const Splits splits{shape_.n_nodes(),    shape_.height, true, shape_.n_columns, padded(shape_.n_columns), p.W,
-                      nodes_.nodes.data(), 0,             nullptr};
-  kernels().route_plain(splits, {samples.X.data, samples.X.stride, nullptr, nullptr}, samples.capacity, leaf_.data());
+  const Splits splits{shape_.n_nodes(),
+                      shape_.height,
+                      true,
+                      shape_.n_columns,
+                      padded(shape_.n_columns),
+                      p.W,
+                      nodes_.nodes.data(),
+                      0,
+                      nullptr};
+  kernels().route_plain(splits, {samples.X.data, samples.X.stride, nullptr, nullptr},
+                        samples.capacity, leaf_.data());
   for (int o = 0; o < shape_.n_outputs; ++o)
     for (int i = 0; i < samples.capacity; ++i)
-      prediction[static_cast<std::size_t>(o) * samples.capacity + i] = p.theta[leaf_[i] * shape_.n_outputs + o];
+      prediction[static_cast<std::size_t>(o) * samples.capacity + i] =
+          p.theta[leaf_[i] * shape_.n_outputs + o];
 }
 
 }  // namespace hardwood

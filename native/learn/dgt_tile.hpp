@@ -24,17 +24,18 @@ struct DgtParameters {
 // Working memory of one tile; `tile` is a multiple of 16.
 struct DgtTile {
   int tile = 0;
-  float* X = nullptr;       // (tile, padded(d)) encoded samples
-  float* XT = nullptr;      // (d, tile)
-  float* target = nullptr;  // (t, tile)
-  float* weight = nullptr;  // (tile,)  zero beyond the samples there are
-  float* score = nullptr;   // (m, tile), overwritten by its gradient
-  float* below = nullptr;   // (m, tile)  upward: softmax mean of slope . theta below a node; downward: its probability
-  float* leaf_value = nullptr;  // (leaves, tile) slope . theta_l
-  float* mean = nullptr;        // (tile,)
-  float* prediction = nullptr;  // (k, tile)
-  float* slope = nullptr;       // (k, tile)
-  std::int32_t* leaf = nullptr; // (tile,)
+  float* X = nullptr;            // (tile, padded(d)) encoded samples
+  float* XT = nullptr;           // (d, tile)
+  float* target = nullptr;       // (t, tile)
+  float* weight = nullptr;       // (tile,)  zero beyond the samples there are
+  float* score = nullptr;        // (m, tile), overwritten by its gradient
+  float* below = nullptr;        // (m, tile)  upward: softmax mean of slope . theta below a node;
+                                 // downward: its probability
+  float* leaf_value = nullptr;   // (leaves, tile) slope . theta_l
+  float* mean = nullptr;         // (tile,)
+  float* prediction = nullptr;   // (k, tile)
+  float* slope = nullptr;        // (k, tile)
+  std::int32_t* leaf = nullptr;  // (tile,)
 };
 
 }  // namespace hardwood

@@ -21,7 +21,11 @@ class TileReader {
         weight_(capacity),
         active_(static_cast<std::size_t>(capacity) * problem.encoding.n_features),
         active_end_(capacity) {
-    tile_ = {capacity, 0, {X_.data(), capacity, problem.n_columns(), stride_}, target_.data(), weight_.data()};
+    tile_ = {capacity,
+             0,
+             {X_.data(), capacity, problem.n_columns(), stride_},
+             target_.data(),
+             weight_.data()};
   }
 
   const SampleTile& read(std::span<const std::int64_t> rows) {
@@ -34,7 +38,8 @@ class TileReader {
       const std::int64_t row = rows[i];
       weight_[i] = problem_.weight[row];
       for (int t = 0; t < problem_.n_targets; ++t)
-        target_[static_cast<std::size_t>(t) * tile_.capacity + i] = problem_.target[row * problem_.n_targets + t];
+        target_[static_cast<std::size_t>(t) * tile_.capacity + i] =
+            problem_.target[row * problem_.n_targets + t];
       for (int a = i ? active_end_[i - 1] : 0; a < active_end_[i]; ++a)
         tile_.X.row(i)[problem_.encoding.n_numeric + active_[a]] = 1.0f;
     }
@@ -56,8 +61,8 @@ class TileReader {
 
 class Run {
  public:
-  Run(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart, std::uint64_t seed,
-      Monitor& monitor)
+  Run(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart,
+      std::uint64_t seed, Monitor& monitor)
       : learner_(learner),
         problem_(problem),
         options_(options),
@@ -91,7 +96,8 @@ class Run {
       if (!problem_.valid.empty()) record.validation_loss = mean_loss(problem_.valid);
       keep_if_better(record, result);
       result.history.push_back(record);
-      stopped = !whole || (monitor_.on_epoch && monitor_.on_epoch(record)) || out_of_patience(epoch, result);
+      stopped = !whole || (monitor_.on_epoch && monitor_.on_epoch(record)) ||
+                out_of_patience(epoch, result);
     }
     if (problem_.valid.empty()) result.criterion = has_value() ? mean_loss(problem_.train) : 0.0;
     return result;
@@ -122,21 +128,23 @@ class Run {
     for (std::size_t i = 0; i < n_batches; ++i) {
       if (monitor_.stop) return false;
       const double step = static_cast<double>(epoch) * n_batches + i;
-      record.learning_rate =
-          options_.step.learning_rate * schedule_factor(options_.schedule, step,
-                                                        static_cast<double>(options_.max_epochs) * n_batches,
-                                                        options_.schedule_cycles);
+      record.learning_rate = options_.step.learning_rate *
+                             schedule_factor(options_.schedule, step,
+                                             static_cast<double>(options_.max_epochs) * n_batches,
+                                             options_.schedule_cycles);
       const auto rows = std::span(order_).subspan(i * batch, std::min(batch, n - i * batch));
       total += add_batch_gradient(rows);
       take_step(record.learning_rate);
     }
-    record.train_loss = has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
+    record.train_loss =
+        has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
     return true;
   }
 
   double total_weight(std::span<const std::int64_t> rows) const {
-    return std::accumulate(rows.begin(), rows.end(), 0.0,
-                           [&](double sum, std::int64_t row) { return sum + problem_.weight[row]; });
+    return std::accumulate(rows.begin(), rows.end(), 0.0, [&](double sum, std::int64_t row) {
+      return sum + problem_.weight[row];
+    });
   }
 
   template <class Each>
@@ -157,25 +165,30 @@ class Run {
     }
     for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
       total += learner_.add_gradient(parameters_.data(), tile, factor,
-                                     slope ? slope + start * problem_.n_outputs : nullptr, start == 0,
-                                     gradient_.data());
+                                     slope ? slope + start * problem_.n_outputs : nullptr,
+                                     start == 0, gradient_.data());
     });
     return total;
   }
 
-  // Asks the outside loss for the gradient of a whole batch; batch_slope_ (n, k) gets it times weight and factor.
+  // Asks the outside loss for the gradient of a whole batch; batch_slope_ (n, k) gets it times
+  // weight and factor.
   double custom_slope(std::span<const std::int64_t> rows, float factor) {
     const int n = static_cast<int>(rows.size()), k = problem_.n_outputs, t = problem_.n_targets;
-    std::vector<float> prediction(static_cast<std::size_t>(n) * k), target(static_cast<std::size_t>(n) * t), values(n);
+    std::vector<float> prediction(static_cast<std::size_t>(n) * k),
+        target(static_cast<std::size_t>(n) * t), values(n);
     batch_slope_.assign(prediction.size(), 0.0f);
     for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
       learner_.predict(parameters_.data(), tile, prediction_.data());
       for (int i = 0; i < tile.n; ++i)
         for (int o = 0; o < k; ++o)
-          prediction[(start + i) * k + o] = prediction_[static_cast<std::size_t>(o) * tile.capacity + i];
+          prediction[(start + i) * k + o] =
+              prediction_[static_cast<std::size_t>(o) * tile.capacity + i];
     });
-    for (int i = 0; i < n; ++i) std::copy_n(problem_.target + rows[i] * t, t, target.begin() + i * t);
-    custom_has_value_ = problem_.custom(n, prediction.data(), target.data(), batch_slope_.data(), values.data());
+    for (int i = 0; i < n; ++i)
+      std::copy_n(problem_.target + rows[i] * t, t, target.begin() + i * t);
+    custom_has_value_ =
+        problem_.custom(n, prediction.data(), target.data(), batch_slope_.data(), values.data());
     double total = 0;
     for (int i = 0; i < n; ++i) {
       const float weight = problem_.weight[rows[i]];
@@ -190,10 +203,11 @@ class Run {
     double total = 0;
     for_tiles(rows, [&](const SampleTile& tile, std::size_t) {
       learner_.predict(parameters_.data(), tile, prediction_.data());
-      total += kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
-                                           {tile.n, problem_.n_outputs, tile.capacity, prediction_.data(), tile.target,
-                                            tile.weight, slope_.data()},
-                                           1.0f);
+      total +=
+          kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
+                                      {tile.n, problem_.n_outputs, tile.capacity,
+                                       prediction_.data(), tile.target, tile.weight, slope_.data()},
+                                      1.0f);
     });
     return total / total_weight(rows);
   }
@@ -201,7 +215,8 @@ class Run {
   void take_step(double learning_rate) {
     StepOptions step = options_.step;
     step.learning_rate = static_cast<float>(learning_rate);
-    clock_.prepare(step, kernels().squared_norm(gradient_.size(), gradient_.data()), options_.clip_norm);
+    clock_.prepare(step, kernels().squared_norm(gradient_.size(), gradient_.data()),
+                   options_.clip_norm);
     const std::size_t penalised = learner_.n_penalised();
     optimise(0, penalised, step);
     step.l1 = step.l2 = 0;
@@ -209,8 +224,8 @@ class Run {
   }
 
   void optimise(std::size_t first, std::size_t n, const StepOptions& step) {
-    kernels().optimise(n, parameters_.data() + first, gradient_.data() + first, second_moment_.data() + first,
-                       first_moment_.data() + first, step);
+    kernels().optimise(n, parameters_.data() + first, gradient_.data() + first,
+                       second_moment_.data() + first, first_moment_.data() + first, step);
   }
 
   // With a validation part the best epoch's parameters are kept, otherwise the last one's.
@@ -223,7 +238,8 @@ class Run {
   }
 
   bool out_of_patience(int epoch, const TrainingResult& result) const {
-    return options_.patience > 0 && !problem_.valid.empty() && epoch - result.best_epoch >= options_.patience;
+    return options_.patience > 0 && !problem_.valid.empty() &&
+           epoch - result.best_epoch >= options_.patience;
   }
 
   Learner& learner_;
@@ -244,8 +260,9 @@ class Run {
 
 }  // namespace
 
-TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart,
-                     std::uint64_t seed, std::span<const float> start, Monitor& monitor) {
+TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options,
+                     int restart, std::uint64_t seed, std::span<const float> start,
+                     Monitor& monitor) {
   return Run(learner, problem, options, restart, seed, monitor).train(start);
 }
 

@@ -14,10 +14,10 @@
 
 namespace hardwood {
 
-// Gradient of a loss that lives outside the engine. Arrays are (n, k) and (n, t), row-major; `values` (n,) may be
-// left as it is when the loss has no value, and then the return is false.
-using CustomLoss =
-    std::function<bool(int n, const float* prediction, const float* target, float* gradient, float* values)>;
+// Gradient of a loss that lives outside the engine. Arrays are (n, k) and (n, t), row-major;
+// `values` (n,) may be left as it is when the loss has no value, and then the return is false.
+using CustomLoss = std::function<bool(int n, const float* prediction, const float* target,
+                                      float* gradient, float* values)>;
 
 struct Problem {
   Encoding encoding;
@@ -53,7 +53,8 @@ struct EpochRecord {
   double learning_rate = 0;
 };
 
-// The watcher of a run: told of each epoch, may ask to stop. `stop` is also set from outside, by an interrupt.
+// The watcher of a run: told of each epoch, may ask to stop. `stop` is also set from outside, by an
+// interrupt.
 struct Monitor {
   std::atomic<bool> stop{false};
   std::function<bool(const EpochRecord&)> on_epoch;  // true: stop this run
@@ -76,22 +77,26 @@ class Learner {
   virtual std::size_t n_penalised() const = 0;  // the first parameters, which l1 and l2 apply to
   virtual int tile_capacity(int batch_size) const = 0;
   virtual void initialise(Random& random, float* parameters) const = 0;
-  // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns the weighted sum
-  // of losses. `slope` (n, k), when not null, is the gradient by the prediction, weights and 1/batch included.
-  virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor, const float* slope,
-                              bool first, float* gradient) = 0;
-  virtual void predict(const float* parameters, const SampleTile& tile, float* prediction) = 0;  // (k, capacity)
+  // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns
+  // the weighted sum of losses. `slope` (n, k), when not null, is the gradient by the prediction,
+  // weights and 1/batch included.
+  virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor,
+                              const float* slope, bool first, float* gradient) = 0;
+  virtual void predict(const float* parameters, const SampleTile& tile,
+                       float* prediction) = 0;  // (k, capacity)
 };
 
 struct TrainingResult {
   Buffer<float> parameters;
-  double criterion = std::numeric_limits<double>::infinity();  // validation loss, or training loss without one
+  double criterion =
+      std::numeric_limits<double>::infinity();  // validation loss, or training loss without one
   int best_epoch = -1;
   bool interrupted = false;
   std::vector<EpochRecord> history;
 };
 
-TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options, int restart,
-                     std::uint64_t seed, std::span<const float> start, Monitor& monitor);
+TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options,
+                     int restart, std::uint64_t seed, std::span<const float> start,
+                     Monitor& monitor);
 
 }  // namespace hardwood

@@ -14,7 +14,8 @@ HARDWOOD_INLINE float clamped(double value) {
   return static_cast<float>(value > kLargest ? kLargest : value < -kLargest ? -kLargest : value);
 }
 
-// Values of a whole numeric row; true when one is NaN or beyond the bound, and the row needs the careful path.
+// Values of a whole numeric row; true when one is NaN or beyond the bound, and the row needs the
+// careful path.
 HARDWOOD_INLINE bool encode_dense(const Encoding& e, const double* x, float* out) {
   int suspicious = 0;
   for (int j = 0; j < e.n_numeric; ++j) {
@@ -26,10 +27,13 @@ HARDWOOD_INLINE bool encode_dense(const Encoding& e, const double* x, float* out
 }
 
 // Zeros, but NaN where a value is NaN or infinite.
-HARDWOOD_INLINE Vector<8> doubt_of(Vector<8> values) { return values * 0.0f; }
+HARDWOOD_INLINE Vector<8> doubt_of(Vector<8> values) {
+  return values * 0.0f;
+}
 
 HARDWOOD_INLINE bool any_nan(Vector<8> v) {
-  const float a = v[0] + v[4], b = v[1] + v[5], c = v[2] + v[6], d = v[3] + v[7], sum = (a + c) + (b + d);
+  const float a = v[0] + v[4], b = v[1] + v[5], c = v[2] + v[6], d = v[3] + v[7],
+              sum = (a + c) + (b + d);
   return sum != sum;
 }
 
@@ -41,7 +45,8 @@ HARDWOOD_INLINE Vector<8> centered_8(const float* x, const float* center, int k,
 HARDWOOD_INLINE bool encode_dense(const Encoding& e, const float* x, float* out) {
   Vector<8> doubt{};
   for (int k = 0; k < e.n_numeric; k += 8) {
-    const Vector<8> values = centered_8(x, e.center_float, k, e.n_numeric) * load<8>(e.inverse_scale_float + k);
+    const Vector<8> values =
+        centered_8(x, e.center_float, k, e.n_numeric) * load<8>(e.inverse_scale_float + k);
     store<8>(out + k, values);
     doubt += doubt_of(values);
   }
@@ -64,15 +69,15 @@ inline void encode_numeric(const Encoding& e, int j, T x, float* out, std::int32
 template <class T>
 inline void encode_categorical(const Encoding& e, int feature, T code, std::int32_t*& active) {
   const bool known = code >= 0 && code < static_cast<T>(e.n_levels[feature]);
-  const int indicator =
-      known ? e.first_level[feature] + static_cast<int>(code) : e.flag[feature];
+  const int indicator = known ? e.first_level[feature] + static_cast<int>(code) : e.flag[feature];
   if (indicator >= 0) *active++ = indicator;
 }
 
 template <class T>
 inline void encode_mixed_row(const Encoding& e, const T* x, float* out, std::int32_t*& active,
                              std::int64_t row, BadEntry& bad) {
-  for (int j = 0; j < e.n_numeric; ++j) encode_numeric(e, j, x[e.numeric_feature[j]], out, active, row, bad);
+  for (int j = 0; j < e.n_numeric; ++j)
+    encode_numeric(e, j, x[e.numeric_feature[j]], out, active, row, bad);
   for (int f = 0; f < e.n_features; ++f)
     if (e.first_level[f] >= 0) encode_categorical(e, f, x[f], active);
 }
@@ -100,9 +105,11 @@ inline void encode_row(const Encoding& e, const Source& source, std::int64_t row
   const std::int64_t start = row * source.n_features;
   switch (source.kind) {
     case Source::Kind::kFloat:
-      return encode_dense_row(e, static_cast<const float*>(source.values) + start, out, active, row, bad);
+      return encode_dense_row(e, static_cast<const float*>(source.values) + start, out, active, row,
+                              bad);
     case Source::Kind::kDouble:
-      return encode_dense_row(e, static_cast<const double*>(source.values) + start, out, active, row, bad);
+      return encode_dense_row(e, static_cast<const double*>(source.values) + start, out, active,
+                              row, bad);
     case Source::Kind::kFloatSparse:
       return encode_sparse_row<float>(e, source, row, out, active, bad);
     case Source::Kind::kDoubleSparse:
@@ -111,8 +118,8 @@ inline void encode_row(const Encoding& e, const Source& source, std::int64_t row
 }
 
 // Encodes n rows, given by `rows` or, where that is null, starting at `first`.
-inline void encode_rows(const Encoding& e, const Source& source, const std::int64_t* rows, std::int64_t first,
-                        int n, const EncodedRows& out, BadEntry& bad) {
+inline void encode_rows(const Encoding& e, const Source& source, const std::int64_t* rows,
+                        std::int64_t first, int n, const EncodedRows& out, BadEntry& bad) {
   std::int32_t* active = out.active;
   for (int i = 0; i < n; ++i) {
     encode_row(e, source, rows ? rows[i] : first + i, out.values + i * out.stride, active, bad);

@@ -1,12 +1,13 @@
-// How a raw row becomes numbers for a tree. The same few lines serve learning and prediction, so a row is
-// seen alike by both.
+// How a raw row becomes numbers for a tree. The same few lines serve learning and prediction, so a
+// row is seen alike by both.
 //
 // Numeric feature:      value = (x - center) / scale, 0 where missing (NaN).
-// Categorical feature:  one 0/1 indicator per level; a code outside [0, n_levels) is a missing entry.
-// Missing entries:      raise the feature's missing flag, one more 0/1 indicator, where it has one.
+// Categorical feature:  one 0/1 indicator per level; a code outside [0, n_levels) is a missing
+// entry. Missing entries:      raise the feature's missing flag, one more 0/1 indicator, where it
+// has one.
 //
-// Inside the engine the numeric values come first (they are dense and meet vector code), then all indicators
-// (few are on in any row, so they travel as a list).
+// Inside the engine the numeric values come first (they are dense and meet vector code), then all
+// indicators (few are on in any row, so they travel as a list).
 #pragma once
 
 #include <cstddef>
@@ -18,17 +19,19 @@ struct Encoding {
   int n_features = 0;
   int n_numeric = 0;
   int n_indicators = 0;
-  bool all_numeric = false;       // feature j is numeric value j
-  bool fits_float = false;        // centers and scales are float32: a float32 row can be encoded in float32
-  bool is_unscaled = false;       // every scale is 1
+  bool all_numeric = false;  // feature j is numeric value j
+  bool fits_float =
+      false;  // centers and scales are float32: a float32 row can be encoded in float32
+  bool is_unscaled = false;                       // every scale is 1
   const std::int32_t* numeric_feature = nullptr;  // (n_numeric,)  which feature
   const double* center = nullptr;                 // (n_numeric,)
-  const double* inverse_scale = nullptr;          // (n_numeric,)  a power of two: the product is exact
+  const double* inverse_scale = nullptr;       // (n_numeric,)  a power of two: the product is exact
   const float* center_float = nullptr;         // (padded(n_numeric),), zero beyond
   const float* inverse_scale_float = nullptr;  // likewise
-  const std::int32_t* first_level = nullptr;  // (n_features,) first indicator of a categorical feature, -1 numeric
-  const std::int32_t* n_levels = nullptr;     // (n_features,)
-  const std::int32_t* flag = nullptr;         // (n_features,) indicator of a missing entry, -1 none
+  const std::int32_t* first_level =
+      nullptr;  // (n_features,) first indicator of a categorical feature, -1 numeric
+  const std::int32_t* n_levels = nullptr;  // (n_features,)
+  const std::int32_t* flag = nullptr;      // (n_features,) indicator of a missing entry, -1 none
 };
 
 // A raw table: dense rows of float or double, or compressed sparse rows of them.
@@ -52,8 +55,8 @@ struct BadEntry {
 struct EncodedRows {
   float* values = nullptr;
   std::ptrdiff_t stride = 0;
-  std::int32_t* active = nullptr;        // room for n_features entries a row
-  std::int32_t* active_end = nullptr;    // (rows,) end of each row's list; the first starts at 0
+  std::int32_t* active = nullptr;      // room for n_features entries a row
+  std::int32_t* active_end = nullptr;  // (rows,) end of each row's list; the first starts at 0
 };
 
 }  // namespace hardwood

@@ -15,7 +15,8 @@ struct RouteNodes {
   bool is_perfect = true;
 };
 
-// children (n_splits, 2): >= 0 a split that comes after its parent, < 0 the leaf ~child. stride: of a row of weights.
+// children (n_splits, 2): >= 0 a split that comes after its parent, < 0 the leaf ~child. stride: of
+// a row of weights.
 inline RouteNodes route_nodes(std::span<const std::int32_t> children, std::ptrdiff_t stride) {
   const std::int32_t n_splits = static_cast<std::int32_t>(children.size() / 2);
   RouteNodes built;

@@ -1,8 +1,9 @@
 // Routing: the one rule of every tree here. Go right when w.x + b >= 0.
 //
-// Eight rows go down together, so that eight independent chains of loads and multiply-adds are in flight and no
-// branch depends on the data. A dot product is always sixteen running sums folded in one fixed order, for a row
-// alone as for a row in a block: the leaf of a row does not depend on its neighbours.
+// Eight rows go down together, so that eight independent chains of loads and multiply-adds are in
+// flight and no branch depends on the data. A dot product is always sixteen running sums folded in
+// one fixed order, for a row alone as for a row in a block: the leaf of a row does not depend on
+// its neighbours.
 #pragma once
 
 #include "table/encode.hpp"
@@ -19,13 +20,16 @@ struct Sums {
 };
 
 // The bias starts the first sum.
-HARDWOOD_INLINE Sums start_sums(float bias) { return {Vector<8>{bias}, Vector<8>{}}; }
+HARDWOOD_INLINE Sums start_sums(float bias) {
+  return {Vector<8>{bias}, Vector<8>{}};
+}
 
 HARDWOOD_INLINE void add_product(Sums& sums, int vector, const float* w, Vector<8> x) {
   (vector % 2 ? sums.odd : sums.even) += load<8>(w + 8 * vector) * x;
 }
 
-// bias + w.x, not yet folded. kVectors: vectors of eight values in a row where known at compile time, 0 where not.
+// bias + w.x, not yet folded. kVectors: vectors of eight values in a row where known at compile
+// time, 0 where not.
 template <int kVectors>
 HARDWOOD_INLINE Vector<8> score_8(float bias, const float* w, const float* x, int n) {
   Sums sums = start_sums(bias);
@@ -61,7 +65,8 @@ HARDWOOD_INLINE Vector<8> fold_pair1(Vector<8> a, Vector<8> b) {
          __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
 }
 
-// Eight folded sums, one per row, in the order of fold1. The pairing below undoes the shuffles' permutation.
+// Eight folded sums, one per row, in the order of fold1. The pairing below undoes the shuffles'
+// permutation.
 HARDWOOD_INLINE Vector<8> fold1_of_8(const Vector<8> (&v)[8]) {
   const auto s04 = fold_pair4(v[0], v[4]), s15 = fold_pair4(v[1], v[5]);
   const auto s26 = fold_pair4(v[2], v[6]), s37 = fold_pair4(v[3], v[7]);
@@ -99,7 +104,8 @@ HARDWOOD_INLINE bool all_arrived(const Splits& tree, const std::int32_t (&node)[
 }
 
 // One step down for eight rows, given their scores.
-HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores, std::int32_t (&node)[kRowsTogether]) {
+HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores,
+                            std::int32_t (&node)[kRowsTogether]) {
   const unsigned right = non_negative(scores);
 #pragma GCC unroll 8
   for (int r = 0; r < kRowsTogether; ++r) node[r] = nodes[node[r]].child[right >> r & 1];
@@ -118,7 +124,8 @@ HARDWOOD_INLINE void descend_eight(const Splits& tree, const EncodedRows& rows, 
 #pragma GCC unroll 8
     for (int r = 0; r < kRowsTogether; ++r) {
       const RouteNode& at = nodes[node[r]];
-      sums[r] = score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
+      sums[r] =
+          score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
     }
     Vector<8> scores = fold1_of_8(sums);
     if constexpr (kIndicators)
@@ -134,8 +141,8 @@ HARDWOOD_INLINE void descend_eight(const Splits& tree, const EncodedRows& rows, 
 // Centres eight rows of floats and, while their values are in registers, meets them with the root.
 // False when a row needs the careful path.
 template <int kVectors>
-HARDWOOD_INLINE bool encode_eight(const Encoding& e, const Splits& tree, const float* x, float* values,
-                                  std::ptrdiff_t stride, Vector<8>& scores) {
+HARDWOOD_INLINE bool encode_eight(const Encoding& e, const Splits& tree, const float* x,
+                                  float* values, std::ptrdiff_t stride, Vector<8>& scores) {
   Vector<8> doubt{}, sums[kRowsTogether];
   const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
   const float *const center = e.center_float, *const root = tree.weights;
@@ -156,10 +163,12 @@ HARDWOOD_INLINE bool encode_eight(const Encoding& e, const Splits& tree, const f
   return !any_nan(doubt);
 }
 
-// The fast path: rows of floats, numbers only, eight at a time. Rows with missing or huge entries take `careful`.
+// The fast path: rows of floats, numbers only, eight at a time. Rows with missing or huge entries
+// take `careful`.
 template <int kVectors, class Careful>
-inline void route_floats(const Encoding& e, const Splits& tree, const Source& source, std::int64_t first,
-                         std::int64_t n_blocks, const EncodedRows& scratch, std::int32_t* leaves, Careful&& careful) {
+inline void route_floats(const Encoding& e, const Splits& tree, const Source& source,
+                         std::int64_t first, std::int64_t n_blocks, const EncodedRows& scratch,
+                         std::int32_t* leaves, Careful&& careful) {
   const float* x = static_cast<const float*>(source.values) + first * e.n_features;
   const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(kRowsTogether) * e.n_features;
   for (std::int64_t block = 0; block < n_blocks; ++block, x += step, leaves += kRowsTogether) {
@@ -181,7 +190,8 @@ inline void route_plain(const Splits& tree, const EncodedRows& rows, int n, std:
   if (tree.n_splits > 0)
     for (; i + kRowsTogether <= n; i += kRowsTogether) {
       std::int32_t node[kRowsTogether] = {};
-      descend_eight<0, false>(tree, {rows.values + i * rows.stride, rows.stride, nullptr, nullptr}, 0, node);
+      descend_eight<0, false>(tree, {rows.values + i * rows.stride, rows.stride, nullptr, nullptr},
+                              0, node);
       for (int r = 0; r < kRowsTogether; ++r) leaves[i + r] = node[r] - tree.n_splits;
     }
   for (; i < n; ++i) leaves[i] = route_one(tree, rows.values + i * rows.stride, nullptr, nullptr);
@@ -197,40 +207,63 @@ inline void route_listed(const Splits& tree, const EncodedRows& rows, int n, std
   }
   for (int i = 0; i < n; ++i) {
     const std::int32_t begin = i ? rows.active_end[i - 1] : 0;
-    leaves[i] = route_one(tree, rows.values + i * rows.stride, rows.active + begin, rows.active + rows.active_end[i]);
+    leaves[i] = route_one(tree, rows.values + i * rows.stride, rows.active + begin,
+                          rows.active + rows.active_end[i]);
   }
 }
 
 // Leaves of the rows [first, last) of a raw table. `scratch` holds kRowsTogether encoded rows.
-inline void route(const Encoding& e, const Splits& tree, const Source& source, std::int64_t first, std::int64_t last,
-                  const EncodedRows& scratch, std::int32_t* leaves, BadEntry& bad) {
+inline void route(const Encoding& e, const Splits& tree, const Source& source, std::int64_t first,
+                  std::int64_t last, const EncodedRows& scratch, std::int32_t* leaves,
+                  BadEntry& bad) {
   const auto careful = [&](std::int64_t row, int n, std::int32_t* out) {
     encode_rows(e, source, nullptr, row, n, scratch, bad);
     const bool any_active = scratch.active_end[n - 1] > 0;
     any_active ? route_listed(tree, scratch, n, out) : route_plain(tree, scratch, n, out);
   };
-  const auto careful_block = [&](std::int64_t row, std::int32_t* out) { careful(row, kRowsTogether, out); };
+  const auto careful_block = [&](std::int64_t row, std::int32_t* out) {
+    careful(row, kRowsTogether, out);
+  };
   std::int64_t row = first;
-  if (source.kind == Source::Kind::kFloat && e.all_numeric && e.fits_float && e.is_unscaled && tree.n_splits > 0) {
+  if (source.kind == Source::Kind::kFloat && e.all_numeric && e.fits_float && e.is_unscaled &&
+      tree.n_splits > 0) {
     const std::int64_t n_blocks = (last - first) / kRowsTogether;
     const auto run = [&]<int kVectors>() {
       route_floats<kVectors>(e, tree, source, first, n_blocks, scratch, leaves, careful_block);
     };
     switch ((e.n_numeric + 7) / 8) {
-      case 1: run.template operator()<1>(); break;
-      case 2: run.template operator()<2>(); break;
-      case 3: run.template operator()<3>(); break;
-      case 4: run.template operator()<4>(); break;
-      case 5: run.template operator()<5>(); break;
-      case 6: run.template operator()<6>(); break;
-      case 7: run.template operator()<7>(); break;
-      case 8: run.template operator()<8>(); break;
-      default: run.template operator()<0>();
+      case 1:
+        run.template operator()<1>();
+        break;
+      case 2:
+        run.template operator()<2>();
+        break;
+      case 3:
+        run.template operator()<3>();
+        break;
+      case 4:
+        run.template operator()<4>();
+        break;
+      case 5:
+        run.template operator()<5>();
+        break;
+      case 6:
+        run.template operator()<6>();
+        break;
+      case 7:
+        run.template operator()<7>();
+        break;
+      case 8:
+        run.template operator()<8>();
+        break;
+      default:
+        run.template operator()<0>();
     }
     row += n_blocks * kRowsTogether;
   }
   for (; row < last; row += kRowsTogether)
-    careful(row, static_cast<int>(min_of<std::int64_t>(kRowsTogether, last - row)), leaves + (row - first));
+    careful(row, static_cast<int>(min_of<std::int64_t>(kRowsTogether, last - row)),
+            leaves + (row - first));
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from hardwood.table import Schema
 
-LARGEST = 1e30  # encoded values stay where float32 can still multiply and add them
+LARGEST = float(np.finfo(np.float32).max)  # finite values stay finite in float32
 
 
 def encode(schema: Schema, matrix: np.ndarray | csr_matrix) -> np.ndarray:
@@ -28,7 +28,7 @@ def encode(schema: Schema, matrix: np.ndarray | csr_matrix) -> np.ndarray:
     Returns
     -------
     columns
-        (n, c) float32. Value columns: :math:`(x - center) / scale` in float64, clamped to ±1e30,
+        (n, c) float32. Value columns: :math:`(x - center) / scale` in float64, clamped to the range of float32,
         rounded once to float32. Indicator and flag columns: 0 or 1. A missing entry has value 0 or
         all indicators 0, and flag 1 where there is a flag column.
     """

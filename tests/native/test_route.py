@@ -1,4 +1,4 @@
-"""Routing equals its NumPy twin, whatever the batch, the dtype, the threads and the instruction set."""
+"""Routing equals its NumPy twin, whatever the batch, dtype, threads and instruction set."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
-from trees import make_tree
 
 from hardwood import _native
 from hardwood.model import ObliqueTree
 from hardwood.reference.encode import encode
 from hardwood.reference.route import route
+from trees import make_tree
 
 
 def dyadic_tree(rng: np.random.Generator, n_splits: int, n_features: int) -> ObliqueTree:

@@ -225,7 +225,7 @@ def _start_parameters(
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
     bias = tree.bias + tree.weights @ (_column_center(new) - _column_center(old))
     values = tree.values
-    if problem.loss.scales_target:
+    if problem.loss.target_units != "raw":
         values = (values - problem.target_center) / problem.target_scale
     parameters: tuple[Any, ...] = (
         tree.weights * _column_scale(new),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -22,10 +22,10 @@ class Loss(ABC):
     """A loss of the engine."""
 
     name: ClassVar[str]
-    scales_target: ClassVar[bool] = False
-    """Whether targets are learned in units of their standard deviation around their mean."""
-    has_value: ClassVar[bool] = True
-    """Whether the loss can be evaluated, and so watched on a validation part."""
+    target_units: ClassVar[Literal["raw", "deviation", "mean"]] = "raw"
+    """How targets are learned: as they are, around their mean in units of their standard deviation,
+    or (counts) in units of their mean. Leaves start near zero and steps are small, so a target far
+    from there would be out of reach."""
 
     @property
     def parameter(self) -> float:
@@ -46,7 +46,7 @@ class Loss(ABC):
 
 
 class _Identity(Loss):
-    scales_target = True
+    target_units = "deviation"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         return scores
@@ -106,6 +106,7 @@ class Poisson(Loss):
     """exp(f) - y f for counts and rates y >= 0: predicts exp(f)."""
 
     name: ClassVar[str] = "poisson"
+    target_units = "mean"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         return np.exp(scores)
@@ -147,7 +148,7 @@ class CrossEntropy(Loss):
 
 
 @dataclass(frozen=True)
-class Custom(_Identity):
+class Custom(Loss):
     """A loss given by its gradient, as a Python function called once per batch.
 
     Parameters
@@ -163,7 +164,6 @@ class Custom(_Identity):
     function: Callable[[np.ndarray, np.ndarray], Any]
     classification: bool = False
     name: ClassVar[str] = "custom"
-    scales_target = False
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         return CrossEntropy().link(scores) if self.classification else scores

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from hardwood.learn.losses import Loss, Poisson
+from hardwood.learn.losses import Loss
 from hardwood.learn.rows import Matrix, Rows, canonical_rows
 from hardwood.table import Feature, Schema, Table
 from hardwood.table.learning import default_names
@@ -176,7 +175,6 @@ class Problem:
         seed
             Draws the validation rows.
         """
-        loss = _RelativePoisson() if isinstance(loss, Poisson) else loss
         rows, weight = data.rows.index, data.weight / data.weight.mean()
         center, scale = _target_units(data.target[rows], weight, loss)
         is_valid = _draw_validation(
@@ -202,32 +200,21 @@ class Problem:
     def leaf_values(self, scores: np.ndarray) -> np.ndarray:
         """Turn what the leaves hold into what `predict` returns, in the user's units."""
         values = self.loss.link(np.asarray(scores, dtype=np.float64))
-        if self.loss.scales_target:
-            values = values * self.target_scale + self.target_center
-        return values
-
-
-@dataclass(frozen=True)
-class _RelativePoisson(Poisson):
-    """The Poisson loss of counts in units of their mean.
-
-    Leaves start near exp(0) = 1, and steps are small: a mean of 1000 would be far away. Dividing
-    the counts by their mean leaves the minimiser where it is.
-    """
-
-    scales_target: ClassVar[bool] = True
+        if self.loss.target_units == "raw":
+            return values
+        return values * self.target_scale + self.target_center
 
 
 def _target_units(
     target: np.ndarray, weight: np.ndarray, loss: Loss
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Center and scale of each target: mean and deviation, or for counts 0 and the mean."""
-    nothing = np.zeros(target.shape[1])
-    if not loss.scales_target:
-        return nothing, np.ones(target.shape[1])
+    """Center and scale of each target, as the loss asks for."""
+    zeros, ones = np.zeros(target.shape[1]), np.ones(target.shape[1])
+    if loss.target_units == "raw":
+        return zeros, ones
     statistics = column_statistics(target, weight)
-    if isinstance(loss, Poisson):
-        return nothing, np.where(statistics.mean > 0, statistics.mean, 1.0)
+    if loss.target_units == "mean":
+        return zeros, np.where(statistics.mean > 0, statistics.mean, ones)
     return statistics.mean, statistics.deviation
 
 

@@ -94,8 +94,8 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 class Epoch:
     """One pass over the training rows, as callbacks and `history_` see it.
 
-    Losses are weighted means; `validation_loss` is NaN without a validation part, `train_loss` is the
-    mean over the pass, while the tree was changing.
+    Losses are weighted means. `train_loss` is taken while the tree was changing, `validation_loss`
+    is NaN without a validation part.
     """
 
     restart: int

@@ -28,9 +28,9 @@ def encode(schema: Schema, matrix: np.ndarray | csr_matrix) -> np.ndarray:
     Returns
     -------
     columns
-        (n, c) float32. Value columns: :math:`(x - center) / scale` in float64, clamped to the range of float32,
-        rounded once to float32. Indicator and flag columns: 0 or 1. A missing entry has value 0 or
-        all indicators 0, and flag 1 where there is a flag column.
+        (n, c) float32. Value columns: :math:`(x - center) / scale` in float64, clamped to the
+        range of float32 and rounded once to it. Indicator and flag columns: 0 or 1. A missing entry
+        has value 0 or all indicators 0, and flag 1 where there is a flag column.
     """
     dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
     columns = np.zeros((dense.shape[0], schema.n_columns), np.float32)

@@ -50,6 +50,7 @@ endef
 	$(call make_venv,$(@D:/bin=))
 
 .venv/.built: $(PACKAGING) $(NATIVE) | .venv/bin/python
+	@echo "Building hardwood and installing what it needs into .venv (minutes the first time) ..."
 	.venv/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,plot]'
 	@touch $@
@@ -117,8 +118,9 @@ sanitize: .venv-sanitize/.ready
 	  -C build-dir=build/oldest -e '.[cli,data,plot,dev]'
 	@touch $@
 
+# The warning is about scikit-learn 1.6's own parametrize_with_checks under a newer pytest.
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest
+	.venv-oldest/bin/python -m pytest -W ignore::pytest.PytestRemovedIn10Warning
 
 # No constraints and no build tools here: a user has neither.
 .venv-wheel/.ready: $(PACKAGING) $(NATIVE) $(shell find src -type f -name '*.py') | .venv-wheel/bin/python

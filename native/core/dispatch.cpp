@@ -18,16 +18,29 @@ extern const Kernels table;
 
 namespace {
 
+#ifdef HARDWOOD_X86
+// Routing is bound by loads, and eight rows at a time fill AVX2's registers: wider ones bring
+// nothing there, and the compiler does worse with them (benchmarks/speed/inference.py).
+Kernels avx512_with_narrow_routing() {
+  Kernels mixed = avx512::table;
+  mixed.encode_rows = avx2::table.encode_rows;
+  mixed.route = avx2::table.route;
+  mixed.route_plain = avx2::table.route_plain;
+  return mixed;
+}
+#endif
+
 std::vector<const Kernels*> supported() {
   std::vector<const Kernels*> found{&baseline::table};
 #ifdef HARDWOOD_X86
+  static const Kernels avx512_mixed = avx512_with_narrow_routing();
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     found.push_back(&avx2::table);
   if (found.size() == 2 && __builtin_cpu_supports("avx512f") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl"))
-    found.push_back(&avx512::table);
+    found.push_back(&avx512_mixed);
 #endif
   return found;
 }

@@ -1,9 +1,9 @@
 // Routing: the one rule of every tree here. Go right when w.x + b >= 0.
 //
-// Eight rows go down together, so that eight independent chains of loads and multiply-adds are in
-// flight and no branch depends on the data. A dot product is always sixteen running sums folded in
-// one fixed order, for a row alone as for a row in a block: the leaf of a row does not depend on
-// its neighbours.
+// Rows go down together in groups of eight, so that independent chains of loads and multiply-adds
+// are in flight and no branch depends on the data. A dot product is always sixteen running sums
+// folded in one fixed order, for a row alone as for a row in a block: the leaf of a row does not
+// depend on its neighbours.
 #pragma once
 
 #include "table/encode.hpp"
@@ -11,7 +11,12 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-inline constexpr int kRowsTogether = 8;
+// Scores are folded eight rows at a time; while one group of eight waits for its next weights, the
+// next group computes.
+inline constexpr int kGroup = 8;
+inline constexpr int kGroups = 2;
+inline constexpr int kRowsTogether = kGroup * kGroups;
+using Nodes = std::int32_t[kRowsTogether];
 
 // Sixteen running sums: value j of a row goes to sum j mod 16.
 struct Sums {
@@ -97,56 +102,65 @@ inline std::int32_t route_one(const Splits& tree, const float* x, const std::int
   return at - tree.n_splits;
 }
 
-HARDWOOD_INLINE bool all_arrived(const Splits& tree, const std::int32_t (&node)[kRowsTogether]) {
+HARDWOOD_INLINE bool all_arrived(const Splits& tree, const Nodes& node) {
   std::int32_t lowest = node[0];
   for (int r = 1; r < kRowsTogether; ++r) lowest = min_of(lowest, node[r]);
   return lowest >= tree.n_splits;
 }
 
-// One step down for eight rows, given their scores.
-HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores,
-                            std::int32_t (&node)[kRowsTogether]) {
-  const unsigned right = non_negative(scores);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRowsTogether; ++r) node[r] = nodes[node[r]].child[right >> r & 1];
+HARDWOOD_INLINE void write_leaves(const Splits& tree, const Nodes& node, std::int32_t* leaves) {
+  for (int r = 0; r < kRowsTogether; ++r) leaves[r] = node[r] - tree.n_splits;
 }
 
-// Eight encoded rows down the tree from level `level` on.
+// One step down for the eight rows from `first` on, given their scores.
+HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores, int first, Nodes& node) {
+  const unsigned right = non_negative(scores);
+#pragma GCC unroll 8
+  for (int r = 0; r < kGroup; ++r) node[first + r] = nodes[node[first + r]].child[right >> r & 1];
+}
+
+HARDWOOD_INLINE void add_indicators(const Splits& tree, const EncodedRows& rows, int first,
+                                    const Nodes& node, Vector<8>& scores) {
+  for (int r = 0; r < kGroup; ++r) {
+    const int row = first + r;
+    const std::int32_t begin = row ? rows.active_end[row - 1] : 0, end = rows.active_end[row];
+    if (node[row] < tree.n_splits && begin != end)
+      scores[r] += indicator_sum(tree, node[row], rows.active + begin, rows.active + end);
+  }
+}
+
+// kRowsTogether encoded rows down the tree, from level `level` to their leaves.
 template <int kVectors, bool kIndicators>
-HARDWOOD_INLINE void descend_eight(const Splits& tree, const EncodedRows& rows, int level,
-                                   std::int32_t (&node)[kRowsTogether]) {
+HARDWOOD_INLINE void descend(const Splits& tree, const EncodedRows& rows, int level, Nodes& node) {
   const RouteNode* const nodes = tree.nodes;
-  const float* const values = rows.values;
   const std::ptrdiff_t stride = kVectors ? 8 * kVectors : rows.stride;
   for (; level < tree.depth; ++level) {
     if (!tree.is_perfect && all_arrived(tree, node)) return;
-    Vector<8> sums[kRowsTogether];
+    for (int first = 0; first < kRowsTogether; first += kGroup) {
+      const float* const values = rows.values + first * stride;
+      Vector<8> sums[kGroup];
 #pragma GCC unroll 8
-    for (int r = 0; r < kRowsTogether; ++r) {
-      const RouteNode& at = nodes[node[r]];
-      sums[r] =
-          score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
-    }
-    Vector<8> scores = fold1_of_8(sums);
-    if constexpr (kIndicators)
-      for (int r = 0; r < kRowsTogether; ++r) {
-        const std::int32_t begin = r ? rows.active_end[r - 1] : 0, end = rows.active_end[r];
-        if (node[r] < tree.n_splits && begin != end)
-          scores[r] += indicator_sum(tree, node[r], rows.active + begin, rows.active + end);
+      for (int r = 0; r < kGroup; ++r) {
+        const RouteNode& at = nodes[node[first + r]];
+        sums[r] =
+            score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
       }
-    follow(nodes, scores, node);
+      Vector<8> scores = fold1_of_8(sums);
+      if constexpr (kIndicators) add_indicators(tree, rows, first, node, scores);
+      follow(nodes, scores, first, node);
+    }
   }
 }
 
 // Centres eight rows of floats and, while their values are in registers, meets them with the root.
-// False when a row needs the careful path.
+// Adds to `doubt` what tells that a row needs the careful path.
 template <int kVectors>
-HARDWOOD_INLINE bool encode_eight(const Encoding& e, const Splits& tree, const float* x,
-                                  float* values, std::ptrdiff_t stride, Vector<8>& scores) {
-  Vector<8> doubt{}, sums[kRowsTogether];
+HARDWOOD_INLINE Vector<8> encode_eight(const Encoding& e, const Splits& tree, const float* x,
+                                       float* values, std::ptrdiff_t stride, Vector<8>& doubt) {
+  Vector<8> sums[kGroup];
   const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
   const float *const center = e.center_float, *const root = tree.weights;
-  for (int r = 0; r < kRowsTogether; ++r) {
+  for (int r = 0; r < kGroup; ++r) {
     const float* const row = x + static_cast<std::ptrdiff_t>(r) * n;
     Sums sum = start_sums(tree.nodes[0].bias);
 #pragma GCC unroll 8
@@ -159,28 +173,49 @@ HARDWOOD_INLINE bool encode_eight(const Encoding& e, const Splits& tree, const f
     }
     sums[r] = sum.even + sum.odd;
   }
-  scores = fold1_of_8(sums);
-  return !any_nan(doubt);
+  return fold1_of_8(sums);
 }
 
-// The fast path: rows of floats, numbers only, eight at a time. Rows with missing or huge entries
-// take `careful`.
-template <int kVectors, class Careful>
-inline void route_floats(const Encoding& e, const Splits& tree, const Source& source,
-                         std::int64_t first, std::int64_t n_blocks, const EncodedRows& scratch,
-                         std::int32_t* leaves, Careful&& careful) {
-  const float* x = static_cast<const float*>(source.values) + first * e.n_features;
+// Encodes kRowsTogether rows and, where that costs nothing, takes them down a first level. Returns
+// the level they are at, or -1 when a row has missing or huge entries and needs the careful path.
+template <int kVectors>
+HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits& tree, const float* x,
+                               const EncodedRows& rows, Nodes& node) {
+  Vector<8> doubt{};
+  for (int first = 0; first < kRowsTogether; first += kGroup) {
+    const Vector<8> scores =
+        encode_eight<kVectors>(e, tree, x + static_cast<std::ptrdiff_t>(first) * e.n_numeric,
+                               rows.values + first * rows.stride, rows.stride, doubt);
+    follow(tree.nodes, scores, first, node);
+  }
+  return any_nan(doubt) ? -1 : 1;
+}
+
+template <int kVectors>
+HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits&, const double* x,
+                               const EncodedRows& rows, Nodes&) {
+  bool suspicious = false;
+  for (int r = 0; r < kRowsTogether; ++r, x += e.n_numeric)
+    suspicious |= encode_dense(e, x, rows.values + r * rows.stride);
+  return suspicious ? -1 : 0;
+}
+
+// The fast path: dense rows of numbers. Blocks with missing or huge entries take `careful`.
+template <int kVectors, class T, class Careful>
+inline void route_dense(const Encoding& e, const Splits& tree, const Source& source,
+                        std::int64_t first, std::int64_t n_blocks, const EncodedRows& scratch,
+                        std::int32_t* leaves, Careful&& careful) {
+  const T* x = static_cast<const T*>(source.values) + first * e.n_features;
   const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(kRowsTogether) * e.n_features;
   for (std::int64_t block = 0; block < n_blocks; ++block, x += step, leaves += kRowsTogether) {
-    std::int32_t node[kRowsTogether] = {};
-    Vector<8> scores;
-    if (!encode_eight<kVectors>(e, tree, x, scratch.values, scratch.stride, scores)) {
+    Nodes node = {};
+    const int level = start_rows<kVectors>(e, tree, x, scratch, node);
+    if (level < 0) {
       careful(first + block * kRowsTogether, leaves);
       continue;
     }
-    follow(tree.nodes, scores, node);
-    descend_eight<kVectors, false>(tree, scratch, 1, node);
-    for (int r = 0; r < kRowsTogether; ++r) leaves[r] = node[r] - tree.n_splits;
+    descend<kVectors, false>(tree, scratch, level, node);
+    write_leaves(tree, node, leaves);
   }
 }
 
@@ -189,20 +224,20 @@ inline void route_plain(const Splits& tree, const EncodedRows& rows, int n, std:
   int i = 0;
   if (tree.n_splits > 0)
     for (; i + kRowsTogether <= n; i += kRowsTogether) {
-      std::int32_t node[kRowsTogether] = {};
-      descend_eight<0, false>(tree, {rows.values + i * rows.stride, rows.stride, nullptr, nullptr},
-                              0, node);
-      for (int r = 0; r < kRowsTogether; ++r) leaves[i + r] = node[r] - tree.n_splits;
+      Nodes node = {};
+      descend<0, false>(tree, {rows.values + i * rows.stride, rows.stride, nullptr, nullptr}, 0,
+                        node);
+      write_leaves(tree, node, leaves + i);
     }
   for (; i < n; ++i) leaves[i] = route_one(tree, rows.values + i * rows.stride, nullptr, nullptr);
 }
 
-// The same with indicators, for up to eight rows.
+// The same with indicators, for up to kRowsTogether rows.
 inline void route_listed(const Splits& tree, const EncodedRows& rows, int n, std::int32_t* leaves) {
   if (n == kRowsTogether && tree.n_splits > 0) {
-    std::int32_t node[kRowsTogether] = {};
-    descend_eight<0, true>(tree, rows, 0, node);
-    for (int r = 0; r < n; ++r) leaves[r] = node[r] - tree.n_splits;
+    Nodes node = {};
+    descend<0, true>(tree, rows, 0, node);
+    write_leaves(tree, node, leaves);
     return;
   }
   for (int i = 0; i < n; ++i) {
@@ -210,6 +245,19 @@ inline void route_listed(const Splits& tree, const EncodedRows& rows, int n, std
     leaves[i] = route_one(tree, rows.values + i * rows.stride, rows.active + begin,
                           rows.active + rows.active_end[i]);
   }
+}
+
+// Calls function.operator()<kVectors>() for rows of so many vectors of eight; 0 beyond eight.
+template <class Function>
+inline void with_vectors(int n_vectors, Function&& function) {
+  const auto try_one = [&]<int kVectors>() {
+    return n_vectors == kVectors && (function.template operator()<kVectors>(), true);
+  };
+  const bool done = try_one.template operator()<1>() || try_one.template operator()<2>() ||
+                    try_one.template operator()<3>() || try_one.template operator()<4>() ||
+                    try_one.template operator()<5>() || try_one.template operator()<6>() ||
+                    try_one.template operator()<7>() || try_one.template operator()<8>();
+  if (!done) function.template operator()<0>();
 }
 
 // Leaves of the rows [first, last) of a raw table. `scratch` holds kRowsTogether encoded rows.
@@ -224,41 +272,17 @@ inline void route(const Encoding& e, const Splits& tree, const Source& source, s
   const auto careful_block = [&](std::int64_t row, std::int32_t* out) {
     careful(row, kRowsTogether, out);
   };
+  const std::int64_t n_blocks = (last - first) / kRowsTogether;
+  const bool floats = source.kind == Source::Kind::kFloat && e.fits_float && e.is_unscaled;
+  const bool doubles = source.kind == Source::Kind::kDouble;
   std::int64_t row = first;
-  if (source.kind == Source::Kind::kFloat && e.all_numeric && e.fits_float && e.is_unscaled &&
-      tree.n_splits > 0) {
-    const std::int64_t n_blocks = (last - first) / kRowsTogether;
-    const auto run = [&]<int kVectors>() {
-      route_floats<kVectors>(e, tree, source, first, n_blocks, scratch, leaves, careful_block);
-    };
-    switch ((e.n_numeric + 7) / 8) {
-      case 1:
-        run.template operator()<1>();
-        break;
-      case 2:
-        run.template operator()<2>();
-        break;
-      case 3:
-        run.template operator()<3>();
-        break;
-      case 4:
-        run.template operator()<4>();
-        break;
-      case 5:
-        run.template operator()<5>();
-        break;
-      case 6:
-        run.template operator()<6>();
-        break;
-      case 7:
-        run.template operator()<7>();
-        break;
-      case 8:
-        run.template operator()<8>();
-        break;
-      default:
-        run.template operator()<0>();
-    }
+  if (e.all_numeric && tree.n_splits > 0 && n_blocks > 0 && (floats || doubles)) {
+    with_vectors((e.n_numeric + 7) / 8, [&]<int kVectors>() {
+      floats ? route_dense<kVectors, float>(e, tree, source, first, n_blocks, scratch, leaves,
+                                            careful_block)
+             : route_dense<kVectors, double>(e, tree, source, first, n_blocks, scratch, leaves,
+                                             careful_block);
+    });
     row += n_blocks * kRowsTogether;
   }
   for (; row < last; row += kRowsTogether)

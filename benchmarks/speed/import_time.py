@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
 
 from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import interleaved
@@ -63,7 +64,7 @@ def main() -> int:
     makers = {
         statement: (lambda statement=statement: lambda: run(statement)) for statement in STATEMENTS
     }
-    times = interleaved(makers, rounds=rounds, seconds=0)
+    times = interleaved(makers, rounds=rounds, seconds=0, clock=time.perf_counter)
     start = times["pass"].best
     peer = times[PEER].best - start
     for statement in STATEMENTS[1:]:

@@ -73,10 +73,10 @@ std::function<bool(const EpochRecord&)> epoch_callback(nb::object callback) {
   };
 }
 
-std::vector<std::int64_t> checked_rows(const Array1<std::int64_t>& rows, std::int64_t n) {
+std::span<const std::int64_t> checked_rows(const Array1<std::int64_t>& rows, std::int64_t n) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     require(rows.data()[i] >= 0 && rows.data()[i] < n, "a row index is out of range");
-  return {rows.data(), rows.data() + rows.size()};
+  return {rows.data(), rows.size()};
 }
 
 // Parameters [W | b | theta] of a start tree. W is (m, columns) in the engine's order of columns.
@@ -147,11 +147,9 @@ nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> tar
               problem.n_targets == (has_class_target(problem.loss) ? 1 : n_outputs),
           "the target has another number of columns than the loss expects");
   require(height >= 1 && height <= 20 && n_outputs >= 1 && restarts >= 1, "options out of range");
-  const auto train_index = checked_rows(train_rows, source.n_rows),
-             valid_index = checked_rows(valid_rows, source.n_rows);
-  require(!train_index.empty(), "no rows to learn from");
-  problem.train = train_index;
-  problem.valid = valid_index;
+  problem.train = checked_rows(train_rows, source.n_rows);
+  problem.valid = checked_rows(valid_rows, source.n_rows);
+  require(!problem.train.empty(), "no rows to learn from");
   if (problem.loss == Loss::kCustom)
     problem.custom = custom_loss(custom, n_outputs, problem.n_targets);
 

@@ -7,20 +7,14 @@ be minimised and which rows are kept apart for validation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from hardwood.learn.losses import Loss
 from hardwood.learn.rows import Matrix, Rows, canonical_rows
-from hardwood.table import Feature, Schema, Table
-from hardwood.table.learning import default_names
+from hardwood.table import Schema, Table
 from hardwood.table.statistics import column_statistics
-
-# Entries gathered in one go to learn the schema: small beside any table for which memory matters.
-_BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -86,31 +80,12 @@ class TrainingSet:
                 f"has {table.n_rows} row(s), and those with a positive weight are all equal."
             )
         # At most 1 each, so that no sum overflows.
-        learned_weight = rows.weight / rows.weight.max()
+        largest = rows.weight.max()
+        learned_weight = rows.weight if largest == 1.0 else rows.weight / largest
         if factor is not None:
             learned_weight = learned_weight * (factor[rows.index] / factor.max())
-        schema = _learn_schema(table, rows, learned_weight)
+        schema = Schema.learn(table, learned_weight, rows.index)
         return cls(schema, schema.read(table), target, rows, learned_weight)
-
-
-def _learn_schema(table: Table, rows: Rows, weight: np.ndarray) -> Schema:
-    """Learn the schema in the order of the canonical rows, a few columns at a time."""
-    names = table.names or default_names(table.n_features)
-    features: list[Feature] = []
-    for part in _column_blocks(table, len(rows)):
-        is_sparse = sparse.issparse(table.matrix)
-        block = table.matrix[rows.index] if is_sparse else table.matrix[:, part][rows.index]
-        learned = Schema.learn(Table(block, table.levels[part], names[part]), weight)
-        features += learned.features
-    return Schema(tuple(features), named=table.names is not None)
-
-
-def _column_blocks(table: Table, n_rows: int) -> Iterator[slice]:
-    width = table.n_features
-    if not sparse.issparse(table.matrix):
-        width = max(1, _BLOCK_ENTRIES // n_rows)
-    for first in range(0, table.n_features, width):
-        yield slice(first, min(first + width, table.n_features))
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def canonical_rows(
     rows, hashes = rows[order], hashes[order]
     is_repeat = _mark_repeats(matrix, y, rows, hashes)
     if weight is None:
-        weight_of_row = np.ones(len(rows))
+        weight_of_row = np.broadcast_to(1.0, len(rows))  # takes no memory
     else:
         weight_of_row = np.asarray(weight, dtype=np.float64)[rows]
     starts = np.flatnonzero(~is_repeat)

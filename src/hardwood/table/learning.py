@@ -15,10 +15,12 @@ from hardwood.table.statistics import column_statistics, level_weights
 from hardwood.table.table import Table
 
 
-def learn_features(table: Table, sample_weight: Any = None) -> tuple[Feature, ...]:
+def learn_features(
+    table: Table, sample_weight: Any = None, rows: np.ndarray | None = None
+) -> tuple[Feature, ...]:
     """Learn centers, scales, levels and where entries are missing.
 
-    Rows of weight zero are as if they were absent.
+    Rows of weight zero are as if they were absent, and so are rows that `rows` does not list.
 
     Raises
     ------
@@ -31,8 +33,8 @@ def learn_features(table: Table, sample_weight: Any = None) -> tuple[Feature, ..
         Where a column has more than 255 levels: those of the largest total weight are kept (equal
         ones in level order) and the others count as missing entries.
     """
-    weight = _checked_weight(sample_weight, table.n_rows)
-    statistics = column_statistics(table.matrix, weight)
+    weight = _checked_weight(sample_weight, table.n_rows if rows is None else len(rows))
+    statistics = column_statistics(table.matrix, weight, rows)
     names = table.names or default_names(table.n_features)
     features = []
     for j, name in enumerate(names):
@@ -50,7 +52,7 @@ def learn_features(table: Table, sample_weight: Any = None) -> tuple[Feature, ..
                 Feature(name, "numeric", center=center, scale=scale, has_missing=has_missing)
             )
             continue
-        present = level_weights(table.matrix[:, j], weight, len(found))
+        present = level_weights(table.matrix[:, j], weight, len(found), rows)
         levels = _kept_levels(found, present, table.label(j))
         has_missing = has_missing or len(levels) < int(np.count_nonzero(present))
         features.append(Feature(name, "categorical", levels=levels, has_missing=has_missing))

@@ -76,7 +76,9 @@ class Schema:
         return cls(tuple(Feature(name, "numeric") for name in names), named)
 
     @classmethod
-    def learn(cls, table: Table, sample_weight: Any = None) -> Schema:
+    def learn(
+        cls, table: Table, sample_weight: Any = None, rows: np.ndarray | None = None
+    ) -> Schema:
         """Learn what a model must remember of its training table.
 
         Parameters
@@ -86,13 +88,15 @@ class Schema:
         sample_weight
             (n,) at least 0; None for equal weights. Honoured by means, deviations and the choice
             of levels; rows of weight zero are as if absent.
+        rows
+            Which rows to learn from, in the order of summation, a weight for each; None for all.
 
         Raises
         ------
         TableError
             Where a column has no entry at all, or the weights are unusable.
         """
-        return cls(learn_features(table, sample_weight), named=table.names is not None)
+        return cls(learn_features(table, sample_weight, rows), named=table.names is not None)
 
     def read(self, X: Any, *, who: str = "ObliqueTree") -> np.ndarray | csr_matrix:
         """Turn a table into the matrix that this schema's model takes.

@@ -43,7 +43,9 @@ class Statistics:
     """Every entry is missing."""
 
 
-def column_statistics(matrix: np.ndarray | csr_matrix, weight: np.ndarray) -> Statistics:
+def column_statistics(
+    matrix: np.ndarray | csr_matrix, weight: np.ndarray, rows: np.ndarray | None = None
+) -> Statistics:
     """Compute the statistics of the columns of a finite or missing (NaN) matrix.
 
     Parameters
@@ -51,29 +53,35 @@ def column_statistics(matrix: np.ndarray | csr_matrix, weight: np.ndarray) -> St
     matrix
         (n, p), dense or CSR; entries that CSR does not store are zeros.
     weight
-        (n,) at least 0, of which one is positive, none above about 1e300 / n.
+        (r,) at least 0, of which one is positive, none above about 1e300 / r.
+    rows
+        (r,) the rows that count, in the order of summation; None for all in their own order.
     """
     if isinstance(matrix, np.ndarray):
-        return _dense_statistics(matrix, weight)
-    return _sparse_statistics(matrix, weight)
+        return _dense_statistics(matrix, weight, rows)
+    return _sparse_statistics(matrix if rows is None else matrix[rows], weight)
 
 
-def level_weights(column: np.ndarray, weight: np.ndarray, n_levels: int) -> np.ndarray:
+def level_weights(
+    column: np.ndarray, weight: np.ndarray, n_levels: int, rows: np.ndarray | None = None
+) -> np.ndarray:
     """Total weight of each level of a column of codes (NaN is missing)."""
     totals = np.zeros(n_levels)
-    for first in range(0, len(column), _CHUNK_ENTRIES):
-        rows = slice(first, first + _CHUNK_ENTRIES)
-        present = ~np.isnan(column[rows])
-        codes = column[rows][present].astype(np.int64)
-        totals += np.bincount(codes, weight[rows][present], minlength=n_levels)
+    for first, x in row_chunks(column[:, None], rows):
+        codes = x[:, 0]
+        present = ~np.isnan(codes)
+        w = weight[first : first + len(codes)][present]
+        totals += np.bincount(codes[present].astype(np.int64), w, minlength=n_levels)
     return totals
 
 
-def _dense_statistics(matrix: np.ndarray, weight: np.ndarray) -> Statistics:
+def _dense_statistics(
+    matrix: np.ndarray, weight: np.ndarray, rows: np.ndarray | None
+) -> Statistics:
     p = matrix.shape[1]
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
     n_used, n_present = 0, np.zeros(p, np.int64)
-    for x, _ in _used_rows(matrix, weight):
+    for x, _ in _used_rows(matrix, weight, rows):
         low = np.fmin(low, np.fmin.reduce(x, axis=0))  # fmin and fmax pass over NaN
         high = np.fmax(high, np.fmax.reduce(x, axis=0))
         n_used += len(x)
@@ -81,22 +89,24 @@ def _dense_statistics(matrix: np.ndarray, weight: np.ndarray) -> Statistics:
     middle, half = _middle_and_half(low, high)
 
     total, first_moment = np.zeros(p), np.zeros(p)
-    for x, w in _used_rows(matrix, weight):
+    for x, w in _used_rows(matrix, weight, rows):
         z, w = _mapped(x, w, middle, half)
         total += w.sum(axis=0)
         first_moment += (w * z).sum(axis=0)
     z_mean = first_moment / np.where(total > 0, total, 1.0)
 
     second_moment = np.zeros(p)
-    for x, w in _used_rows(matrix, weight):
+    for x, w in _used_rows(matrix, weight, rows):
         z, w = _mapped(x, w, middle, half)
         z -= z_mean
         second_moment += (w * z * z).sum(axis=0)
     return _statistics(low, high, total, z_mean, second_moment, n_present, n_used)
 
 
-def _used_rows(matrix: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for first, x in row_chunks(matrix):
+def _used_rows(
+    matrix: np.ndarray, weight: np.ndarray, rows: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for first, x in row_chunks(matrix, rows):
         w = weight[first : first + len(x)]
         used = w > 0
         if used.all():

@@ -164,14 +164,19 @@ class Table:
         return column_label(self.names, j)
 
 
-def row_chunks(matrix: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield views of successive rows, with the index of their first.
+def row_chunks(
+    matrix: np.ndarray, rows: np.ndarray | None = None
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield successive rows, or those that `rows` lists, with the place of their first.
 
-    Temporaries made of one view stay small, whatever the size of the table.
+    Temporaries made of one chunk stay small, whatever the size of the table.
     """
     step = max(1, min(_CHUNK_ROWS, _CHUNK_ENTRIES // matrix.shape[1]))
-    for first in range(0, matrix.shape[0], step):
-        yield first, matrix[first : first + step]
+    for first in range(0, matrix.shape[0] if rows is None else len(rows), step):
+        yield (
+            first,
+            matrix[slice(first, first + step) if rows is None else rows[first : first + step]],
+        )
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:

@@ -39,14 +39,6 @@ def test_the_schema_is_that_of_the_whole_table():
     np.testing.assert_allclose(found.column_scale, expected.column_scale, rtol=1e-12)
 
 
-def test_the_schema_is_learned_in_blocks_of_columns(monkeypatch):
-    whole = training_set().schema
-    monkeypatch.setattr("hardwood.learn.problem._BLOCK_ENTRIES", 1)
-    narrow = training_set().schema
-    assert narrow.names == whole.names
-    np.testing.assert_allclose(narrow.column_center, whole.column_center, rtol=1e-12)
-
-
 def test_weights_have_mean_one_over_the_rows_used():
     weight = np.random.default_rng(1).uniform(0, 9, 60)
     weight[:10] = 0

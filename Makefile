@@ -26,6 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # What the extension module is built from; a change rebuilds it before the next command.
 NATIVE := CMakeLists.txt $(shell find native -type f)
 CPP := $(shell find native -name '*.[ch]pp')
+PYTHON_FILES := $(shell find src -name '*.py')
 PACKAGING := pyproject.toml constraints.txt
 
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
@@ -46,7 +47,9 @@ define make_venv
 $(PYTHON) -m venv $(1)
 endef
 
-.venv/bin/python .venv-oldest/bin/python .venv-sanitize/bin/python .venv-wheel/bin/python .venv-bench/bin/python:
+ENVIRONMENTS := .venv .venv-oldest .venv-sanitize .venv-fuzz .venv-wheel .venv-bench
+
+$(ENVIRONMENTS:%=%/bin/python):
 	$(call make_venv,$(@D:/bin=))
 
 .venv/.built: $(PACKAGING) $(NATIVE) | .venv/bin/python
@@ -57,10 +60,6 @@ endef
 
 .venv/.ready: $(PACKAGING) | .venv/.built
 	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,data,plot,dev]'
-	@touch $@
-
-.venv/.fuzz: $(PACKAGING) | .venv/.ready
-	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[fuzz]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------
@@ -78,13 +77,8 @@ lint: .venv/.built .venv/.ready
 	.venv/bin/lint-imports
 	.venv/bin/clang-format --dry-run --Werror $(CPP)
 
-fuzz: .venv/.built .venv/.fuzz
-	set -e; for target in tests/fuzz/fuzz_*.py; do \
-	  .venv/bin/python $$target --seconds $(FUZZ_SECONDS); \
-	done
-
 # Peers have an environment of their own: torch in .venv could hide that something imports it.
-.venv-bench/.ready: $(PACKAGING) $(NATIVE) $(shell find src -name '*.py') | .venv-bench/bin/python
+.venv-bench/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-bench/bin/python
 	.venv-bench/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	.venv-bench/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
 	  -C build-dir=build/bench '.[bench]'
@@ -98,7 +92,7 @@ bench: .venv-bench/.ready
 # the interpreter frees little when it ends. The sanitizers abort on the first finding.
 SANITIZERS := $$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so):$$($(CXX) -print-file-name=libstdc++.so)
 
-.venv-sanitize/.ready: $(PACKAGING) $(NATIVE) $(shell find src -name '*.py') | .venv-sanitize/bin/python
+.venv-sanitize/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-sanitize/bin/python
 	.venv-sanitize/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	.venv-sanitize/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
 	  -C build-dir=build/sanitize -C cmake.define.HARDWOOD_SANITIZE=ON '.[cli,data,plot,dev]'
@@ -118,12 +112,24 @@ sanitize: .venv-sanitize/.ready
 	  -C build-dir=build/oldest -e '.[cli,data,plot,dev]'
 	@touch $@
 
-# The warning is about scikit-learn 1.6's own parametrize_with_checks under a newer pytest.
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest -W ignore::pytest.PytestRemovedIn10Warning
+	.venv-oldest/bin/python -m pytest
+
+# A copy, not an editable installation: atheris cannot instrument what that one's import hook loads, and
+# fuzzing without instrumentation finds nothing.
+.venv-fuzz/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-fuzz/bin/python
+	.venv-fuzz/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
+	.venv-fuzz/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
+	  -C build-dir=build/fuzz '.[fuzz]'
+	@touch $@
+
+fuzz: .venv-fuzz/.ready
+	set -e; for target in tests/fuzz/fuzz_*.py; do \
+	  .venv-fuzz/bin/python $$target --seconds $(FUZZ_SECONDS); \
+	done
 
 # No constraints and no build tools here: a user has neither.
-.venv-wheel/.ready: $(PACKAGING) $(NATIVE) $(shell find src -type f -name '*.py') | .venv-wheel/bin/python
+.venv-wheel/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-wheel/bin/python
 	.venv-wheel/bin/python -m pip install -q --force-reinstall -C build-dir=build/wheel '.[cli,plot]'
 	@touch $@
 
@@ -131,6 +137,6 @@ test-wheel: .venv-wheel/.ready
 	cd .venv-wheel && bin/hardwood demo --output tree.png && bin/hardwood --version
 
 clean:
-	rm -rf .venv .venv-bench .venv-oldest .venv-sanitize .venv-wheel build dist demo_tree.png
+	rm -rf $(ENVIRONMENTS) build dist demo_tree.png
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

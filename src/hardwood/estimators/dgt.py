@@ -31,7 +31,7 @@ from hardwood.table import Table
 
 # early_stopping="auto": so many different rows make a validation part that is worth its cost.
 _EARLY_STOPPING_FROM = 300
-# restarts="auto": so many trees from which a validation part chooses; benchmarks/quality/defaults.py
+# restarts="auto": so many trees for a validation part to choose from; benchmarks/quality/defaults.py
 # has what that is worth.
 _VALIDATED_RESTARTS = 4
 _MAX_DEPTH = 16

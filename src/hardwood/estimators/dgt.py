@@ -31,8 +31,8 @@ from hardwood.table import Table
 
 # early_stopping="auto": so many different rows make a validation part that is worth its cost.
 _EARLY_STOPPING_FROM = 300
-# restarts="auto": so many trees for a validation part to choose from; benchmarks/quality/defaults.py
-# has what that is worth.
+# restarts="auto": so many trees for a validation part to choose from (what that is worth:
+# benchmarks/quality/defaults.py).
 _VALIDATED_RESTARTS = 4
 _MAX_DEPTH = 16
 # A tree's record tells the parameters that may change the tree and can be written down.

@@ -139,4 +139,4 @@ test-wheel: .venv-wheel/.ready
 clean:
 	rm -rf $(ENVIRONMENTS) build dist demo_tree.png
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

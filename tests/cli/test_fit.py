@@ -147,7 +147,7 @@ def test_a_full_disk_leaves_the_old_model(run, mixed_csv, tmp_path, monkeypatch)
     monkeypatch.setattr(os, "fsync", disk_full)
     result = run("fit", mixed_csv, "-t", "answer", "-o", model, *QUICK)
     assert result.exit_code == 2
-    assert "No space left on device" in result.stderr
+    assert "m.hardwood cannot be written: No space left on device" in result.stderr
     assert model.read_bytes() == b"the model of yesterday"
     assert sorted(os.listdir(tmp_path)) == before
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable
+from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable, naming_the_file
 from hardwood.cli.learning import Problem, Request, learn, read_problem, with_origin
 from hardwood.cli.metrics import Score, classification_scores
 from hardwood.cli.options import AsJson, Seed
@@ -62,7 +62,8 @@ def demo(
         **_baselines(problem, seed),
     }
     scores = {name: _score(problem, tree, p, seed) for name, p in probabilities.items()}
-    draw(tree, output)
+    with naming_the_file(output):
+        draw(tree, output)
     if as_json:
         print_json(_payload(problem, tree, scores, output, notes))
     else:

@@ -7,7 +7,9 @@ column or disk, explained in a sentence; 130 interrupted by Ctrl-C.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,16 @@ def check_readable(path: Path, expected: str) -> None:
             return
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+@contextmanager
+def naming_the_file(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in writing ``path`` (a full disk, a lost folder) into a CommandError."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise CommandError(f"{path} cannot be written: {reason}. Nothing was changed.") from error
 
 
 def check_writable(path: Path, inputs: Iterable[Path] = ()) -> None:

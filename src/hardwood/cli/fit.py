@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from hardwood.cli.evaluate import print_scores
-from hardwood.cli.failures import INTERRUPTED, check_writable
+from hardwood.cli.failures import INTERRUPTED, check_writable, naming_the_file
 from hardwood.cli.learning import Problem, Request, learn, read_problem, test_scores, with_origin
 from hardwood.cli.metrics import Score
 from hardwood.cli.models import size_words
@@ -89,7 +89,8 @@ def fit(
         tree = learn(problem, options | {"n_jobs": jobs, "random_state": seed})
     scores, baseline = test_scores(tree, problem, rng)
     tree = with_origin(tree, request, problem, scores)
-    tree.save(output)
+    with naming_the_file(output):
+        tree.save(output)
     if as_json:
         print_json(_payload(request, output, problem, tree, scores, baseline, notes))
     else:

@@ -84,9 +84,9 @@ def learn(problem: Problem, options: dict[str, Any]) -> ObliqueTree:
     from hardwood.estimators import DGTClassifier, DGTRegressor
 
     kind = DGTClassifier if problem.target.task == "classification" else DGTRegressor
-    with epoch_bar("Learning") as on_epoch:
-        estimator = kind(**options, callbacks=[on_epoch])
-        estimator.fit(
+    estimator = kind(**options)
+    with epoch_bar(options.get("restarts")) as on_epoch:
+        estimator.set_params(callbacks=[on_epoch]).fit(
             problem.features.take(problem.train),
             problem.target.values[problem.train],
             sample_weight=problem.weights[problem.train],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hardwood.cli.failures import CommandError, check_writable
+from hardwood.cli.failures import CommandError, check_writable, naming_the_file
 from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile
 from hardwood.cli.report import Notes, print_json
@@ -49,7 +49,8 @@ def predict(
         rows = read_table(table)
         answers = prediction_table(tree, rows, keep or [], table, with_proba=proba, n_jobs=jobs)
     if output is not None:
-        write_table(answers, output)
+        with naming_the_file(output):
+            write_table(answers, output)
     _say(answers, output, notes, as_json=as_json)
 
 

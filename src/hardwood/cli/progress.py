@@ -1,48 +1,51 @@
-"""A progress bar over the epochs of learning, on stderr, which also sees Ctrl-C."""
+"""A progress bar over the epochs of learning, on stderr."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
 @contextmanager
-def epoch_bar(description: str) -> Iterator[Callable[[Any], bool]]:
-    """Show a bar while the context lasts; yield the callback that moves it."""
+def epoch_bar(n_restarts: int | None) -> Iterator[Callable[[Any], bool]]:
+    """Show a bar while the context lasts; yield the callback that moves it.
+
+    The bar counts the epochs of all restarts, which may run at the same time, or of those begun so
+    far where ``n_restarts`` is None. A restart that stops early leaves its remaining epochs undone;
+    the bar jumps to its end with the context's.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
+        TextColumn("Learning"),
+        BarColumn(bar_width=20),
         TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("epoch {task.completed} of {task.total}"),
-        TextColumn("{task.fields[loss]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=False) as progress:
-        bar = progress.add_task(description, total=None, loss="")
+    epochs_done: dict[int, int] = {}
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=None)
 
         def on_epoch(epoch: Any) -> bool:
-            name = f"{description}, tree {epoch.restart + 1}" if epoch.restart else description
+            epochs_done[epoch.restart] = epoch.epoch + 1
             progress.update(
                 bar,
-                description=name,
-                completed=epoch.epoch + 1,
-                total=epoch.max_epochs,
-                loss=_loss_words(epoch),
+                description=_words(epoch, n_restarts),
+                completed=sum(epochs_done.values()),
+                total=(n_restarts or len(epochs_done)) * epoch.max_epochs,
             )
             return False
 
         yield on_epoch
+        progress.update(bar, completed=progress.tasks[0].total)
 
 
-def _loss_words(epoch: Any) -> str:
-    words = f"loss {epoch.train_loss:.4g}"
-    if epoch.validation_loss is not None and math.isfinite(epoch.validation_loss):
-        words += f", validation {epoch.validation_loss:.4g}"
-    return words
+def _words(epoch: Any, n_restarts: int | None) -> str:
+    tree = "" if n_restarts == 1 else f"tree {epoch.restart + 1}, "
+    where = f"{tree}epoch {epoch.epoch + 1} of {epoch.max_epochs}"
+    if math.isfinite(epoch.validation_loss):
+        return f"{where}, validation loss {epoch.validation_loss:.4g}"
+    return f"{where}, loss {epoch.train_loss:.4g}"

@@ -39,7 +39,7 @@ ALTERNATIVES: dict[str, dict[str, Any]] = {
 COLUMNS = [
     Column("name", "alternative", width=26, words=True),
     Column("accuracy", "accuracy", ".4f"),
-    Column("accuracy_small", "accuracy, < 300 rows", ".4f"),
+    Column("accuracy_small", "accuracy, < 400 rows", ".4f"),
     Column("r2", "R2", ".4f"),
 ]
 
@@ -99,7 +99,7 @@ def main() -> int:
     for name, options in ALTERNATIVES.items():
         scores = {data.name: score(data, options, n_splits) for data in tables}
         classes = [data for data in tables if data.has_classes]
-        small = [data for data in classes if len(data.X) * 0.75 < 300]
+        small = [data for data in classes if len(data.X) < 400]
         report.add(
             name=name,
             accuracy=mean_or_none([scores[data.name] for data in classes]),

@@ -1,4 +1,6 @@
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 #include "core/kernels.hpp"
 
@@ -47,10 +49,15 @@ std::vector<const Kernels*> supported() {
 
 const Kernels& choose() {
   const auto found = supported();
-  if (const char* wish = std::getenv("HARDWOOD_ISA"))
-    for (const Kernels* k : found)
-      if (std::string_view(wish) == k->name) return *k;
-  return *found.back();
+  const char* wish = std::getenv("HARDWOOD_ISA");
+  if (!wish) return *found.back();
+  std::string names;
+  for (const Kernels* k : found) {
+    if (std::string_view(wish) == k->name) return *k;
+    names += std::string(names.empty() ? "" : ", ") + k->name;
+  }
+  throw std::runtime_error("HARDWOOD_ISA=" + std::string(wish) +
+                           " is not an instruction set of this machine. It has: " + names);
 }
 
 }  // namespace

@@ -210,9 +210,8 @@ def test_callbacks_hear_of_every_pass_and_may_stop(iris):
         return epoch.epoch == 4
 
     callbacks = [stop_after_five, others.append]
-    model = DGTClassifier(max_depth=2, max_epochs=50, callbacks=callbacks, random_state=0).fit(
-        *iris
-    )
+    options = {"max_depth": 2, "max_epochs": 50, "restarts": 1, "random_state": 0}
+    model = DGTClassifier(callbacks=callbacks, **options).fit(*iris)
     assert [epoch.epoch for epoch in seen] == [0, 1, 2, 3, 4]
     for records in (others, model.history_):
         assert [repr(epoch) for epoch in records] == [repr(epoch) for epoch in seen]
@@ -242,10 +241,13 @@ def test_early_stopping_returns_to_the_best_pass(cancer):
 
 
 def test_early_stopping_is_off_for_small_tables_and_on_for_larger_ones(iris, cancer):
-    small = DGTClassifier(max_epochs=5, random_state=0).fit(*iris)
+    few = np.arange(0, 150, 2)
+    small = DGTClassifier(max_epochs=5, random_state=0).fit(iris[0][few], iris[1][few])
     large = DGTClassifier(max_epochs=5, random_state=0).fit(*cancer)
     assert small.tree_.record["validation_rows"] == 0
     assert large.tree_.record["validation_rows"] > 0
+    assert {epoch.restart for epoch in small.history_} == {0}
+    assert {epoch.restart for epoch in large.history_} == {0, 1, 2, 3}
 
 
 def test_the_best_restart_is_kept(cancer):
@@ -258,14 +260,15 @@ def test_the_best_restart_is_kept(cancer):
 
 
 def test_verbose_prints_progress(iris, capsys):
-    DGTClassifier(max_epochs=40, verbose=1, random_state=0).fit(*iris)
+    options = {"max_epochs": 40, "early_stopping": False, "random_state": 0}
+    DGTClassifier(verbose=1, **options).fit(*iris)
     few = capsys.readouterr().out.splitlines()
-    DGTClassifier(max_epochs=40, verbose=2, random_state=0).fit(*iris)
+    DGTClassifier(verbose=2, **options).fit(*iris)
     every = capsys.readouterr().out.splitlines()
     assert 10 < len(few) < 30
     assert len(every) == 40
     assert every[-1].startswith("restart 0  epoch 40/40  training loss ")
-    DGTClassifier(max_epochs=40, random_state=0).fit(*iris)
+    DGTClassifier(**options).fit(*iris)
     assert capsys.readouterr().out == ""
 
 

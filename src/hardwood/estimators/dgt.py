@@ -30,7 +30,7 @@ from hardwood.model import ObliqueTree
 from hardwood.table import Table
 
 # early_stopping="auto": so many different rows make a validation part that is worth its cost.
-_EARLY_STOPPING_FROM = 300
+_EARLY_STOPPING_FROM = 100
 # restarts="auto": so many trees for a validation part to choose from (what that is worth:
 # benchmarks/quality/defaults.py).
 _VALIDATED_RESTARTS = 4
@@ -74,7 +74,7 @@ class DGTClassifier(TreeClassifier):
         Part of the rows that is kept apart when stopping early; drawn from every class alike.
     early_stopping : bool or "auto", default="auto"
         Whether to keep a validation part, to stop when its loss no longer falls, and to return to
-        the pass where it was smallest. "auto": for tables with at least 300 different rows.
+        the pass where it was smallest. "auto": for tables with at least 100 different rows.
     class_weight : dict, "balanced" or None, default=None
         What the weight of every row is multiplied by, by class. "balanced": such that all classes
         have the same total weight.

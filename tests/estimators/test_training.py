@@ -124,7 +124,7 @@ def cross_entropy(scores, index):
 
 def test_a_function_as_loss_follows_the_built_in_one(iris):
     X, y = iris
-    options = {"max_depth": 3, "max_epochs": 30, "random_state": 0}
+    options = {"max_depth": 3, "max_epochs": 30, "early_stopping": False, "random_state": 0}
     built_in = DGTClassifier(**options).fit(X, y)
     own = DGTClassifier(loss=cross_entropy, **options).fit(X, y)
     found = [epoch.train_loss for epoch in own.history_]
@@ -190,7 +190,8 @@ def test_a_wrong_answer_of_a_function_is_named(answer, message, diabetes):
 
 
 def test_history_tells_every_pass(iris):
-    model = DGTClassifier(max_depth=2, max_epochs=12, restarts=3, random_state=0).fit(*iris)
+    options = {"max_depth": 2, "max_epochs": 12, "restarts": 3, "early_stopping": False}
+    model = DGTClassifier(random_state=0, **options).fit(*iris)
     assert [(e.restart, e.epoch) for e in model.history_] == [
         (r, e) for r in range(3) for e in range(12)
     ]

@@ -152,43 +152,73 @@ HARDWOOD_INLINE void descend(const Splits& tree, const EncodedRows& rows, int le
   }
 }
 
-// Centres eight rows of floats and, while their values are in registers, meets them with the root.
-// Adds to `doubt` what tells that a row needs the careful path.
-template <int kVectors>
-HARDWOOD_INLINE Vector<8> encode_eight(const Encoding& e, const Splits& tree, const float* x,
-                                       float* values, std::ptrdiff_t stride, Vector<8>& doubt) {
-  Vector<8> sums[kGroup];
+// Scores of the root, and of its children where rows are long, come for little while a row's values
+// are in registers on their way in. (Of short rows, the two children cost more than the one met.)
+constexpr int top_nodes(int n_vectors) {
+  return 1 <= n_vectors && n_vectors <= 3 ? 1 : 3;
+}
+inline constexpr int kRowsPerPass = 4;
+
+// Centres four rows of floats and scores them at the top nodes, not yet folded.
+template <int kVectors, int kTop>
+HARDWOOD_INLINE void encode_four(const Encoding& e, const RouteNode* const (&top)[kTop],
+                                 const float* const (&weights)[kTop], const float* x, float* values,
+                                 std::ptrdiff_t stride, Vector<8> (&sums)[kTop][kGroup],
+                                 int first) {
   const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
-  const float *const center = e.center_float, *const root = tree.weights;
-  for (int r = 0; r < kGroup; ++r) {
-    const float* const row = x + static_cast<std::ptrdiff_t>(r) * n;
-    Sums sum = start_sums(tree.nodes[0].bias);
+  for (int parity = 0; parity < 2; ++parity) {  // first the even sums, then the odd ones
+    Vector<8> sum[kTop][kRowsPerPass];
+    for (int t = 0; t < kTop; ++t)
+      for (int r = 0; r < kRowsPerPass; ++r)
+        sum[t][r] = parity ? Vector<8>{} : Vector<8>{top[t]->bias};
 #pragma GCC unroll 8
-    for (int v = 0; v < n_vectors; ++v) {
-      // All vectors but the last are whole, which the compiler cannot know.
-      const Vector<8> value = centered_8(row, center, 8 * v, v + 1 < n_vectors ? 8 * v + 8 : n);
-      store<8>(values + r * stride + 8 * v, value);
-      add_product(sum, v, root, value);
-      doubt += doubt_of(value);
+    for (int v = parity; v < n_vectors; v += 2) {
+      Vector<8> w[kTop];
+      for (int t = 0; t < kTop; ++t) w[t] = load<8>(weights[t] + 8 * v);
+      for (int r = 0; r < kRowsPerPass; ++r) {
+        // All vectors but the last are whole, which the compiler cannot know.
+        const Vector<8> value = centered_8(x + static_cast<std::ptrdiff_t>(r) * n, e.center_float,
+                                           8 * v, v + 1 < n_vectors ? 8 * v + 8 : n);
+        store<8>(values + r * stride + 8 * v, value);
+        for (int t = 0; t < kTop; ++t) sum[t][r] += w[t] * value;
+      }
     }
-    sums[r] = sum.even + sum.odd;
+    for (int t = 0; t < kTop; ++t)
+      for (int r = 0; r < kRowsPerPass; ++r)
+        sums[t][first + r] = parity ? sums[t][first + r] + sum[t][r] : sum[t][r];
   }
-  return fold1_of_8(sums);
 }
 
-// Encodes kRowsTogether rows and, where that costs nothing, takes them down a first level. Returns
-// the level they are at, or -1 when a row has missing or huge entries and needs the careful path.
+// Encodes kRowsTogether rows and, where that costs little, takes them down the first levels.
+// Returns the level they are at, or -1 when a row has missing or huge entries and needs the careful
+// path.
 template <int kVectors>
 HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits& tree, const float* x,
                                const EncodedRows& rows, Nodes& node) {
+  constexpr int kTop = top_nodes(kVectors);
+  const RouteNode* top[kTop];
+  const float* weights[kTop];
+  for (int t = 0; t < kTop; ++t) {
+    top[t] = t == 0 ? tree.nodes : &tree.nodes[tree.nodes[0].child[t - 1]];
+    weights[t] = weights_of(tree, *top[t]);
+  }
   Vector<8> doubt{};
   for (int first = 0; first < kRowsTogether; first += kGroup) {
-    const Vector<8> scores =
-        encode_eight<kVectors>(e, tree, x + static_cast<std::ptrdiff_t>(first) * e.n_numeric,
-                               rows.values + first * rows.stride, rows.stride, doubt);
-    follow(tree.nodes, scores, first, node);
+    Vector<8> sums[kTop][kGroup];
+    for (int r = 0; r < kGroup; r += kRowsPerPass)
+      encode_four<kVectors, kTop>(e, top, weights,
+                                  x + static_cast<std::ptrdiff_t>(first + r) * e.n_numeric,
+                                  rows.values + (first + r) * rows.stride, rows.stride, sums, r);
+    const Vector<8> at_root = fold1_of_8(sums[0]);
+    // Whatever the weights, zeros included, a value that is NaN or infinite leaves no finite score.
+    doubt += doubt_of(at_root);
+    follow(tree.nodes, at_root, first, node);
+    if constexpr (kTop == 3) {
+      const Vector<8> left = fold1_of_8(sums[1]), right = fold1_of_8(sums[2]);
+      follow(tree.nodes, at_root >= 0 ? right : left, first, node);
+    }
   }
-  return any_nan(doubt) ? -1 : 1;
+  return any_nan(doubt) ? -1 : kTop == 3 ? 2 : 1;
 }
 
 template <int kVectors>

@@ -103,7 +103,9 @@ def check_probabilities(values: np.ndarray, classes: tuple[Label, ...]) -> None:
         raise ValueError(
             f"values has {values.shape[1]} columns, but there are {len(classes)} classes"
         )
-    bad = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1) > PROBABILITY_TOLERANCE)
+    with np.errstate(over="ignore"):  # a sum beyond float64 is infinity, which is not 1 either
+        total = values.sum(axis=1)
+    bad = (values < 0).any(axis=1) | (np.abs(total - 1) > PROBABILITY_TOLERANCE)
     if bad.any():
         leaf = int(np.argmax(bad))
         raise ValueError(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.show.condition import Phrase, label_text, number, phrase
-from hardwood.show.text import count_text, leaf_values, subtree_splits
+from hardwood.show.condition import Phrase, phrase
+from hardwood.show.text import count_text, leaf_class, leaf_values, subtree_splits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,9 +153,8 @@ def _leaf_lines(tree: ObliqueTree, leaf: int, count: float | None, digits: int |
             line for text in leaf_values(tree, leaf, digits=digits) for line in _wrapped(text, 24)
         ]
     else:
-        best = int(tree.values[leaf].argmax())
-        lines = _wrapped(label_text(tree.classes[best]), 18)
-        lines.append(f"p = {number(float(tree.values[leaf, best]), digits)}")
+        answer, probability = leaf_class(tree, leaf, digits=digits)
+        lines = [*_wrapped(answer, 24), probability]
     return lines if count is None else [*lines, f"n = {count_text(count)}"]
 
 

@@ -77,12 +77,21 @@ def leaf_text(tree: ObliqueTree, leaf: int, *, digits: int | None = 3) -> str:
     if tree.classes is None:
         answer = ", ".join(leaf_values(tree, leaf, digits=digits))
     else:
-        best = int(tree.values[leaf].argmax())
-        answer = label_text(tree.classes[best])
-        notes.append(f"p = {number(float(tree.values[leaf, best]), digits)}")
+        answer, probability = leaf_class(tree, leaf, digits=digits)
+        notes.append(probability)
     if tree.counts is not None:
         notes.append(f"n = {count_text(float(tree.counts[tree.n_splits + leaf]))}")
     return f"{answer} ({', '.join(notes)})" if notes else answer
+
+
+def leaf_class(tree: ObliqueTree, leaf: int, *, digits: int | None) -> tuple[str, str]:
+    """Most probable class of a leaf, such as ``species = Adelie``, and its probability."""
+    assert tree.classes is not None
+    best = int(tree.values[leaf].argmax())
+    # Never the bare label: a leaf that says "no" at the end of a branch that says "yes" misleads.
+    what = "class" if tree.target_names is None else f"{name_text(tree.target_names[0])} ="
+    probability = number(float(tree.values[leaf, best]), digits)
+    return f"{what} {label_text(tree.classes[best])}", f"p = {probability}"
 
 
 def leaf_values(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,12 +85,22 @@ def _kept_levels(found: Sequence[Level], weight: np.ndarray, label: str) -> tupl
         warnings.warn(
             f"{label} has {len(used)} levels; the {MAX_LEVELS} of the largest total weight "
             "are kept and the others count as missing. "
-            "Drop the column if it is an identifier, or make it numeric or coarser.",
+            "Drop the column if it is an identifier, make it numeric or coarser, "
+            "or parse it if it holds dates.",
             TableWarning,
-            stacklevel=4,  # the caller of Schema.learn
+            stacklevel=_level_of_caller(),
         )
         used = np.sort(used[heaviest_first[:MAX_LEVELS]])
     return tuple(found[i] for i in used.tolist())
+
+
+def _level_of_caller() -> int:
+    """Return the stacklevel at which a warning names the line that called into this package."""
+    folder = str(Path(__file__).parents[1]) + os.sep
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,13 @@ def test_good_parts_make_a_tree() -> None:
 def test_bad_parts_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
         build(**changes)
+
+
+def test_probabilities_whose_sum_overflows_are_refused_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="probabilities that sum to 1"):
+            build(values=[[1.7e308, 1.7e308], [0.5, 0.5], [0, 1]])
 
 
 def test_a_tree_keeps_nothing_of_the_callers() -> None:

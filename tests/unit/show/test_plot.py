@@ -30,7 +30,7 @@ def wide_tree(
         rng.normal(size=(15, n_features)),
         bias=rng.normal(size=15),
         values=rng.dirichlet(np.ones(k) / 5, size=16),
-        classes=[f"class number {i}" for i in range(k)],
+        classes=[f"number {i}" for i in range(k)],
         feature_names=[name.format(i) for i in range(n_features)],
     )
 
@@ -116,7 +116,12 @@ def test_what_is_cut_is_said() -> None:
 def test_yes_leads_to_the_right_child() -> None:
     tree = ObliqueTree.of([[1.0]], thresholds=[2.0], values=np.eye(2), classes=["low", "high"])
     places = {text.get_text().split("\n")[0]: text.get_position() for text in tree.plot().texts}
-    assert places["low"][0] < places["no"][0] < places["yes"][0] < places["high"][0]
+    assert places["class low"][0] < places["no"][0] < places["yes"][0] < places["class high"][0]
+
+
+def test_a_leaf_says_what_it_predicts() -> None:
+    words = words_of(make_tree(0, n_splits=0).plot())
+    assert words.startswith("species = class ")
 
 
 def test_edges_are_as_wide_as_their_share() -> None:

@@ -27,11 +27,11 @@ def test_classification() -> None:
         "3 leaves\n\n"
         "if 1.1*width - 0.8*length <= -2.3:\n"
         "|   if length >= 5:\n"
-        "|   |   virginica (p = 0.978, n = 24.5)\n"
+        "|   |   species = virginica (p = 0.978, n = 24.5)\n"
         "|   else:\n"
-        "|   |   versicolor (p = 0.6, n = 35.5)\n"
+        "|   |   species = versicolor (p = 0.6, n = 35.5)\n"
         "else:\n"
-        "|   setosa (p = 1, n = 40)\n"
+        "|   species = setosa (p = 1, n = 40)\n"
     )
 
 
@@ -40,6 +40,11 @@ def test_the_words_route_as_the_tree_does() -> None:
     assert IRIS.predict_one([9.0, 1.0]) == "virginica"  # 1.1 - 7.2 <= -2.3, and 9 >= 5
     assert IRIS.predict_one([4.5, 1.0]) == "versicolor"  # 1.1 - 3.6 <= -2.3
     assert IRIS.predict_one([1.0, 1.0]) == "setosa"
+
+
+def test_a_leaf_without_the_name_of_its_target_says_class() -> None:
+    tree = ObliqueTree.of([[1.0]], thresholds=[2.0], values=np.eye(2), classes=["no", "yes"])
+    assert "if x0 >= 2:\n|   class yes (p = 1)\nelse:\n|   class no (p = 1)\n" in tree.to_text()
 
 
 def test_max_depth_counts_what_is_not_shown() -> None:

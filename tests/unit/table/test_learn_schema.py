@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from hardwood.errors import TableError, TableWarning
+from hardwood.learn.problem import TrainingSet
 from hardwood.table import Feature, Schema, Table
 
 nan = np.nan
@@ -83,7 +84,7 @@ def test_the_heaviest_255_levels_are_kept_and_the_rest_is_missing():
     text = np.array([f"{i:04d}" for i in range(1000)], dtype=object)[:, None]
     weight = np.ones(1000)
     weight[[999, 500]] = 2.0
-    with pytest.warns(TableWarning, match="column 0 .* has 1000 levels; the 255") as caught:
+    with pytest.warns(TableWarning, match="column 0 .* has 1000 levels; the 255.* dates") as caught:
         schema = learn(text, weight)
     assert caught[0].filename == __file__
     (feature,) = schema.features
@@ -93,6 +94,13 @@ def test_the_heaviest_255_levels_are_kept_and_the_rest_is_missing():
     codes = schema.read(text)[:, 0]
     assert np.isnan(codes).sum() == 745
     assert codes[999] == 254
+
+
+def test_a_warning_names_the_line_outside_of_the_package():
+    table = Table.of(pd.DataFrame({"id": [f"{i:03d}" for i in range(300)]}))
+    with pytest.warns(TableWarning, match="'id' has 300 levels") as caught:
+        TrainingSet.of(table, np.arange(300.0)[:, None])
+    assert caught[0].filename == __file__
 
 
 def test_255_levels_of_positive_weight_are_no_reason_to_warn():

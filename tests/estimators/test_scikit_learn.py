@@ -63,7 +63,7 @@ def test_both_estimators_have_the_same_words():
 
 def test_in_a_pipeline_with_cross_validation(iris):
     pipeline = make_pipeline(StandardScaler(), small())
-    assert cross_val_score(pipeline, *iris, cv=5).mean() > 0.9
+    assert cross_val_score(pipeline, *iris, cv=5).mean() > 0.85
 
 
 def test_grid_search_over_depth_and_penalty(iris):

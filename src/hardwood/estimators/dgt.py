@@ -12,7 +12,6 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -35,6 +34,8 @@ _EARLY_STOPPING_FROM = 100
 # benchmarks/quality/defaults.py).
 _VALIDATED_RESTARTS = 4
 _MAX_DEPTH = 16
+_MAX_EPOCHS = 2**31 - 1
+_MAX_RESTARTS = 10_000
 # A tree's record tells the parameters that may change the tree and can be written down.
 _UNRECORDED = {"n_jobs", "verbose", "callbacks", "init", "training"}
 
@@ -308,7 +309,7 @@ def _check_two_classes(classes: np.ndarray, index: np.ndarray) -> None:
     if len(left) < 2:
         raise ValueError(
             "A classifier needs rows of at least 2 classes, found 1 class among the rows whose "
-            f"weight is not zero: {classes[left[0]]!r}."
+            f"weight is not zero: {classes[left[0]].item()!r}."
         )
 
 
@@ -337,10 +338,10 @@ def _grow(
         seed=seed,
     )
     callbacks = parameters.callback_list(estimator.callbacks)
-    verbose = parameters.integer("verbose", int(estimator.verbose), 0)
+    verbose = parameters.level("verbose", estimator.verbose)
     if verbose:
         callbacks.append(printer(verbose))
-    n_jobs = effective_n_jobs(estimator.n_jobs)
+    n_jobs = parameters.n_threads(estimator.n_jobs)
     return problem, learn(
         problem, config, start=start, n_jobs=n_jobs, seed=seed, callbacks=callbacks
     )
@@ -355,7 +356,9 @@ def _config(estimator: Estimator, stops_early: bool) -> DGT:
             "learning_rate", estimator.learning_rate, 0.0, math.inf, open_low=True
         ),
         batch_size=parameters.integer("batch_size", estimator.batch_size, 1),
-        max_epochs=None if is_auto else parameters.integer("max_epochs", estimator.max_epochs, 1),
+        max_epochs=None
+        if is_auto
+        else parameters.integer("max_epochs", estimator.max_epochs, 1, _MAX_EPOCHS),
         momentum=parameters.real("momentum", estimator.momentum, 0.0, 1.0),
         l1=parameters.real("l1", estimator.l1, 0.0, math.inf),
         l2=parameters.real("l2", estimator.l2, 0.0, math.inf),
@@ -372,7 +375,7 @@ def _is_auto(value: Any) -> bool:
 def _restarts(estimator: Estimator, stops_early: bool) -> int:
     if _is_auto(estimator.restarts):
         return _VALIDATED_RESTARTS if stops_early and estimator.init is None else 1
-    return parameters.integer("restarts", estimator.restarts, 1)
+    return parameters.integer("restarts", estimator.restarts, 1, _MAX_RESTARTS)
 
 
 def _stops_early(estimator: Estimator, data: TrainingSet, loss: Loss, n_outputs: int) -> bool:
@@ -430,7 +433,7 @@ def _tree(
         classes=labels,
         target_names=target_names,
         record=_record(estimator, data, problem, grown),
-        n_jobs=effective_n_jobs(estimator.n_jobs),
+        n_jobs=parameters.n_threads(estimator.n_jobs),
     )
 
 

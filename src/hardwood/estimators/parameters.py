@@ -6,8 +6,12 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from joblib import effective_n_jobs
+
 from hardwood.learn.training import Callback, Training
 from hardwood.model import ObliqueTree
+
+_MAX_THREADS = 1024  # more would only wait for each other
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -41,6 +45,18 @@ def real(
             f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r}."
         )
     return float(value)
+
+
+def level(name: str, value: Any) -> int:
+    """Return how much to say: an integer >= 0, or a boolean."""
+    return int(value) if isinstance(value, bool) else integer(name, value, 0)
+
+
+def n_threads(value: Any) -> int:
+    """Return a number of threads: None is 1, negative numbers count from all processors."""
+    if value is not None:
+        integer("n_jobs", abs(value) if isinstance(value, numbers.Integral) else value, 1)
+    return min(effective_n_jobs(value), _MAX_THREADS)
 
 
 def switch(name: str, value: Any) -> bool | None:

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from hardwood.model.structure import class_labels
+
 
 @dataclass(frozen=True)
 class ClassTarget:
@@ -58,13 +60,19 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
     _check_length(labels, n_rows)
     if labels.dtype.kind == "f":
         _check_finite(labels)
+    if labels.dtype == object:
+        raise ValueError(
+            "Labels must be all text, all numbers or all true/false, found "
+            f"{sorted({type(label).__name__ for label in labels})}."
+        )
     check_classification_targets(labels)
     classes, index = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"A classifier needs rows of at least 2 classes, found 1 class: {classes[0]!r} in all "
-            f"{n_rows} rows. Check how the table was filtered or split."
+            "A classifier needs rows of at least 2 classes, found 1 class: "
+            f"{classes[0].item()!r} in all {n_rows} rows. Check how the table was filtered."
         )
+    class_labels(classes.tolist(), "classification")  # refuses what a model file cannot hold
     return ClassTarget(classes, index.astype(np.int64).ravel(), _names(y, 1))
 
 
@@ -98,7 +106,10 @@ def _plain_array(y: Any) -> np.ndarray:
     """Read any sequence; objects of one plain type become an array of that type."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    values = np.asarray(y)
+    if np.ma.is_masked(y):
+        raise ValueError("Input y is masked in places. Drop the rows without a target.")
+    # NumPy would turn a list of 1 and "a", or of "a" and NaN, into texts.
+    values = np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y is of type {values.dtype}.")
     if values.dtype != object:
@@ -109,6 +120,8 @@ def _plain_array(y: Any) -> np.ndarray:
             "Input y contains NaN or None. Drop the rows without a target, or fill it in."
         )
     if types and all(issubclass(kind, str) for kind in types):
+        if any(text.endswith("\0") for text in values.ravel()):
+            raise ValueError("A label ends with a NUL character, which NumPy would drop.")
         return values.astype(str)
     if types and all(issubclass(kind, bool | int | float | np.number | np.bool_) for kind in types):
         return np.array(values.tolist())

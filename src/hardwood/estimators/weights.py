@@ -36,6 +36,12 @@ def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         raise ValueError(f"Negative values in data passed to sample_weight (row {row}).")
     if not (weight > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError(
+                f"sample_weight adds up to infinity (the largest is {weight.max():g}). "
+                "Divide all weights by that."
+            )
     return weight
 
 

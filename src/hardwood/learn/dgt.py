@@ -145,13 +145,19 @@ def learn(
         options=config.training.engine_options(
             learning_rate=config.learning_rate,
             momentum=config.momentum,
-            batch_size=config.batch_size,
+            batch_size=min(config.batch_size, len(problem.train)),
             max_epochs=max_epochs,
             l1=config.l1,
             l2=config.l2,
             stops_early=config.early_stopping,
         ),
     )
+    if not all(np.isfinite(answer[part]).all() for part in ("weights", "bias", "scores")):
+        raise ValueError(
+            "Learning diverged: weights became infinite. Lower learning_rate, l1 or l2, or the "
+            "range of sample_weight; with init, give a tree learned from targets and columns of "
+            "about the same size."
+        )
     history = tuple(
         Epoch(restart, epoch, max_epochs, train_loss, validation_loss, rate)
         for run in answer["history"]
@@ -173,7 +179,8 @@ def fold(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
     Exact for numbers, whose scale is a power of two. A categorical feature without missing entries
     in training gets its levels' mean weight moved into the bias: the split stays the same, and an
-    unseen level, which has no indicator, then counts as an average one.
+    unseen level, which has no indicator, then counts as an average one. Where a penalty has made
+    some levels exactly zero they stay so, and an unseen level counts as one of them.
     """
     schema = problem.schema
     weights = grown.weights.astype(np.float64) / _column_scale(schema)
@@ -182,7 +189,8 @@ def fold(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         if feature.kind == "categorical" and not feature.has_missing:
             first = schema.first_column[j]
             levels = slice(first, first + len(feature.levels))
-            mean = weights[:, levels] @ _level_shares(problem, j)
+            is_dense = (weights[:, levels] != 0).all(axis=1)
+            mean = np.where(is_dense, weights[:, levels] @ _level_shares(problem, j), 0.0)
             weights[:, levels] -= mean[:, None]
             bias += mean
     return weights, bias

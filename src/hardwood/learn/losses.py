@@ -176,6 +176,11 @@ class Custom(Loss):
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """Values (B,), or None, and the gradient (B, k), as the engine takes them."""
         answer = self.function(prediction, target)
+        if isinstance(answer, tuple) and len(answer) != 2:
+            raise ValueError(
+                f"The custom loss returned {len(answer)} things; expected the gradient, or a pair "
+                "(losses, gradient)."
+            )
         values, gradient = answer if isinstance(answer, tuple) else (None, answer)
         gradient = np.ascontiguousarray(gradient, dtype=np.float32)
         if gradient.shape != prediction.shape:
@@ -187,6 +192,11 @@ class Custom(Loss):
             raise ValueError("The custom loss returned a gradient that is not finite.")
         if values is not None:
             values = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
+            if len(values) != len(prediction) or not np.isfinite(values).all():
+                raise ValueError(
+                    f"The custom loss returned {len(values)} losses for {len(prediction)} rows, or "
+                    "some that are not finite; expected one finite loss per row."
+                )
         return values, gradient
 
 

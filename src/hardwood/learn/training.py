@@ -42,8 +42,10 @@ class Training:
     def __post_init__(self) -> None:
         _one_of("optimizer", self.optimizer, ("rmsprop", "adam", "sgd"))
         _one_of("schedule", self.schedule, ("cosine", "one_cycle", "constant"))
-        if self.schedule_restarts < 0:
-            raise ValueError(f"schedule_restarts must be >= 0, found {self.schedule_restarts!r}")
+        if not isinstance(self.schedule_restarts, int) or not 0 <= self.schedule_restarts <= 10**6:
+            raise ValueError(
+                f"schedule_restarts must be an integer >= 0, found {self.schedule_restarts!r}"
+            )
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise ValueError(f"clip_norm must be positive or None, found {self.clip_norm!r}")
         if not self.patience > 0:
@@ -52,7 +54,7 @@ class Training:
             )
         if self.decay is not None and not 0 <= self.decay < 1:
             raise ValueError(f"decay must lie in [0, 1), found {self.decay!r}")
-        if not self.epsilon > 0:
+        if not 0 < self.epsilon < math.inf:
             raise ValueError(f"epsilon must be positive, found {self.epsilon!r}")
 
     def engine_options(
@@ -68,6 +70,7 @@ class Training:
     ) -> dict[str, object]:
         """All options of a run, as the engine takes them."""
         decay = {"rmsprop": 0.99, "adam": 0.999, "sgd": 0.0}[self.optimizer]
+        patience = max(1, math.ceil(min(self.patience, 1.0) * max_epochs))
         return {
             "optimizer": self.optimizer,
             "learning_rate": learning_rate,
@@ -81,7 +84,7 @@ class Training:
             "clip_norm": math.inf if self.clip_norm is None else self.clip_norm,
             "batch_size": batch_size,
             "max_epochs": max_epochs,
-            "patience": max(1, math.ceil(self.patience * max_epochs)) if stops_early else 0,
+            "patience": patience if stops_early else 0,
         }
 
 

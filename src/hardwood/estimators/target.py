@@ -62,7 +62,7 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
         _check_finite(labels)
     if labels.dtype == object:
         raise ValueError(
-            "Labels must be all text, all numbers or all true/false, found "
+            "Unknown label type: labels must be all text, all numbers or all true/false, found "
             f"{sorted({type(label).__name__ for label in labels})}."
         )
     check_classification_targets(labels)

@@ -252,6 +252,9 @@ def _as_csr(X: Any) -> csr_matrix:
         data = np.require(csr.data, Column(csr.data).dtype, ["C_CONTIGUOUS", "ALIGNED"])
     fits = max(*csr.shape, len(data)) <= np.iinfo(np.int32).max
     index = np.int32 if fits else np.int64
+    for indices in (csr.indices, csr.indptr):
+        if len(indices) and not 0 <= indices.min() <= indices.max() <= np.iinfo(index).max:
+            raise TableError("A damaged sparse matrix: an index is out of range.")
     own = csr_matrix(
         csr.shape, dtype=data.dtype
     )  # shares arrays, leaves the user's object as it is

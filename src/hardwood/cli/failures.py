@@ -20,6 +20,7 @@ from hardwood.errors import HardwoodError
 
 USER_ERROR = 2
 INTERRUPTED = 130
+_SHOWN_CHARACTERS = 60
 
 
 class CommandError(HardwoodError):
@@ -63,8 +64,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {_either(close)}?" if close else ""
 
 
+def shortened(name: str) -> str:
+    """Return a name for a message: at most 60 characters, as it stands or cut."""
+    return name if len(name) <= _SHOWN_CHARACTERS else name[: _SHOWN_CHARACTERS - 3] + "..."
+
+
 def _either(names: list[str]) -> str:
-    quoted = [f"'{name}'" for name in names]
+    quoted = [f"'{shortened(name)}'" for name in names]
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardwood.cli.failures import CommandError, check_readable, did_you_mean
+from hardwood.cli.failures import CommandError, check_readable, did_you_mean, shortened
 from hardwood.cli.whole_file import whole_file
 from hardwood.errors import TableWarning
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _PARQUET_MAGIC = b"PAR1"
 _DELIMITERS = ",;\t|"
 _HEAD_BYTES = 1 << 16
+_BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 27, 1 << 30)
+_TOO_LONG_FOR_A_BLOCK = ("straddling object", "Empty CSV file or block")
 
 
 def read_table(path: Path) -> pa.Table:
@@ -33,7 +35,8 @@ def read_table(path: Path) -> pa.Table:
     table = _drop_unnamed(table, path)
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
-        raise CommandError(f"{path} has more than one column named '{repeated[0]}'; rename them.")
+        name = shortened(repeated[0])
+        raise CommandError(f"{path} has more than one column named '{name}'; rename them.")
     if table.num_rows == 0:
         raise CommandError(f"{path} has a header and no rows.")
     return table
@@ -51,8 +54,11 @@ def check_column(table: pa.Table, name: str, path: Path) -> None:
     if name in table.column_names:
         return
     hint = did_you_mean(name, table.column_names)
-    some = ", ".join(table.column_names[:8]) + (", ..." if table.num_columns > 8 else "")
-    raise CommandError(f"{path} has no column '{name}'.{hint} Its columns: {some}.")
+    some = ", ".join(shortened(known) for known in table.column_names[:8])
+    more = ", ..." if table.num_columns > 8 else ""
+    raise CommandError(
+        f"{path} has no column '{shortened(name)}'.{hint} Its columns: {some}{more}."
+    )
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -110,25 +116,65 @@ def _read_csv(path: Path) -> pa.Table:
 
 def _parse_csv(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
     import pyarrow as pa
-    from pyarrow import csv
 
     try:
-        table = csv.read_csv(
-            path,
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                strings_can_be_null=True, decimal_point=decimal_point
-            ),
-        )
+        table = _parse_blocks(path, delimiter, decimal_point)
         names = table.column_names
     except UnicodeDecodeError as error:
         raise CommandError(f"The header of {path} is not UTF-8 text; {_UTF8_ADVICE}") from error
     except pa.ArrowInvalid as error:
         raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}") from error
-    for name in names:
-        if table.column_names.count(name) == 1 and pa.types.is_binary(table[name].type):
-            raise CommandError(f"Column '{name}' of {path} is not UTF-8 text; {_UTF8_ADVICE}")
+    for name, column in zip(names, table.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            raise CommandError(
+                f"Column '{shortened(name)}' of {path} is not UTF-8 text; {_UTF8_ADVICE}"
+            )
     return table
+
+
+def _parse_blocks(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
+    """Parse in Arrow's blocks of 1 MB, or in larger ones where a row does not fit into two."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    n_bytes: int | None = None
+    for block_bytes in _BLOCK_BYTES:
+        try:
+            return csv.read_csv(
+                path,
+                read_options=csv.ReadOptions(block_size=block_bytes),
+                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    strings_can_be_null=True, decimal_point=decimal_point
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            if not any(words in str(error) for words in _TOO_LONG_FOR_A_BLOCK):
+                raise
+            n_bytes = _checked_size(path) if n_bytes is None else n_bytes
+            if n_bytes <= block_bytes:
+                raise
+    raise CommandError(f"{path} has a row of more than {_BLOCK_BYTES[-1] >> 30} GB.")
+
+
+def _checked_size(path: Path) -> int:
+    """Return the number of bytes of a file with a very long row, uncompressed.
+
+    Raises CommandError when a quote is left open: the rest of the file would be one entry.
+    """
+    import pyarrow as pa
+
+    n_bytes = n_quotes = 0
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while block := stream.read(_BLOCK_BYTES[0]):
+            n_bytes += len(block)
+            n_quotes += block.count(b'"')
+    if n_bytes > _BLOCK_BYTES[0] and n_quotes % 2:
+        raise CommandError(
+            f"{path} has an entry of more than 1 MB and an odd number of quotation marks: "
+            "one that opens an entry is not closed."
+        )
+    return n_bytes
 
 
 _UTF8_ADVICE = "save the file as UTF-8 (in a spreadsheet: 'CSV UTF-8')."
@@ -164,16 +210,17 @@ def _has_decimal_commas(table: pa.Table) -> bool:
 
 
 def _drop_unnamed(table: pa.Table, path: Path) -> pa.Table:
-    unnamed = [i for i, name in enumerate(table.column_names) if not name.strip()]
+    names = table.column_names
+    unnamed = [i for i, name in enumerate(names) if not name.strip()]
     if not unnamed:
         return table
-    places = ", ".join(str(i + 1) for i in unnamed)
+    places = ", ".join(str(i + 1) for i in unnamed[:8]) + (", ..." if len(unnamed) > 8 else "")
     warnings.warn(
         f"{path}: column {places} has no name and is left out (often a row number from pandas)",
         TableWarning,
         stacklevel=3,
     )
-    return table.select([i for i in range(table.num_columns) if i not in unnamed])
+    return table.select([i for i, name in enumerate(names) if name.strip()])
 
 
 def _first_line(error: BaseException) -> str:

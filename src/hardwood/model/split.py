@@ -43,8 +43,8 @@ def columns_of(schema: Schema) -> tuple[Column, ...]:
 class Term:
     """One summand of a split: ``weight`` times a column.
 
-    ``importance`` is what the term adds to the score over one training standard deviation of a
-    number, or between absent and present of a level or missing flag.
+    ``importance`` is what the term adds to the score over one training standard deviation of its
+    column (`Schema.column_spread`): a level or a missing flag that is rare counts little.
     """
 
     column: int
@@ -114,7 +114,7 @@ class Split:
                     level=column.level,
                     weight=weight,
                     center=float(schema.column_center[j]),
-                    importance=abs(weight * float(schema.column_scale[j])),
+                    importance=abs(weight) * float(schema.column_spread[j]),
                 )
             )
         return tuple(sorted(terms, key=lambda term: -term.importance))

@@ -44,10 +44,13 @@ class Column:
         `levels`, -1 where missing.
     levels
         The sorted levels found; None for a numeric column.
+    origin
+        What the numbers were, one of `hardwood.table.feature.ORIGINS`.
     """
 
     values: np.ndarray  # (n,)
     levels: tuple[Level, ...] | None = None
+    origin: str = "number"
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -78,14 +81,19 @@ def array_column(values: np.ndarray, label: str) -> Column:
     """Read one column given as a vector of any type."""
     kind = values.dtype.kind
     if kind in "biuf":
-        return Column(values)
+        return Column(values, origin=array_origin(values.dtype))
     if kind in "mM":
-        return Column(array_in_seconds(values))
+        return Column(array_in_seconds(values), origin=array_origin(values.dtype))
     if kind == "c":
         raise TableError(f"Complex data not supported: {label} is of type {values.dtype}.")
     if kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
     return objects_column(values.astype(object).tolist(), label)
+
+
+def array_origin(dtype: np.dtype[Any]) -> str:
+    """Say what the entries of a NumPy array are, by its type."""
+    return {"b": "boolean", "M": "date", "m": "duration"}.get(dtype.kind, "number")
 
 
 def objects_column(values: Sequence[Any], label: str) -> Column:
@@ -97,8 +105,12 @@ def objects_column(values: Sequence[Any], label: str) -> Column:
     if kinds == {"text"}:
         return levels_column(values)
     if kinds == {"number"} or not kinds:
-        return Column(_numbers(values, types, label))
-    return Column(_seconds(values, types))
+        number_types = [t for t, kind in types.items() if kind == "number"]
+        is_boolean = bool(number_types) and all(t in (bool, np.bool_) for t in number_types)
+        origin = "boolean" if is_boolean else "number"
+        return Column(_numbers(values, types, label), origin=origin)
+    # A time of day is the duration since midnight.
+    return Column(_seconds(values, types), origin="date" if kinds == {"date"} else "duration")
 
 
 def levels_column(values: Iterable[Any]) -> Column:

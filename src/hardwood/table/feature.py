@@ -13,9 +13,12 @@ Level = str | int | float | bool
 MAX_LEVELS = 255
 """Levels kept per categorical column; each becomes a column of every split."""
 
+ORIGINS = ("number", "boolean", "date", "duration")
+"""What a numeric column can have been in the table; dates and durations are seconds."""
+
 _KEYS = {
-    "numeric": {"name", "kind", "has_missing", "center", "scale"},
-    "categorical": {"name", "kind", "has_missing", "levels"},
+    "numeric": {"name", "kind", "has_missing", "spread", "center", "scale", "origin"},
+    "categorical": {"name", "kind", "has_missing", "spread", "levels"},
 }
 
 
@@ -40,6 +43,13 @@ class Feature:
         standard deviation, 1 for a constant column.
     has_missing
         Whether training saw missing entries, which gives the feature a missing-flag column.
+    spread
+        The (weighted) standard deviation of each column of the feature: of the numbers, of each
+        0/1 indicator, of the 0/1 missing flag. Finite, at least 0; empty where it is not known.
+        It ranks the terms of a split and does not change what a tree answers.
+    origin
+        Numeric only: ``"number"``, ``"boolean"``, ``"date"`` (seconds since 1970) or
+        ``"duration"`` (seconds).
 
     Raises
     ------
@@ -53,6 +63,8 @@ class Feature:
     center: float = 0.0
     scale: float = 1.0
     has_missing: bool = False
+    spread: tuple[float, ...] = ()
+    origin: str = "number"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -67,12 +79,17 @@ class Feature:
             raise self._wrong("scale", self.scale, "a positive finite float")
         if self.kind == "numeric" and self.levels != ():
             raise self._wrong("levels", self.levels, "none, as the feature is numeric")
+        if self.origin not in ORIGINS:
+            raise self._wrong("origin", self.origin, f"one of {', '.join(map(repr, ORIGINS))}")
         if self.kind == "categorical":
             self._check_categorical()
+        self._check_spread()
 
     def _check_categorical(self) -> None:
         if (self.center, self.scale) != (0.0, 1.0):
             raise self._wrong("center and scale", (self.center, self.scale), "0 and 1")
+        if self.origin != "number":
+            raise self._wrong("origin", self.origin, "'number', as the feature is categorical")
         if not isinstance(self.levels, tuple) or not 1 <= len(self.levels) <= MAX_LEVELS:
             raise self._wrong("levels", self.levels, f"a tuple of 1 to {MAX_LEVELS} values")
         for level in self.levels:
@@ -81,6 +98,18 @@ class Feature:
         if len(set(self.levels)) < len(self.levels):
             raise self._wrong("levels", self.levels, "values that are all different")
 
+    def _check_spread(self) -> None:
+        fits = isinstance(self.spread, tuple) and len(self.spread) in (0, self.n_columns)
+        if not (fits and all(_is_finite_float(s) and s >= 0 for s in self.spread)):
+            raise self._wrong(
+                "spread", self.spread, f"{self.n_columns} finite floats at least 0, or empty"
+            )
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of a split's weights: a value or one per level, and a flag if any."""
+        return max(len(self.levels), 1) + self.has_missing
+
     def _wrong(self, part: str, found: object, expected: str) -> ValueError:
         shown = repr(found)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
@@ -88,10 +117,15 @@ class Feature:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold and `from_dict` reads back unchanged."""
-        head = {"name": self.name, "kind": self.kind, "has_missing": self.has_missing}
+        head = {
+            "name": self.name,
+            "kind": self.kind,
+            "has_missing": self.has_missing,
+            "spread": list(self.spread),
+        }
         if self.kind == "categorical":
             return {**head, "levels": list(self.levels)}
-        return {**head, "center": self.center, "scale": self.scale}
+        return {**head, "center": self.center, "scale": self.scale, "origin": self.origin}
 
     @classmethod
     def from_dict(cls, content: object) -> Feature:
@@ -111,18 +145,27 @@ class Feature:
             )
         parts = dict(content)
         for part in ("center", "scale"):
-            # JSON written by other tools may hold 0 for 0.0; integers beyond float64 stay and are
-            # refused by the constructor.
-            if type(parts.get(part)) is int and abs(parts[part]) <= 2**1000:
-                parts[part] = float(parts[part])
-        if isinstance(parts.get("levels"), list):
-            parts["levels"] = tuple(parts["levels"])
+            if part in parts:
+                parts[part] = _as_float(parts[part])
+        for part in ("levels", "spread"):
+            if isinstance(parts.get(part), list):
+                parts[part] = tuple(parts[part])
+        if isinstance(parts["spread"], tuple):
+            parts["spread"] = tuple(map(_as_float, parts["spread"]))
         return cls(**parts)
 
 
 def is_level(value: object) -> bool:
     """Whether a value can be a level: text, a finite number or a boolean, of Python's own types."""
     return type(value) in (str, int, bool) or _is_finite_float(value)
+
+
+def _as_float(value: Any) -> Any:
+    """Return 0 as 0.0, since other tools write JSON so; the constructor refuses anything else.
+
+    That includes integers beyond float64.
+    """
+    return float(value) if type(value) is int and abs(value) <= 2**1000 else value
 
 
 def _is_finite_float(value: object) -> bool:

@@ -120,15 +120,17 @@ def _series_column(series: Any, label: str) -> Column:
     if dtype.is_numeric() or dtype == nw.Boolean:
         if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128) or series.null_count():
             series = series.cast(nw.Float64)
-        return Column(series.to_numpy())
+        return Column(series.to_numpy(), origin="boolean" if dtype == nw.Boolean else "number")
     if dtype == nw.String:
         return levels_column(series.to_list())
     if dtype in (nw.Categorical, nw.Enum):
         return _category_column(series)
     if dtype in (nw.Date, nw.Datetime):
-        return Column(series.dt.timestamp("us").cast(nw.Float64).to_numpy() / 1e6)
+        microseconds = series.dt.timestamp("us")
+        return Column(microseconds.cast(nw.Float64).to_numpy() / 1e6, origin="date")
     if dtype == nw.Duration:
-        return Column(series.dt.total_microseconds().cast(nw.Float64).to_numpy() / 1e6)
+        microseconds = series.dt.total_microseconds()
+        return Column(microseconds.cast(nw.Float64).to_numpy() / 1e6, origin="duration")
     if dtype in (nw.Object, nw.Time, nw.Unknown):
         return array_column(series.to_numpy(), label)
     raise TableTypeError(

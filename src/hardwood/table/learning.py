@@ -6,14 +6,13 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hardwood.errors import TableError, TableWarning
-from hardwood.table.feature import MAX_LEVELS, Feature, Level
+from hardwood.table.feature import MAX_LEVELS, Feature
 from hardwood.table.statistics import column_statistics, level_weights
 from hardwood.table.table import Table
 
@@ -21,7 +20,7 @@ from hardwood.table.table import Table
 def learn_features(
     table: Table, sample_weight: Any = None, rows: np.ndarray | None = None
 ) -> tuple[Feature, ...]:
-    """Learn centers, scales, levels and where entries are missing.
+    """Learn centers, scales, levels, spreads and where entries are missing.
 
     Rows of weight zero are as if they were absent, and so are rows that `rows` does not list.
 
@@ -38,6 +37,7 @@ def learn_features(
     """
     weight = _checked_weight(sample_weight, table.n_rows if rows is None else len(rows))
     statistics = column_statistics(table.matrix, weight, rows)
+    total = float(weight.sum())
     names = table.names or default_names(table.n_features)
     features = []
     for j, name in enumerate(names):
@@ -50,16 +50,45 @@ def learn_features(
         found = table.levels[j]
         if found is None:
             center = float(table.matrix.dtype.type(statistics.mean[j]))
-            scale = nearest_power_of_two(float(statistics.deviation[j]))
+            deviation = float(statistics.deviation[j])
+            flag = _flag_spread(float(statistics.present[j]), total) if has_missing else ()
             features.append(
-                Feature(name, "numeric", center=center, scale=scale, has_missing=has_missing)
+                Feature(
+                    name,
+                    "numeric",
+                    center=center,
+                    scale=nearest_power_of_two(deviation),
+                    has_missing=has_missing,
+                    spread=(0.0 if statistics.is_constant[j] else deviation, *flag),
+                    origin=table.origin(j),
+                )
             )
             continue
         present = level_weights(table.matrix[:, j], weight, len(found), rows)
-        levels = _kept_levels(found, present, table.label(j))
-        has_missing = has_missing or len(levels) < int(np.count_nonzero(present))
-        features.append(Feature(name, "categorical", levels=levels, has_missing=has_missing))
+        kept = _kept_levels(present, table.label(j))
+        has_missing = has_missing or len(kept) < int(np.count_nonzero(present))
+        flag = _flag_spread(float(present[kept].sum()), total) if has_missing else ()
+        features.append(
+            Feature(
+                name,
+                "categorical",
+                levels=tuple(found[i] for i in kept.tolist()),
+                has_missing=has_missing,
+                spread=(*_share_spread(present[kept] / total).tolist(), *flag),
+            )
+        )
     return tuple(features)
+
+
+def _flag_spread(present: float, total: float) -> tuple[float]:
+    return (float(_share_spread(np.array(1 - present / total))),)
+
+
+def _share_spread(share: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of 0/1 columns from their shares of ones."""
+    share = np.clip(share, 0.0, 1.0)  # two sums of the same weights differ by rounding
+    spread: np.ndarray = np.sqrt(share * (1 - share))
+    return spread
 
 
 def nearest_power_of_two(deviation: float) -> float:
@@ -78,7 +107,8 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(n_features))
 
 
-def _kept_levels(found: Sequence[Level], weight: np.ndarray, label: str) -> tuple[Level, ...]:
+def _kept_levels(weight: np.ndarray, label: str) -> np.ndarray:
+    """Return the positions of the levels to keep, given the weight of each that was found."""
     used = np.flatnonzero(weight > 0)
     if len(used) > MAX_LEVELS:
         heaviest_first = np.argsort(-weight[used], kind="stable")
@@ -91,7 +121,7 @@ def _kept_levels(found: Sequence[Level], weight: np.ndarray, label: str) -> tupl
             stacklevel=_level_of_caller(),
         )
         used = np.sort(used[heaviest_first[:MAX_LEVELS]])
-    return tuple(found[i] for i in used.tolist())
+    return used
 
 
 def _level_of_caller() -> int:

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from hardwood.table.schema import Schema
 
 
+_LEARNED_FROM = {
+    "number": "numbers. Convert the column to numbers, with NaN or None for what is missing.",
+    "boolean": "true and false. Convert the column to booleans or to 0 and 1.",
+    "date": "dates. Parse the column, for example with pandas.to_datetime, or with "
+    "parse_dates=[...] in pandas.read_csv.",
+    "duration": "durations. Parse the column, for example with pandas.to_timedelta.",
+}
+
+
 def match(schema: Schema, X: Any, who: str) -> np.ndarray | csr_matrix:
     """Bring a table into the columns and codes of a schema; `Schema.read` has the contract."""
     table = Table.of(X, only=schema.names if schema.named else None)
@@ -55,7 +64,8 @@ def _select(table: Table, names: tuple[str, ...]) -> Table:
         raise TableError(f"X lacks the column {absent[0]!r}, which the model was learned from.")
     order = [position[name] for name in names]
     matrix = np.ascontiguousarray(table.matrix[:, order])
-    return Table(matrix, tuple(table.levels[j] for j in order), names)
+    levels = tuple(table.levels[j] for j in order)
+    return Table(matrix, levels, names, tuple(table.origin(j) for j in order))
 
 
 def _match_column(
@@ -66,7 +76,7 @@ def _match_column(
         return None  # nothing but missing entries fits every feature
     if feature.kind == "numeric":
         assert found is not None
-        return _numbers_of_levels(column, found, label)
+        return _numbers_of_levels(column, found, feature.origin, label)
     if found is None:
         present = np.unique(column[~np.isnan(column)])
         if not len(present):
@@ -88,7 +98,9 @@ def _looked_up(codes: np.ndarray, lookup: np.ndarray) -> np.ndarray:
     return out
 
 
-def _numbers_of_levels(codes: np.ndarray, found: tuple[Level, ...], label: str) -> np.ndarray:
+def _numbers_of_levels(
+    codes: np.ndarray, found: tuple[Level, ...], origin: str, label: str
+) -> np.ndarray:
     """Return the values of a categorical column whose levels are numbers; text is an error."""
     is_text = np.array([isinstance(level, str) for level in found])
     if is_text.any():
@@ -96,8 +108,7 @@ def _numbers_of_levels(codes: np.ndarray, found: tuple[Level, ...], label: str) 
         row = int(present[is_text[codes[present].astype(np.int64)]][0])
         raise TableError(
             f"{label} holds the text {found[int(codes[row])]!r} at row {row}, where the model "
-            "learned from numbers. "
-            "Convert the column to numbers, with NaN or None for what is missing."
+            f"learned from {_LEARNED_FROM[origin]}"
         )
     return _looked_up(codes, np.array(found, dtype=np.float64))
 

@@ -161,8 +161,7 @@ class Schema:
 
     @cached_property
     def _widths(self) -> np.ndarray:
-        widths: np.ndarray = np.maximum(self.n_levels, 1) + self.has_missing
-        return widths  # (p,) columns of each feature
+        return np.array([feature.n_columns for feature in self.features])  # (p,)
 
     @cached_property
     def n_columns(self) -> int:
@@ -193,6 +192,17 @@ class Schema:
     def column_scale(self) -> np.ndarray:
         """(c,) float64, the scale of value columns; 1 for indicators and flags."""
         return self._by_column([feature.scale for feature in self.features], 1.0)
+
+    @cached_property
+    def column_spread(self) -> np.ndarray:
+        """(c,) float64, the standard deviation of each column in training.
+
+        Of a feature that does not know it: the scale of a number, 1 for indicators and flags.
+        """
+        known: list[float] = []
+        for feature in self.features:
+            known += feature.spread or (feature.scale, *[1.0] * (feature.n_columns - 1))
+        return _constant(known, np.float64)
 
     def _by_column(self, of_features: list[float], otherwise: float) -> np.ndarray:
         columns = np.full(self.n_columns, otherwise)

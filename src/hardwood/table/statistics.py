@@ -37,6 +37,10 @@ class Statistics:
     """Weighted mean; meaningless where `is_empty`."""
     deviation: np.ndarray  # (p,)
     """Weighted standard deviation, positive; 1 where the column is constant or empty."""
+    is_constant: np.ndarray  # (p,) bool
+    """The entries do not differ, or there is none."""
+    present: np.ndarray  # (p,)
+    """Total weight of the entries that are not missing."""
     has_missing: np.ndarray  # (p,) bool
     """Some entry is missing."""
     is_empty: np.ndarray  # (p,) bool
@@ -150,8 +154,9 @@ def _statistics(
     middle, half = _middle_and_half(low, high)
     mean = middle + half * z_mean
     deviation = half * np.sqrt(second_moment / np.where(total > 0, total, 1.0))
-    deviation = np.where(deviation > 0, np.maximum(deviation, _TINY), 1.0)
-    return Statistics(mean, deviation, n_present < n_used, n_present == 0)
+    is_constant = ~(deviation > 0)
+    deviation = np.where(is_constant, 1.0, np.maximum(deviation, _TINY))
+    return Statistics(mean, deviation, is_constant, total, n_present < n_used, n_present == 0)
 
 
 def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:

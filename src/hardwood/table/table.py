@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import TableError, TableTypeError
-from hardwood.table.columns import Column, array_column, array_in_seconds, column_label
+from hardwood.table.columns import (
+    Column,
+    array_column,
+    array_in_seconds,
+    array_origin,
+    column_label,
+)
 from hardwood.table.feature import Level, is_level
 from hardwood.table.frames import frame_columns, frame_names, open_frame
 
@@ -40,11 +46,15 @@ class Table:
         Per column: None for a numeric column, else the sorted levels that occur in it.
     names
         Names of the columns; None where the input has none.
+    origins
+        Per column, what its numbers were (`hardwood.table.feature.ORIGINS`); None where all are
+        plain numbers.
     """
 
     matrix: np.ndarray | csr_matrix
     levels: tuple[tuple[Level, ...] | None, ...]
     names: tuple[str, ...] | None = None
+    origins: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, X: Any, *, only: Sequence[str] | None = None) -> Table:
@@ -102,7 +112,9 @@ class Table:
         if X.dtype.kind == "c":
             raise TableError(f"Complex data not supported: X is of type {X.dtype}.")
         if X.dtype.kind in "biufmM":
-            return cls(_as_float_matrix(X), (None,) * X.shape[1])._checked()
+            p = X.shape[1]
+            origins = (array_origin(X.dtype),) * p
+            return cls(_as_float_matrix(X), (None,) * p, origins=origins)._checked()
         columns = (array_column(X[:, j], column_label(None, j)) for j in range(X.shape[1]))
         return cls._of_columns(columns, X.shape[0], None)
 
@@ -115,7 +127,8 @@ class Table:
         matrix = np.empty((n_rows, len(read)), dtype)
         for j, column in enumerate(read):
             column.write_to(matrix[:, j])
-        return cls(matrix, tuple(column.levels for column in read), names)._checked()
+        levels = tuple(column.levels for column in read)
+        return cls(matrix, levels, names, tuple(column.origin for column in read))._checked()
 
     @classmethod
     def _of_sparse(cls, X: Any) -> Table:
@@ -158,6 +171,10 @@ class Table:
     def n_features(self) -> int:
         """Number of columns."""
         return len(self.levels)
+
+    def origin(self, j: int) -> str:
+        """Say what the numbers of column `j` were."""
+        return "number" if self.origins is None else self.origins[j]
 
     def label(self, j: int) -> str:
         """How messages call column `j`."""

@@ -77,6 +77,16 @@ def test_levels_and_missing_entries(weights: list[float], bias: float, expected:
     assert words(weights, bias=bias) == expected
 
 
+def test_terms_are_ranked_by_the_spread_of_their_columns() -> None:
+    """A rare missing flag gives way, though its weight is the largest in standard units of old."""
+    features = (
+        Feature("mass", "numeric", center=4.0, scale=1.0, has_missing=True, spread=(0.8, 0.05)),
+        Feature("sex", "categorical", levels=("f", "m"), spread=(0.5, 0.5)),
+    )
+    text = words([1.0, 5.0, 0.6, 0.0], schema=Schema(features), max_terms=2)
+    assert text == "mass + (0.6 if sex is f) (+ 1 smaller term left out) >= 4"
+
+
 def test_many_levels_are_counted() -> None:
     levels = tuple("abcdefghijkl")
     schema = Schema((Feature("letter", "categorical", levels=levels),))

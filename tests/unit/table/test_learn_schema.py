@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -31,14 +35,65 @@ def test_a_mixed_table_gives_one_feature_per_column():
         }
     )
     schema = learn(frame, [1, 1, 2])
-    assert schema.features == (
+    assert [replace(feature, spread=()) for feature in schema.features] == [
         Feature("mass", "numeric", center=2.0, scale=1.0, has_missing=True),
         Feature("species", "categorical", levels=("a", "b")),
         Feature("sex", "categorical", levels=("f", "m"), has_missing=True),
         Feature("fixed", "numeric", center=7.0, scale=1.0),
-        Feature("wild", "numeric", center=0.25, scale=0.5),
-    )
+        Feature("wild", "numeric", center=0.25, scale=0.5, origin="boolean"),
+    ]
     assert schema.named
+    half, quarter = 0.5, 3**0.5 / 4  # deviations of 0/1 columns with that share of ones
+    mass, species, sex = (1.0, half), (quarter, quarter), (half, quarter, quarter)
+    expected = [*mass, *species, *sex, 0.0, quarter]
+    np.testing.assert_allclose(schema.column_spread, expected, rtol=1e-15)
+
+
+def test_levels_beyond_the_255_count_in_the_spread_of_the_flag():
+    text = np.array([f"{i:04d}" for i in range(510)], dtype=object)[:, None]
+    with pytest.warns(TableWarning):
+        spread = learn(text).column_spread
+    np.testing.assert_allclose(spread[-1], 0.5, rtol=1e-12)
+    np.testing.assert_allclose(spread[:-1], np.sqrt(1 / 510 * (1 - 1 / 510)), rtol=1e-12)
+
+
+DAY = datetime.datetime(2020, 1, 2)
+HOUR = datetime.timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("column", "origin"),
+    [
+        ([1, 2], "number"),
+        ([1.5, None], "number"),
+        ([True, False], "boolean"),
+        ([True, 2], "number"),
+        ([DAY, None], "date"),
+        ([DAY.date(), DAY.date()], "date"),
+        ([HOUR, None], "duration"),
+        ([DAY.time(), None], "duration"),
+    ],
+)
+def test_what_a_numeric_column_was_is_remembered(column, origin):
+    def found(X):
+        return learn(X).features[0].origin
+
+    objects = np.array(column, dtype=object)[:, None]
+    assert found(objects) == origin
+    assert found(pd.DataFrame({"a": column})) == origin
+    if column != [True, 2]:
+        assert found(pl.DataFrame({"a": column})) == origin
+        assert found(pa.table({"a": column})) == origin
+
+
+def test_the_type_of_an_array_says_what_it_holds():
+    for dtype, origin in [
+        ("?", "boolean"),
+        ("i8", "number"),
+        ("M8[D]", "date"),
+        ("m8[h]", "duration"),
+    ]:
+        assert learn(np.array([[0], [1]]).astype(dtype)).features[0].origin == origin
 
 
 @pytest.mark.parametrize(
@@ -71,7 +126,7 @@ def test_rows_of_weight_zero_are_as_if_absent():
 
 
 def test_one_row_is_a_constant_table():
-    assert learn([[3.5]]).features == (Feature("x0", "numeric", center=3.5),)
+    assert learn([[3.5]]).features == (Feature("x0", "numeric", center=3.5, spread=(0.0,)),)
 
 
 def test_the_order_of_rows_does_not_change_levels():
@@ -127,6 +182,7 @@ def test_sparse_and_dense_tables_teach_the_same():
         assert one.center == pytest.approx(other.center, rel=1e-13)
         assert one.scale == pytest.approx(other.scale, rel=1e-13)
         assert one.has_missing == other.has_missing
+        np.testing.assert_allclose(one.spread, other.spread, rtol=1e-12)
 
 
 @pytest.mark.parametrize("factor", [1e-300, 5e-324, 1.0, 1e300])

@@ -15,7 +15,7 @@ MIXED = Schema(
     (
         Feature("mass", "numeric", center=2.0, scale=3.0, has_missing=True),
         Feature("species", "categorical", levels=("Adelie", "Gentoo")),
-        Feature("age", "numeric", center=-1.0, scale=0.5),
+        Feature("age", "numeric", center=-1.0, scale=0.5, spread=(0.6,), origin="duration"),
         Feature("sex", "categorical", levels=(False, 7, 2.5, "f"), has_missing=True),
     )
 )
@@ -41,6 +41,8 @@ def test_columns_follow_the_features_in_order():
     assert MIXED.column_feature.tolist() == [0, 0, 1, 1, 2, 3, 3, 3, 3, 3]
     assert MIXED.column_center.tolist() == [2, 0, 0, 0, -1, 0, 0, 0, 0, 0]
     assert MIXED.column_scale.tolist() == [3, 1, 1, 1, 0.5, 1, 1, 1, 1, 1]
+    # age knows its spread; the others fall back to their scale, and 1.
+    assert MIXED.column_spread.tolist() == [3, 1, 1, 1, 0.6, 1, 1, 1, 1, 1]
     for array in (MIXED.first_column, MIXED.flag_column, MIXED.n_levels):
         assert array.dtype == np.int32
         assert not array.flags.writeable
@@ -108,6 +110,17 @@ def edited(feature=None, **changes):
         (edited(0, scale=float("inf")), "scale of feature 'mass'"),
         (edited(0, scale=None), "scale of feature 'mass'"),
         (edited(0, has_missing=1), "has_missing of feature 'mass'"),
+        (edited(0, spread=[1.0]), "spread of feature 'mass' must be 2 finite"),
+        (edited(0, spread=[1.0, -1.0]), "spread of feature 'mass'"),
+        (edited(0, spread=[1.0, float("inf")]), "spread of feature 'mass'"),
+        (edited(0, spread=[1.0, True]), "spread of feature 'mass'"),
+        (edited(0, spread=[1.0, 10**400]), "spread of feature 'mass'"),
+        (edited(0, spread=1.0), "spread of feature 'mass'"),
+        (edited(0, spread="ab"), "spread of feature 'mass'"),
+        (edited(1, spread=[0.5]), "spread of feature 'species' must be 2 finite"),
+        (edited(0, origin="time"), "origin of feature 'mass'"),
+        (edited(0, origin=["date"]), "origin of feature 'mass'"),
+        (edited(1, origin="date"), "keys"),
         (edited(1, levels=[]), "levels of feature 'species'"),
         (edited(1, levels="ab"), "levels of feature 'species'"),
         (edited(1, levels=["a", "a"]), "all different"),
@@ -126,13 +139,16 @@ def test_a_wrong_dictionary_is_refused_with_what_is_wrong(content, words):
 
 def test_an_integer_center_written_by_another_tool_is_read():
     assert Schema.from_dict(edited(0, center=2, scale=3)) == MIXED
+    assert Schema.from_dict(edited(0, spread=[1, 0])).features[0].spread == (1.0, 0.0)
 
 
 @pytest.mark.parametrize(
     "make",
     [
         lambda: Feature("a", "categorical", levels=("x",), center=1.0),
+        lambda: Feature("a", "categorical", levels=("x",), origin="date"),
         lambda: Feature("a", "numeric", levels=("x",)),
+        lambda: Feature("a", "numeric", spread=[1.0]),
         lambda: Feature("a", "categorical", levels=["x"]),
         lambda: Schema(()),
         lambda: Schema([Feature("a", "numeric")]),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import os
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from hardwood.cli.benchmark import made_up_rows
-from hardwood.cli.describe import feature_use
+from hardwood.cli.describe import feature_use, readable_record
+from hardwood.cli.fit import fit
+from hardwood.cli.models import size_words
+from hardwood.estimators import DGTClassifier
 from hardwood.model import ObliqueTree
 
 
@@ -163,15 +169,19 @@ def test_a_single_leaf_can_be_described(run, tmp_path):
     assert "single leaf" in result.stdout
 
 
-@pytest.mark.parametrize("model", ["classifier_file", "regressor_file"])
-def test_benchmark_says_what_was_timed(run, request, model, monkeypatch):
+@pytest.mark.parametrize(
+    ("model", "single_rows"),
+    [("classifier_file", ["dict"]), ("regressor_file", ["1-D float64 array", "dict"])],
+)
+def test_benchmark_says_what_was_timed(run, request, model, single_rows, monkeypatch):
     monkeypatch.setattr("hardwood.cli.benchmark._SECONDS", 0.01)
     path = request.getfixturevalue(model)
     result = run("benchmark", path, "--rows", 50)
     assert result.exit_code == 0
-    assert "ObliqueTree.predict_one" in result.stdout
+    for what in single_rows:
+        assert f"ObliqueTree.predict_one({what})" in result.stdout
     timings = json.loads(run("benchmark", path, "--rows", 50, "--json").stdout)["timings"]
-    assert [t["n_rows"] for t in timings] == [50, 1]
+    assert [t["n_rows"] for t in timings] == [50] + [1] * len(single_rows)
     for t in timings:
         assert 0 < t["p50_us"] <= t["p99_us"]
         assert t["rows_per_second"] == pytest.approx(1e6 * t["n_rows"] / t["p50_us"])
@@ -205,6 +215,89 @@ def test_a_directory_is_no_model(run, tmp_path):
     assert "is a directory" in result.stderr
 
 
+def test_describe_draws(run, classifier_file, tmp_path):
+    result = run("describe", classifier_file, "--plot", "tree.svg")
+    assert result.exit_code == 0
+    assert "Drew the tree: tree.svg" in result.stdout
+    assert b"<svg" in (tmp_path / "tree.svg").read_bytes()
+    payload = json.loads(run("describe", classifier_file, "--plot", "tree.png", "--json").stdout)
+    assert payload["picture"] == "tree.png"
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(run("describe", classifier_file, "--json").stdout)["picture"] is None
+
+
+@pytest.mark.parametrize(
+    ("plot", "words"),
+    [
+        ("tree.docx", "unknown kind of picture"),
+        ("yes.hardwood", "choose another --plot"),
+        (".", "--plot takes the name of a file"),
+    ],
+)
+def test_describe_refuses_what_cannot_be_drawn(run, classifier_file, plot, words):
+    before = classifier_file.read_bytes()
+    result = run("describe", classifier_file, "--plot", plot)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+    assert classifier_file.read_bytes() == before
+
+
+def test_drawing_without_matplotlib_names_the_extra(run, classifier_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    result = run("describe", classifier_file, "--plot", "tree.png")
+    assert result.exit_code == 2
+    assert "'matplotlib'" in result.stderr
+    assert "pip install '.[plot]'" in result.stderr
+
+
+def test_a_failed_drawing_leaves_the_old_picture(run, classifier_file, tmp_path, monkeypatch):
+    picture = tmp_path / "tree.png"
+    picture.write_bytes(b"the picture of yesterday")
+
+    def disk_full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", disk_full)
+    result = run("describe", classifier_file, "--plot", picture)
+    assert result.exit_code == 2
+    assert "tree.png cannot be written" in result.stderr
+    assert picture.read_bytes() == b"the picture of yesterday"
+    assert sorted(os.listdir(tmp_path)) == ["tree.png", "yes.hardwood"]
+
+
+def test_records_are_told_in_order_with_what_was_used():
+    record = {
+        "best_pass": 7,
+        "learner": "DGTClassifier",
+        "note": "mine",
+        "parameters": {"restarts": "auto", "class_weight": None, "l1": 0.0},
+        "resolved": {"restarts": 4},
+        "train_loss": 0.5859381308158239,
+    }
+    assert readable_record(record) == {
+        "learner": "DGTClassifier",
+        "best epoch": "7",
+        "training loss": "0.5859",
+        "parameters": "restarts 4, class_weight none, l1 0",
+        "note": "mine",
+    }
+
+
+def test_sizes_agree_with_their_numbers(classifier):
+    assert size_words(classifier) == "depth 1, 1 split, 2 leaves, 3 features"
+    leaf = ObliqueTree.of(np.empty((0, 1)), thresholds=[], values=[1.5])
+    assert size_words(leaf) == "depth 0, 0 splits, 1 leaf, 1 feature"
+
+
+@pytest.mark.parametrize("name", ["p.txt", "p", "p.csv.gz"])
+def test_predict_refuses_names_of_other_formats(run, classifier_file, answers_csv, name, tmp_path):
+    result = run("predict", classifier_file, answers_csv, "-o", name)
+    assert result.exit_code == 2
+    assert ".csv or .parquet" in result.stderr
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["fit"], ["fly"], ["predict", "m", "t", "--jobs", "0"], ["demo", "--seed", "-1"]],
@@ -221,3 +314,17 @@ def test_version_and_help(run):
     help_text = run("--help").stdout
     for command in ("fit", "predict", "evaluate", "describe", "benchmark", "demo", "130"):
         assert command in help_text
+
+
+def test_help_names_arguments_and_defaults(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    help_text = run("fit", "--help").stdout
+    assert "fit [OPTIONS] TABLE" in help_text
+    assert "COLUMN" in help_text
+    for ugly in ("list[str]", "{", "<str>"):
+        assert ugly not in help_text
+    assert "auto: 4 where there is a validation part, else 1" in help_text
+    defaults = inspect.signature(DGTClassifier).parameters
+    command = inspect.signature(fit).parameters
+    for name in ("max_depth", "l1"):
+        assert command[name].default == defaults[name].default

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardwood
+from hardwood.cli.progress import _words
+from hardwood.learn.training import Epoch
 
 QUICK = ["--max-depth", 2]
 
@@ -153,12 +155,117 @@ def test_a_full_disk_leaves_the_old_model(run, mixed_csv, tmp_path, monkeypatch)
 
 
 def test_high_cardinality_is_noted(run, tmp_path):
-    rows = "\n".join(f"v{i},{i % 2},{'ab'[i % 2]}" for i in range(600))
+    rows = "\n".join(f"v{i % 300},{i % 2},{'ab'[i % 2]}" for i in range(600))
     (tmp_path / "t.csv").write_text(f"name,x,y\n{rows}\n")
     result = run("fit", "t.csv", "-t", "y", "--json", *QUICK)
     assert result.exit_code == 0
     assert "name" in json.loads(result.stdout)["notes"][0]
     assert "note: " in result.stderr
+
+
+@pytest.fixture
+def customers_csv(tmp_path):
+    """Text and whole numbers that name the rows beside two columns that decide the class."""
+    rng = np.random.default_rng(0)
+    lines = ["customer_id,mail,order_id,row,age,plan,answer"]
+    for i, order in enumerate(rng.permutation(1000)[:120]):
+        age, plan = rng.integers(20, 80), "ab"[rng.integers(2)]
+        mail = f"{i % 116}@x.org" if i % 10 else ""
+        answer = "yes" if age > 50 + 10 * (plan == "a") else "no"
+        lines.append(f"C{i:03d},{mail},{order},{i + 7},{age},{plan},{answer}")
+    path = tmp_path / "customers.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_identifiers_are_left_out_and_named(run, customers_csv, tmp_path):
+    result = run("fit", customers_csv, "-t", "answer", "--drop", "plan", "--json", *QUICK)
+    payload = json.loads(result.stdout)
+    assert payload["left_out"] == [
+        {"column": "plan", "reason": "--drop"},
+        {"column": "customer_id", "reason": "identifier"},
+        {"column": "mail", "reason": "identifier"},
+    ]
+    tree = hardwood.load(tmp_path / "customers.hardwood")
+    assert tree.feature_names == ("order_id", "row", "age")
+    assert (
+        "note: 'customer_id' has a different text in every row, so it is left out as an "
+        "identifier; --use customer_id keeps it\n"
+    ) in result.stderr
+    assert "'mail' has a different text in nearly every row" in result.stderr
+    assert "leave it out: --drop order_id" in result.stderr
+    assert "leave it out: --drop row" in result.stderr
+    assert "age" not in result.stderr
+
+
+def test_use_keeps_an_identifier(run, customers_csv, tmp_path):
+    result = run("fit", customers_csv, "-t", "answer", "--use", "mail", "--json", *QUICK)
+    left_out = [entry["column"] for entry in json.loads(result.stdout)["left_out"]]
+    assert left_out == ["customer_id"]
+    assert "mail" in hardwood.load(tmp_path / "customers.hardwood").feature_names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--use", "custmer_id"], "Did you mean 'customer_id'"),
+        (["--use", "age", "--drop", "age"], "cannot be a feature and"),
+        (["--use", "answer"], "cannot be a feature and"),
+    ],
+)
+def test_mistakes_with_use_are_explained(run, customers_csv, arguments, words):
+    result = run("fit", customers_csv, "-t", "answer", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_a_table_of_identifiers_has_nothing_to_learn_from(run, tmp_path):
+    rows = "\n".join(f"v{i},{'ab'[i % 2]}" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"name,y\n{rows}\n")
+    result = run("fit", "t.csv", "-t", "y")
+    assert result.exit_code == 2
+    assert "Left out as identifiers: name" in result.stderr
+
+
+def test_in_few_rows_every_text_may_differ(run, tmp_path):
+    rows = "\n".join(f"v{i},{'ab'[i % 2]}" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"name,y\n{rows}\n")
+    assert run("fit", "t.csv", "-t", "y", *QUICK).exit_code == 0
+
+
+def test_a_tree_without_splits_is_noted(run, mixed_csv):
+    result = run("fit", mixed_csv, "-t", "answer", "--l1", 100, *QUICK)
+    assert result.exit_code == 0
+    assert "no split survived" in result.stderr
+    assert "try a smaller --l1" in result.stderr
+    assert "0 splits, 1 leaf," in result.stdout
+
+
+def test_evaluating_on_the_training_table_is_noted(run, mixed_csv, tmp_path):
+    run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", *QUICK)
+    again = run("evaluate", "m.hardwood", mixed_csv, "-t", "answer", "--json")
+    assert "was learned from mixed.csv" in json.loads(again.stdout)["notes"][0]
+    fewer = tmp_path / "new" / "mixed.csv"
+    fewer.parent.mkdir()
+    fewer.write_text("".join(mixed_csv.read_text().splitlines(keepends=True)[:100]))
+    other = run("evaluate", "m.hardwood", fewer, "-t", "answer", "--json")
+    assert json.loads(other.stdout)["notes"] == []
+
+
+def test_describe_shows_what_auto_came_to(run, mixed_csv):
+    run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", "--test-fraction", 0, *QUICK)
+    told = run("describe", "m.hardwood").stdout
+    assert "restarts 4" in told
+    assert "early_stopping yes" in told
+    assert "auto" not in told
+
+
+@pytest.mark.parametrize(
+    ("n_restarts", "words"),
+    [(None, "tree 2, epoch 3 of 9, loss 0.5"), (4, "tree 2 of 4, epoch 3 of 9, loss 0.5")],
+)
+def test_the_bar_counts_trees_where_their_number_is_known(n_restarts, words):
+    assert _words(Epoch(1, 2, 9, 0.5, float("nan"), 0.01), n_restarts) == words
 
 
 def test_demo_compares_prints_and_draws(run, tmp_path):

@@ -1,4 +1,4 @@
-"""The `hardwood` command. It needs the extra packages of ``pip install 'hardwood[cli]'``."""
+"""The `hardwood` command. It needs the packages of the ``cli`` extra."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from hardwood import __version__
 from hardwood.cli.benchmark import benchmark
@@ -14,6 +15,15 @@ from hardwood.cli.evaluate import evaluate
 from hardwood.cli.failures import Commands
 from hardwood.cli.fit import fit
 from hardwood.cli.predict import predict
+
+
+class Command(TyperCommand):
+    """A command whose usage line names required arguments as they are: TABLE, not {TABLE}."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line after the command's name."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
 
 app = typer.Typer(
     name="hardwood",
@@ -28,7 +38,7 @@ app = typer.Typer(
 )
 
 for command in (fit, predict, evaluate, describe, benchmark, demo):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ import typer
 
 from hardwood.cli.models import open_model, size_words
 from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
-from hardwood.cli.report import figure, print_json, print_table, print_text
+from hardwood.cli.report import counted, figure, print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _SECONDS = 1.0  # of repeated batches, and of single rows
 _WARM_UP = 200  # single rows before the clock starts
 _BATCH_SIZES = (1000, 100_000)
+_N_SINGLE = 512  # different single rows, asked in turn
 
 
 @dataclass(frozen=True)
@@ -37,17 +39,23 @@ class Timing:
 def benchmark(
     model: ModelFile,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows per batch. Default: 1,000 and 100,000.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Rows per batch.", show_default="1,000 and 100,000"),
     ] = None,
     jobs: Jobs = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Time a model on made-up rows: rows per second in batches, microseconds for a single row."""
+    """Time a model on made-up rows.
+
+    Batches: rows per second of `predict`. A single row: time of one call of `predict_one`, with the
+    row as a dict by names and, where all features are numbers, as a 1-D array, which is the fast
+    way.
+    """
     tree = open_model(model)
     rng = np.random.default_rng(seed)
     timings = [time_batches(tree, n, jobs, rng) for n in ([rows] if rows else _BATCH_SIZES)]
-    timings.append(time_single_rows(tree, rng))
+    timings += time_single_rows(tree, rng)
     if as_json:
         sizes = {"depth": tree.depth, "n_leaves": tree.n_leaves, "n_features": tree.n_features}
         print_json({"tree": sizes, "threads": jobs, "timings": [asdict(t) for t in timings]})
@@ -64,7 +72,8 @@ def benchmark(
         ]
         for t in timings
     ]
-    print_table(f"On {jobs} thread{'s' if jobs != 1 else ''}", header, cells)
+    threads = "all processors" if jobs == -1 else counted(jobs, "thread")
+    print_table(f"Batches on {threads}, single rows on one", header, cells)
 
 
 def time_batches(tree: ObliqueTree, n_rows: int, n_jobs: int, rng: np.random.Generator) -> Timing:
@@ -74,15 +83,21 @@ def time_batches(tree: ObliqueTree, n_rows: int, n_jobs: int, rng: np.random.Gen
     return _timing(f"ObliqueTree.predict({kind})", n_rows, micros)
 
 
-def time_single_rows(tree: ObliqueTree, rng: np.random.Generator) -> Timing:
-    """Time `ObliqueTree.predict_one` on made-up rows, one call at a time."""
-    data, kind = made_up_rows(tree.schema, 512, rng)
-    if isinstance(data, np.ndarray):
-        rows, what = list(data), "1-D float64 array"
-    else:
-        rows, what = data.to_pylist(), "dict"
-    calls = iter(range(1 << 62))
-    micros = _repeat(lambda: tree.predict_one(rows[next(calls) % 512]))
+def time_single_rows(tree: ObliqueTree, rng: np.random.Generator) -> list[Timing]:
+    """Time `ObliqueTree.predict_one` on made-up rows, one call at a time.
+
+    Rows are dicts; where all features are numbers they are also, before that, 1-D arrays.
+    """
+    data, _ = made_up_rows(tree.schema, _N_SINGLE, rng)
+    if not isinstance(data, np.ndarray):
+        return [_time_calls(tree, data.to_pylist(), "dict")]
+    dicts = [dict(zip(tree.feature_names, row, strict=True)) for row in data.tolist()]
+    return [_time_calls(tree, list(data), "1-D float64 array"), _time_calls(tree, dicts, "dict")]
+
+
+def _time_calls(tree: ObliqueTree, rows: list[Any], what: str) -> Timing:
+    turn = itertools.cycle(rows)
+    micros = _repeat(lambda: tree.predict_one(next(turn)))
     return _timing(f"ObliqueTree.predict_one({what})", 1, micros)
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable, naming_the_file
+from hardwood.cli.failures import INTERRUPTED, check_writable
 from hardwood.cli.learning import Problem, Request, learn, read_problem, with_origin
 from hardwood.cli.metrics import Score, classification_scores
 from hardwood.cli.options import AsJson, Seed
+from hardwood.cli.pictures import check_drawable, draw
 from hardwood.cli.report import (
     Notes,
     figure,
@@ -28,8 +29,6 @@ from hardwood.cli.report import (
     scores_json,
 )
 from hardwood.cli.targets import label_positions
-from hardwood.cli.whole_file import whole_file
-from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -39,9 +38,9 @@ TEST_FRACTION = 0.3
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to draw the tree.")] = Path(
-        "demo_tree.png"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to draw the tree.")
+    ] = Path("demo_tree.png"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -62,8 +61,7 @@ def demo(
         **_baselines(problem, seed),
     }
     scores = {name: _score(problem, tree, p, seed) for name, p in probabilities.items()}
-    with naming_the_file(output):
-        draw(tree, output)
+    draw(tree, output)
     if as_json:
         print_json(_payload(problem, tree, scores, output, notes))
     else:
@@ -80,34 +78,6 @@ def _print_outcome(
     print_table(f"Test accuracy on {problem.test.size} penguins", header, rows)
     print_text(tree.to_text())
     print_text(f"Drew the tree: {output}")
-
-
-def check_drawable(path: Path) -> None:
-    """Raise unless matplotlib is there and knows the format that the file's name asks for."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="Drawing a tree") from error
-    known = FigureCanvasAgg.get_supported_filetypes()
-    if _picture_format(path) not in known:
-        raise CommandError(f"{path}: unknown kind of picture; use {', '.join(sorted(known))}.")
-
-
-def _picture_format(path: Path) -> str:
-    return path.suffix.lstrip(".").lower() or "png"
-
-
-def draw(tree: ObliqueTree, path: Path) -> None:
-    """Write a picture of ``tree``; the format is that of the file's name."""
-    import matplotlib
-
-    matplotlib.use("agg")  # no window: the machine may have no screen
-    from matplotlib import pyplot
-
-    figure = tree.plot().get_figure()
-    with whole_file(path) as stream:
-        figure.savefig(stream, format=_picture_format(path), dpi=150, bbox_inches="tight")
-    pyplot.close(figure)
 
 
 def _baselines(problem: Problem, seed: int) -> dict[str, np.ndarray]:

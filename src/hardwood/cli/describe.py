@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from hardwood.cli.failures import check_writable
 from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, ModelFile
+from hardwood.cli.pictures import check_drawable, draw
 from hardwood.cli.report import print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
+
+
+# A record's entries in the order of a story, by the names they have here; others follow.
+_RECORD_NAMES = {
+    "learner": "learner",
+    "table": "table",
+    "table_rows": "rows of the table",
+    "training_rows": "training rows",
+    "distinct_rows": "different training rows",
+    "validation_rows": "validation rows",
+    "test_rows": "test rows",
+    "passes": "epochs",
+    "best_pass": "best epoch",
+    "train_loss": "training loss",
+    "validation_loss": "validation loss",
+    "test": "test score",
+    "parameters": "parameters",
+}
 
 
 @dataclass(frozen=True)
@@ -27,18 +48,34 @@ class FeatureUse:
 
 def describe(
     model: ModelFile,
-    terms: Annotated[int, typer.Option(min=1, help="Terms to write per split, the largest.")] = 4,
+    terms: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Terms to show per split, the largest.")
+    ] = 4,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the tree, too: .png, .svg, .pdf, ..."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a model: the tree in words, its sizes, the features it uses, how it was learned."""
+    """Print a model: the tree in words, its sizes, the features it uses, how it was learned.
+
+    With --plot also draw it, which needs matplotlib (the extra `plot`).
+    """
+    if plot is not None:
+        check_writable(plot, inputs=(model,), option="--plot")
+        check_drawable(plot)
     tree = open_model(model)
     use = feature_use(tree)
+    if plot is not None:
+        draw(tree, plot, max_terms=terms)
     if as_json:
-        print_json(_payload(tree, use))
+        print_json(_payload(tree, use) | {"picture": None if plot is None else str(plot)})
         return
     print_text(tree.to_text(max_terms=terms))
     _print_use(tree, use)
     _print_record(tree.record)
+    if plot is not None:
+        print_text(f"Drew the tree: {plot}")
 
 
 def feature_use(tree: ObliqueTree) -> list[FeatureUse]:
@@ -81,11 +118,32 @@ def _print_record(record: dict[str, Any]) -> None:
     if not record:
         return
     print_text("Training record")
-    for key, value in record.items():
-        words = (
-            ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        )
-        print_text(f"  {key}: {words}")
+    for name, value in readable_record(record).items():
+        print_text(f"  {name}: {value}")
+    print_text()
+
+
+def readable_record(record: dict[str, Any]) -> dict[str, str]:
+    """Return a record in words, in order, with what was used where a parameter was "auto"."""
+    entries = dict(record)
+    resolved = entries.pop("resolved", {})
+    if isinstance(entries.get("parameters"), dict) and isinstance(resolved, dict):
+        entries["parameters"] = entries["parameters"] | resolved
+    order = [name for name in _RECORD_NAMES if name in entries]
+    order += [name for name in entries if name not in _RECORD_NAMES]
+    return {_RECORD_NAMES.get(name, name): _words(entries[name]) for name in order}
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(entry)}" for name, entry in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return str(value)
 
 
 def _payload(tree: ObliqueTree, use: list[FeatureUse]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, ModelFile, Seed, TableFile, TargetColumn, WeightColumn
 from hardwood.cli.report import (
     Notes,
+    counted,
     figure,
     interval,
     print_json,
@@ -55,6 +57,12 @@ def evaluate(
         scores, counts, n_unknown = score(
             tree, data.take(rows), truth, weights[rows], np.random.default_rng(seed)
         )
+    if was_learned_from(tree, table, data.num_rows):
+        notes.add(
+            f"{model} was learned from {table.name}, it seems (same name, same number of rows): "
+            "scores on rows that taught the tree are too good. `fit` has printed the score on the "
+            "rows it kept back; `describe` shows it again"
+        )
     if n_unknown:
         notes.add(f"{n_unknown} rows have a class the model does not know; they count as wrong")
     if as_json:
@@ -75,6 +83,12 @@ def evaluate(
     print_scores(f"{model} on {_rows_words(rows.size, data.num_rows)} of {table}", scores)
     if counts is not None:
         _print_confusion(tree, counts)
+
+
+def was_learned_from(tree: ObliqueTree, table: Path, n_rows: int) -> bool:
+    """Whether the tree's record names this file and this number of rows as its origin."""
+    record = tree.record
+    return (record.get("table"), record.get("table_rows")) == (table.name, n_rows)
 
 
 def score(
@@ -111,7 +125,9 @@ def print_scores(
 
 
 def _rows_words(used: int, total: int) -> str:
-    return f"{used} rows" if used == total else f"{used} rows with a known target, of {total},"
+    if used == total:
+        return counted(used, "row")
+    return f"{counted(used, 'row')} with a known target, of {total},"
 
 
 def _print_confusion(tree: ObliqueTree, counts: np.ndarray) -> None:

@@ -1,13 +1,16 @@
 """Mistakes of the person at the keyboard: what is said, and with which exit code.
 
 Exit codes: 0 done; 1 unexpected, with a traceback worth reporting; 2 a wrong argument, file,
-column or disk, explained in a sentence; 130 interrupted by Ctrl-C.
+column or disk, explained in a sentence; 130 interrupted by Ctrl-C; 141 the reader of the output
+has gone, as the shell has it for every other program.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +19,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from hardwood.cli.interrupts import interrupts_as_before
+from hardwood.cli.streams import open_standard_streams
 from hardwood.errors import HardwoodError
 
 USER_ERROR = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 _SHOWN_CHARACTERS = 60
 
 
@@ -30,16 +36,30 @@ class CommandError(HardwoodError):
 class Commands(TyperGroup):
     """The group of all commands, which turns expected errors into a sentence and an exit code."""
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command line in a process of any kind: streams may be closed or break."""
+        open_standard_streams()
+        try:
+            return super().main(*arguments, **options)
+        except SystemExit as end:
+            # Both rich and typer leave like this when the reader of our output has gone.
+            if isinstance(end.__context__, BrokenPipeError):
+                sys.exit(BROKEN_PIPE)
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            return super().invoke(ctx)
+            with interrupts_as_before():
+                return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # the reader of our output has gone (`| head`): typer ends quietly
+            raise  # the reader of our output has gone (`| head`): `main` ends quietly
         except HardwoodError as error:
             _say(str(error))
         except OSError as error:
             _say(_os_words(error))
+        except MemoryError as error:
+            _say(f"there is not enough memory for this: {error}")
         except KeyboardInterrupt:
             _say("interrupted; nothing was written")
             raise typer.Exit(INTERRUPTED) from None
@@ -90,6 +110,17 @@ def check_readable(path: Path, expected: str) -> None:
 
 
 @contextmanager
+def data_mistakes() -> Iterator[None]:
+    """Turn what the estimators say of a table that cannot be learned from into a CommandError."""
+    try:
+        yield
+    except HardwoodError:
+        raise
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+@contextmanager
 def naming_the_file(path: Path) -> Iterator[None]:
     """Turn what goes wrong in writing ``path`` (a full disk, a lost folder) into a CommandError."""
     try:
@@ -99,17 +130,28 @@ def naming_the_file(path: Path) -> Iterator[None]:
         raise CommandError(f"{path} cannot be written: {reason}. Nothing was changed.") from error
 
 
-def check_writable(path: Path, inputs: Iterable[Path] = ()) -> None:
+def check_writable(path: Path, inputs: Iterable[Path] = (), option: str = "--output") -> None:
     """Raise CommandError when ``path`` cannot become a file, or is one of the ``inputs``.
 
+    ``option`` is what the file was named by.
     Called before the work starts: a wrong folder should cost a second, not an hour.
     """
     if path.is_dir():
-        raise CommandError(f"{path} is a directory; --output takes the name of a file.")
+        raise CommandError(f"{path} is a directory; {option} takes the name of a file.")
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is a device or pipe; --output takes the name of a file.")
+        raise CommandError(f"{path} is a device or pipe; {option} takes the name of a file.")
     if not path.parent.is_dir():
         raise CommandError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     for source in inputs:
         if path.exists() and source.exists() and path.samefile(source):
-            raise CommandError(f"{path} is an input of this command; choose another --output.")
+            raise CommandError(f"{path} is an input of this command; choose another {option}.")
+    _check_folder(path)
+
+
+def _check_folder(path: Path) -> None:
+    folder = Path(os.path.realpath(path)).parent  # where a link leads is where the file goes
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}.") from error

@@ -16,10 +16,13 @@ from hardwood.cli.learning import Problem, Request, learn, read_problem, test_sc
 from hardwood.cli.metrics import Score
 from hardwood.cli.models import size_words
 from hardwood.cli.options import AsJson, Jobs, Seed, TableFile, TargetColumn, WeightColumn
-from hardwood.cli.report import Notes, print_json, print_text, scores_json
+from hardwood.cli.report import Notes, counted, print_json, print_text, scores_json
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
+
+
+DEFAULT_MAX_DEPTH = 6  # that of the estimators, which are too slow to import for a help text
 
 
 class TaskChoice(str, Enum):
@@ -30,8 +33,8 @@ class TaskChoice(str, Enum):
     regression = "regression"
 
 
-def _check_finite(value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
+def _check_finite(value: float) -> float:
+    if not math.isfinite(value):
         raise typer.BadParameter(f"{value} is no finite number")
     return value
 
@@ -41,26 +44,62 @@ def fit(
     target: TargetColumn,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Model file. Default: TABLE's name with .hardwood."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The model file.",
+            show_default="TABLE's name with .hardwood",
+        ),
     ] = None,
     task: Annotated[
-        TaskChoice, typer.Option(help="What kind of answer; auto looks at the target.")
+        TaskChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in TaskChoice),
+            help="What kind of answer; auto looks at the target.",
+        ),
     ] = TaskChoice.auto,
     max_depth: Annotated[
-        int | None, typer.Option(min=1, max=16, help="Splits on the longest path.")
-    ] = None,
+        int, typer.Option(min=1, max=16, metavar="N", help="Splits on the longest path.")
+    ] = DEFAULT_MAX_DEPTH,
     restarts: Annotated[
-        int | None, typer.Option(min=1, help="Trees from different starts; the best is kept.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Trees to learn from different starts; the best is kept.",
+            show_default="auto: 4 where there is a validation part, else 1",
+        ),
     ] = None,
     l1: Annotated[
-        float | None,
-        typer.Option("--l1", min=0, callback=_check_finite, help="Penalty that removes terms."),
-    ] = None,
+        float,
+        typer.Option(
+            "--l1",
+            min=0,
+            metavar="NUMBER",
+            callback=_check_finite,
+            help="Penalty that removes terms from the splits; try 0.001.",
+        ),
+    ] = 0.0,
     test_fraction: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of the rows kept back for the test score.")
+        float,
+        typer.Option(
+            min=0,
+            max=0.9,
+            metavar="NUMBER",
+            help="Share of the rows kept back for the test score.",
+        ),
     ] = 0.2,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Leave this column out; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated."),
+    ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Learn from this column even if it looks like an identifier; may be repeated.",
+        ),
     ] = None,
     weight: WeightColumn = None,
     seed: Seed = 0,
@@ -77,18 +116,24 @@ def fit(
     output = Path(table.name.split(".")[0] + ".hardwood") if output is None else output
     check_writable(output, inputs=(table,))
     wanted: Any = None if task is TaskChoice.auto else task.value
-    request = Request(table, target, wanted, tuple(drop or ()), weight, test_fraction)
-    given = {"max_depth": max_depth, "restarts": restarts, "l1": l1}
-    options = {name: value for name, value in given.items() if value is not None}
+    request = Request(
+        table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
+    )
+    options = {"max_depth": max_depth, "l1": l1, "n_jobs": jobs, "random_state": seed}
+    if restarts is not None:
+        options["restarts"] = restarts
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         problem = read_problem(request, rng)
     if not as_json:
         _print_problem(request, problem)
     with notes.collecting():
-        tree = learn(problem, options | {"n_jobs": jobs, "random_state": seed})
-    scores, baseline = test_scores(tree, problem, rng)
-    tree = with_origin(tree, request, problem, scores)
+        estimator = learn(problem, options)
+    scores, baseline = test_scores(estimator.tree_, problem, rng)
+    tree = with_origin(estimator, request, problem, scores)
+    if tree.n_splits == 0:
+        advice = "; try a smaller --l1" if l1 else ""
+        notes.add(f"no split survived: the tree gives every row the same answer{advice}")
     with naming_the_file(output):
         tree.save(output)
     if as_json:
@@ -106,12 +151,15 @@ def _baseline_name(task: str) -> str:
 def _print_problem(request: Request, problem: Problem) -> None:
     target = problem.target
     n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{request.path}: {n_rows} rows, {n_features} features")
+    print_text(f"{request.path}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
     if target.n_missing:
-        print_text(f"Left out: {target.n_missing} rows in which '{target.name}' is missing")
+        print_text(
+            f"Left out: {counted(target.n_missing, 'row')} in which '{target.name}' is missing"
+        )
     print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
     n_train, n_test = problem.train.size, problem.test.size
-    print_text(f"Learning from {n_train} rows; {n_test} are kept back for the test score")
+    kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
+    print_text(f"Learning from {n_train} rows; {kept}")
 
 
 def _print_outcome(
@@ -141,6 +189,9 @@ def _payload(
         "task": target.task,
         "reason": target.reason,
         "n_features": problem.features.num_columns,
+        "left_out": [
+            {"column": name, "reason": reason} for name, reason in problem.left_out.items()
+        ],
         "n_train": problem.train.size,
         "n_test": problem.test.size,
         "n_missing_target": target.n_missing,

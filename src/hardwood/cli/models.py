@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardwood.cli.failures import check_readable
+from hardwood.cli.report import counted
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -21,7 +22,9 @@ def open_model(path: Path) -> ObliqueTree:
 
 def size_words(tree: ObliqueTree) -> str:
     """Sizes of a tree in a phrase."""
-    return (
-        f"depth {tree.depth}, {tree.n_splits} splits, {tree.n_leaves} leaves, "
-        f"{tree.n_features} features"
+    counts = (
+        counted(tree.n_splits, "split"),
+        counted(tree.n_leaves, "leaf", "leaves"),
+        counted(tree.n_features, "feature"),
     )
+    return f"depth {tree.depth}, {', '.join(counts)}"

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+MAX_JOBS = 1024
+MAX_SEED = 2**32 - 1  # what NumPy's and scikit-learn's generators take
+MAX_RESTARTS = 1000
+
 
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
@@ -14,14 +18,23 @@ def _check_jobs(jobs: int) -> int:
     return jobs
 
 
-ModelFile = Annotated[Path, typer.Argument(help="A .hardwood file written by `fit`.")]
-TableFile = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a header.")]
-TargetColumn = Annotated[str, typer.Option("--target", "-t", help="The column to predict.")]
-WeightColumn = Annotated[str | None, typer.Option(help="A column of sample weights.")]
-Jobs = Annotated[
-    int, typer.Option(min=-1, callback=_check_jobs, help="Threads; -1 for all processors.")
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A .hardwood file written by `fit`.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+TableFile = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file with a header.")
+]
+TargetColumn = Annotated[
+    str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.")
+]
+WeightColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="A column of sample weights.")
+]
+Jobs = Annotated[
+    int,
+    typer.Option(min=-1, max=MAX_JOBS, metavar="N", callback=_check_jobs, help="Threads; -1 for all processors."),
+]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of everything random.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout instead of the report.")
 ]

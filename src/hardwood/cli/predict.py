@@ -12,7 +12,7 @@ from hardwood.cli.failures import CommandError, check_writable, naming_the_file
 from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile
 from hardwood.cli.report import Notes, print_json
-from hardwood.cli.tables import check_column, read_table, write_csv, write_table
+from hardwood.cli.tables import check_column, check_format, read_table, write_csv, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,14 +26,18 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write .csv or .parquet; otherwise CSV goes to stdout."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write .csv or .parquet; otherwise CSV goes to stdout.",
         ),
     ] = None,
     proba: Annotated[
-        bool, typer.Option(help="Add a column of probability for each class.")
+        bool, typer.Option("--proba", help="Add a column of probability for each class.")
     ] = False,
     keep: Annotated[
-        list[str] | None, typer.Option(help="Copy this column of the table; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Copy this column of the table; may be repeated."),
     ] = None,
     jobs: Jobs = 1,
     as_json: AsJson = False,
@@ -44,6 +48,7 @@ def predict(
         raise CommandError(f"{model} predicts numbers; --proba needs a classification model.")
     if output is not None:
         check_writable(output, inputs=(model, table))
+        check_format(output)
     notes = Notes()
     with notes.collecting():
         rows = read_table(table)

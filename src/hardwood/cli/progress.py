@@ -12,9 +12,9 @@ from typing import Any
 def epoch_bar(n_restarts: int | None) -> Iterator[Callable[[Any], bool]]:
     """Show a bar while the context lasts; yield the callback that moves it.
 
-    The bar counts the epochs of all restarts, which may run at the same time, or of those begun so
-    far where ``n_restarts`` is None. A restart that stops early leaves its remaining epochs undone;
-    the bar jumps to its end with the context's.
+    The bar counts the epochs of all trees (one per restart), which may be learned at the same time,
+    or of those begun so far where ``n_restarts`` is None. A tree that stops early leaves its
+    remaining epochs undone; the bar jumps to its end with the context's.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -44,7 +44,10 @@ def epoch_bar(n_restarts: int | None) -> Iterator[Callable[[Any], bool]]:
 
 
 def _words(epoch: Any, n_restarts: int | None) -> str:
-    tree = "" if n_restarts == 1 else f"tree {epoch.restart + 1}, "
+    tree = ""
+    if n_restarts != 1:
+        of_all = "" if n_restarts is None else f" of {n_restarts}"
+        tree = f"tree {epoch.restart + 1}{of_all}, "
     where = f"{tree}epoch {epoch.epoch + 1} of {epoch.max_epochs}"
     if math.isfinite(epoch.validation_loss):
         return f"{where}, validation loss {epoch.validation_loss:.4g}"

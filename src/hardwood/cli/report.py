@@ -67,6 +67,11 @@ def figure(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Write a number of things: ``1 leaf``, ``4 leaves``."""
+    return f"{n} {one}" if n == 1 else f"{n} {many or one + 's'}"
+
+
 def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
     """Scores by name, as JSON has them."""
     return {

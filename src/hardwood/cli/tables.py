@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PARQUET_MAGIC = b"PAR1"
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+_CSV_SUFFIX = ".csv"
 _DELIMITERS = ",;\t|"
 _HEAD_BYTES = 1 << 16
 _BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 27, 1 << 30)
@@ -61,10 +63,19 @@ def check_column(table: pa.Table, name: str, path: Path) -> None:
     )
 
 
+def check_format(path: Path) -> None:
+    """Raise CommandError unless the file's name asks for a format that `write_table` writes."""
+    if path.suffix.lower() not in (_CSV_SUFFIX, *_PARQUET_SUFFIXES):
+        raise CommandError(
+            f"{path}: a table is written as .csv or .parquet; the name must end in one of them."
+        )
+
+
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write Parquet (`.parquet`, `.pq`) or CSV (any other name), all of it or nothing."""
+    """Write Parquet (`.parquet`, `.pq`) or CSV (`.csv`), all of it or nothing."""
+    check_format(path)
     with whole_file(path) as stream:
-        _write(table, stream, is_parquet=path.suffix.lower() in (".parquet", ".pq"))
+        _write(table, stream, is_parquet=path.suffix.lower() in _PARQUET_SUFFIXES)
 
 
 def write_csv(table: pa.Table, stream: object) -> None:

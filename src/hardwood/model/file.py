@@ -4,11 +4,14 @@ Layout (https://github.com/huggingface/safetensors): 8 bytes, the length of a JS
 which gives each array its dtype, shape and place; the arrays, without gaps. Nothing in it is ever
 executed. The reader below trusts nothing: each size is compared with the size of the file before
 anything of that size is made, so that the memory needed is bounded by a small multiple of the file.
+The last array, ``sha256``, is a digest of all the rest, so that a flipped bit is noticed. (It is no
+signature: whoever can write the file can write the digest.)
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import math
 import os
@@ -29,7 +32,14 @@ METADATA_KEY = "hardwood"
 MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON take some 20 times its size
 ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
 OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
-DTYPES: dict[str, np.dtype[Any]] = {"F64": np.dtype("<f8"), "I32": np.dtype("<i4")}
+DIGEST = "sha256"
+DIGEST_BYTES = 32
+KNOWN = ARRAYS | OPTIONAL_ARRAYS | {DIGEST: ("U8", 1)}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "I32": np.dtype("<i4"),
+    "U8": np.dtype("u1"),
+}
 
 
 def dumps(tree: ObliqueTree) -> bytes:
@@ -45,7 +55,9 @@ def dumps(tree: ObliqueTree) -> bytes:
     arrays = {name: getattr(tree, name) for name in ARRAYS}
     if tree.counts is not None:
         arrays["counts"] = tree.counts
-    return bytes(to_safetensors(arrays, metadata={METADATA_KEY: text}))
+    arrays[DIGEST] = np.zeros(DIGEST_BYTES, dtype=np.uint8)  # bytes come last in safetensors
+    content = bytes(to_safetensors(arrays, {METADATA_KEY: text}))[:-DIGEST_BYTES]
+    return content + hashlib.sha256(content).digest()
 
 
 def save(tree: ObliqueTree, path: str | os.PathLike[str]) -> None:
@@ -140,17 +152,31 @@ def _naming(source: str) -> Iterator[None]:
 
 
 def _read(file: BinaryIO, size: int) -> ObliqueTree:
-    places, head, start = _read_header(file, size)
+    places, text, start = _read_header(file, size)
+    try:
+        head = strict_json.parse(text)
+    except ValueError as error:
+        raise ModelFileError(f"its 'hardwood' entry cannot be read: {error}") from error
     check_header(head, HEADER_KEYS)  # before the arrays: a newer format may have others
     _check_places(places, size - start)
-    content = file.read(size - start)
-    if len(content) != size - start:
+    file.seek(0)
+    content = file.read(size)
+    if len(content) != size:
         raise ModelFileError("it became shorter while it was read. Try again")
-    return build(head, {name: _array(place, content) for name, place in places.items()})
+    arrays = {name: _array(place, content[start:]) for name, place in places.items()}
+    arrays.pop(DIGEST)
+    tree = build(head, arrays)
+    # Last, so that a file which says something impossible is told what.
+    if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
+        raise ModelFileError(
+            "it does not match its own checksum: it was damaged or changed after it was written. "
+            "Copy or save it again"
+        )
+    return tree
 
 
-def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], Any, int]:
-    """Return places of the arrays, the hardwood header, and where the arrays start."""
+def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
+    """Return places of the arrays, the text of the hardwood header, and where the arrays start."""
     if size == 0:
         raise ModelFileError("it is empty. Save the model again")
     length = int.from_bytes(file.read(8), "little")
@@ -177,16 +203,13 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], Any, int]:
             "it is not a hardwood model: the header has no 'hardwood' entry. Other safetensors "
             "files cannot be loaded"
         )
-    try:
-        return places, strict_json.parse(text), 8 + length
-    except ValueError as error:
-        raise ModelFileError(f"its 'hardwood' entry cannot be read: {error}") from error
+    return places, text, 8 + length
 
 
 def _check_places(places: dict[str, Any], size: int) -> None:
     """Check names, dtypes and shapes, and that the arrays fill the ``size`` bytes exactly."""
-    missing = sorted(ARRAYS.keys() - places.keys())
-    unknown = sorted(places.keys() - ARRAYS.keys() - OPTIONAL_ARRAYS.keys())
+    missing = sorted(KNOWN.keys() - OPTIONAL_ARRAYS.keys() - places.keys())
+    unknown = sorted(places.keys() - KNOWN.keys())
     if missing or unknown:
         raise ModelFileError(f"it lacks the arrays {missing} and has unknown ones {unknown!r:.200}")
     for name, place in places.items():
@@ -199,6 +222,8 @@ def _check_places(places: dict[str, Any], size: int) -> None:
                 f"array {name!r} starts at byte {first!r:.40}, expected {end!r:.40}"
             )
         end = last
+    if places[DIGEST]["data_offsets"] != [size - DIGEST_BYTES, size] and end == size:
+        raise ModelFileError(f"its last array must be {DIGEST!r}, of {DIGEST_BYTES} bytes")
     if end != size:
         raise ModelFileError(
             f"its arrays should take {end!r:.40} bytes, but {size} are there: it is cut short or "
@@ -207,7 +232,7 @@ def _check_places(places: dict[str, Any], size: int) -> None:
 
 
 def _check_place(name: str, place: Any) -> None:
-    dtype, ndim = (ARRAYS | OPTIONAL_ARRAYS)[name]
+    dtype, ndim = KNOWN[name]
     if not isinstance(place, dict) or place.keys() != {"dtype", "shape", "data_offsets"}:
         raise ModelFileError(f"array {name!r} is not described by dtype, shape and data_offsets")
     if place["dtype"] != dtype:

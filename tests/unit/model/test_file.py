@@ -51,6 +51,7 @@ def with_arrays(tree: ObliqueTree, **changes: np.ndarray) -> bytes:
         name: getattr(tree, name) for name in ["weights", "bias", "children", "values", "counts"]
     }
     arrays = {name: np.asarray(array) for name, array in (arrays | changes).items()}
+    arrays["sha256"] = np.zeros(32, dtype=np.uint8)
     return bytes(to_safetensors(arrays, metadata=header["__metadata__"]))
 
 
@@ -309,6 +310,15 @@ def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, words: str) -> No
     with pytest.raises(ModelFileError, match=r"bad\.hardwood") as caught:
         load(tmp_path / "bad.hardwood")
     assert caught.match(words)
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    content = dumps(make_tree(n_splits=2, n_features=2))
+    for position in range(len(content)):
+        spoiled = bytearray(content)
+        spoiled[position] ^= 1 << position % 8
+        with pytest.raises(ModelFileError):
+            loads(bytes(spoiled))
 
 
 def test_a_declared_size_is_not_believed(tmp_path: Path) -> None:

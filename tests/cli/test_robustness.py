@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
+import json
 import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from hardwood.cli.failures import CommandError
+import hardwood
+from hardwood.cli.failures import CommandError, check_writable
+from hardwood.cli.interrupts import first_interrupt_only, interrupts_as_before
 from hardwood.cli.tables import read_table
+from hardwood.cli.targets import read_target
 from hardwood.cli.whole_file import whole_file
+from hardwood.model import ObliqueTree
 
 
 @pytest.mark.parametrize("letter", ["n", "\N{EVERGREEN TREE}"])
@@ -78,3 +92,210 @@ def test_an_open_quote_does_not_swallow_the_file(tmp_path):
     path.write_text('a,b\n1,2\n3,"' + "4,5\n" * 1_000_000)
     with pytest.raises(CommandError, match="quotation marks"):
         read_table(path)
+
+
+ROWS = "a,y\n" + "1,u\n2,v\n" * 20
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "t.csv", "-t", "y", "--seed", 99999999999],
+        ["demo", "--seed", 2**32],
+        ["fit", "t.csv", "-t", "y", "--restarts", 2_000_000_000],
+        ["fit", "t.csv", "-t", "y", "--restarts", 99999999999],
+        ["fit", "t.csv", "-t", "y", "--jobs", 99999999999],
+        ["predict", "sign.hardwood", "t.csv", "--jobs", 99999999999],
+        ["benchmark", "sign.hardwood", "--jobs", 1025],
+    ],
+)
+def test_absurd_numbers_are_wrong_arguments(run, tmp_path, regressor_file, arguments):
+    (tmp_path / "t.csv").write_text(ROWS)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert arguments[-2] in result.stderr
+    assert sorted(os.listdir(tmp_path)) == ["sign.hardwood", "t.csv"]
+
+
+def test_the_largest_seed_and_as_many_threads_are_taken(run, tmp_path):
+    (tmp_path / "t.csv").write_text(ROWS)
+    options = ["--seed", 2**32 - 1, "--jobs", 1024, "--max-depth", 1]
+    assert run("fit", "t.csv", "-t", "y", *options).exit_code == 0
+
+
+WEIGHTED = "a,y,w\n" + "".join(f"{i},{0.7 * i},{{}}\n" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("a,y\n" + "1,.5\n" * 20, [], "at least two different rows"),
+        ("a,y\n" + "1,2\n" * 20, ["--task", "regression"], "at least two different rows"),
+        (WEIGHTED.format(*["1e308"] * 40), ["--weight", "w"], "'w' holds 1e+308"),
+        (WEIGHTED.format("1e300", *["1"] * 39), ["--weight", "w"], "'w' holds 1e+300"),
+    ],
+)
+def test_tables_that_teach_nothing_are_explained(run, tmp_path, content, options, words):
+    (tmp_path / "t.csv").write_text(content)
+    result = run("fit", "t.csv", "-t", "y", *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert os.listdir(tmp_path) == ["t.csv"]
+
+
+def test_weights_of_any_unit_are_taken(run, tmp_path):
+    (tmp_path / "t.csv").write_text(WEIGHTED.format(*["1e30"] * 39, "1e-30"))
+    assert run("fit", "t.csv", "-t", "y", "--weight", "w", "--max-depth", 1).exit_code == 0
+
+
+def test_too_little_memory_is_a_sentence(run, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr("hardwood.estimators.DGTClassifier.fit", fail)
+    (tmp_path / "t.csv").write_text(ROWS)
+    result = run("fit", "t.csv", "-t", "y")
+    assert result.exit_code == 2
+    assert "not enough memory" in result.stderr
+
+
+def test_labels_are_never_wrapped():
+    def target(*labels):
+        table = pa.table({"y": pa.array([*labels] * 20, type=pa.uint64())})
+        return read_target(table, "y", Path("t.parquet"), "classification")
+
+    assert target(5, 2**63 - 1).values.tolist()[:2] == [5, 2**63 - 1]
+    with pytest.raises(CommandError, match="18446744073709551615"):
+        target(5, 2**64 - 1)
+
+
+def shell(command, cwd, **environment):
+    """Run a line of bash in which $HARDWOOD is the command."""
+    hardwood = shlex.join([sys.executable, "-c", "from hardwood.cli import main; main()"])
+    return subprocess.run(
+        ["bash", "-c", command.replace("$HARDWOOD", hardwood)],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        timeout=120,
+    )
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+@needs_bash
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_stop_nothing(tmp_path, regressor_file, closed):
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,0,u\n2,1,v\n" * 20)
+    done = shell(f"$HARDWOOD predict sign.hardwood t.csv {closed}", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = shell(f"$HARDWOOD fit t.csv -t y --max-depth 1 {closed}", tmp_path)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert hardwood.load(tmp_path / "t.hardwood").n_features == 2
+
+
+@pytest.fixture
+def tree_file(tmp_path):
+    """Return a model whose name of a feature and class no narrow encoding has."""
+    tree = ObliqueTree.of(
+        [[1.0, 0.0]],
+        thresholds=[0.0],
+        values=[[0.9, 0.1], [0.2, 0.8]],
+        feature_names=["\N{EVERGREEN TREE} größe", "…"],
+        classes=["é", "n"],
+    )
+    tree.save(tmp_path / "tree.hardwood")
+    return tree
+
+
+@needs_bash
+def test_a_narrow_encoding_escapes_what_it_lacks(tmp_path, tree_file):
+    narrow = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = shell("$HARDWOOD describe tree.hardwood", tmp_path, **narrow)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"gr\u00f6\u00dfe" in done.stdout
+    done = shell("$HARDWOOD describe tree.hardwood --json", tmp_path, **narrow)
+    assert json.loads(done.stdout)["classes"] == ["é", "n"]
+    names = [entry["name"] for entry in json.loads(done.stdout)["features"]]
+    assert names == list(tree_file.feature_names)
+
+
+@needs_bash
+@pytest.mark.parametrize("command", ["describe tree.hardwood", "describe tree.hardwood --json"])
+def test_a_reader_that_leaves_is_no_error(tmp_path, tree_file, command):
+    # the reader is gone before a word is written, whatever the size of the pipe
+    line = f"(sleep 0.3; $HARDWOOD {command}; echo $? >&2) | true"
+    assert shell(line, tmp_path).stderr == b"141\n"
+
+
+def test_a_folder_is_tried_before_the_work(run, tmp_path, regressor_file, monkeypatch):
+    def read_only(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), ".m.hardwood.1234.part")
+
+    def never(*_, **__):
+        pytest.fail("learned although nothing can be written")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", read_only)
+    monkeypatch.setattr("hardwood.estimators.DGTClassifier.fit", never)
+    (tmp_path / "t.csv").write_text(ROWS)
+    for arguments in (["fit", "t.csv", "-t", "y"], ["predict", regressor_file, "t.csv"]):
+        result = run(*arguments, "-o", "out.csv")
+        assert result.exit_code == 2
+        assert result.stderr == "error: out.csv cannot be written: Read-only file system.\n"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_a_folder_that_takes_no_files_is_found_at_once(tmp_path):
+    with pytest.raises(CommandError, match=r"^/proc/m\.hardwood cannot be written"):
+        check_writable(Path("/proc/m.hardwood"))
+    check_writable(tmp_path / "m.hardwood")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_names_the_file_asked_for(run, tmp_path, regressor_file, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,0,u\n2,1,v\n" * 20)
+    for arguments in (
+        ["fit", "t.csv", "-t", "y", "--max-depth", 1, "-o", "out.csv"],
+        ["predict", regressor_file, "t.csv", "-o", "out.csv"],
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "error: out.csv cannot be written: No space left on device" in result.stderr
+    assert sorted(os.listdir(tmp_path)) == ["sign.hardwood", "t.csv"]
+
+
+def test_ctrl_c_after_learning_does_not_lose_the_tree(run, tmp_path, monkeypatch):
+    save, before = ObliqueTree.save, signal.getsignal(signal.SIGINT)
+
+    def interrupted_save(tree, path):
+        signal.raise_signal(signal.SIGINT)
+        save(tree, path)
+
+    monkeypatch.setattr(ObliqueTree, "save", interrupted_save)
+    (tmp_path / "t.csv").write_text(ROWS)
+    result = run("fit", "t.csv", "-t", "y", "--max-depth", 1)
+    assert result.exit_code == 0
+    assert "interrupted" not in result.stderr
+    assert hardwood.load(tmp_path / "t.hardwood").depth == 1
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_of_two_ctrl_c_the_first_ends_learning():
+    heard = []
+    with interrupts_as_before():
+        with first_interrupt_only():
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                heard.append("first")
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert heard == ["first"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)

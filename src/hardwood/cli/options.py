@@ -32,9 +32,17 @@ WeightColumn = Annotated[
 ]
 Jobs = Annotated[
     int,
-    typer.Option(min=-1, max=MAX_JOBS, metavar="N", callback=_check_jobs, help="Threads; -1 for all processors."),
+    typer.Option(
+        min=-1,
+        max=MAX_JOBS,
+        metavar="N",
+        callback=_check_jobs,
+        help="Threads; -1 for all processors.",
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of everything random.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of everything random.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout instead of the report.")
 ]

@@ -21,6 +21,8 @@ Task = Literal["classification", "regression"]
 MAX_WHOLE_NUMBER_CLASSES = 20
 # Fewer rows per class than this, in the mean, and the column is an identifier rather than a class.
 MIN_ROWS_PER_CLASS = 2
+# Sums of larger weights times squares of numbers leave the range of a float64.
+MAX_WEIGHT = 1e30
 # Beyond this a float64 cannot tell neighbouring whole numbers apart.
 _MAX_WHOLE = 2.0**53
 
@@ -84,9 +86,14 @@ def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
             f"Weight column '{name}' has {table.num_rows - rows.size} missing entries."
         )
     weights = values.astype(np.float64)
-    if not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() == 0:
+    if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() == 0:
         raise CommandError(
             f"Weight column '{name}' must hold finite numbers >= 0, not all of them 0."
+        )
+    if weights.max() > MAX_WEIGHT:
+        raise CommandError(
+            f"Weight column '{name}' holds {weights.max():g}; weights go up to {MAX_WEIGHT:g}. "
+            "Only their ratios matter: divide them all by the same number."
         )
     return weights
 
@@ -161,6 +168,11 @@ def _labels(values: np.ndarray, kind: str, name: str) -> np.ndarray:
         raise CommandError(
             f"Target '{name}' holds numbers with fractions, which are no class labels: "
             "use --task regression."
+        )
+    if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
+        raise CommandError(
+            f"Target '{name}' holds the label {values.max()}, which is no 64-bit integer with a "
+            "sign: make the labels smaller, or text."
         )
     labels = values.astype(np.int64) if kind == "whole" else values
     classes = np.unique(labels)

@@ -9,6 +9,9 @@ The words are chosen so that they do not mislead:
   of the terms asks for: ``time >= 1700000000.25`` keeps its digits.
 - Terms left out are counted, and stand at their centre (numbers) or absent (levels, flags).
 - A missing number stands at its centre, its training mean.
+- Dates and durations read as such, ``joined >= 2019-01-22``, and count in days (or hours, minutes,
+  seconds, by their spread) where they are one term of several:
+  ``0.87*(joined - 2019-01-22 in days) + 2*age >= 3``. ``digits=None`` writes seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from hardwood.show.numbers import date_text, number, quantity, time_unit
 
 if TYPE_CHECKING:
     from hardwood.model.split import Split, Term
@@ -61,7 +66,7 @@ def condition(split: Split, *, max_terms: int | None = 4, digits: int | None = 3
     max_terms
         How many terms to show, the most important first; ``None`` shows all.
     digits
-        Significant digits of weights; ``None`` writes every number in full.
+        Significant digits of weights; ``None`` writes every number in full, dates in seconds.
     """
     return phrase(split, max_terms=max_terms, digits=digits).line()
 
@@ -85,23 +90,57 @@ def _inequality(
 ) -> Phrase:
     shown = terms[:max_terms]
     sign = math.copysign(1.0, shown[0].weight)
+    relation = ">=" if sign > 0 else "<="
     if len(terms) == 1:  # w x >= t reads best as x >= t / w
-        weights = [1.0]
-        bias, spread = split.bias / abs(shown[0].weight), shown[0].importance / abs(shown[0].weight)
-    else:
-        weights = [_rounded(sign * term.weight, digits) for term in shown]
-        bias, spread = split.bias, math.hypot(*(term.importance for term in shown))
-    centers = [weight * term.center for weight, term in zip(weights, shown, strict=True)]
-    threshold = _sum([*centers, -sign * bias])
+        term = terms[0]
+        threshold = _sum([term.center, -split.bias / term.weight])
+        spread = float(split.tree.schema.column_spread[term.column])
+        origin = split.tree.schema.features[term.feature].origin
+        right_side = quantity(threshold, origin, digits, spread=spread, toward=sign)
+        return Phrase((name_text(term.name),), 0, relation, right_side)
+    measures = [_measure(split, term, digits) for term in shown]
+    weights = [
+        _rounded(sign * term.weight * measure.unit, digits)
+        for term, measure in zip(shown, measures, strict=True)
+    ]
+    centers = [
+        weight * ((term.center - measure.zero) / measure.unit)
+        for weight, term, measure in zip(weights, shown, measures, strict=True)
+    ]
+    spread = math.hypot(*(term.importance for term in shown))
     return Phrase(
         terms=tuple(
-            _term(weight, term, first=i == 0, digits=digits)
-            for i, (weight, term) in enumerate(zip(weights, shown, strict=True))
+            _term(weight, term, measure.name, first=i == 0, digits=digits)
+            for i, (weight, term, measure) in enumerate(zip(weights, shown, measures, strict=True))
         ),
         n_left_out=len(terms) - len(shown),
-        relation=">=" if sign > 0 else "<=",
-        threshold=number(threshold, digits, spread=spread),
+        relation=relation,
+        threshold=number(_sum([*centers, -sign * split.bias]), digits, spread=spread),
     )
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """How a term of several is written: as ``name``, which is ``(x - zero) / unit``."""
+
+    name: str
+    zero: float = 0.0
+    unit: float = 1.0
+
+
+def _measure(split: Split, term: Term, digits: int | None) -> _Measure:
+    name = name_text(term.name)
+    origin = split.tree.schema.features[term.feature].origin
+    if term.kind != "number" or digits is None or origin not in ("date", "duration"):
+        return _Measure(name)
+    unit_name, unit = time_unit(float(split.tree.schema.column_spread[term.column]))
+    if origin == "duration":
+        return _Measure(f"({name} in {unit_name}s)", unit=unit)
+    zero = round(term.center / unit) * unit
+    date = date_text(zero)
+    if date is None:
+        return _Measure(name)
+    return _Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
 
 
 def _sum(items: list[float]) -> float:
@@ -112,13 +151,13 @@ def _sum(items: list[float]) -> float:
     return 0.0 if abs(total) < _NOISE * max(map(abs, items)) else total
 
 
-def _term(weight: float, term: Term, *, first: bool, digits: int | None) -> str:
+def _term(weight: float, term: Term, name: str, *, first: bool, digits: int | None) -> str:
     size = number(abs(weight), digits)
     if term.kind == "number":
-        text = name_text(term.name) if size == "1" else f"{size}*{name_text(term.name)}"
+        text = name if size == "1" else f"{size}*{name}"
     else:
         what = "missing" if term.kind == "missing" else label_text(term.level)
-        text = f"({size} if {name_text(term.name)} is {what})"
+        text = f"({size} if {name} is {what})"
     if first:
         return text
     return f"{'-' if weight < 0 else '+'} {text}"
@@ -164,31 +203,6 @@ def _list(items: list[str], limit: int | None) -> str:
 
 def _certainty(always: bool) -> str:
     return "always" if always else "never"
-
-
-def number(value: float, digits: int | None, *, spread: float = math.inf) -> str:
-    """Write a number with ``digits`` significant digits, or more where ``spread`` is finer.
-
-    A number that varies by ``spread`` keeps digits down to ``spread / 10**(digits - 1)`` at least,
-    however large it is. ``digits=None`` writes the shortest text that reads back the same.
-    """
-    if not math.isfinite(value):
-        return repr(value)
-    if value == 0:
-        return "0"
-    if digits is None:
-        return repr(float(value)).removesuffix(".0").replace("e+", "e")
-    size = math.floor(math.log10(abs(value)))
-    if 0 < spread < math.inf:
-        digits = max(digits, digits + size - math.floor(math.log10(spread)))
-    if digits >= 17:  # more than a float64 has
-        return number(value, None)
-    if -5 <= size < 15 and digits - 1 - size <= 15:
-        text = f"{value:.{max(0, digits - 1 - size)}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}e{int(exponent)}"
 
 
 def _rounded(value: float, digits: int | None) -> float:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardwood.show.condition import label_text, name_text, number, phrase
+from hardwood.show.condition import label_text, name_text, phrase
+from hardwood.show.numbers import number, quantity
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
+    from hardwood.table import Schema
 
 _INDENT = "|   "
 _MAX_CENTERS = 8
@@ -140,17 +142,19 @@ def _notes(tree: ObliqueTree, used: set[int], n_left_out: int, digits: int | Non
             if tree.schema.column_center.any()
             else "Terms left out are taken as zero."
         )
-    features = [
-        tree.schema.features[i] for i in sorted(used) if tree.schema.features[i].has_missing
-    ]
-    if features:
-        shown = ", ".join(
-            f"{name_text(feature.name)} as {number(feature.center, digits, spread=feature.scale)}"
-            for feature in features[:_MAX_CENTERS]
-        )
-        more = f" (+ {len(features) - _MAX_CENTERS} more)" if len(features) > _MAX_CENTERS else ""
+    gappy = [i for i in sorted(used) if tree.schema.features[i].has_missing]
+    if gappy:
+        shown = ", ".join(_average(tree.schema, i, digits) for i in gappy[:_MAX_CENTERS])
+        more = f" (+ {len(gappy) - _MAX_CENTERS} more)" if len(gappy) > _MAX_CENTERS else ""
         notes.append(f"A missing number is taken at its average: {shown}{more}.")
     return notes
+
+
+def _average(schema: Schema, i: int, digits: int | None) -> str:
+    feature = schema.features[i]
+    spread = float(schema.column_spread[schema.first_column[i]])
+    text = quantity(feature.center, feature.origin, digits, spread=spread)
+    return f"{name_text(feature.name)} as {text}"
 
 
 def _plural(n: int, one: str, many: str | None = None) -> str:

@@ -124,6 +124,66 @@ def test_rounded_weights_keep_the_split_where_it_is() -> None:
     assert words([2.0, 0.0], schema=schema, bias=-0.5) == "time >= 1700000000.25"
 
 
+YEAR, DAY = 365.25 * 86400, 86400.0
+JANUARY_22 = 1548115200.0  # 2019-01-22 00:00 UTC
+
+
+def dated(spread: float, origin: str = "date", center: float = JANUARY_22) -> Schema:
+    feature = Feature("joined", "numeric", center=center, spread=(spread,), origin=origin)
+    return Schema((feature, Feature("age", "numeric")))
+
+
+@pytest.mark.parametrize(
+    ("weight", "seconds", "spread", "expected"),
+    [
+        (1.0, 0.0, YEAR, "joined >= 2019-01-22"),
+        (-2.0, 0.0, YEAR, "joined <= 2019-01-22"),
+        # Days are divided as by the exact moment: what joined that day is not >= 15:00.
+        (1.0, 15 * 3600.0, YEAR, "joined >= 2019-01-23"),
+        (-1.0, 15 * 3600.0, YEAR, "joined <= 2019-01-22"),
+        (1.0, 15 * 3600.0 + 29.0, DAY, "joined >= 2019-01-22 15:01"),
+        (1.0, 15 * 3600.0 + 29.0, 600.0, "joined >= 2019-01-22 15:00:29"),
+        (1.0, 0.25, 1.0, "joined >= 2019-01-22 00:00:00.25"),
+        (1.0, 0.0, 0.0, "joined >= 2019-01-22"),
+        (1.0, 1e-7, YEAR, "joined >= 2019-01-22"),  # what arithmetic leaves is not another day
+        (1.0, 1e15, YEAR, "joined >= 1.0000015481e15"),  # no calendar goes so far
+        (1.0, 1e306, 1e-300, "joined >= 1e306"),
+    ],
+)
+def test_dates(weight: float, seconds: float, spread: float, expected: str) -> None:
+    schema, weights, bias = dated(spread), [weight, 0.0], -weight * seconds
+    assert words(weights, bias=bias, schema=schema) == expected
+    exact = words(weights, bias=bias, schema=schema, max_terms=None, digits=None)
+    assert float(exact.split()[-1]) == pytest.approx(JANUARY_22 + seconds, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (3.5 * DAY, "joined >= 3.5 days"),
+        (DAY, "joined >= 1 day"),
+        (90.0, "joined >= 1.5 minutes"),
+        (0.0, "joined >= 0 minutes"),
+        (-7200.0, "joined >= -2 hours"),
+    ],
+)
+def test_durations(seconds: float, expected: str) -> None:
+    schema = dated(100.0, "duration", center=0.0)
+    assert words([1.0, 0.0], bias=-seconds, schema=schema) == expected
+    assert words([1.0, 0.0], bias=-seconds, schema=schema, digits=None).endswith(f" {seconds:g}")
+
+
+def test_dates_and_durations_among_other_terms_count_in_units_of_time() -> None:
+    six_o_clock = JANUARY_22 + 0.25 * DAY
+    text = words([0.5 / DAY, 3.0], bias=1.0, schema=dated(YEAR, center=six_o_clock))
+    # At the average, 0.25 days from the 22nd, and age 0 the score is 1.
+    assert text == "0.5*(joined - 2019-01-22 in days) + 3*age >= -0.875"
+    text = words([0.5 / DAY, 3.0], bias=1.0, schema=dated(3 * DAY, "duration", center=DAY))
+    assert text == "3*age + 0.5*(joined in days) >= -0.5"
+    exact = words([0.5, 1.0], schema=dated(YEAR), digits=None)
+    assert exact == f"0.5*joined + age >= {JANUARY_22 / 2:.0f}"
+
+
 def test_numbers_in_full() -> None:
     text = words([1 / 3, 0.1], bias=-0.1, schema=numeric(2), digits=None)
     assert text == "0.3333333333333333*x0 + 0.1*x1 >= 0.1"

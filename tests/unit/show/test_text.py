@@ -84,6 +84,15 @@ def test_notes_say_how_missing_numbers_and_left_out_terms_count() -> None:
     assert "Terms left out are taken as zero." in plain
 
 
+def test_averages_of_dates_are_dates() -> None:
+    joined = Feature(
+        "joined", "numeric", center=1548150000.0, has_missing=True, spread=(3e7, 0.1), origin="date"
+    )
+    tree = ObliqueTree.of([[1.0, 0.0]], bias=[0], values=[0, 1], schema=Schema((joined,)))
+    assert "taken at its average: joined as 2019-01-22.\n" in tree.to_text()
+    assert "taken at its average: joined as 1548150000.\n" in tree.to_text(digits=None)
+
+
 def test_a_tree_deeper_than_pythons_stack() -> None:
     m = 1500
     children = np.array([[~i, i + 1 if i + 1 < m else ~m] for i in range(m)])

@@ -213,3 +213,18 @@ def test_categories_that_are_numbers_serve_as_numbers_without_rounding():
     frame = pd.DataFrame({"a": pd.Categorical([2**24 + 1, None]), "b": np.float32(1), "c": True})
     matrix = NUMERIC.read(frame.astype({"b": np.float32}))
     np.testing.assert_array_equal(matrix, [[2**24 + 1, 1, 1], [nan, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "learned from dates.*pandas.to_datetime"),
+        (pd.to_timedelta([1, 2], "D"), "learned from durations.*pandas.to_timedelta"),
+        ([True, False], "learned from true and false"),
+        ([1, 2], "learned from numbers"),
+    ],
+)
+def test_text_in_place_of_numbers_says_what_was_learned(column, words):
+    schema = Schema.learn(Table.of(pd.DataFrame({"joined": column})))
+    with pytest.raises(TableError, match=f"'joined' holds the text '2020-05-01' at row 0.*{words}"):
+        schema.read(pd.DataFrame({"joined": ["2020-05-01"]}))

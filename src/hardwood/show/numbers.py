@@ -1,0 +1,98 @@
+"""Numbers as people write them; seconds that were dates or durations in the table as such."""
+
+from __future__ import annotations
+
+import datetime
+import math
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
+_STEPS = (86400.0, 60.0, 1.0, 1e-3, 1e-6)  # what dates are rounded to, in seconds
+_FAR = 1e12  # seconds, beyond every calendar
+_SLACK = 1e-6  # of a step; what arithmetic on seconds may have added to a whole one
+
+
+def number(value: float, digits: int | None, *, spread: float = math.inf) -> str:
+    """Write a number with ``digits`` significant digits, or more where ``spread`` is finer.
+
+    A number that varies by ``spread`` keeps digits down to ``spread / 10**(digits - 1)`` at least,
+    however large it is. ``digits=None`` writes the shortest text that reads back the same.
+    """
+    if not math.isfinite(value):
+        return repr(value)
+    if value == 0:
+        return "0"
+    if digits is None:
+        return repr(float(value)).removesuffix(".0").replace("e+", "e")
+    size = math.floor(math.log10(abs(value)))
+    if 0 < spread < math.inf:
+        digits = max(digits, digits + size - math.floor(math.log10(spread)))
+    if digits >= 17:  # more than a float64 has
+        return number(value, None)
+    if -5 <= size < 15 and digits - 1 - size <= 15:
+        text = f"{value:.{max(0, digits - 1 - size)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}e{int(exponent)}"
+
+
+def quantity(
+    value: float, origin: str, digits: int | None, *, spread: float, toward: float = 0.0
+) -> str:
+    """Write an entry of a numeric column as what it was in the table: a date, ``3.5 days``, 12.
+
+    Parameters
+    ----------
+    value
+        The number; seconds, where it was a date or a duration.
+    origin
+        What the column held (`hardwood.table.Feature.origin`).
+    digits, spread
+        As for :func:`number`; dates too are rounded to about ``spread / 10**(digits - 1)``.
+        ``digits=None`` writes seconds, exactly.
+    toward
+        Round a date up (positive), down (negative) or to the nearest. A date that is rounded in the
+        direction of its inequality divides whole days as the exact number of seconds does.
+    """
+    if digits is not None and math.isfinite(value):
+        if origin == "duration":
+            name, unit = time_unit(max(abs(value), spread))
+            text = number(value / unit, digits, spread=spread / unit)
+            return f"{text} {name}" if text == "1" else f"{text} {name}s"
+        if origin == "date" and abs(value) < _FAR:
+            fineness = spread * 10.0 ** (1 - digits) if spread > 0 else 1.0
+            step = next((step for step in _STEPS if step <= fineness), _STEPS[-1])
+            date = date_text(_rounded_to(step, value, toward))
+            if date is not None:
+                return date
+    return number(value, digits, spread=spread)
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Return the name and seconds of the largest unit of time that is not longer."""
+    return next((unit for unit in _UNITS if unit[1] <= seconds), _UNITS[-1])
+
+
+def date_text(seconds: float) -> str | None:
+    """Write seconds since 1970 as a date, with its time of day unless midnight.
+
+    None for years that the calendar of Python does not have.
+    """
+    try:
+        moment = _EPOCH + datetime.timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+    if moment.microsecond:
+        return moment.isoformat(" ", "microseconds").rstrip("0")
+    text = moment.isoformat(" ", "seconds")
+    return text.removesuffix(":00").removesuffix(" 00:00")
+
+
+def _rounded_to(step: float, value: float, toward: float) -> float:
+    steps = value / step
+    if toward > 0:
+        return math.ceil(steps - _SLACK) * step
+    if toward < 0:
+        return math.floor(steps + _SLACK) * step
+    return round(steps) * step

@@ -165,10 +165,13 @@ def _cut_lines(tree: ObliqueTree, node: int, count: float | None) -> list[str]:
 
 
 def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
-    """Break text into lines, after blanks and punctuation if possible; later lines are indented."""
+    """Break text after blanks, else punctuation, where it has any; later lines are indented."""
     lines: list[str] = []
     while len(text) > width:
-        at = max((i + 1 for i in range(width // 2, width) if not text[i].isalnum()), default=width)
+        places = range(width // 2, width)
+        blanks = [i + 1 for i in places if text[i] == " "]  # a date is not broken at its hyphens
+        marks = [i + 1 for i in places if not text[i].isalnum()]
+        at = max(blanks or marks or [width])
         lines.append(text[:at].rstrip())
         text = "    " + text[at:].lstrip()
     return [*lines, text]

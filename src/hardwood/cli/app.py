@@ -34,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong argument, file, column or disk, "
-    "130 interrupted.",
+    "130 interrupted, 141 the reader of the output has gone.",
 )
 
 for command in (fit, predict, evaluate, describe, benchmark, demo):

@@ -53,13 +53,16 @@ $(ENVIRONMENTS:%=%/bin/python):
 	$(call make_venv,$(@D:/bin=))
 
 .venv/.built: $(PACKAGING) $(NATIVE) | .venv/bin/python
-	@echo "Building hardwood and installing what it needs into .venv (minutes the first time) ..."
-	.venv/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
-	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,plot]'
+	@echo "1/3 Build tools into .venv: $(BUILD_TOOLS)"
+	@.venv/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
+	@echo "2/3 Compiling the engine, about a minute, and fetching numpy, scikit-learn, matplotlib, ..."
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,plot]'
+	@echo "3/3 Done: the command is .venv/bin/hardwood"
 	@touch $@
 
 .venv/.ready: $(PACKAGING) | .venv/.built
-	.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,data,plot,dev]'
+	@echo "Fetching what the tests need: pytest, polars, pandas, ..."
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,data,plot,dev]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------
@@ -128,13 +131,19 @@ fuzz: .venv-fuzz/.ready
 	  .venv-fuzz/bin/python $$target --seconds $(FUZZ_SECONDS); \
 	done
 
-# No constraints and no build tools here: a user has neither.
-.venv-wheel/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-wheel/bin/python
-	.venv-wheel/bin/python -m pip install -q --force-reinstall -C build-dir=build/wheel '.[cli,plot]'
+# No constraints and no build tools here: a user has neither. The environment is emptied first and gets
+# what README.md installs, so that its Python example cannot lean on anything else.
+README_INSTALLS = $(shell sed -n "s/^pip install '\(.*\)'$$/\1/p" README.md)
+
+.venv-wheel/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) README.md | .venv-wheel/bin/python
+	$(PYTHON) -m venv --clear .venv-wheel
+	@echo "Installing as README.md says: pip install '$(README_INSTALLS)', a few minutes"
+	.venv-wheel/bin/python -m pip install -q -C build-dir=build/wheel '$(README_INSTALLS)'
 	@touch $@
 
 test-wheel: .venv-wheel/.ready
 	cd .venv-wheel && bin/hardwood demo --output tree.png && bin/hardwood --version
+	cd .venv-wheel && sed -n '/^```python$$/,/^```$$/{/^```/d;p}' ../README.md > readme.py && bin/python readme.py
 
 clean:
 	rm -rf $(ENVIRONMENTS) build dist demo_tree.png

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -61,6 +63,34 @@ def test_python_in_the_documentation_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = python_blocks(path)
     exec(compile("\n".join(blocks), str(path), "exec"), {})
+
+
+def test_readme_has_one_install_line_for_the_wheel_test():
+    lines = re.findall(r"^pip install '(.*)'$", README.read_text(), re.MULTILINE)
+    assert lines == [".[cli,plot]"]
+    assert "README_INSTALLS" in (ROOT / "Makefile").read_text()
+
+
+def test_the_guide_has_every_parameter_with_its_default():
+    from hardwood import DGTClassifier, DGTRegressor, Training
+
+    guide = (ROOT / "docs" / "guide" / "estimators.md").read_text()
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) \|", guide, re.MULTILINE)
+    told = {name.strip("`"): default for names, default in rows for name in names.split(", ")}
+    for thing in (DGTClassifier, DGTRegressor, Training):
+        for name, parameter in inspect.signature(thing).parameters.items():
+            told_defaults = [ast.literal_eval(d.strip("`")) for d in told[name].split(", ")]
+            assert parameter.default in told_defaults, name
+
+
+def test_the_guide_has_every_option_of_every_command():
+    from hardwood.cli.app import app
+
+    guide = (ROOT / "docs" / "guide" / "command-line.md").read_text()
+    for command in app.registered_commands:
+        for name in inspect.signature(command.callback).parameters:
+            option = "json" if name == "as_json" else name.replace("_", "-")
+            assert f"--{option}" in guide or option.upper() in guide, (command, option)
 
 
 def test_links_between_documents_lead_somewhere():

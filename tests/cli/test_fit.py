@@ -244,7 +244,9 @@ def test_a_tree_without_splits_is_noted(run, mixed_csv):
 def test_evaluating_on_the_training_table_is_noted(run, mixed_csv, tmp_path):
     run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", *QUICK)
     again = run("evaluate", "m.hardwood", mixed_csv, "-t", "answer", "--json")
-    assert "was learned from mixed.csv" in json.loads(again.stdout)["notes"][0]
+    (note,) = json.loads(again.stdout)["notes"]
+    assert "was learned from mixed.csv" in note
+    assert "`describe` shows the score" in note
     fewer = tmp_path / "new" / "mixed.csv"
     fewer.parent.mkdir()
     fewer.write_text("".join(mixed_csv.read_text().splitlines(keepends=True)[:100]))

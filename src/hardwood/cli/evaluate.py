@@ -58,10 +58,12 @@ def evaluate(
             tree, data.take(rows), truth, weights[rows], np.random.default_rng(seed)
         )
     if was_learned_from(tree, table, data.num_rows):
+        advice = (
+            "; `describe` shows the score on the rows kept back" if tree.record.get("test") else ""
+        )
         notes.add(
             f"{model} was learned from {table.name}, it seems (same name, same number of rows): "
-            "scores on rows that taught the tree are too good. `fit` has printed the score on the "
-            "rows it kept back; `describe` shows it again"
+            f"scores on rows that taught the tree are too good{advice}"
         )
     if n_unknown:
         notes.add(f"{n_unknown} rows have a class the model does not know; they count as wrong")

@@ -30,6 +30,8 @@ PYTHON_FILES := $(shell find src -name '*.py')
 PACKAGING := pyproject.toml constraints.txt
 
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+# Warnings of the compiler are errors here, not for users, whose compiler may be newer than ours.
+WERROR := -C cmake.define.HARDWOOD_WERROR=ON
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -56,13 +58,13 @@ $(ENVIRONMENTS:%=%/bin/python):
 	@echo "1/3 Build tools into .venv: $(BUILD_TOOLS)"
 	@.venv/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	@echo "2/3 Compiling the engine, about a minute, and fetching numpy, scikit-learn, matplotlib, ..."
-	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,plot]'
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,plot]'
 	@echo "3/3 Done: the command is .venv/bin/hardwood"
 	@touch $@
 
 .venv/.ready: $(PACKAGING) | .venv/.built
 	@echo "Fetching what the tests need: pytest, polars, pandas, ..."
-	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[cli,data,plot,dev]'
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,data,plot,dev]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ using Array1 = Array<T, 1>;
 template <class T>
 using Array2 = Array<T, 2>;
 
-inline void require(bool condition, const std::string& message) {
+// The message is made only when it is needed: these checks stand in loops over all entries.
+inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 

@@ -1,7 +1,6 @@
 // The encoding of a table, owned; and raw tables as they arrive from Python.
 #pragma once
 
-#include <variant>
 #include <vector>
 
 #include "bind/bind.hpp"
@@ -44,6 +43,8 @@ Source source_of(const Encoder& encoder, const Array2<double>& X);
 template <class T>
 Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std::int32_t>& indices,
                  const Array1<std::int64_t>& indptr);
+
+void require_width(std::size_t found, const Encoding& expected);
 
 [[noreturn]] void throw_infinity(const BadEntry& bad);
 

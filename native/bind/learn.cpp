@@ -1,9 +1,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
-#include <cmath>
 #include <optional>
 #include <tuple>
 
@@ -39,7 +37,7 @@ TrainingOptions training_options(const nb::dict& options) {
   return o;
 }
 
-// A Python callable (prediction, target) -> gradient, or -> (values, gradient).
+// A Python callable (prediction, target) -> (values or None, gradient).
 CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
   return [function, n_outputs, n_targets](int n, const float* prediction, const float* target,
                                           float* gradient, float* values) {

@@ -68,11 +68,11 @@ std::tuple<double, NewArray> loss(const std::string& name, Array2<float> predict
     w[i] = weight.data()[i];
   }
   const float factor = 1.0f / static_cast<float>(n);
-  const double total = kernels().loss_and_gradient(
-      which, static_cast<float>(parameter),
-      {static_cast<int>(n), static_cast<int>(k), static_cast<std::ptrdiff_t>(stride), f.data(),
-       y.data(), w.data(), g.data()},
-      factor);
+  const double total =
+      kernels().loss_and_gradient(which, static_cast<float>(parameter),
+                                  {static_cast<int>(k), static_cast<std::ptrdiff_t>(stride),
+                                   f.data(), y.data(), w.data(), g.data()},
+                                  factor);
   return {total / n, new_array<float>({n, k}, [&](float* out) {
             for (std::size_t i = 0; i < n; ++i)
               for (std::size_t o = 0; o < k; ++o) out[i * k + o] = g[o * stride + i];
@@ -122,7 +122,7 @@ class DgtProbe {
         n_targets_(static_cast<int>(target.shape(1))),
         learner_({height, static_cast<int>(X.shape(1)), n_outputs}, loss_named(loss_name),
                  static_cast<float>(parameter), n_),
-        X_(padded_copy(X, rounded_up(n_, 2 * kTileStep * kTileStep), stride_)),
+        X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)),
         gradient_(learner_.n_parameters()),
         parameters_(learner_.n_parameters()),
         moment_(learner_.n_parameters()) {

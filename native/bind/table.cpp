@@ -79,9 +79,7 @@ namespace {
 
 template <class T>
 Source dense(const Encoder& encoder, const Array2<T>& X) {
-  require(static_cast<int>(X.shape(1)) == encoder.encoding().n_features,
-          "X has " + std::to_string(X.shape(1)) + " features, expected " +
-              std::to_string(encoder.encoding().n_features));
+  require_width(X.shape(1), encoder.encoding());
   return {sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
           X.data(),
           static_cast<std::int64_t>(X.shape(0)),
@@ -133,9 +131,15 @@ Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std
   }
   require(indptr.data()[0] == 0 && static_cast<std::size_t>(previous) <= data.size(),
           "the row pointers of the sparse table leave its data");
-  for (std::size_t i = 0; i < indices.size(); ++i)
-    require(indices.data()[i] >= 0 && indices.data()[i] < p,
-            "a column of the sparse table is out of range");
+  // Increasing columns also keep a row from raising more flags than it has features.
+  for (std::size_t row = 0; row + 1 < indptr.size(); ++row) {
+    std::int32_t last = -1;
+    for (std::int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) {
+      require(indices.data()[i] > last && indices.data()[i] < p,
+              "the columns of a sparse row must increase and lie within the table");
+      last = indices.data()[i];
+    }
+  }
   return {sizeof(T) == sizeof(float) ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse,
           data.data(),
           static_cast<std::int64_t>(indptr.size()) - 1,
@@ -148,6 +152,12 @@ template Source source_of(const Encoder&, const Array1<float>&, const Array1<std
                           const Array1<std::int64_t>&);
 template Source source_of(const Encoder&, const Array1<double>&, const Array1<std::int32_t>&,
                           const Array1<std::int64_t>&);
+
+void require_width(std::size_t found, const Encoding& expected) {
+  if (static_cast<std::int64_t>(found) != expected.n_features)
+    throw std::invalid_argument("found " + std::to_string(found) + " features, expected " +
+                                std::to_string(expected.n_features));
+}
 
 void throw_infinity(const BadEntry& bad) {
   throw std::domain_error("infinity at row " + std::to_string(bad.row) + ", feature " +

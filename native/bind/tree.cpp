@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "bind/encoder.hpp"
 #include "core/kernels.hpp"
@@ -28,7 +27,6 @@ class Router {
                nodes_.depth,
                nodes_.is_perfect,
                encoding_.n_numeric,
-               stride_,
                weights_.data(),
                nodes_.nodes.data(),
                encoding_.n_indicators,
@@ -49,9 +47,7 @@ class Router {
   template <class T>
   std::int32_t apply_one(Array1<T> x) const {
     const Encoding& e = encoding_;
-    require(static_cast<int>(x.size()) == e.n_features, "the row has " + std::to_string(x.size()) +
-                                                            " features, expected " +
-                                                            std::to_string(e.n_features));
+    require_width(x.size(), e);
     constexpr int kOnStack = 512;
     alignas(64) std::array<float, kOnStack> small;
     std::array<std::int32_t, kOnStack> small_active;

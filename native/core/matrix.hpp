@@ -1,4 +1,4 @@
-// Row-major matrix views and aligned storage. A view owns nothing and is passed by value.
+// Row-major matrix views. A view owns nothing and is passed by value.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,6 @@ inline bool has_class_target(Loss loss) {
 
 // A tile of predictions and targets, output-major with the samples side by side.
 struct LossTile {
-  int n = 0;                          // samples
   int n_outputs = 0;                  // k
   std::ptrdiff_t stride = 0;          // samples of room per output, a multiple of 16
   const float* prediction = nullptr;  // (k, stride)

@@ -74,7 +74,7 @@ inline void optimise(std::size_t n, float* w, const float* g, float* v, float* b
   }
 }
 
-// Sum of squares in sixteen running sums: the same on every instruction set.
+// Sum of squares in sixteen running sums, whatever the width of the vectors.
 inline double squared_norm(std::size_t n, const float* g) {
   float lane[16] = {};
   std::size_t i = 0;

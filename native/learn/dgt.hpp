@@ -8,17 +8,17 @@
 // (Algorithm 2).
 //
 //   paper            here
-//   a = W x + b      score   (m, tile)   one row per node, heap order: children of i are 2i + 1 and
-//   2i + 2 sign(a)          sign(a) = +1 for a >= 0 theta            theta   (leaves, k) leaves
-//   from left to right l'(f)            slope   (k, tile)   gradient of the loss by the prediction,
-//   weight and 1/batch included v / z            mean    (tile,)     softmax mean of slope .
-//   theta_l over all leaves
+//   a = W x + b      score  (m, tile)     one row per node; children of i are 2i + 1 and 2i + 2
+//   sign(a)          +1 for a >= 0        Eq. (3)
+//   theta            theta  (leaves, k)   leaves from left to right
+//   l'(f)            slope  (k, tile)     loss by prediction, weight and 1/batch included
+//   v / z            mean   (tile,)       softmax mean of slope . theta_l over all leaves
 //
-// What differs from the paper: nothing in the result. With signs of +-1 every subtree of one height
-// has the same partition function (2 cosh 1)^height, whatever the signs. So the softmax over the
-// leaves is exactly a product of node probabilities, 1/2 (1 + s tanh 1) to the right with s the
-// sign, and the gradient follows from one upward and one downward pass over the nodes: O(2^h) per
-// sample, no exponential, no path matrix.
+// The step computes what Algorithm 2 says, by another way (learn/dgt.py lists what differs around
+// it). With signs of +-1 every subtree of one height has the same partition function
+// (2 cosh 1)^height, whatever the signs. So the softmax over the leaves is exactly a product of node
+// probabilities, 1/2 (1 + s tanh 1) to the right with s the sign, and the gradient follows from one
+// upward and one downward pass over the nodes: O(2^h) per sample, no exponential, no path matrix.
 #pragma once
 
 #include "core/gemm.hpp"
@@ -62,7 +62,8 @@ inline void descend(const DgtShape& shape, DgtTile& t) {
 inline void predict_leaves(const DgtShape& shape, const float* theta, DgtTile& t) {
   for (int k = 0; k < shape.n_outputs; ++k) {
     float* f = t.prediction + static_cast<std::ptrdiff_t>(k) * t.tile;
-    for (int i = 0; i < t.tile; ++i) f[i] = theta[t.leaf[i] * shape.n_outputs + k];
+    for (int i = 0; i < t.tile; ++i)
+      f[i] = theta[static_cast<std::ptrdiff_t>(t.leaf[i]) * shape.n_outputs + k];
   }
 }
 
@@ -71,7 +72,8 @@ inline void accumulate_theta(const DgtShape& shape, const DgtTile& t, float* d_t
   const int k = shape.n_outputs;
   for (int i = 0; i < t.tile; ++i)
     for (int o = 0; o < k; ++o)
-      d_theta[t.leaf[i] * k + o] += t.slope[static_cast<std::ptrdiff_t>(o) * t.tile + i];
+      d_theta[static_cast<std::ptrdiff_t>(t.leaf[i]) * k + o] +=
+          t.slope[static_cast<std::ptrdiff_t>(o) * t.tile + i];
 }
 
 // Where one output makes slope . theta_l = slope * theta_l, the slope can wait until the downward
@@ -161,9 +163,9 @@ inline double dgt_tile(const DgtShape& shape, const DgtParameters& p, DgtTile& t
   double total = 0;
   if (!slope_given) {
     predict_leaves(shape, p.theta, t);
-    total = loss_and_gradient(
-        loss, parameter,
-        {t.tile, shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope}, factor);
+    total = loss_and_gradient(loss, parameter,
+                              {shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope},
+                              factor);
   }
   accumulate_theta(shape, t, gradient.theta);
   backward_scores(shape, p.theta, t);

@@ -83,21 +83,15 @@ double DgtLearner::add_gradient(const float* parameters, const SampleTile& sampl
 void DgtLearner::predict(const float* parameters, const SampleTile& samples, float* prediction) {
   const DgtParameters p = view(const_cast<float*>(parameters));
   for (int i = 0; i < shape_.n_nodes(); ++i) nodes_.nodes[i].bias = p.b[i];
-  const Splits splits{shape_.n_nodes(),
-                      shape_.height,
-                      true,
-                      shape_.n_columns,
-                      padded(shape_.n_columns),
-                      p.W,
-                      nodes_.nodes.data(),
-                      0,
-                      nullptr};
+  const Splits splits{
+      shape_.n_nodes(), shape_.height, true, shape_.n_columns, p.W, nodes_.nodes.data(), 0,
+      nullptr};
   kernels().route_plain(splits, {samples.X.data, samples.X.stride, nullptr, nullptr},
                         samples.capacity, leaf_.data());
   for (int o = 0; o < shape_.n_outputs; ++o)
     for (int i = 0; i < samples.capacity; ++i)
       prediction[static_cast<std::size_t>(o) * samples.capacity + i] =
-          p.theta[leaf_[i] * shape_.n_outputs + o];
+          p.theta[static_cast<std::ptrdiff_t>(leaf_[i]) * shape_.n_outputs + o];
 }
 
 }  // namespace hardwood

@@ -87,19 +87,28 @@ class Run {
     else
       std::copy(start.begin(), start.end(), parameters_.begin());
     result.parameters = copy_of(parameters_);
-    bool stopped = false;
+    result.interrupted = monitor_.stop;
+    bool stopped = monitor_.stop;
     for (int epoch = 0; epoch < options_.max_epochs && !stopped; ++epoch) {
       EpochRecord record{restart_, epoch};
       const bool whole = run_epoch(epoch, record);
       result.interrupted |= !whole;
-      if (!whole && epoch > 0) break;
+      if (!whole) {  // what the first steps made is kept when there is nothing better
+        if (result.best_epoch < 0)
+          std::copy(parameters_.begin(), parameters_.end(), result.parameters.begin());
+        break;
+      }
       if (!problem_.valid.empty()) record.validation_loss = mean_loss(problem_.valid);
       keep_if_better(record, result);
       result.history.push_back(record);
-      stopped = !whole || (monitor_.on_epoch && monitor_.on_epoch(record)) ||
-                out_of_patience(epoch, result);
+      stopped = (monitor_.on_epoch && monitor_.on_epoch(record)) || out_of_patience(epoch, result);
     }
-    if (problem_.valid.empty()) result.criterion = has_value() ? mean_loss(problem_.train) : 0.0;
+    // Without a validation part trees are compared by the training loss of what is returned. A tree
+    // that took no step is not compared: it cannot win against one that did.
+    if (problem_.valid.empty() && !result.history.empty()) {
+      std::copy(result.parameters.begin(), result.parameters.end(), parameters_.begin());
+      result.criterion = has_value() ? number_or_infinity(mean_loss(problem_.train)) : 0.0;
+    }
     return result;
   }
 
@@ -113,6 +122,11 @@ class Run {
     Buffer<float> to(from.size());
     std::copy(from.begin(), from.end(), to.begin());
     return to;
+  }
+
+  // So that no comparison is ever lost to NaN.
+  static double number_or_infinity(double loss) {
+    return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
   }
 
   bool has_value() const { return problem_.loss != Loss::kCustom || custom_has_value_; }
@@ -199,15 +213,17 @@ class Run {
   }
 
   double mean_loss(std::span<const std::int64_t> rows) {
-    if (problem_.loss == Loss::kCustom) return custom_slope(rows, 1.0f) / total_weight(rows);
+    if (problem_.loss == Loss::kCustom) {
+      const double total = custom_slope(rows, 1.0f);
+      return has_value() ? total / total_weight(rows) : std::numeric_limits<double>::quiet_NaN();
+    }
     double total = 0;
     for_tiles(rows, [&](const SampleTile& tile, std::size_t) {
       learner_.predict(parameters_.data(), tile, prediction_.data());
-      total +=
-          kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
-                                      {tile.n, problem_.n_outputs, tile.capacity,
-                                       prediction_.data(), tile.target, tile.weight, slope_.data()},
-                                      1.0f);
+      total += kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
+                                           {problem_.n_outputs, tile.capacity, prediction_.data(),
+                                            tile.target, tile.weight, slope_.data()},
+                                           1.0f);
     });
     return total / total_weight(rows);
   }
@@ -230,9 +246,10 @@ class Run {
 
   // With a validation part the best epoch's parameters are kept, otherwise the last one's.
   void keep_if_better(const EpochRecord& record, TrainingResult& result) {
+    const double loss = number_or_infinity(record.validation_loss);
     const bool validated = !problem_.valid.empty();
-    if (validated && !(record.validation_loss < result.criterion) && result.best_epoch >= 0) return;
-    if (validated) result.criterion = record.validation_loss;
+    if (validated && result.best_epoch >= 0 && loss >= result.criterion) return;
+    if (validated) result.criterion = loss;
     result.best_epoch = record.epoch;
     std::copy(parameters_.begin(), parameters_.end(), result.parameters.begin());
   }

@@ -64,7 +64,7 @@ struct Monitor {
 struct SampleTile {
   int capacity = 0;
   int n = 0;
-  Matrix<float> X;          // (capacity, padded columns), rows beyond n zero
+  Matrix<float> X;          // (capacity, padded columns); rows beyond n have no weight
   float* target = nullptr;  // (t, capacity)
   float* weight = nullptr;  // (capacity,), zero beyond n
 };

@@ -2,9 +2,8 @@
 // row is seen alike by both.
 //
 // Numeric feature:      value = (x - center) / scale, 0 where missing (NaN).
-// Categorical feature:  one 0/1 indicator per level; a code outside [0, n_levels) is a missing
-// entry. Missing entries:      raise the feature's missing flag, one more 0/1 indicator, where it
-// has one.
+// Categorical feature:  one 0/1 indicator per level; a code outside [0, n_levels) is missing.
+// Missing entries:      raise the feature's flag, one more 0/1 indicator, where it has one.
 //
 // Inside the engine the numeric values come first (they are dense and meet vector code), then all
 // indicators (few are on in any row, so they travel as a list).

@@ -20,7 +20,6 @@ struct Splits {
   int depth = 0;                     // splits on the longest path
   bool is_perfect = false;           // every path has `depth` splits
   int n_values = 0;                  // numeric values of an encoded row
-  std::ptrdiff_t stride = 0;         // padded length of a row of weights
   const float* weights = nullptr;    // (n_splits, stride), padding zero
   const RouteNode* nodes = nullptr;  // (n_splits + leaves,)
   int n_indicators = 0;

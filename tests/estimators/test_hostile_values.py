@@ -102,3 +102,35 @@ def test_divergence_is_called_that(table, options):
 def test_a_custom_loss_that_answers_wrongly_is_told_so(table, loss, message):
     with pytest.raises(ValueError, match=message):
         DGTRegressor(loss=loss).fit(*table)
+
+
+def test_early_stopping_needs_a_validation_part(table):
+    with pytest.raises(ValueError, match="validation_fraction is 0"):
+        DGTClassifier(early_stopping=True, validation_fraction=0.0).fit(*table)
+    model = DGTClassifier(validation_fraction=0.0, max_epochs=2, random_state=0).fit(*table)
+    assert {epoch.restart for epoch in model.history_} == {0}
+
+
+def test_a_validation_loss_that_is_no_number_is_never_the_best(table):
+    X, y = table
+
+    def loss(f, target):
+        calls.append(len(f))
+        return (f - target)[:, 0] ** 2, 2 * (f - target)
+
+    calls: list[int] = []
+    options = {"max_epochs": 4, "restarts": 1, "random_state": 0}
+    model = DGTRegressor(loss=loss, early_stopping=True, **options).fit(X, y)
+    losses = [epoch.validation_loss for epoch in model.history_]
+    assert model.tree_.record["best_pass"] == int(np.argmin(losses)) + 1
+
+
+def test_momentum_is_the_optimisers_own_by_default(table):
+    def weights(**options):
+        model = DGTClassifier(max_epochs=5, restarts=1, random_state=0, **options).fit(*table)
+        return model.tree_.weights.tolist()
+
+    adam = Training(optimizer="adam")
+    assert weights(training=adam) == weights(training=adam, momentum=0.9)
+    assert weights(training=adam) != weights(training=adam, momentum=0.0)
+    assert weights() == weights(momentum=0.0)

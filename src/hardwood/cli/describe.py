@@ -81,20 +81,22 @@ def describe(
 def feature_use(tree: ObliqueTree) -> list[FeatureUse]:
     """Features by their share of the weights, largest first.
 
-    A weight counts in standard units (per standard deviation of a number; as it is for a level or
-    a missing flag). Each split has one vote to divide among its features, and votes count by the
-    training rows that pass through the split, where the model knows them.
+    A weight counts per standard deviation of its column, levels and missing flags included. Each
+    split has one vote to divide among its features, and votes count by the training rows that pass
+    through the split, where the model knows them.
     """
-    scale = tree.schema.column_scale
+    spread = tree.schema.column_spread
     feature = np.array([column.feature for column in tree.columns], dtype=np.int64)
     by_feature = np.zeros((tree.n_splits, tree.n_features))
-    np.add.at(by_feature, (slice(None), feature), np.abs(tree.weights) * scale)
+    np.add.at(by_feature, (slice(None), feature), np.abs(tree.weights) * spread)
     total = by_feature.sum(axis=1, keepdims=True)
     votes = np.divide(by_feature, total, out=np.zeros_like(by_feature), where=total > 0)
     if tree.counts is not None:
         votes = votes * tree.counts[: tree.n_splits, None]
     share = votes.sum(axis=0) / max(votes.sum(), np.finfo(np.float64).tiny)
-    n_splits = (by_feature > 0).sum(axis=0)
+    is_used = np.zeros((tree.n_splits, tree.n_features), dtype=bool)
+    np.logical_or.at(is_used, (slice(None), feature), tree.weights != 0)
+    n_splits = is_used.sum(axis=0)
     uses = [
         FeatureUse(name, int(n), float(s))
         for name, n, s in zip(tree.feature_names, n_splits, share, strict=True)

@@ -53,15 +53,16 @@ class DGTClassifier(TreeClassifier):
         Splits on the way from the root to a leaf, 1 to 16. Those that decide nothing are dropped
         when learning ends.
     layers : int, default=1
-        Linear layers whose product the weights of the splits are while they are learned.
+        Linear layers whose product the weights of the splits are while they are learned; this
+        version accepts 1 only, the splits themselves.
     learning_rate : float, default=0.01
         The largest step size of the schedule.
     batch_size : int, default=128
         Rows per step.
     max_epochs : int or "auto", default="auto"
         Passes over the rows; "auto": 30 to 400, fewer for larger tables.
-    momentum : float, default=0.0
-        Of the optimiser, in [0, 1).
+    momentum : float, default=None
+        Of the optimiser, in [0, 1); for Adam its beta_1. None: 0.9 for Adam, else 0.
     l1, l2 : float, default=0.0
         Penalties on the weights of the splits, in standard units; l1 makes weights exactly zero.
     loss : "log_loss", Loss or function, default="log_loss"
@@ -126,7 +127,7 @@ class DGTClassifier(TreeClassifier):
         learning_rate: float = 0.01,
         batch_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
-        momentum: float = 0.0,
+        momentum: float | None = None,
         l1: float = 0.0,
         l2: float = 0.0,
         loss: Any = "log_loss",
@@ -186,6 +187,7 @@ class DGTClassifier(TreeClassifier):
         _adopt(self, X, tree, grown)
         self.classes_ = target.classes
         self._leaf_labels = target.classes[tree.values.argmax(axis=1)]
+        _warn_if_interrupted(grown)
         return self
 
 
@@ -230,7 +232,7 @@ class DGTRegressor(TreeRegressor):
         learning_rate: float = 0.01,
         batch_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
-        momentum: float = 0.0,
+        momentum: float | None = None,
         l1: float = 0.0,
         l2: float = 0.0,
         loss: Any = "squared_error",
@@ -289,6 +291,7 @@ class DGTRegressor(TreeRegressor):
         tree = _tree(self, data, problem, grown, None, target.names)
         _adopt(self, X, tree, grown)
         self.n_outputs_ = target.values.shape[1]
+        _warn_if_interrupted(grown)
         return self
 
 
@@ -359,13 +362,19 @@ def _config(estimator: Estimator, stops_early: bool) -> DGT:
         max_epochs=None
         if is_auto
         else parameters.integer("max_epochs", estimator.max_epochs, 1, _MAX_EPOCHS),
-        momentum=parameters.real("momentum", estimator.momentum, 0.0, 1.0),
+        momentum=_momentum(estimator),
         l1=parameters.real("l1", estimator.l1, 0.0, math.inf),
         l2=parameters.real("l2", estimator.l2, 0.0, math.inf),
         restarts=_restarts(estimator, stops_early),
         early_stopping=stops_early,
         training=parameters.training_options(estimator.training),
     )
+
+
+def _momentum(estimator: Estimator) -> float | None:
+    if estimator.momentum is None:
+        return None
+    return parameters.real("momentum", estimator.momentum, 0.0, 1.0)
 
 
 def _is_auto(value: Any) -> bool:
@@ -391,7 +400,13 @@ def _stops_early(estimator: Estimator, data: TrainingSet, loss: Loss, n_outputs:
                     "gradient only. Let it return (losses, gradient)."
                 )
         return False
-    return len(data.rows) >= _EARLY_STOPPING_FROM if asked is None else asked
+    has_part = estimator.validation_fraction != 0
+    if asked and not has_part:
+        raise ValueError(
+            "early_stopping=True needs a validation part, but validation_fraction is 0. Give a "
+            "fraction, or early_stopping=False."
+        )
+    return has_part and (len(data.rows) >= _EARLY_STOPPING_FROM if asked is None else asked)
 
 
 def _has_values(loss: Custom, data: TrainingSet, n_outputs: int) -> bool:
@@ -486,10 +501,14 @@ def _adopt(estimator: Estimator, X: Any, tree: ObliqueTree, grown: Grown) -> Non
     estimator.tree_ = tree
     estimator.history_ = list(grown.history)
     estimator.n_iter_ = _n_passes(grown)
+
+
+def _warn_if_interrupted(grown: Grown) -> None:
+    """Say so, last of all: where warnings are errors, the estimator is whole already."""
     if grown.interrupted:
         warnings.warn(
-            f"Learning was interrupted after {len(grown.history)} pass(es) over the rows; the best "
-            "tree so far is kept.",
+            f"Learning was interrupted after {len(grown.history)} epoch(s); "
+            "the best tree so far is kept.",
             FitInterruptedWarning,
             stacklevel=3,
         )

@@ -28,6 +28,10 @@ What differs from the paper:
    deviation), so that folding the scale into the weights is exact.
 2. Regression targets have mean 0 and deviation 1 (the paper: range [0, 1]).
 3. The L1 penalty is a proximal step, so weights reach exactly zero.
+4. Two classes are learned with one score per leaf (logistic loss).
+5. RMSprop's epsilon is 1e-5 (the paper does not state it; the authors' code has it).
+6. Several restarts, of which the best on validation data is kept (`restarts`), and nodes that no
+   training row reaches are dropped when learning ends (`learn/assemble.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +46,6 @@ from scipy import sparse
 from hardwood.learn.problem import Problem
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback
 from hardwood.model import ObliqueTree
-from hardwood.table import Schema
 
 # Table 11: 30 to 400 epochs "depending on dataset size"; here, so many that they make these steps.
 _STEPS = 20_000
@@ -58,7 +61,7 @@ class DGT:
     learning_rate: float = 0.01
     batch_size: int = 128
     max_epochs: int | None = None
-    momentum: float = 0.0
+    momentum: float | None = None
     l1: float = 0.0
     l2: float = 0.0
     restarts: int = 1
@@ -183,7 +186,7 @@ def fold(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     some levels exactly zero they stay so, and an unseen level counts as one of them.
     """
     schema = problem.schema
-    weights = grown.weights.astype(np.float64) / _column_scale(schema)
+    weights = grown.weights.astype(np.float64) / schema.column_scale
     bias = grown.bias.astype(np.float64)
     for j, feature in enumerate(schema.features):
         if feature.kind == "categorical" and not feature.has_missing:
@@ -194,15 +197,6 @@ def fold(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
             weights[:, levels] -= mean[:, None]
             bias += mean
     return weights, bias
-
-
-def _column_scale(schema: Schema) -> np.ndarray:
-    """(c,) the scale of numeric columns, 1 for indicators."""
-    scale = np.ones(schema.n_columns)
-    for j, feature in enumerate(schema.features):
-        if feature.kind == "numeric":
-            scale[schema.first_column[j]] = feature.scale
-    return scale
 
 
 def _level_shares(problem: Problem, j: int) -> np.ndarray:
@@ -231,25 +225,17 @@ def _start_parameters(
     if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
         raise ValueError("init has another number of outputs or classes than the target.")
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
-    bias = tree.bias + tree.weights @ (_column_center(new) - _column_center(old))
+    bias = tree.bias + tree.weights @ (new.column_center - old.column_center)
     values = tree.values
     if problem.loss.target_units != "raw":
         values = (values - problem.target_center) / problem.target_scale
     parameters: tuple[Any, ...] = (
-        tree.weights * _column_scale(new),
+        tree.weights * new.column_scale,
         bias,
         problem.loss.scores(values),
     )
     W, b, theta = (np.ascontiguousarray(part, dtype=np.float32) for part in parameters)
     return W, b, theta
-
-
-def _column_center(schema: Schema) -> np.ndarray:
-    center = np.zeros(schema.n_columns)
-    for j, feature in enumerate(schema.features):
-        if feature.kind == "numeric":
-            center[schema.first_column[j]] = feature.center
-    return center
 
 
 def _engine_matrix(matrix: Any) -> Any:

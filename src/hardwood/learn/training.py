@@ -61,7 +61,7 @@ class Training:
         self,
         *,
         learning_rate: float,
-        momentum: float,
+        momentum: float | None,
         batch_size: int,
         max_epochs: int,
         l1: float,
@@ -69,12 +69,14 @@ class Training:
         stops_early: bool,
     ) -> dict[str, object]:
         """All options of a run, as the engine takes them."""
-        decay = {"rmsprop": 0.99, "adam": 0.999, "sgd": 0.0}[self.optimizer]
+        beta, decay = {"rmsprop": (0.0, 0.99), "adam": (0.9, 0.999), "sgd": (0.0, 0.0)}[
+            self.optimizer
+        ]
         patience = max(1, math.ceil(min(self.patience, 1.0) * max_epochs))
         return {
             "optimizer": self.optimizer,
             "learning_rate": learning_rate,
-            "momentum": momentum,
+            "momentum": beta if momentum is None else momentum,
             "decay": decay if self.decay is None else self.decay,
             "epsilon": self.epsilon,
             "l1": l1,

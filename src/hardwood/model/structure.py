@@ -124,7 +124,7 @@ def check_counts(counts: np.ndarray) -> None:
 def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] | None:
     """Class labels as plain distinct Python values; ``None`` for regression."""
     if task not in TASKS:
-        raise ValueError(f"task must be 'classification' or 'regression', not {task!r}")
+        raise ValueError(f"task must be 'classification' or 'regression', not {task!r:.80}")
     if task == "regression":
         if classes is not None:
             raise ValueError("a regression tree has no classes")
@@ -137,7 +137,7 @@ def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] 
     seen: set[Label] = set()
     for label in labels:
         if label in seen:
-            raise ValueError(f"classes must be distinct, but {label!r} occurs twice")
+            raise ValueError(f"classes must be distinct, but {label!r:.80} occurs twice")
         seen.add(label)
     return labels
 

@@ -68,7 +68,7 @@ class Feature:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise ValueError(f"the name of a feature must be text, found {self.name!r}")
+            raise ValueError(f"the name of a feature must be text, found {self.name!r:.80}")
         if self.kind not in _KEYS:
             raise self._wrong("kind", self.kind, "'numeric' or 'categorical'")
         if not isinstance(self.has_missing, bool):
@@ -113,7 +113,7 @@ class Feature:
     def _wrong(self, part: str, found: object, expected: str) -> ValueError:
         shown = repr(found)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        return ValueError(f"{part} of feature {self.name!r} must be {expected}, found {shown}")
+        return ValueError(f"{part} of feature {self.name!r:.80} must be {expected}, found {shown}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold and `from_dict` reads back unchanged."""
@@ -136,12 +136,12 @@ class Feature:
         expected = _KEYS.get(kind) if isinstance(kind, str) else None
         if expected is None:
             raise ValueError(
-                f"kind of a feature must be 'numeric' or 'categorical', found {kind!r}"
+                f"kind of a feature must be 'numeric' or 'categorical', found {kind!r:.80}"
             )
         if set(content) != expected:
             raise ValueError(
                 f"a {kind} feature must have the keys {sorted(expected)}, "
-                f"found {sorted(map(str, content))}"
+                f"found {sorted(map(str, content))!r:.200}"
             )
         parts = dict(content)
         for part in ("center", "scale"):

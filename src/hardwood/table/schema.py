@@ -59,11 +59,13 @@ class Schema:
             if not isinstance(feature, Feature):
                 raise ValueError(f"a schema holds features, found a {type(feature).__name__}")
         if not isinstance(self.named, bool):
-            raise ValueError(f"named must be true or false, found {self.named!r}")
+            raise ValueError(f"named must be true or false, found {self.named!r:.80}")
         seen: set[str] = set()
         for name in self.names:
             if name in seen:
-                raise ValueError(f"names of features must differ, found {name!r} more than once")
+                raise ValueError(
+                    f"names of features must differ, found {name!r:.80} more than once"
+                )
             seen.add(name)
 
     @classmethod

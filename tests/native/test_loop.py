@@ -1,0 +1,645 @@
+"""The one training loop: every step equals its NumPy twin, and what is kept is the right tree.
+
+The order of the rows is the engine's own. A loss that is told row numbers for targets hears the
+batches, so the twin takes the very same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hardwood import DGTClassifier, DGTRegressor, Training, _native
+from hardwood.reference import dgt, losses, optimise
+from hardwood.reference.encode import encode
+from hardwood.table import Feature, Schema
+
+PLAIN = {
+    "optimizer": "sgd",
+    "learning_rate": 0.1,
+    "momentum": 0.0,
+    "decay": 0.99,
+    "epsilon": 1e-8,
+    "l1": 0.0,
+    "l2": 0.0,
+    "schedule": "constant",
+    "schedule_cycles": 1,
+    "clip_norm": np.inf,
+    "batch_size": 32,
+    "max_epochs": 1,
+    "patience": 0,
+}
+
+# Indicators come first here and last in the engine, so an order that is lost shows.
+MIXED = Schema(
+    (
+        Feature("kind", "categorical", levels=("a", "b", "c"), has_missing=True),
+        Feature("size", "numeric", center=5.0, scale=4.0, has_missing=True),
+        Feature("tone", "categorical", levels=("x", "y")),
+        Feature("age", "numeric", center=-1.0, scale=0.5),
+    )
+)
+
+Parameters = Sequence[np.ndarray]  # W, b, Theta
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows, and a tree to start from."""
+
+    schema: Schema
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    start: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def height(self) -> int:
+        return dgt.height_of(len(self.start[0]))
+
+    @property
+    def rows(self) -> np.ndarray:
+        return np.arange(len(self.X))
+
+
+def mixed_rows(rng: np.random.Generator, n: int) -> np.ndarray:
+    X = np.column_stack(
+        [
+            rng.integers(0, 3, n),
+            5 + 4 * rng.normal(size=n),
+            rng.integers(0, 2, n),
+            0.5 * rng.normal(size=n) - 1,
+        ]
+    ).astype(np.float64)
+    X[:, :2][rng.random((n, 2)) < 0.2] = np.nan
+    return X
+
+
+def make_case(n: int = 50, *, height: int = 2, n_outputs: int = 1, mixed: bool = False) -> Case:
+    rng = np.random.default_rng([n, height, n_outputs])
+    schema = MIXED if mixed else Schema.numeric(3)
+    X = mixed_rows(rng, n) if mixed else rng.normal(size=(n, 3)).astype(np.float32)
+    m = 2**height - 1
+    start = (0.5 * rng.normal(size=(m, schema.n_columns)), 0.2 * rng.normal(size=m))
+    start = (*start, rng.normal(size=(m + 1, n_outputs)))
+    return Case(
+        schema,
+        X,
+        rng.normal(size=(n, n_outputs)).astype(np.float32),
+        rng.uniform(0.2, 2.0, size=n).astype(np.float32),
+        tuple(part.astype(np.float32) for part in start),
+    )
+
+
+def fit(
+    case: Case,
+    *,
+    train: np.ndarray | None = None,
+    valid: np.ndarray | None = None,
+    target: np.ndarray | None = None,
+    custom: Callable[..., Any] | None = None,
+    loss: str = "squared_error",
+    from_start: bool = True,
+    restarts: int = 1,
+    seed: int = 3,
+    n_threads: int = 1,
+    callback: Callable[..., bool] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Let the engine learn; SGD at one constant rate unless said otherwise."""
+    assert options.keys() <= PLAIN.keys()
+    none = np.empty(0, dtype=np.int64)
+    return _native.fit_dgt(
+        case.schema.encoder,
+        case.X,
+        case.y if target is None else target,
+        case.weight,
+        case.rows if train is None else train,
+        none if valid is None else valid,
+        height=case.height,
+        n_outputs=case.start[2].shape[1],
+        loss="custom" if custom else loss,
+        loss_parameter=0.0,
+        custom=custom,
+        start=case.start if from_start else None,
+        restarts=restarts,
+        seed=seed,
+        n_threads=n_threads,
+        callback=callback,
+        options={**PLAIN, **options},
+    )
+
+
+def parameters_of(answer: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return answer["weights"], answer["bias"], answer["scores"]
+
+
+def assert_same(found: Parameters, expected: Parameters) -> None:
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_close(found: Parameters, expected: Parameters) -> None:
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5)
+
+
+def differ(a: Parameters, b: Parameters) -> bool:
+    return any((x != y).any() for x, y in zip(a, b, strict=True))
+
+
+def batches(case: Case, *, train: np.ndarray | None = None, restarts: int = 1, **options: Any):
+    """Row numbers of every batch, in the order of the engine: epochs within restarts."""
+    heard = []
+
+    def listen(prediction, target):
+        heard.append(target[:, 0].astype(np.int64))
+        return None, np.zeros_like(prediction)
+
+    ids = case.rows[:, None].astype(np.float32)
+    fit(case, target=ids, train=train, custom=listen, restarts=restarts, **options)
+    return heard
+
+
+def squared_error(prediction, target):
+    return (
+        losses.squared_error(prediction, target).astype(np.float32),
+        losses.squared_error_gradient(prediction, target).astype(np.float32),
+    )
+
+
+def mean_loss(case: Case, parameters: Parameters, rows: np.ndarray) -> float:
+    prediction = dgt.forward(encode(case.schema, case.X)[rows], *parameters)
+    return float(
+        np.average(losses.squared_error(prediction, case.y[rows]), weights=case.weight[rows])
+    )
+
+
+def follow(
+    case: Case, order: Sequence[np.ndarray], make, rates, *, l1=0.0, l2=0.0, clip_norm=np.inf
+) -> tuple[list[np.ndarray], list[float]]:
+    """Take the loop's steps in NumPy: parameters at the end, and each batch's sum of losses."""
+    columns = encode(case.schema, case.X)
+    parameters = [part.astype(np.float64) for part in case.start]
+    optimisers = [make() for _ in parameters]
+    totals = []
+    for rows, rate in zip(order, rates, strict=True):
+        prediction = dgt.forward(columns[rows], *parameters)
+        weight = case.weight[rows].astype(np.float64)
+        totals.append(weight @ losses.squared_error(prediction, case.y[rows]))
+        slope = weight[:, None] * losses.squared_error_gradient(prediction, case.y[rows])
+        gradients = dgt.backward(columns[rows], *parameters, slope / len(rows))
+        gradients = optimise.clip_by_global_norm(gradients, clip_norm)
+        penalties = [(l1, l2), (0.0, 0.0), (0.0, 0.0)]
+        parameters = [
+            optimise.step(p, g, o, rate, l1=a, l2=b)
+            for p, g, o, (a, b) in zip(parameters, gradients, optimisers, penalties, strict=True)
+        ]
+    return parameters, totals
+
+
+# Steps
+
+OPTIMISERS = {
+    "sgd": ({}, optimise.SGD),
+    "sgd with momentum": ({"momentum": 0.8}, lambda: optimise.SGD(momentum=0.8)),
+    "rmsprop": (
+        {"optimizer": "rmsprop", "decay": 0.9, "epsilon": 0.01},
+        lambda: optimise.RMSprop(alpha=0.9, eps=0.01),
+    ),
+    "rmsprop with momentum": (
+        {"optimizer": "rmsprop", "momentum": 0.5, "decay": 0.95, "epsilon": 0.1},
+        lambda: optimise.RMSprop(momentum=0.5, alpha=0.95, eps=0.1),
+    ),
+    "adam": (
+        {"optimizer": "adam", "momentum": 0.7, "decay": 0.95, "epsilon": 0.01},
+        lambda: optimise.Adam(momentum=0.7, beta2=0.95, eps=0.01),
+    ),
+}
+PENALTIES = [{}, {"l2": 0.3}, {"l1": 0.05}, {"clip_norm": 0.1}, {"l1": 0.02, "l2": 0.2}]
+
+
+@pytest.mark.parametrize("penalties", PENALTIES, ids=str)
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_every_step_equals_the_twin(name, penalties):
+    case = make_case(50)
+    options, make = OPTIMISERS[name]
+    sizes = {"batch_size": 16, "max_epochs": 3}  # 16, 16, 16 and 2 rows
+    order = batches(case, **sizes)
+    assert [len(rows) for rows in order] == 3 * [16, 16, 16, 2]
+    answer = fit(case, learning_rate=0.05, **sizes, **options, **penalties)
+    expected, totals = follow(case, order, make, 12 * [0.05], **penalties)
+    assert_close(parameters_of(answer), expected)
+    found = [record[2] for record in answer["history"][0]]
+    means = np.reshape(totals, (3, 4)).sum(axis=1) / case.weight.sum(dtype=np.float64)
+    np.testing.assert_allclose(found, means, rtol=1e-5)
+
+
+@pytest.mark.parametrize("custom", [None, squared_error])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_batches_larger_than_a_tile(n_outputs, mixed, custom):
+    """Tiles of a batch add up; categories and missing entries of one leave nothing in the next."""
+    case = make_case(333, height=3, n_outputs=n_outputs, mixed=mixed)
+    train, valid = case.rows[:200], case.rows[200:]
+    sizes = {"train": train, "batch_size": 150, "max_epochs": 2}  # 128 + 22 rows, then 50
+    order = batches(case, **sizes)
+    answer = fit(case, valid=valid, custom=custom, **sizes)
+    ends = [follow(case, order[:stop], optimise.SGD, stop * [0.1]) for stop in (2, 4)]
+    assert_close(parameters_of(answer), ends[answer["best_epoch"]][0])
+    for epoch, record in enumerate(answer["history"][0]):
+        total = sum(ends[1][1][2 * epoch : 2 * epoch + 2])
+        assert record[2] == pytest.approx(total / case.weight[train].sum(), rel=1e-5)
+        assert record[3] == pytest.approx(mean_loss(case, ends[epoch][0], valid), rel=1e-4)
+
+
+def test_clipping_makes_a_step_of_the_given_length():
+    case = make_case(20, height=1)
+    start = np.concatenate([part.ravel() for part in case.start]).astype(np.float64)
+
+    def step(clip_norm: float) -> np.ndarray:
+        answer = fit(case, learning_rate=2.0, clip_norm=clip_norm)
+        return np.concatenate([part.ravel() for part in parameters_of(answer)]) - start
+
+    free, clipped = step(np.inf), step(0.01)
+    norm = np.linalg.norm(free) / 2.0
+    assert norm > 0.1
+    assert np.linalg.norm(clipped) == pytest.approx(2.0 * 0.01, rel=1e-4)
+    np.testing.assert_allclose(clipped, free * (0.01 / norm), rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(step(1.01 * norm), free)
+
+
+SCHEDULES = {
+    "constant": ({"schedule": "constant"}, optimise.constant),
+    "cosine": ({"schedule": "cosine"}, optimise.cosine),
+    "cosine, 3 cycles": (
+        {"schedule": "cosine", "schedule_cycles": 3},
+        lambda t, n, lr: optimise.cosine(t, n, lr, restarts=3),
+    ),
+    "one_cycle": ({"schedule": "one_cycle"}, optimise.one_cycle),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_step_lengths_follow_the_schedule(name):
+    """Under a gradient of 1 at every row a leaf falls by the rate, also for a batch of few rows."""
+    options, rate = SCHEDULES[name]
+    case = make_case(10, height=1)
+    case = Case(case.schema, case.X, case.y, np.ones_like(case.weight), case.start)
+    case.start[0][:], case.start[1][:] = 0, 5  # all rows go right, and no split is pulled
+    seen = []
+
+    def pull(prediction, target):
+        assert (prediction == prediction[0]).all()
+        seen.append(float(prediction[0, 0]))
+        return np.zeros(len(target), np.float32), np.ones_like(prediction)
+
+    answer = fit(case, custom=pull, batch_size=4, max_epochs=4, **options)  # 4, 4 and 2 rows
+    seen = [*seen[:12], answer["scores"][1, 0]]
+    expected = np.array([rate(t, 12, 0.1) for t in range(12)])
+    np.testing.assert_allclose(-np.diff(seen), expected, atol=1e-6)
+    told = [record[4] for record in answer["history"][0]]
+    np.testing.assert_allclose(told, expected[2::3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "expected"),
+    [
+        ({"l2": 0.5}, lambda W: W * 0.95**6),
+        ({"l1": 0.5}, lambda W: optimise.soft_threshold(W, 6 * 0.05)),
+    ],
+)
+@pytest.mark.parametrize("optimizer", ["sgd", "rmsprop", "adam"])
+def test_penalties_move_the_weights_of_splits_only(penalty, expected, optimizer):
+    case = make_case(20)
+
+    def no_pull(prediction, target):
+        return np.zeros(len(target), np.float32), np.zeros_like(prediction)
+
+    # epsilon 1: without a gradient of the data RMSprop and Adam take SGD's steps under l1.
+    options = {"optimizer": optimizer, "epsilon": 1.0, "batch_size": 10, "max_epochs": 3}
+    W, b, theta = parameters_of(fit(case, custom=no_pull, **options, **penalty))
+    assert_same((b, theta), case.start[1:])
+    if optimizer == "sgd" or "l1" in penalty:
+        np.testing.assert_allclose(W, expected(case.start[0]), rtol=1e-5, atol=1e-7)
+    assert (np.abs(W) < np.abs(case.start[0])).all()
+
+
+def test_a_function_is_weighted_as_the_built_in_loss():
+    case = make_case(60, n_outputs=2)
+    valid = case.rows[45:]
+    options = {"train": case.rows[:45], "valid": valid, "batch_size": 20, "max_epochs": 4}
+    built_in, own = fit(case, **options), fit(case, custom=squared_error, **options)
+    assert_close(parameters_of(own), parameters_of(built_in))
+    np.testing.assert_allclose(own["history"][0], built_in["history"][0], rtol=1e-4)
+    even = Case(case.schema, case.X, case.y, np.ones_like(case.weight), case.start)
+    assert own["history"][0][0][2:4] != pytest.approx(
+        fit(even, custom=squared_error, **options)["history"][0][0][2:4], rel=1e-3
+    )
+
+
+# The order of rows, and restarts
+
+
+def test_every_pass_takes_every_training_row_once_in_a_new_order():
+    case = make_case(40)
+    train = case.rows[5:]
+    heard = batches(case, train=train, batch_size=8, max_epochs=3, restarts=2)
+    passes = np.concatenate(heard).reshape(6, 35)
+    np.testing.assert_array_equal(np.sort(passes), np.tile(train, (6, 1)))
+    assert len({tuple(order) for order in passes}) == 6
+
+
+def test_restarts_are_different_trees():
+    case = make_case(40)
+    for from_start in (False, True):
+        answer = fit(case, restarts=4, from_start=from_start, max_epochs=2, batch_size=8)
+        assert len({run[0][2] for run in answer["history"]}) == 4
+        assert len({run[1][2] for run in answer["history"]}) == 4
+
+
+def test_a_restart_starts_from_the_given_tree_or_from_a_tree_of_its_own():
+    """Seen in the first predictions of the run."""
+    case = make_case(40)
+
+    def first_predictions(from_start: bool) -> list[np.ndarray]:
+        seen = []
+
+        def listen(prediction, target):
+            seen.append(np.unique(prediction))
+            return None, np.zeros_like(prediction)
+
+        fit(case, custom=listen, from_start=from_start, restarts=3, batch_size=40)
+        return seen
+
+    given, drawn = first_predictions(True), first_predictions(False)
+    assert all(np.isin(leaves, case.start[2]).all() for leaves in given)
+    assert len(np.unique(np.concatenate(drawn))) == sum(map(len, drawn))
+
+
+@pytest.mark.parametrize("with_validation", [False, True])
+def test_threads_share_the_restarts_and_change_nothing(with_validation):
+    case = make_case(60)
+    train, valid = (case.rows[:40], case.rows[40:]) if with_validation else (case.rows, None)
+    options = {"train": train, "valid": valid, "restarts": 5, "max_epochs": 5, "batch_size": 8}
+    one, *others = (fit(case, from_start=False, n_threads=n, **options) for n in (1, 2, 3))
+    for other in others:
+        assert_same(parameters_of(other), parameters_of(one))
+        assert other["best_restart"] == one["best_restart"]
+        np.testing.assert_array_equal(other["history"], one["history"])
+
+
+def test_the_restart_of_smallest_training_loss_wins():
+    """The loss of the whole training set at the end, and not the mean while the tree changed."""
+    case = make_case(30, height=3)
+    options = {"learning_rate": 0.3, "max_epochs": 6, "batch_size": 7, "seed": 6}
+    answers = [fit(case, from_start=False, restarts=n, **options) for n in range(1, 9)]
+    found = [mean_loss(case, parameters_of(answer), case.rows) for answer in answers]
+    told = [run[-1][2] for run in answers[-1]["history"]]
+    winners = [answer["best_restart"] for answer in answers]
+    assert len(set(winners)) > 2
+    assert winners[-1] != int(np.argmin(told))
+    for n, (loss, winner) in enumerate(zip(found, winners, strict=True)):
+        if n == 0 or winner == n:  # the newest tree is the best so far
+            assert loss < min(found[:n], default=np.inf)
+        else:
+            assert_same(parameters_of(answers[n]), parameters_of(answers[n - 1]))
+
+
+def test_a_tree_that_loses_has_a_larger_training_loss():
+    """The losses that the engine compares, heard by a function: a call for all rows at the end."""
+    case = make_case(30, height=3)
+    at_the_end = []
+
+    def listen(prediction, target):
+        values, gradient = squared_error(prediction, target)
+        if len(target) == 30:
+            at_the_end.append(np.average(values, weights=case.weight))
+        return values, gradient
+
+    options = {"learning_rate": 0.3, "max_epochs": 6, "batch_size": 7, "seed": 6}
+    answer = fit(case, custom=listen, from_start=False, restarts=8, **options)
+    assert len(at_the_end) == 8
+    assert answer["best_restart"] == int(np.argmin(at_the_end))
+    assert mean_loss(case, parameters_of(answer), case.rows) == pytest.approx(
+        min(at_the_end), rel=1e-5
+    )
+
+
+# What is kept, and when a run ends
+
+
+def test_without_validation_the_last_tree_is_kept():
+    case = make_case(40)
+    options = {"learning_rate": 2.0, "batch_size": 8}
+    answer = fit(case, max_epochs=5, **options)
+    told = [record[2] for record in answer["history"][0]]
+    assert min(told) < told[-1]  # so a choice by this loss would be another one
+    assert answer["best_epoch"] == 4
+    assert np.isnan([record[3] for record in answer["history"][0]]).all()
+    ended = fit(case, max_epochs=9, callback=lambda restart, epoch, *_: epoch == 4, **options)
+    assert_same(parameters_of(ended), parameters_of(answer))
+    assert differ(parameters_of(fit(case, max_epochs=4, **options)), parameters_of(answer))
+
+
+def test_no_pass_keeps_the_start():
+    case = make_case(40, mixed=True)
+    answer = fit(case, max_epochs=0)
+    assert_same(parameters_of(answer), case.start)
+    assert answer["history"] == [[]]
+
+
+def validated_by(values: Sequence[float], seen: list[int]) -> Callable[..., Any]:
+    """Make a loss whose mean over 11 rows, pass after pass, is what is given; any other batch: 0.
+
+    Leaves fall by the rate at every batch, so every pass ends with another tree.
+    """
+    told = iter(values)
+
+    def loss(prediction, target):
+        value = 0.0
+        if len(target) == 11:
+            value = next(told)
+            seen.append(len(seen))
+        return np.full(len(target), value, np.float32), np.ones_like(prediction)
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("values", "patience", "n_passes", "best"),
+    [
+        (40 * [1.0], 3, 4, 0),  # the same again is not better
+        (40 * [1.0], 1, 2, 0),
+        ([*range(40)], 6, 7, 0),
+        ([5, 4, 3, 3, 3, 3, 2] + 40 * [9], 4, 11, 6),
+        ([5, 4, 3, 3, 3, 3, 2] + 40 * [9], 3, 6, 2),
+        ([*range(40, 0, -1)], 1, 20, 19),
+        (40 * [1.0], 0, 20, 0),  # no early stopping
+    ],
+)
+def test_patience_counts_the_passes_since_the_best(values, patience, n_passes, best):
+    case, seen = make_case(40, height=1), []
+    options = {"train": case.rows[11:], "valid": case.rows[:11], "max_epochs": 20}
+    answer = fit(case, custom=validated_by(values, seen), patience=patience, **options)
+    assert len(seen) == len(answer["history"][0]) == n_passes
+    assert [record[3] for record in answer["history"][0]] == pytest.approx(values[:n_passes])
+    assert answer["best_epoch"] == best
+
+
+@pytest.mark.parametrize(
+    ("part", "max_epochs", "n_passes"), [(0.25, 20, 6), (0.3, 9, 4), (0.01, 20, 2), (5.0, 7, 7)]
+)
+def test_patience_of_an_estimator_is_a_part_of_its_passes(part, max_epochs, n_passes):
+    case, seen = make_case(110), []
+    model = DGTRegressor(
+        loss=validated_by(50 * [1.0], seen),
+        max_epochs=max_epochs,
+        restarts=1,
+        early_stopping=True,
+        training=Training(patience=part),
+        random_state=0,
+    ).fit(case.X, case.y)
+    assert len(seen) == model.n_iter_ == len(model.history_) == n_passes
+    assert model.tree_.record["best_pass"] == 1
+
+
+NOISY = {
+    "max_depth": 3,
+    "max_epochs": 30,
+    "batch_size": 16,
+    "learning_rate": 0.05,
+    "early_stopping": True,
+    "validation_fraction": 0.3,
+    "random_state": 0,
+}
+
+
+@pytest.fixture
+def noisy(rng):
+    X = rng.normal(size=(150, 3))
+    y = X[:, 0] + (X[:, 1] > 0) + rng.normal(size=150)
+    return X, y, rng.uniform(0.1, 3.0, size=150)
+
+
+def tree_arrays(tree) -> Parameters:
+    return tree.weights, tree.bias, tree.children, tree.values, tree.counts
+
+
+@pytest.mark.parametrize("restarts", [1, 3])
+def test_a_run_ended_at_its_best_pass_gives_the_same_tree(restarts, noisy):
+    X, y, weight = noisy
+    training = Training(patience=1.0)
+    model = DGTRegressor(restarts=restarts, training=training, **NOISY).fit(X, y, weight)
+    runs = [[e for e in model.history_ if e.restart == r] for r in range(restarts)]
+    best = [min(run, key=lambda e: e.validation_loss) for run in runs]
+    assert any(0 < e.epoch < 29 for e in best)
+
+    def stop(epoch):
+        return epoch.epoch == best[epoch.restart].epoch
+
+    ended = DGTRegressor(restarts=restarts, training=training, callbacks=stop, **NOISY)
+    ended.fit(X, y, weight)
+    assert_same(tree_arrays(ended.tree_), tree_arrays(model.tree_))
+    winner = min(best, key=lambda e: e.validation_loss)
+    assert winner.epoch < 29
+    assert model.tree_.record["best_pass"] == ended.n_iter_ == winner.epoch + 1
+    assert model.tree_.record["validation_loss"] == winner.validation_loss
+    assert model.tree_.record["train_loss"] == winner.train_loss
+
+
+def test_the_recorded_loss_is_that_of_the_tree_on_the_validation_rows(noisy, monkeypatch):
+    from hardwood.estimators import dgt as estimator_module
+
+    posed = []
+
+    def learn(problem, *args, **options):
+        posed.append(problem)
+        return actual(problem, *args, **options)
+
+    actual = estimator_module.learn
+    monkeypatch.setattr(estimator_module, "learn", learn)
+    X, y, weight = noisy
+    model = DGTRegressor(restarts=2, **NOISY).fit(X, y, weight)
+    valid = posed[0].valid
+    assert len(valid) == 45
+    error = (model.predict(X[valid]) - y[valid]) / posed[0].target_scale
+    recorded = model.tree_.record["validation_loss"]
+    assert recorded == pytest.approx(np.average(error**2, weights=weight[valid]), rel=1e-5)
+    assert recorded != pytest.approx(np.mean(error**2), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"momentum": 0.5},
+        {"l1": 0.05},
+        {"l2": 0.05},
+        {"learning_rate": 0.04},
+        {"batch_size": 15},
+        {"training": Training(decay=0.5)},
+        {"training": Training(epsilon=0.1)},
+        {"training": Training(clip_norm=0.02)},
+        {"training": Training(clip_norm=None)},
+        {"training": Training(schedule="constant")},
+        {"training": Training(schedule="one_cycle")},
+        {"training": Training(schedule_restarts=0)},
+        {"training": Training(optimizer="sgd")},
+        {"training": Training(optimizer="adam")},
+    ],
+    ids=str,
+)
+def test_every_option_changes_the_tree(options, noisy):
+    X, y, _ = noisy
+    plain = {**NOISY, "early_stopping": False, "max_epochs": 4}
+    usual = DGTRegressor(**plain).fit(X, y).tree_
+    other = DGTRegressor(**{**plain, **options}).fit(X, y).tree_
+    assert not np.array_equal(usual.weights, other.weights)
+
+
+# Starting from a tree
+
+
+def log_loss(tree, X, y, weight) -> float:
+    p = tree.predict_proba(X)[np.arange(len(y)), y]
+    return float(np.average(-np.log(p), weights=weight))
+
+
+def test_a_start_is_the_tree_it_came_from_on_a_table_of_other_units(rng):
+    """Categories come before numbers, entries are missing, and centers and scales are others."""
+    pd = pytest.importorskip("pandas")
+    n = 160
+
+    def table(center: float, spread: float):
+        return pd.DataFrame(
+            {
+                "kind": pd.Categorical.from_codes(rng.integers(-1, 3, n), ["a", "b", "c"]),
+                "size": np.where(rng.random(n) < 0.2, np.nan, rng.normal(center, spread, n)),
+                "tone": pd.Categorical.from_codes(rng.integers(0, 2, n), ["x", "y"]),
+                "age": rng.normal(-center, 2 * spread, n),
+            }
+        )
+
+    old, new = table(0.0, 1.0), table(3.0, 9.0)
+    y = ((old["kind"] == "b") ^ (old["tone"] == "x") ^ (old["age"] > 0)).to_numpy().astype(int)
+    options = {"max_depth": 4, "early_stopping": False, "random_state": 0}
+    start = DGTClassifier(max_epochs=60, learning_rate=0.05, **options).fit(old, y)
+    assert start.score(old, y) > 0.8
+    assert len(np.unique(start.apply(new))) > 3
+    y_new, weight = rng.integers(0, 2, n), rng.uniform(0.2, 3.0, n)
+    still = {"max_epochs": 1, "learning_rate": 1e-12, "batch_size": 50, "init": start}
+    model = DGTClassifier(**still, **options).fit(new, y_new, weight)
+    before, after = start.tree_.schema.features, model.tree_.schema.features
+    assert all(
+        a.center != b.center and a.scale != b.scale
+        for a, b in zip(before, after, strict=True)
+        if a.kind == "numeric"
+    )
+    np.testing.assert_allclose(model.predict_proba(new), start.predict_proba(new), atol=1e-5)
+    # The engine itself sent the rows where the start sends them.
+    expected = log_loss(start.tree_, new, y_new, weight)
+    assert model.history_[0].train_loss == pytest.approx(expected, rel=1e-4)

@@ -11,9 +11,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hardwood.errors import HardwoodError, ModelFileError, TableError
+    from hardwood.errors import (
+        FitInterruptedWarning,
+        HardwoodError,
+        ModelFileError,
+        TableError,
+        TableWarning,
+    )
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.learn.training import Training
+    from hardwood.learn.losses import Huber, Quantile
+    from hardwood.learn.training import Epoch, Training
     from hardwood.model import ObliqueTree, load
 
 __version__ = "0.1.0"
@@ -23,10 +30,15 @@ __version__ = "0.1.0"
 _HOME = {
     "DGTClassifier": "hardwood.estimators.dgt",
     "DGTRegressor": "hardwood.estimators.dgt",
+    "Epoch": "hardwood.learn.training",
+    "FitInterruptedWarning": "hardwood.errors",
     "HardwoodError": "hardwood.errors",
+    "Huber": "hardwood.learn.losses",
     "ModelFileError": "hardwood.errors",
     "ObliqueTree": "hardwood.model",
+    "Quantile": "hardwood.learn.losses",
     "TableError": "hardwood.errors",
+    "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "load": "hardwood.model",
 }
@@ -34,10 +46,15 @@ _HOME = {
 __all__ = [
     "DGTClassifier",
     "DGTRegressor",
+    "Epoch",
+    "FitInterruptedWarning",
     "HardwoodError",
+    "Huber",
     "ModelFileError",
     "ObliqueTree",
+    "Quantile",
     "TableError",
+    "TableWarning",
     "Training",
     "load",
 ]

@@ -11,17 +11,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from hardwood import _native
+from hardwood import ObliqueTree, _native
 
 ROOT = Path(__file__).parents[2]
 OTHERS = [name for name in _native.instruction_sets() if name != _native.instruction_set()]
 
-# What compares the engine with its NumPy twins. This file is not among them: no set tests others.
+# What compares the engine with its NumPy twins. Of this file one test only: no set tests others.
 AGAINST_TWINS = [
     "tests/native/test_core.py",
     "tests/native/test_dgt.py",
+    "tests/native/test_instruction_sets.py::test_a_score_that_is_not_a_number_goes_left",
     "tests/native/test_loop.py",
     "tests/native/test_losses.py",
     "tests/native/test_optimise.py",
@@ -45,6 +47,22 @@ def run(instruction_set: str, *arguments: str) -> subprocess.CompletedProcess[st
 def test_every_instruction_set_equals_the_twins(name):
     answer = run(name, "-m", "pytest", "-x", "-p", "no:cacheprovider", *AGAINST_TWINS)
     assert answer.returncode == 0, answer.stdout[-4000:] + answer.stderr[-1000:]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_score_that_is_not_a_number_goes_left(dtype):
+    """Lanes overflow to both infinities; a row alone goes where it goes in company."""
+    tree = ObliqueTree.of(
+        np.array([[1.0, -1.0] * 16]),
+        thresholds=np.zeros(1),
+        children=np.array([[-1, -2]], np.int32),
+        values=np.array([[0.0], [1.0]]),
+    )
+    X = np.ones((37, 32), dtype)
+    X[1::2] = 3e38
+    expected = np.arange(37) % 2 == 0  # a score of 0 goes right
+    np.testing.assert_array_equal(tree.apply(X), expected)
+    np.testing.assert_array_equal([tree._router.apply_one(x) for x in X], expected)
 
 
 SCRIPT = """

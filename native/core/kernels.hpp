@@ -33,7 +33,7 @@ struct Kernels {
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.
-inline constexpr int kRouteRows = 16;
+inline constexpr int kRouteRows = 8;
 
 const Kernels& kernels();
 

@@ -11,11 +11,9 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-// Scores are folded eight rows at a time; while one group of eight waits for its next weights, the
-// next group computes.
-inline constexpr int kGroup = 8;
-inline constexpr int kGroups = 2;
-inline constexpr int kRowsTogether = kGroup * kGroups;
+// Eight rows fill the registers of a fold. (Two such groups in turns are faster while the table is in
+// cache and slower from memory, which is where large tables are: benchmarks/speed/inference.py.)
+inline constexpr int kRowsTogether = 8;
 using Nodes = std::int32_t[kRowsTogether];
 
 // Sixteen running sums: value j of a row goes to sum j mod 16.
@@ -112,20 +110,19 @@ HARDWOOD_INLINE void write_leaves(const Splits& tree, const Nodes& node, std::in
   for (int r = 0; r < kRowsTogether; ++r) leaves[r] = node[r] - tree.n_splits;
 }
 
-// One step down for the eight rows from `first` on, given their scores.
-HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores, int first, Nodes& node) {
+// One step down for eight rows, given their scores.
+HARDWOOD_INLINE void follow(const RouteNode* nodes, Vector<8> scores, Nodes& node) {
   const unsigned right = non_negative(scores);
 #pragma GCC unroll 8
-  for (int r = 0; r < kGroup; ++r) node[first + r] = nodes[node[first + r]].child[right >> r & 1];
+  for (int r = 0; r < kRowsTogether; ++r) node[r] = nodes[node[r]].child[right >> r & 1];
 }
 
-HARDWOOD_INLINE void add_indicators(const Splits& tree, const EncodedRows& rows, int first,
-                                    const Nodes& node, Vector<8>& scores) {
-  for (int r = 0; r < kGroup; ++r) {
-    const int row = first + r;
-    const std::int32_t begin = row ? rows.active_end[row - 1] : 0, end = rows.active_end[row];
-    if (node[row] < tree.n_splits && begin != end)
-      scores[r] += indicator_sum(tree, node[row], rows.active + begin, rows.active + end);
+HARDWOOD_INLINE void add_indicators(const Splits& tree, const EncodedRows& rows, const Nodes& node,
+                                    Vector<8>& scores) {
+  for (int r = 0; r < kRowsTogether; ++r) {
+    const std::int32_t begin = r ? rows.active_end[r - 1] : 0, end = rows.active_end[r];
+    if (node[r] < tree.n_splits && begin != end)
+      scores[r] += indicator_sum(tree, node[r], rows.active + begin, rows.active + end);
   }
 }
 
@@ -136,19 +133,16 @@ HARDWOOD_INLINE void descend(const Splits& tree, const EncodedRows& rows, int le
   const std::ptrdiff_t stride = kVectors ? 8 * kVectors : rows.stride;
   for (; level < tree.depth; ++level) {
     if (!tree.is_perfect && all_arrived(tree, node)) return;
-    for (int first = 0; first < kRowsTogether; first += kGroup) {
-      const float* const values = rows.values + first * stride;
-      Vector<8> sums[kGroup];
+    Vector<8> sums[kRowsTogether];
 #pragma GCC unroll 8
-      for (int r = 0; r < kGroup; ++r) {
-        const RouteNode& at = nodes[node[first + r]];
-        sums[r] =
-            score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
-      }
-      Vector<8> scores = fold1_of_8(sums);
-      if constexpr (kIndicators) add_indicators(tree, rows, first, node, scores);
-      follow(nodes, scores, first, node);
+    for (int r = 0; r < kRowsTogether; ++r) {
+      const RouteNode& at = nodes[node[r]];
+      sums[r] =
+          score_8<kVectors>(at.bias, weights_of(tree, at), rows.values + r * stride, tree.n_values);
     }
+    Vector<8> scores = fold1_of_8(sums);
+    if constexpr (kIndicators) add_indicators(tree, rows, node, scores);
+    follow(nodes, scores, node);
   }
 }
 
@@ -163,7 +157,7 @@ inline constexpr int kRowsPerPass = 4;
 template <int kVectors, int kTop>
 HARDWOOD_INLINE void encode_four(const Encoding& e, const RouteNode* const (&top)[kTop],
                                  const float* const (&weights)[kTop], const float* x, float* values,
-                                 std::ptrdiff_t stride, Vector<8> (&sums)[kTop][kGroup],
+                                 std::ptrdiff_t stride, Vector<8> (&sums)[kTop][kRowsTogether],
                                  int first) {
   const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
   for (int parity = 0; parity < 2; ++parity) {  // first the even sums, then the odd ones
@@ -202,23 +196,19 @@ HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits& tree, const floa
     top[t] = t == 0 ? tree.nodes : &tree.nodes[tree.nodes[0].child[t - 1]];
     weights[t] = weights_of(tree, *top[t]);
   }
-  Vector<8> doubt{};
-  for (int first = 0; first < kRowsTogether; first += kGroup) {
-    Vector<8> sums[kTop][kGroup];
-    for (int r = 0; r < kGroup; r += kRowsPerPass)
-      encode_four<kVectors, kTop>(e, top, weights,
-                                  x + static_cast<std::ptrdiff_t>(first + r) * e.n_numeric,
-                                  rows.values + (first + r) * rows.stride, rows.stride, sums, r);
-    const Vector<8> at_root = fold1_of_8(sums[0]);
-    // Whatever the weights, zeros included, a value that is NaN or infinite leaves no finite score.
-    doubt += doubt_of(at_root);
-    follow(tree.nodes, at_root, first, node);
-    if constexpr (kTop == 3) {
-      const Vector<8> left = fold1_of_8(sums[1]), right = fold1_of_8(sums[2]);
-      follow(tree.nodes, at_root >= 0 ? right : left, first, node);
-    }
+  Vector<8> sums[kTop][kRowsTogether];
+  for (int r = 0; r < kRowsTogether; r += kRowsPerPass)
+    encode_four<kVectors, kTop>(e, top, weights, x + static_cast<std::ptrdiff_t>(r) * e.n_numeric,
+                                rows.values + r * rows.stride, rows.stride, sums, r);
+  const Vector<8> at_root = fold1_of_8(sums[0]);
+  // Whatever the weights, zeros included, a value that is NaN or infinite leaves no finite score.
+  if (any_nan(doubt_of(at_root))) return -1;
+  follow(tree.nodes, at_root, node);
+  if constexpr (kTop == 3) {
+    const Vector<8> left = fold1_of_8(sums[1]), right = fold1_of_8(sums[2]);
+    follow(tree.nodes, at_root >= 0 ? right : left, node);
   }
-  return any_nan(doubt) ? -1 : kTop == 3 ? 2 : 1;
+  return kTop == 3 ? 2 : 1;
 }
 
 template <int kVectors>
@@ -238,6 +228,9 @@ inline void route_dense(const Encoding& e, const Splits& tree, const Source& sou
   const T* x = static_cast<const T*>(source.values) + first * e.n_features;
   const std::ptrdiff_t step = static_cast<std::ptrdiff_t>(kRowsTogether) * e.n_features;
   for (std::int64_t block = 0; block < n_blocks; ++block, x += step, leaves += kRowsTogether) {
+    // The processor's own prefetching pauses while rows go down the tree.
+    for (std::ptrdiff_t ahead = 0; ahead < step; ahead += 64 / static_cast<int>(sizeof(T)))
+      __builtin_prefetch(x + 2 * step + ahead);
     Nodes node = {};
     const int level = start_rows<kVectors>(e, tree, x, scratch, node);
     if (level < 0) {

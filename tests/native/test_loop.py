@@ -629,14 +629,7 @@ def mixed_frame(rng: np.random.Generator, n: int, center: float, spread: float, 
     [
         (0.0, True),
         (0.2, False),
-        pytest.param(
-            0.2,
-            True,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="a missing number counts as the center of the new table, not of the old one",
-            ),
-        ),
+        (0.2, True),
     ],
 )
 def test_a_start_predicts_as_the_tree_it_came_from(missing, moved, rng):

@@ -225,12 +225,17 @@ def _start_parameters(
     if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
         raise ValueError("init has another number of outputs or classes than the target.")
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
-    bias = tree.bias + tree.weights @ (new.column_center - old.column_center)
+    # A missing entry has neither term: its flag takes back what the bias gained.
+    gain = tree.weights * (new.column_center - old.column_center)
+    bias, weights = tree.bias + gain.sum(axis=1), tree.weights.copy()
+    for first, flag in zip(new.first_column, new.flag_column, strict=True):
+        if flag >= 0:
+            weights[:, flag] -= gain[:, first]
     values = tree.values
     if problem.loss.target_units != "raw":
         values = (values - problem.target_center) / problem.target_scale
     parameters: tuple[Any, ...] = (
-        tree.weights * new.column_scale,
+        weights * new.column_scale,
         bias,
         problem.loss.scores(values),
     )

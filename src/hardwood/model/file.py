@@ -29,7 +29,7 @@ from hardwood.model.document import HEADER_KEYS, build, check_header, header
 from hardwood.model.tree import ObliqueTree
 
 METADATA_KEY = "hardwood"
-MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON take some 20 times its size
+MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON are many times its size
 ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
 OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
 DIGEST = "sha256"

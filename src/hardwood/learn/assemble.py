@@ -13,6 +13,8 @@ from hardwood.learn.rows import Matrix
 from hardwood.model import ObliqueTree
 from hardwood.model.tree import heap_children
 
+_CHUNK_ROWS = 2**16
+
 
 def assemble(
     data: TrainingSet,
@@ -32,7 +34,7 @@ def assemble(
     """
     children = heap_children(len(weights))
     leaf = _leaves(data, weights, bias, children, n_jobs)
-    reached = np.bincount(leaf[data.rows.index], data.rows.weight, minlength=len(values))
+    reached = _weight_by_leaf(leaf, data, len(values))
     return ObliqueTree(
         weights,
         bias,
@@ -61,6 +63,16 @@ def _leaves(
     else:
         leaves = router.apply(X, n_threads=n_jobs)
     return leaves
+
+
+def _weight_by_leaf(leaf: np.ndarray, data: TrainingSet, n_leaves: int) -> np.ndarray:
+    """Total weight of the rows at each leaf, in chunks: `bincount` copies what it counts."""
+    reached = np.zeros(n_leaves)
+    for first in range(0, len(data.rows), _CHUNK_ROWS):
+        part = slice(first, first + _CHUNK_ROWS)
+        rows, weight = data.rows.index[part], data.rows.weight[part]
+        reached += np.bincount(leaf[rows], weight, minlength=n_leaves)
+    return reached
 
 
 def _counts_in_heap_order(of_leaves: np.ndarray) -> np.ndarray:

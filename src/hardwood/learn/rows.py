@@ -77,7 +77,8 @@ def canonical_rows(
     rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     hashes = (hash_rows or _hash_rows)(matrix, y, rows, levels)
     order = np.argsort(hashes)
-    rows, hashes = rows[order], hashes[order]
+    hashes = hashes[order]
+    rows = order if weight is None else rows[order]  # all rows: no second copy of their numbers
     is_repeat = _mark_repeats(matrix, y, rows, hashes)
     if weight is None:
         weight_of_row = np.broadcast_to(1.0, len(rows))  # takes no memory

@@ -111,20 +111,6 @@ def test_early_stopping_needs_a_validation_part(table):
     assert {epoch.restart for epoch in model.history_} == {0}
 
 
-def test_a_validation_loss_that_is_no_number_is_never_the_best(table):
-    X, y = table
-
-    def loss(f, target):
-        calls.append(len(f))
-        return (f - target)[:, 0] ** 2, 2 * (f - target)
-
-    calls: list[int] = []
-    options = {"max_epochs": 4, "restarts": 1, "random_state": 0}
-    model = DGTRegressor(loss=loss, early_stopping=True, **options).fit(X, y)
-    losses = [epoch.validation_loss for epoch in model.history_]
-    assert model.tree_.record["best_pass"] == int(np.argmin(losses)) + 1
-
-
 def test_momentum_is_the_optimisers_own_by_default(table):
     def weights(**options):
         model = DGTClassifier(max_epochs=5, restarts=1, random_state=0, **options).fit(*table)

@@ -62,8 +62,9 @@ def test_both_estimators_have_the_same_words():
 
 
 def test_in_a_pipeline_with_cross_validation(iris):
-    pipeline = make_pipeline(StandardScaler(), small())
-    assert cross_val_score(pipeline, *iris, cv=5).mean() > 0.85
+    # Of 120 rows a validation part is too small to stop so short a run by.
+    pipeline = make_pipeline(StandardScaler(), small().set_params(early_stopping=False))
+    assert cross_val_score(pipeline, *iris, cv=5).mean() > 0.9
 
 
 def test_grid_search_over_depth_and_penalty(iris):

@@ -1,0 +1,164 @@
+// A tree packed for routing, as Python holds it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "bind/encoder.hpp"
+#include "core/kernels.hpp"
+#include "core/threads.hpp"
+#include "tree/nodes.hpp"
+
+namespace hardwood {
+
+// Weights in float32, in the units of the encoded columns.
+class Router {
+ public:
+  Router(nb::object encoder_object, Array2<double> weights, Array1<double> bias,
+         Array2<std::int32_t> children, int n_leaves)
+      : encoder_object_(std::move(encoder_object)),
+        encoder_(nb::cast<const Encoder&>(encoder_object_)),
+        encoding_(encoder_.unscaled()) {
+    const int m = static_cast<int>(weights.shape(0));
+    check(weights, bias, children, n_leaves);
+    pack(weights);
+    nodes_ = route_nodes({children.data(), children.size()}, stride_);
+    for (int i = 0; i < m; ++i) nodes_.nodes[i].bias = static_cast<float>(bias.data()[i]);
+    splits_ = {m,
+               nodes_.depth,
+               nodes_.is_perfect,
+               encoding_.n_numeric,
+               weights_.data(),
+               nodes_.nodes.data(),
+               encoding_.n_indicators,
+               indicators_.data()};
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, int n_threads) const {
+    return route(source_of(encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                                 Array1<std::int64_t> indptr, int n_threads) const {
+    return route(source_of(encoder_, data, indices, indptr), n_threads);
+  }
+
+  template <class T>
+  std::int32_t apply_one(Array1<T> x) const {
+    const Encoding& e = encoding_;
+    require_width(x.size(), e);
+    constexpr int kOnStack = 512;
+    alignas(64) std::array<float, kOnStack> small;
+    std::array<std::int32_t, kOnStack> small_active;
+    Buffer<float> large;
+    std::vector<std::int32_t> large_active;
+    float* values = small.data();
+    std::int32_t* active = small_active.data();
+    if (stride_ > kOnStack) {
+      large = Buffer<float>(stride_);
+      values = large.data();
+    } else if (e.n_numeric < stride_) {
+      std::fill(values + e.n_numeric, values + stride_, 0.0f);
+    }
+    if (e.n_features > kOnStack) {
+      large_active.resize(e.n_features);
+      active = large_active.data();
+    }
+    std::int32_t active_end = 0, leaf = 0;
+    BadEntry bad;
+    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
+                        x.data(),
+                        1,
+                        e.n_features,
+                        nullptr,
+                        nullptr};
+    kernels().route(e, splits_, source, 0, 1, {values, stride_, active, &active_end}, &leaf, bad);
+    if (bad.feature >= 0) throw_infinity(bad);
+    return leaf;
+  }
+
+  const Encoder& encoder() const { return encoder_; }
+  const Encoding& encoding() const { return encoding_; }  // of the rows that the splits meet
+  const Splits& splits() const { return splits_; }
+  int n_leaves() const { return splits_.n_splits + 1; }
+  std::ptrdiff_t stride() const { return stride_; }  // floats from one encoded row to the next
+
+ private:
+  void check(const Array2<double>& weights, const Array1<double>& bias,
+             const Array2<std::int32_t>& children, int n_leaves) const {
+    const std::size_t m = weights.shape(0);
+    require(n_leaves == static_cast<int>(m) + 1, "a tree has one leaf more than it has splits");
+    require(m == 0 || static_cast<int>(weights.shape(1)) == encoder_.n_columns(),
+            "weights do not match the schema's columns");
+    require(bias.size() == m && children.shape(0) == m && children.shape(1) == 2,
+            "weights, bias and children differ");
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const std::int32_t child = children.data()[i], parent = static_cast<std::int32_t>(i / 2);
+      // A child that comes after its parent cannot close a cycle, so every descent ends.
+      require(
+          child < 0 ? ~child < n_leaves : child > parent && child < static_cast<std::int32_t>(m),
+          "a child is out of range");
+    }
+  }
+
+  void pack(const Array2<double>& weights) {
+    const int m = static_cast<int>(weights.shape(0)), numeric = encoding_.n_numeric;
+    const int indicators = encoding_.n_indicators;
+    stride_ = padded(std::max(numeric, 1));
+    weights_ = Buffer<float>(static_cast<std::size_t>(m) * stride_);
+    indicators_ = Buffer<float>(static_cast<std::size_t>(m) * indicators);
+    for (int i = 0; i < m; ++i) {
+      const double* w = weights.data() + static_cast<std::size_t>(i) * weights.shape(1);
+      for (int j = 0; j < numeric; ++j)
+        weights_[i * stride_ + j] =
+            static_cast<float>(w[encoder_.column_of()[j]] * encoder_.weight_factor(j));
+      for (int q = 0; q < indicators; ++q)
+        indicators_[static_cast<std::size_t>(i) * indicators + q] =
+            static_cast<float>(w[encoder_.column_of()[numeric + q]]);
+    }
+  }
+
+  nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
+    BadEntry bad;
+    auto leaves =
+        new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows)}, [&](std::int32_t* out) {
+          const nb::gil_scoped_release release;
+          bad = route_rows(source, n_threads, out);
+        });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return leaves;
+  }
+
+  BadEntry route_rows(const Source& source, int n_threads, std::int32_t* leaves) const {
+    constexpr std::int64_t kChunk =
+        16384;  // rows per task: enough to hide the cost of handing it out
+    const int n_chunks = static_cast<int>((source.n_rows + kChunk - 1) / kChunk);
+    std::vector<BadEntry> bad(n_chunks);
+    parallel_for(n_chunks, n_threads, [&](int chunk) {
+      Buffer<float> values(static_cast<std::size_t>(kRouteRows) * stride_);
+      Buffer<std::int32_t> active(static_cast<std::size_t>(kRouteRows) *
+                                  std::max(source.n_features, 1));
+      std::array<std::int32_t, kRouteRows> active_end{};
+      const std::int64_t first = chunk * kChunk, last = std::min(first + kChunk, source.n_rows);
+      kernels().route(encoding_, splits_, source, first, last,
+                      {values.data(), stride_, active.data(), active_end.data()}, leaves + first,
+                      bad[chunk]);
+    });
+    const auto first_bad =
+        std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
+    return first_bad == bad.end() ? BadEntry{} : *first_bad;
+  }
+
+  nb::object encoder_object_;  // keeps the encoder alive
+  const Encoder& encoder_;
+  Encoding encoding_;
+  std::ptrdiff_t stride_ = 0;
+  Buffer<float> weights_, indicators_;
+  RouteNodes nodes_;
+  Splits splits_;
+};
+
+}  // namespace hardwood

@@ -12,7 +12,7 @@ absolute_error    (n, k)        identity  r
 huber             (n, k)        identity  r^2 / 2 for r <= delta, else delta (r - delta / 2)
 quantile          (n, k)        identity  level (y - f) for y > f, else (1 - level) (f - y)
 poisson           (n, k)        exp       exp(f) - y f
-logistic          (n,) 0 or 1   sigmoid   log(1 + exp(f)) - y f
+logistic          (n, k) 0, 1   sigmoid   log(1 + exp(f)) - y f
 cross_entropy     (n,) class    softmax   log(sum(exp(f))) - f_y
 ================  ============  ========  ======================================================
 
@@ -92,16 +92,17 @@ def poisson_gradient(f: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def logistic(f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """log(1 + exp(f)) - y f for one output and y in {0, 1}."""
-    f, y = np.asarray(f, dtype=np.float64)[:, 0], np.asarray(y, dtype=np.float64).ravel()
-    return np.logaddexp(0.0, f) - y * f
+    """log(1 + exp(f)) - y f for labels y in {0, 1}, one or several; mean over them."""
+    f = np.asarray(f, dtype=np.float64)
+    y = np.asarray(y, dtype=np.float64).reshape(f.shape)
+    return (np.logaddexp(0.0, f) - y * f).mean(axis=1)
 
 
 def logistic_gradient(f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """sigma(f) - y."""
+    """(sigma(f) - y) / k."""
     f = np.asarray(f, dtype=np.float64)
     e = np.exp(-np.abs(f))  # never overflows
-    return _residual(np.where(f >= 0, 1.0, e) / (1.0 + e), y)
+    return _residual(np.where(f >= 0, 1.0, e) / (1.0 + e), y) / f.shape[1]
 
 
 def cross_entropy(f: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -107,9 +107,19 @@ def one_cycle(t: int, n_steps: int, lr: float) -> float:
     return end + 0.5 * (lr - end) * (1.0 + np.cos(np.pi * (t - top) / (last - top)))
 
 
-def clip_by_global_norm(gradients: Sequence[np.ndarray], limit: float) -> list[np.ndarray]:
-    """All gradients times one factor, so that their joint Euclidean norm is at most ``limit``."""
-    norm = np.sqrt(sum(float((g**2).sum()) for g in gradients))
+def squared_norm(gradients: Sequence[np.ndarray]) -> float:
+    """Sum of the squares of all entries of all arrays."""
+    return sum(float((g**2).sum()) for g in gradients)
+
+
+def clip_by_global_norm(
+    gradients: Sequence[np.ndarray], limit: float, squared_norm_elsewhere: float = 0.0
+) -> list[np.ndarray]:
+    """All gradients times one factor, so that their joint Euclidean norm is at most ``limit``.
+
+    What is clipped together with them in another place counts by ``squared_norm_elsewhere``.
+    """
+    norm = np.sqrt(squared_norm(gradients) + squared_norm_elsewhere)
     factor = min(1.0, limit / norm) if norm > 0 else 1.0
     return [g * factor for g in gradients]
 
@@ -120,12 +130,18 @@ def soft_threshold(w: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
 
 
 def step(
-    w: np.ndarray, g: np.ndarray, optimiser: Optimiser, lr: float, l1: float = 0.0, l2: float = 0.0
+    w: np.ndarray,
+    g: np.ndarray,
+    optimiser: Optimiser,
+    lr: float,
+    l1: np.ndarray | float = 0.0,
+    l2: np.ndarray | float = 0.0,
 ) -> np.ndarray:
     """One regularised step: the L2 term joins the gradient, L1 is a proximal step after it.
 
-    The threshold of a coordinate is l1 times its own step size, so that under RMSprop and Adam the
-    penalty and the loss are weighed against each other as the objective states.
+    Penalties are one number, or one for each coordinate. The threshold of a coordinate is l1 times
+    its own step size, so that under RMSprop and Adam the penalty and the loss are weighed against
+    each other as the objective states.
     """
     w = optimiser.step(w, g + l2 * w, lr)
-    return soft_threshold(w, l1 * optimiser.step_size(lr)) if l1 else w
+    return soft_threshold(w, l1 * optimiser.step_size(lr))

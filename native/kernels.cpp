@@ -6,6 +6,7 @@
 #include "core/optimiser.hpp"
 #include "learn/dgt.hpp"
 #include "table/encode.hpp"
+#include "tree/answer.hpp"
 #include "tree/route.hpp"
 
 #define HARDWOOD_TEXT_OF(x) #x
@@ -24,6 +25,7 @@ const Kernels table = {
     encode_rows,
     route,
     route_plain,
+    answer,
     loss_and_gradient,
     optimise,
     squared_norm,

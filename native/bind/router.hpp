@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bind/encoder.hpp"
+#include "bind/leaf_models.hpp"
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
 #include "tree/nodes.hpp"
@@ -48,36 +49,33 @@ class Router {
 
   template <class T>
   std::int32_t apply_one(Array1<T> x) const {
-    const Encoding& e = encoding_;
-    require_width(x.size(), e);
-    constexpr int kOnStack = 512;
-    alignas(64) std::array<float, kOnStack> small;
-    std::array<std::int32_t, kOnStack> small_active;
-    Buffer<float> large;
-    std::vector<std::int32_t> large_active;
-    float* values = small.data();
-    std::int32_t* active = small_active.data();
-    if (stride_ > kOnStack) {
-      large = Buffer<float>(stride_);
-      values = large.data();
-    } else if (e.n_numeric < stride_) {
-      std::fill(values + e.n_numeric, values + stride_, 0.0f);
-    }
-    if (e.n_features > kOnStack) {
-      large_active.resize(e.n_features);
-      active = large_active.data();
-    }
-    std::int32_t active_end = 0, leaf = 0;
-    BadEntry bad;
-    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
-                        x.data(),
-                        1,
-                        e.n_features,
-                        nullptr,
-                        nullptr};
-    kernels().route(e, splits_, source, 0, 1, {values, stride_, active, &active_end}, &leaf, bad);
-    if (bad.feature >= 0) throw_infinity(bad);
+    std::int32_t leaf = 0;
+    route_one_row(x, [&](const EncodedRows&, std::int32_t found) { leaf = found; });
     return leaf;
+  }
+
+  // What linear leaves answer, (n, k).
+  template <class T>
+  nb::ndarray<nb::numpy, double> answer(const LeafModels& leaves, Array2<T> X,
+                                        int n_threads) const {
+    return answer_rows(leaves, source_of(encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> answer_csr(const LeafModels& leaves, Array1<T> data,
+                                            Array1<std::int32_t> indices,
+                                            Array1<std::int64_t> indptr, int n_threads) const {
+    return answer_rows(leaves, source_of(encoder_, data, indices, indptr), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> answer_one(const LeafModels& models, Array1<T> x) const {
+    const LinearLeaves& leaves = fitting(models);
+    return new_array<double>({static_cast<std::size_t>(leaves.n_outputs)}, [&](double* out) {
+      route_one_row(x, [&](const EncodedRows& rows, std::int32_t leaf) {
+        kernels().answer(leaves, rows, 1, &leaf, out);
+      });
+    });
   }
 
   const Encoder& encoder() const { return encoder_; }
@@ -121,6 +119,42 @@ class Router {
     }
   }
 
+  // Encodes one row, finds its leaf and calls done(rows, leaf), on the stack where the row fits.
+  template <class T, class Done>
+  void route_one_row(const Array1<T>& x, Done&& done) const {
+    const Encoding& e = encoding_;
+    require_width(x.size(), e);
+    constexpr int kOnStack = 512;
+    alignas(64) std::array<float, kOnStack> small;
+    std::array<std::int32_t, kOnStack> small_active;
+    Buffer<float> large;
+    std::vector<std::int32_t> large_active;
+    float* values = small.data();
+    std::int32_t* active = small_active.data();
+    if (stride_ > kOnStack) {
+      large = Buffer<float>(stride_);
+      values = large.data();
+    } else if (e.n_numeric < stride_) {
+      std::fill(values + e.n_numeric, values + stride_, 0.0f);
+    }
+    if (e.n_features > kOnStack) {
+      large_active.resize(e.n_features);
+      active = large_active.data();
+    }
+    std::int32_t active_end = 0, leaf = 0;
+    BadEntry bad;
+    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
+                        x.data(),
+                        1,
+                        e.n_features,
+                        nullptr,
+                        nullptr};
+    const EncodedRows rows{values, stride_, active, &active_end};
+    kernels().route(e, splits_, source, 0, 1, rows, &leaf, bad);
+    if (bad.feature >= 0) throw_infinity(bad);
+    done(rows, leaf);
+  }
+
   nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
     BadEntry bad;
     auto leaves =
@@ -133,6 +167,52 @@ class Router {
   }
 
   BadEntry route_rows(const Source& source, int n_threads, std::int32_t* leaves) const {
+    return in_chunks(
+        source, n_threads,
+        [&](std::int64_t first, std::int64_t last, const EncodedRows& scratch, BadEntry& bad) {
+          kernels().route(encoding_, splits_, source, first, last, scratch, leaves + first, bad);
+        });
+  }
+
+  nb::ndarray<nb::numpy, double> answer_rows(const LeafModels& models, const Source& source,
+                                             int n_threads) const {
+    const LinearLeaves& leaves = fitting(models);
+    const std::size_t n = source.n_rows, k = leaves.n_outputs;
+    BadEntry bad;
+    auto answers = new_array<double>({n, k}, [&](double* out) {
+      const nb::gil_scoped_release release;
+      bad = in_chunks(source, n_threads,
+                      [&](std::int64_t first, std::int64_t last, const EncodedRows& scratch,
+                          BadEntry& bad_here) {
+                        answer_chunk(leaves, source, first, last, scratch, out, bad_here);
+                      });
+    });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return answers;
+  }
+
+  // Block by block: the leaves answer from the encoded rows while these are at hand.
+  void answer_chunk(const LinearLeaves& leaves, const Source& source, std::int64_t first,
+                    std::int64_t last, const EncodedRows& scratch, double* out,
+                    BadEntry& bad) const {
+    std::array<std::int32_t, kRouteRows> leaf;
+    for (std::int64_t row = first; row < last; row += kRouteRows) {
+      const int n = static_cast<int>(std::min<std::int64_t>(kRouteRows, last - row));
+      std::fill_n(scratch.active_end, n, 0);  // rows without indicators leave it alone
+      kernels().route(encoding_, splits_, source, row, row + n, scratch, leaf.data(), bad);
+      kernels().answer(leaves, scratch, n, leaf.data(), out + row * leaves.n_outputs);
+    }
+  }
+
+  const LinearLeaves& fitting(const LeafModels& models) const {
+    require(&models.encoder() == &encoder_, "the leaves and the splits have different encoders");
+    require(models.leaves().n_leaves == n_leaves(), "a tree has one leaf more than it has splits");
+    return models.leaves();
+  }
+
+  // Calls task(first, last, scratch, bad) for chunks of the rows; returns the first bad entry.
+  template <class Task>
+  BadEntry in_chunks(const Source& source, int n_threads, Task&& task) const {
     constexpr std::int64_t kChunk =
         16384;  // rows per task: enough to hide the cost of handing it out
     const int n_chunks = static_cast<int>((source.n_rows + kChunk - 1) / kChunk);
@@ -143,9 +223,8 @@ class Router {
                                   std::max(source.n_features, 1));
       std::array<std::int32_t, kRouteRows> active_end{};
       const std::int64_t first = chunk * kChunk, last = std::min(first + kChunk, source.n_rows);
-      kernels().route(encoding_, splits_, source, first, last,
-                      {values.data(), stride_, active.data(), active_end.data()}, leaves + first,
-                      bad[chunk]);
+      task(first, last, EncodedRows{values.data(), stride_, active.data(), active_end.data()},
+           bad[chunk]);
     });
     const auto first_bad =
         std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });

@@ -1,8 +1,14 @@
+#include <nanobind/stl/string_view.h>
+
 #include "bind/router.hpp"
 
 namespace hardwood {
 
 void bind_tree(nb::module_& m) {
+  nb::class_<LeafModels>(m, "LeafModels",
+                         "The linear models of a tree's leaves, packed; in the schema's raw units.")
+      .def(nb::init<nb::object, Array2<double>, Array<double, 3>, std::string_view>(),
+           nb::arg("encoder"), nb::arg("values"), nb::arg("weights"), nb::arg("link"));
   nb::class_<Router>(m, "Router",
                      "A tree packed for routing. Weights and bias are in the schema's raw units.")
       .def(nb::init<nb::object, Array2<double>, Array1<double>, Array2<std::int32_t>, int>(),
@@ -16,7 +22,19 @@ void bind_tree(nb::module_& m) {
       .def("apply_csr", &Router::apply_csr<double>, nb::arg("data").noconvert(), nb::arg("indices"),
            nb::arg("indptr"), nb::arg("n_threads") = 1)
       .def("apply_one", &Router::apply_one<double>, nb::arg("x").noconvert(), "Leaf of one row.")
-      .def("apply_one", &Router::apply_one<float>, nb::arg("x").noconvert());
+      .def("apply_one", &Router::apply_one<float>, nb::arg("x").noconvert())
+      .def("answer", &Router::answer<float>, nb::arg("leaves"), nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1, "What linear leaves answer to every row, (n, k).")
+      .def("answer", &Router::answer<double>, nb::arg("leaves"), nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1)
+      .def("answer_csr", &Router::answer_csr<float>, nb::arg("leaves"), nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("answer_csr", &Router::answer_csr<double>, nb::arg("leaves"),
+           nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
+           nb::arg("n_threads") = 1)
+      .def("answer_one", &Router::answer_one<double>, nb::arg("leaves"), nb::arg("x").noconvert(),
+           "The same to one row, (k,).")
+      .def("answer_one", &Router::answer_one<float>, nb::arg("leaves"), nb::arg("x").noconvert());
 }
 
 }  // namespace hardwood

@@ -12,6 +12,7 @@
 #include "core/objective.hpp"
 #include "learn/dgt_tile.hpp"
 #include "table/encoding.hpp"
+#include "tree/leaves.hpp"
 #include "tree/splits.hpp"
 
 namespace hardwood {
@@ -24,6 +25,8 @@ struct Kernels {
   void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first,
                 std::int64_t last, const EncodedRows& scratch, std::int32_t* leaves, BadEntry&);
   void (*route_plain)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
+  void (*answer)(const LinearLeaves&, const EncodedRows&, int n, const std::int32_t* leaf,
+                 double* out);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
   void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf,
                    const StepOptions&);

@@ -1,0 +1,83 @@
+// What linear leaves answer: link(score), the score being
+//   values[l] + sum of A_l (x - center) over numbers + sum of A_l over the indicators that are on.
+//
+// Sums are in float64 and in one fixed order for each row, so that an answer does not depend on a
+// row's neighbours. (Of a value x - center, 24 bits are kept: the error of a score is at most 6e-8
+// of the sum of its terms' sizes.)
+#pragma once
+
+#include "core/simd.hpp"
+#include "table/encoding.hpp"
+#include "tree/leaves.hpp"
+
+namespace hardwood::HARDWOOD_ISA {
+
+typedef double Doubles __attribute__((vector_size(32), aligned(8), may_alias));
+
+HARDWOOD_INLINE Doubles widened(const float* x) {
+  return __builtin_convertvector(load<4>(x), Doubles);
+}
+
+HARDWOOD_INLINE double dot(const double* w, const float* x, std::ptrdiff_t n) {
+  Doubles even{}, odd{};
+  for (std::ptrdiff_t j = 0; j < n; j += 8) {
+    even += *reinterpret_cast<const Doubles*>(w + j) * widened(x + j);
+    odd += *reinterpret_cast<const Doubles*>(w + j + 4) * widened(x + j + 4);
+  }
+  const Doubles sum = even + odd;
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
+inline void leaf_scores(const LinearLeaves& leaves, std::int32_t leaf, const float* x,
+                        const std::int32_t* active, const std::int32_t* active_end, double* out) {
+  const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(leaf) * leaves.n_outputs;
+  for (int o = 0; o < leaves.n_outputs; ++o) {
+    const double* on = leaves.indicators + (first + o) * leaves.n_indicators;
+    double score = leaves.values[first + o] +
+                   dot(leaves.weights + (first + o) * leaves.stride, x, leaves.stride);
+    for (const std::int32_t* i = active; i != active_end; ++i) score += on[*i];
+    out[o] = score;
+  }
+}
+
+inline double logistic(double score) {
+  // The exponent is never positive, so nothing overflows.
+  const double e = __builtin_exp(score < 0 ? score : -score);
+  return (score < 0 ? e : 1.0) / (1.0 + e);
+}
+
+inline void softmax(int n, double* scores) {
+  double largest = scores[0], total = 0.0;
+  for (int o = 1; o < n; ++o) largest = max_of(largest, scores[o]);
+  for (int o = 0; o < n; ++o) total += scores[o] = __builtin_exp(scores[o] - largest);
+  for (int o = 0; o < n; ++o) scores[o] /= total;
+}
+
+inline void apply_link(Link link, int n, double* scores) {
+  switch (link) {
+    case Link::kIdentity:
+      return;
+    case Link::kExp:
+      for (int o = 0; o < n; ++o) scores[o] = __builtin_exp(scores[o]);
+      return;
+    case Link::kSoftmax:
+      return softmax(n, scores);
+    case Link::kLogistic:
+      for (int o = 0; o < n; ++o) scores[o] = logistic(scores[o]);
+  }
+}
+
+// Answers (n, n_outputs) of n encoded rows at their leaves. Rows without lists of indicators
+// (active_end null) have none on.
+inline void answer(const LinearLeaves& leaves, const EncodedRows& rows, int n,
+                   const std::int32_t* leaf, double* out) {
+  const std::int32_t* begin = rows.active;
+  for (int i = 0; i < n; ++i, out += leaves.n_outputs) {
+    const std::int32_t* end = rows.active_end ? rows.active + rows.active_end[i] : begin;
+    leaf_scores(leaves, leaf[i], rows.values + i * rows.stride, begin, end, out);
+    apply_link(leaves.link, leaves.n_outputs, out);
+    begin = end;
+  }
+}
+
+}  // namespace hardwood::HARDWOOD_ISA

@@ -19,7 +19,8 @@ G             ``G``                dLoss / d[W | b], (m, d + 1)
 What differs from the paper
 
 1. A bias enters once, with the constant one of Alg. 1, line 5: the hidden layers have none.
-2. The constant's column of W^(1) carries no penalty, as the bias carries none where L = 1.
+2. Penalties are on the factors, as in the authors' code: on all of them, entry by entry, the
+   constant's column of W^(1) among them.
 """
 
 from __future__ import annotations
@@ -71,13 +72,6 @@ def factor_gradients(factors: Sequence[np.ndarray], G: np.ndarray) -> list[np.nd
     return answer
 
 
-def is_penalised(factors: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """1 for every weight but those that multiply the constant, which are 0."""
-    masks = [np.ones(W.shape) for W in factors]
-    masks[0][:, -1] = 0.0  # departs: (2)
-    return masks
-
-
 def step(
     factors: Sequence[np.ndarray],
     G: np.ndarray,
@@ -98,6 +92,6 @@ def step(
         factor_gradients(factors, G), clip_norm, squared_norm_elsewhere
     )
     return [
-        optimise.step(np.asarray(W, dtype=np.float64), g, o, lr, l1=l1 * mask, l2=l2 * mask)
-        for W, g, o, mask in zip(factors, clipped, optimisers, is_penalised(factors), strict=True)
+        optimise.step(np.asarray(W, dtype=np.float64), g, o, lr, l1=l1, l2=l2)  # departs: (2)
+        for W, g, o in zip(factors, clipped, optimisers, strict=True)
     ]

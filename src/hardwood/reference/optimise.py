@@ -130,18 +130,12 @@ def soft_threshold(w: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
 
 
 def step(
-    w: np.ndarray,
-    g: np.ndarray,
-    optimiser: Optimiser,
-    lr: float,
-    l1: np.ndarray | float = 0.0,
-    l2: np.ndarray | float = 0.0,
+    w: np.ndarray, g: np.ndarray, optimiser: Optimiser, lr: float, l1: float = 0.0, l2: float = 0.0
 ) -> np.ndarray:
     """One regularised step: the L2 term joins the gradient, L1 is a proximal step after it.
 
-    Penalties are one number, or one for each coordinate. The threshold of a coordinate is l1 times
-    its own step size, so that under RMSprop and Adam the penalty and the loss are weighed against
-    each other as the objective states.
+    The threshold of a coordinate is l1 times its own step size, so that under RMSprop and Adam the
+    penalty and the loss are weighed against each other as the objective states.
     """
     w = optimiser.step(w, g + l2 * w, lr)
-    return soft_threshold(w, l1 * optimiser.step_size(lr))
+    return soft_threshold(w, l1 * optimiser.step_size(lr)) if l1 else w

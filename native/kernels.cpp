@@ -4,7 +4,7 @@
 #include "core/gemm.hpp"
 #include "core/loss.hpp"
 #include "core/optimiser.hpp"
-#include "learn/dgt.hpp"
+#include "learn/dgt_soft.hpp"
 #include "table/encode.hpp"
 #include "tree/answer.hpp"
 #include "tree/route.hpp"
@@ -22,6 +22,10 @@ const Kernels table = {
     [](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) {
       gemm(A, B, C, Start::kZero);
     },
+    [](Matrix<const float> A, Matrix<const float> B, Matrix<float> C) {
+      gemm_transposed(A, B, C, Start::kZero);
+    },
+    transpose,
     encode_rows,
     route,
     route_plain,
@@ -30,6 +34,8 @@ const Kernels table = {
     optimise,
     squared_norm,
     dgt_tile,
+    dgt_predict,
+    predict_leaves,
 };
 
 }  // namespace hardwood::HARDWOOD_ISA

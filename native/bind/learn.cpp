@@ -1,7 +1,10 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 
@@ -9,6 +12,7 @@
 #include "bind/interruptible.hpp"
 #include "bind/options.hpp"
 #include "core/threads.hpp"
+#include "learn/bootstrap.hpp"
 #include "learn/dgt_learner.hpp"
 
 namespace hardwood {
@@ -26,6 +30,7 @@ TrainingOptions training_options(const nb::dict& options) {
   o.schedule_cycles = nb::cast<int>(options["schedule_cycles"]);
   o.clip_norm = static_cast<float>(number("clip_norm"));
   o.patience = nb::cast<int>(options["patience"]);
+  o.hidden = nb::cast<std::vector<int>>(options["hidden"]);
   o.step.optimiser = optimiser_named(text("optimizer"));
   o.step.learning_rate = static_cast<float>(number("learning_rate"));
   o.step.momentum = static_cast<float>(number("momentum"));
@@ -33,9 +38,51 @@ TrainingOptions training_options(const nb::dict& options) {
   o.step.epsilon = static_cast<float>(number("epsilon"));
   o.step.l1 = static_cast<float>(number("l1"));
   o.step.l2 = static_cast<float>(number("l2"));
-  require(o.max_epochs >= 0 && o.batch_size >= 1 && o.schedule_cycles >= 1, "options out of range");
+  require(o.max_epochs >= 0 && o.batch_size >= 1 && o.schedule_cycles >= 1 &&
+              std::ranges::all_of(o.hidden, [](int size) { return size >= 1; }),
+          "options out of range");
   return o;
 }
+
+Annealing annealing_of(const nb::dict& options) {
+  const auto [first, last] = nb::cast<std::pair<float, float>>(options["sharpness"]);
+  require(first > 0 && last >= first, "sharpness must be positive and not fall");
+  return {first, last, nb::cast<std::string>(options["annealing"]) == "log"};
+}
+
+// A table as it came from Python, kept alive while it is read.
+class TableArrays {
+ public:
+  TableArrays(const Encoder& encoder, const nb::object& X) {
+    require(take<Array2<float>>(encoder, X) || take<Array2<double>>(encoder, X) ||
+                take_sparse<float>(encoder, X) || take_sparse<double>(encoder, X),
+            "X must be float32 or float64, (n, p) contiguous or three arrays of a CSR matrix");
+  }
+  const Source& source() const { return source_; }
+
+ private:
+  template <class Matrix>
+  bool take(const Encoder& encoder, const nb::object& X) {
+    Matrix array;
+    if (!nb::try_cast(X, array, false)) return false;
+    source_ = source_of(encoder, array);
+    kept_ = X;
+    return true;
+  }
+  template <class T>
+  bool take_sparse(const Encoder& encoder, const nb::object& X) {
+    if (!nb::isinstance<nb::tuple>(X) || nb::len(X) != 3) return false;
+    Array1<T> data;
+    if (!nb::try_cast(nb::object(X[0]), data, false)) return false;
+    source_ = source_of(encoder, data, nb::cast<Array1<std::int32_t>>(X[1]),
+                        nb::cast<Array1<std::int64_t>>(X[2]));
+    kept_ = X;
+    return true;
+  }
+
+  nb::object kept_;
+  Source source_;
+};
 
 // A Python callable (prediction, target) -> (values or None, gradient).
 CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
@@ -77,22 +124,37 @@ std::span<const std::int64_t> checked_rows(const Array1<std::int64_t>& rows, std
   return {rows.data(), rows.size()};
 }
 
-// Parameters [W | b | theta] of a start tree. W is (m, columns) in the engine's order of columns.
+// Weights (rows, columns) from the schema's order of columns to the engine's, whose rows are padded.
+void take_columns(const Encoder& encoder, std::size_t rows, const float* from, float* to) {
+  const std::size_t d = encoder.n_columns(), stride = padded(static_cast<int>(d));
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t c = 0; c < d; ++c) to[i * stride + c] = from[i * d + encoder.column_of()[c]];
+}
+
+void give_columns(const Encoder& encoder, std::size_t rows, const float* from, float* to) {
+  const std::size_t d = encoder.n_columns(), stride = padded(static_cast<int>(d));
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t c = 0; c < d; ++c) to[i * d + encoder.column_of()[c]] = from[i * stride + c];
+}
+
+using StartTree = std::tuple<Array2<float>, Array1<float>, Array2<float>,
+                             std::optional<Array<float, 3>>>;  // W, b, theta, A
+
+// Parameters of a start tree, whose columns are in the schema's order.
 std::vector<float> start_parameters(const DgtLearner& learner, const Encoder& encoder,
                                     const nb::object& start) {
   if (start.is_none()) return {};
-  const auto [W, b, theta] =
-      nb::cast<std::tuple<Array2<float>, Array1<float>, Array2<float>>>(start);
+  const auto [W, b, theta, A] = nb::cast<StartTree>(start);
   const DgtShape shape = learner.shape();
-  const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves();
+  const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves(),
+                    k = shape.n_outputs;
   require(W.shape(0) == m && W.shape(1) == d && b.size() == m && theta.shape(0) == leaves &&
-              static_cast<int>(theta.shape(1)) == shape.n_outputs,
+              theta.shape(1) == k && (!A || A->size() == leaves * k * d),
           "the start tree has another shape");
   std::vector<float> parameters(learner.n_parameters());
   const DgtParameters p = learner.view(parameters.data());
-  for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t c = 0; c < d; ++c)
-      p.W[i * padded(static_cast<int>(d)) + c] = W.data()[i * d + encoder.column_of()[c]];
+  take_columns(encoder, m, W.data(), p.W);
+  if (A && p.A) take_columns(encoder, leaves * k, A->data(), p.A);
   std::copy_n(b.data(), m, p.b);
   std::copy_n(theta.data(), theta.size(), p.theta);
   return parameters;
@@ -112,23 +174,47 @@ nb::dict answer_of(const DgtLearner& learner, const Encoder& encoder, TrainingRe
                     k = shape.n_outputs;
   const DgtParameters p = learner.view(result.parameters.data());
   nb::dict answer;
-  answer["weights"] = new_array<float>({m, d}, [&](float* out) {
-    for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t c = 0; c < d; ++c)
-        out[i * d + encoder.column_of()[c]] = p.W[i * padded(static_cast<int>(d)) + c];
-  });
+  answer["weights"] =
+      new_array<float>({m, d}, [&](float* out) { give_columns(encoder, m, p.W, out); });
   answer["bias"] = new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); });
   answer["scores"] =
       new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); });
+  answer["leaf_weights"] = nb::none();
+  if (p.A)
+    answer["leaf_weights"] = new_array<float>(
+        {leaves, k, d}, [&](float* out) { give_columns(encoder, leaves * k, p.A, out); });
+  answer["best_epoch"] = result.best_epoch;
+  answer["criterion"] = result.criterion;
+  answer["soft_criterion"] = result.soft_criterion;
   return answer;
 }
 
-nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> target,
-                 Array1<float> weight, Array1<std::int64_t> train_rows,
-                 Array1<std::int64_t> valid_rows, int height, int n_outputs,
-                 const std::string& loss, double loss_parameter, nb::object custom,
-                 nb::object start, int restarts, std::uint64_t seed, int n_threads,
-                 nb::object callback, const nb::dict& options) {
+// What one member of a forest learns from: the rows drawn for it, weighted by how often.
+struct BootstrapSample {
+  std::vector<std::int64_t> rows;
+  std::vector<float> weight;
+
+  BootstrapSample(const Problem& problem, double fraction, std::uint64_t seed, int member)
+      : weight(problem.weight, problem.weight + problem.source.n_rows) {
+    const std::size_t n = problem.train.size();
+    const auto n_draws = std::max<std::size_t>(1, std::llround(fraction * static_cast<double>(n)));
+    const auto counts = bootstrap_counts(n, n_draws, seed, member);
+    double total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (counts[i] == 0) continue;
+      const std::int64_t row = problem.train[i];
+      rows.push_back(row);
+      total += weight[row] *= static_cast<float>(counts[i]);
+    }
+    const auto to_mean_one = static_cast<float>(static_cast<double>(rows.size()) / total);
+    for (const std::int64_t row : rows) weight[row] *= to_mean_one;
+  }
+};
+
+Problem problem_of(const Encoder& encoder, const Source& source, const Array2<float>& target,
+                   const Array1<float>& weight, const Array1<std::int64_t>& train_rows,
+                   const Array1<std::int64_t>& valid_rows, int n_outputs, const std::string& loss,
+                   double loss_parameter, const nb::object& custom) {
   Problem problem;
   problem.encoding = encoder.encoding();
   problem.source = source;
@@ -138,36 +224,70 @@ nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> tar
   problem.loss = loss_named(loss);
   problem.loss_parameter = static_cast<float>(loss_parameter);
   problem.n_outputs = n_outputs;
+  require(n_outputs >= 1, "options out of range");
   require(static_cast<std::int64_t>(target.shape(0)) == source.n_rows &&
               static_cast<std::int64_t>(weight.size()) == source.n_rows,
           "X, target and weight differ in length");
   require(problem.loss == Loss::kCustom ||
               problem.n_targets == (has_class_target(problem.loss) ? 1 : n_outputs),
           "the target has another number of columns than the loss expects");
-  require(height >= 1 && height <= 20 && n_outputs >= 1 && restarts >= 1, "options out of range");
   problem.train = checked_rows(train_rows, source.n_rows);
   problem.valid = checked_rows(valid_rows, source.n_rows);
   require(!problem.train.empty(), "no rows to learn from");
   if (problem.loss == Loss::kCustom)
     problem.custom = custom_loss(custom, n_outputs, problem.n_targets);
+  return problem;
+}
 
+// Trains several trees over threads: restarts, of which the best is returned, or members of a forest
+// (`keep_all`), each from a bootstrap sample of its own where there is a `sample_fraction`.
+nb::dict fit_dgt(const Encoder& encoder, const nb::object& X, Array2<float> target,
+                 Array1<float> weight, Array1<std::int64_t> train_rows,
+                 Array1<std::int64_t> valid_rows, int height, int n_outputs,
+                 const std::string& loss, double loss_parameter, nb::object custom,
+                 nb::object start, int first_run, int n_runs, std::optional<double> sample_fraction,
+                 bool keep_all, std::uint64_t seed, int n_threads, nb::object callback,
+                 const nb::dict& options) {
+  const TableArrays table(encoder, X);
+  const Problem problem = problem_of(encoder, table.source(), target, weight, train_rows,
+                                     valid_rows, n_outputs, loss, loss_parameter, custom);
+  require(height >= 1 && height <= 20 && first_run >= 0 && n_runs >= 1 &&
+              (!sample_fraction || *sample_fraction > 0),
+          "options out of range");
   const TrainingOptions training = training_options(options);
-  const DgtShape shape{height, problem.n_columns(), n_outputs};
+  const DgtShape shape{height, problem.n_columns(), n_outputs,
+                       nb::cast<bool>(options["linear_leaves"])};
+  const DgtForm form = form_named(nb::cast<std::string>(options["path"]),
+                                  nb::cast<std::string>(options["quantizer"]),
+                                  nb::cast<std::string>(options["routing"]));
+  const Annealing annealing = annealing_of(options);
+  require(form.routing == Routing::kQuantized || !shape.has_linear_leaves,
+          "linear leaves need quantized routing");
   const auto new_learner = [&] {
-    return DgtLearner(shape, problem.loss, problem.loss_parameter, training.batch_size);
+    return DgtLearner(shape, form, annealing, problem.loss, problem.loss_parameter,
+                      training.batch_size);
   };
   const auto first = start_parameters(new_learner(), encoder, start);
   Monitor monitor;
   monitor.on_epoch = epoch_callback(callback);
-  std::vector<TrainingResult> results(restarts);
+  std::vector<TrainingResult> results(n_runs);
   run_interruptible(
       [&] {
-        parallel_for(restarts, n_threads, [&](int restart) {
+        parallel_for(n_runs, n_threads, [&](int i) {
           try {
             DgtLearner learner = new_learner();
-            results[restart] = train(learner, problem, training, restart, seed, first, monitor);
+            const int run = first_run + i;
+            if (!sample_fraction) {
+              results[i] = train(learner, problem, training, run, seed, first, monitor);
+              return;
+            }
+            const BootstrapSample sample(problem, *sample_fraction, seed, run);
+            Problem own = problem;
+            own.train = sample.rows;
+            own.weight = sample.weight.data();
+            results[i] = train(learner, own, training, run, seed, first, monitor);
           } catch (...) {
-            monitor.stop = true;  // an error in one restart ends them all
+            monitor.stop = true;  // an error in one run ends them all
             throw;
           }
         });
@@ -176,61 +296,36 @@ nb::dict fit_dgt(const Encoder& encoder, const Source& source, Array2<float> tar
 
   int best = 0;
   bool interrupted = false;
-  nb::list histories;
-  for (int r = 0; r < restarts; ++r) {
-    if (results[r].criterion < results[best].criterion) best = r;
-    interrupted |= results[r].interrupted;
-    histories.append(history_of(results[r]));
+  nb::list histories, kept;
+  for (int i = 0; i < n_runs; ++i) {
+    if (results[i].criterion < results[best].criterion) best = i;
+    interrupted |= results[i].interrupted;
+    histories.append(history_of(results[i]));
   }
-  nb::dict answer = answer_of(new_learner(), encoder, results[best]);
+  const DgtLearner shown = new_learner();
+  for (int i = 0; i < n_runs; ++i)
+    if (keep_all || i == best) kept.append(answer_of(shown, encoder, results[i]));
+  nb::dict answer;
+  answer["trees"] = kept;
   answer["history"] = histories;
-  answer["best_restart"] = best;
-  answer["best_epoch"] = results[best].best_epoch;
+  answer["best_run"] = first_run + best;
   answer["interrupted"] = interrupted;
   return answer;
-}
-
-template <class T>
-nb::dict fit_dgt_dense(const Encoder& encoder, Array2<T> X, Array2<float> target,
-                       Array1<float> weight, Array1<std::int64_t> train_rows,
-                       Array1<std::int64_t> valid_rows, int height, int n_outputs,
-                       const std::string& loss, double loss_parameter, nb::object custom,
-                       nb::object start, int restarts, std::uint64_t seed, int n_threads,
-                       nb::object callback, const nb::dict& options) {
-  return fit_dgt(encoder, source_of(encoder, X), target, weight, train_rows, valid_rows, height,
-                 n_outputs, loss, loss_parameter, custom, start, restarts, seed, n_threads,
-                 callback, options);
-}
-
-template <class T>
-nb::dict fit_dgt_csr(const Encoder& encoder,
-                     std::tuple<Array1<T>, Array1<std::int32_t>, Array1<std::int64_t>> X,
-                     Array2<float> target, Array1<float> weight, Array1<std::int64_t> train_rows,
-                     Array1<std::int64_t> valid_rows, int height, int n_outputs,
-                     const std::string& loss, double loss_parameter, nb::object custom,
-                     nb::object start, int restarts, std::uint64_t seed, int n_threads,
-                     nb::object callback, const nb::dict& options) {
-  return fit_dgt(encoder, source_of(encoder, std::get<0>(X), std::get<1>(X), std::get<2>(X)),
-                 target, weight, train_rows, valid_rows, height, n_outputs, loss, loss_parameter,
-                 custom, start, restarts, seed, n_threads, callback, options);
-}
-
-template <class Function>
-void define_fit(nb::module_& m, Function function) {
-  m.def("fit_dgt", function, nb::arg("encoder"), nb::arg("X").noconvert(), nb::arg("target"),
-        nb::arg("weight"), nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(),
-        nb::arg("height"), nb::arg("n_outputs"), nb::arg("loss"), nb::arg("loss_parameter"),
-        nb::arg("custom").none(), nb::arg("start").none(), nb::arg("restarts"), nb::arg("seed"),
-        nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"));
 }
 
 }  // namespace
 
 void bind_learn(nb::module_& m) {
-  define_fit(m, &fit_dgt_dense<float>);
-  define_fit(m, &fit_dgt_dense<double>);
-  define_fit(m, &fit_dgt_csr<float>);
-  define_fit(m, &fit_dgt_csr<double>);
+  m.def("fit_dgt", &fit_dgt, nb::arg("encoder"), nb::arg("X"), nb::arg("target"), nb::arg("weight"),
+        nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(), nb::arg("height"),
+        nb::arg("n_outputs"), nb::arg("loss"), nb::arg("loss_parameter"), nb::arg("custom").none(),
+        nb::arg("start").none(), nb::arg("first_run"), nb::arg("n_runs"),
+        nb::arg("sample_fraction").none(), nb::arg("keep_all"), nb::arg("seed"),
+        nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"),
+        "Trees learned side by side: {trees, history, best_run, interrupted}.");
+  m.def("bootstrap_counts", &bootstrap_counts, nb::arg("n_rows"), nb::arg("n_draws"),
+        nb::arg("seed"), nb::arg("member"),
+        "How often each row is drawn for a member of a forest.");
 }
 
 }  // namespace hardwood

@@ -4,6 +4,7 @@ NB_MODULE(_native, m) {
   m.doc() = "The engine of hardwood: encoding, routing and learning, in C++.";
   hardwood::bind_table(m);
   hardwood::bind_tree(m);
+  hardwood::bind_forest(m);
   hardwood::bind_learn(m);
   hardwood::bind_parts(m);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/objective.hpp"
+#include "learn/dgt_tile.hpp"
 
 namespace hardwood {
 
@@ -34,6 +35,16 @@ inline Optimiser optimiser_named(std::string_view name) {
   return named<Optimiser>(
       name, "optimizer",
       {{"sgd", Optimiser::kSgd}, {"rmsprop", Optimiser::kRmsprop}, {"adam", Optimiser::kAdam}});
+}
+
+inline DgtForm form_named(std::string_view path, std::string_view quantizer,
+                          std::string_view routing) {
+  return {named<Path>(path, "path", {{"sum", Path::kSum}, {"product", Path::kProduct}}),
+          named<Quantizer>(quantizer, "quantizer",
+                           {{"sign", Quantizer::kSign}, {"scaled", Quantizer::kScaled}}),
+          named<Routing>(routing, "routing",
+                         {{"quantized", Routing::kQuantized}, {"annealed", Routing::kAnnealed}}),
+          1.0f};
 }
 
 inline Schedule schedule_named(std::string_view name) {

@@ -1,9 +1,11 @@
 // Single parts of the engine, for tests against their NumPy twins and for benchmarks.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -11,6 +13,7 @@
 #include "bind/options.hpp"
 #include "core/kernels.hpp"
 #include "core/random.hpp"
+#include "learn/descent.hpp"
 #include "learn/dgt_learner.hpp"
 
 namespace hardwood {
@@ -79,12 +82,8 @@ std::tuple<double, NewArray> loss(const std::string& name, Array2<float> predict
           })};
 }
 
-// Parameters after steps against given gradients (steps, n), all of them penalised.
-NewArray optimise(Array1<float> start, Array2<float> gradients, const std::string& optimizer,
-                  double learning_rate, double momentum, double decay, double epsilon, double l1,
-                  double l2, double clip_norm) {
-  const std::size_t n = start.size();
-  require(gradients.shape(1) == n, "sizes differ");
+StepOptions step_options(const std::string& optimizer, double learning_rate, double momentum,
+                         double decay, double epsilon, double l1, double l2) {
   StepOptions step;
   step.optimiser = optimiser_named(optimizer);
   step.learning_rate = static_cast<float>(learning_rate);
@@ -93,6 +92,16 @@ NewArray optimise(Array1<float> start, Array2<float> gradients, const std::strin
   step.epsilon = static_cast<float>(epsilon);
   step.l1 = static_cast<float>(l1);
   step.l2 = static_cast<float>(l2);
+  return step;
+}
+
+// Parameters after steps against given gradients (steps, n), all of them penalised.
+NewArray optimise(Array1<float> start, Array2<float> gradients, const std::string& optimizer,
+                  double learning_rate, double momentum, double decay, double epsilon, double l1,
+                  double l2, double clip_norm) {
+  const std::size_t n = start.size();
+  require(gradients.shape(1) == n, "sizes differ");
+  StepOptions step = step_options(optimizer, learning_rate, momentum, decay, epsilon, l1, l2);
   Buffer<float> v(n), buf(n);
   return new_array<float>({n}, [&](float* w) {
     std::copy_n(start.data(), n, w);
@@ -116,16 +125,18 @@ std::vector<double> schedule(const std::string& name, int n_steps, int cycles) {
 class DgtProbe {
  public:
   DgtProbe(Array2<float> X, Array2<float> target, Array1<float> weight, int height, int n_outputs,
-           const std::string& loss_name, double parameter)
+           const std::string& loss_name, double parameter, const std::string& path,
+           const std::string& quantizer, const std::string& routing, double sharpness,
+           bool linear_leaves, std::vector<int> hidden)
       : n_(static_cast<int>(X.shape(0))),
         stride_(padded(static_cast<int>(X.shape(1)))),
         n_targets_(static_cast<int>(target.shape(1))),
-        learner_({height, static_cast<int>(X.shape(1)), n_outputs}, loss_named(loss_name),
-                 static_cast<float>(parameter), n_),
+        learner_({height, static_cast<int>(X.shape(1)), n_outputs, linear_leaves},
+                 form_named(path, quantizer, routing),
+                 {static_cast<float>(sharpness), static_cast<float>(sharpness), false},
+                 loss_named(loss_name), static_cast<float>(parameter), n_),
         X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)),
-        gradient_(learner_.n_parameters()),
-        parameters_(learner_.n_parameters()),
-        moment_(learner_.n_parameters()) {
+        gradient_(learner_.n_parameters()) {
     require(
         n_ >= 1 && static_cast<int>(target.shape(0)) == n_ && static_cast<int>(weight.size()) == n_,
         "sizes differ");
@@ -140,38 +151,64 @@ class DgtProbe {
               target.data()[(first + i) * n_targets_ + t];
       }
     }
+    options_.hidden = std::move(hidden);
+    descent_.emplace(learner_, options_);
+    Random random(0, 0);
+    descent_->start(random, {});
   }
+  DgtProbe(const DgtProbe&) = delete;
 
-  void set(Array2<float> W, Array1<float> b, Array2<float> theta) {
+  void set(Array2<float> W, Array1<float> b, Array2<float> theta,
+           std::optional<Array<float, 3>> leaf_weights) {
     const DgtShape s = learner_.shape();
-    require(static_cast<int>(W.shape(0)) == s.n_nodes() &&
-                static_cast<int>(W.shape(1)) == s.n_columns &&
-                static_cast<int>(b.size()) == s.n_nodes() &&
-                static_cast<int>(theta.shape(0)) == s.n_leaves() &&
-                static_cast<int>(theta.shape(1)) == s.n_outputs,
+    const std::size_t m = s.n_nodes(), d = s.n_columns, leaves = s.n_leaves(), k = s.n_outputs;
+    require(W.shape(0) == m && W.shape(1) == d && b.size() == m && theta.shape(0) == leaves &&
+                theta.shape(1) == k && leaf_weights.has_value() == s.has_linear_leaves &&
+                (!leaf_weights || leaf_weights->size() == leaves * k * d),
             "sizes differ");
-    const DgtParameters p = learner_.view(parameters_.data());
-    for (int i = 0; i < s.n_nodes(); ++i)
-      std::copy_n(W.data() + i * s.n_columns, s.n_columns, p.W + i * stride_);
+    Buffer<float> parameters(learner_.n_parameters());
+    const DgtParameters p = learner_.view(parameters.data());
+    const auto pad_rows = [&](std::size_t rows, const float* from, float* to) {
+      for (std::size_t i = 0; i < rows; ++i) std::copy_n(from + i * d, d, to + i * stride_);
+    };
+    pad_rows(m, W.data(), p.W);
+    if (leaf_weights) pad_rows(leaves * k, leaf_weights->data(), p.A);
     std::copy_n(b.data(), b.size(), p.b);
     std::copy_n(theta.data(), theta.size(), p.theta);
+    Random random(0, 0);
+    descent_.emplace(learner_, options_);
+    descent_->start(random, {parameters.data(), parameters.size()});
   }
 
-  std::tuple<double, NewArray, NewArray, NewArray> gradient() {
+  using Parts = std::tuple<NewArray, NewArray, NewArray, std::optional<NewArray>>;
+
+  std::tuple<double, NewArray, NewArray, NewArray, std::optional<NewArray>> gradient() {
     const double total = add_gradient();
-    const auto [dW, db, dtheta] = parts(gradient_);
-    return {total / n_, dW, db, dtheta};
+    const auto [dW, db, dtheta, dA] = parts(gradient_.data());
+    return {total / n_, dW, db, dtheta, dA};
   }
 
-  std::tuple<NewArray, NewArray, NewArray> parameters() { return parts(parameters_); }
+  Parts parameters() { return parts(const_cast<float*>(descent_->parameters())); }
+
+  NewArray predict(bool soft) {
+    const std::size_t k = learner_.shape().n_outputs, capacity = learner_.tile_capacity(n_);
+    Buffer<float> tile_prediction(k * capacity);
+    return new_array<float>({static_cast<std::size_t>(n_), k}, [&](float* out) {
+      for (std::size_t i = 0; i < tiles_.size(); ++i) {
+        const SampleTile tile = sample_tile(i);
+        learner_.predict(descent_->parameters(), tile, soft ? Purpose::kStep : Purpose::kAnswer,
+                         tile_prediction.data());
+        for (int r = 0; r < tile.n; ++r)
+          for (std::size_t o = 0; o < k; ++o)
+            out[(i * capacity + r) * k + o] = tile_prediction[o * capacity + r];
+      }
+    });
+  }
 
   void steps(int n, double learning_rate) {
-    StepOptions step;
-    step.learning_rate = static_cast<float>(learning_rate);
     for (int i = 0; i < n; ++i) {
       add_gradient();
-      kernels().optimise(gradient_.size(), parameters_.data(), gradient_.data(), moment_.data(),
-                         nullptr, step);
+      descent_->step(gradient_.data(), learning_rate);
     }
   }
 
@@ -180,43 +217,135 @@ class DgtProbe {
     Buffer<float> target, weight;
   };
 
+  SampleTile sample_tile(std::size_t i) {
+    const int capacity = learner_.tile_capacity(n_), first = static_cast<int>(i) * capacity;
+    return {capacity,
+            std::min(capacity, n_ - first),
+            {X_.data() + first * stride_, capacity, learner_.shape().n_columns, stride_},
+            tiles_[i].target.data(),
+            tiles_[i].weight.data()};
+  }
+
   double add_gradient() {
-    const int capacity = learner_.tile_capacity(n_);
     double total = 0;
-    for (std::size_t i = 0; i < tiles_.size(); ++i) {
-      const int first = static_cast<int>(i) * capacity;
-      const SampleTile tile{
-          capacity,
-          std::min(capacity, n_ - first),
-          {X_.data() + first * stride_, capacity, learner_.shape().n_columns, stride_},
-          tiles_[i].target.data(),
-          tiles_[i].weight.data()};
-      total += learner_.add_gradient(parameters_.data(), tile, 1.0f / static_cast<float>(n_),
-                                     nullptr, i == 0, gradient_.data());
-    }
+    for (std::size_t i = 0; i < tiles_.size(); ++i)
+      total +=
+          learner_.add_gradient(descent_->parameters(), sample_tile(i),
+                                1.0f / static_cast<float>(n_), nullptr, i == 0, gradient_.data());
     return total;
   }
 
-  std::tuple<NewArray, NewArray, NewArray> parts(Buffer<float>& from) {
+  Parts parts(float* from) {
     const DgtShape s = learner_.shape();
-    const DgtParameters p = learner_.view(from.data());
+    const DgtParameters p = learner_.view(from);
     const std::size_t m = s.n_nodes(), d = s.n_columns, leaves = s.n_leaves(), k = s.n_outputs;
+    const auto unpadded = [&](std::size_t rows, const float* padded_rows) {
+      return [=, this](float* out) {
+        for (std::size_t i = 0; i < rows; ++i)
+          std::copy_n(padded_rows + i * stride_, d, out + i * d);
+      };
+    };
+    std::optional<NewArray> leaf_weights;
+    if (p.A) leaf_weights = new_array<float>({leaves, k, d}, unpadded(leaves * k, p.A));
     return {
-        new_array<float>({m, d},
-                         [&](float* out) {
-                           for (std::size_t i = 0; i < m; ++i)
-                             std::copy_n(p.W + i * stride_, d, out + i * d);
-                         }),
+        new_array<float>({m, d}, unpadded(m, p.W)),
         new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); }),
-        new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); })};
+        new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); }),
+        leaf_weights};
   }
 
   int n_;
   std::ptrdiff_t stride_;
   int n_targets_;
   DgtLearner learner_;
-  Buffer<float> X_, gradient_, parameters_, moment_;
+  Buffer<float> X_, gradient_;
   std::vector<Tile> tiles_;
+  TrainingOptions options_;
+  std::optional<Descent> descent_;
+};
+
+// Overparameterised splits on their own: the product of the factors, and steps against gradients of
+// the product.
+class LayersProbe {
+ public:
+  LayersProbe(int n_nodes, int n_columns, std::vector<int> hidden)
+      : m_(n_nodes),
+        d_(n_columns),
+        layers_(n_nodes, n_columns, hidden),
+        weights_(static_cast<std::size_t>(n_nodes) * padded(n_columns)),
+        bias_(n_nodes) {}
+
+  void set(const std::vector<Array2<float>>& factors) {
+    require(static_cast<int>(factors.size()) == layers_.n_layers(), "sizes differ");
+    for (int i = 0; i < layers_.n_layers(); ++i) {
+      const Matrix<float> W = layers_.factor(i);
+      require(static_cast<int>(factors[i].shape(0)) == W.rows &&
+                  static_cast<int>(factors[i].shape(1)) == W.cols,
+              "sizes differ");
+      for (int r = 0; r < W.rows; ++r)
+        std::copy_n(factors[i].data() + static_cast<std::size_t>(r) * W.cols, W.cols, W.row(r));
+    }
+  }
+
+  std::vector<NewArray> factors() {
+    std::vector<NewArray> all;
+    for (int i = 0; i < layers_.n_layers(); ++i) {
+      const Matrix<float> W = layers_.factor(i);
+      all.push_back(new_array<float>(
+          {static_cast<std::size_t>(W.rows), static_cast<std::size_t>(W.cols)}, [&](float* out) {
+            for (int r = 0; r < W.rows; ++r)
+              std::copy_n(W.row(r), W.cols, out + static_cast<std::size_t>(r) * W.cols);
+          }));
+    }
+    return all;
+  }
+
+  void start_from(Array2<float> W, std::uint64_t seed) {
+    require(static_cast<int>(W.shape(0)) == m_ && static_cast<int>(W.shape(1)) == d_ + 1,
+            "sizes differ");
+    split(W.data());
+    Random random(seed, 0);
+    layers_.start_from(random, view(), bias_.data());
+  }
+
+  NewArray weights() {
+    layers_.collapse(view(), bias_.data());
+    const std::size_t m = m_, d = d_;
+    return new_array<float>({m, d + 1}, [&](float* out) {
+      for (std::size_t i = 0; i < m; ++i) {
+        std::copy_n(view().row(i), d, out + i * (d + 1));
+        out[i * (d + 1) + d] = bias_[i];
+      }
+    });
+  }
+
+  void step(Array2<float> gradient, const std::string& optimizer, double learning_rate,
+            double momentum, double decay, double epsilon, double l1, double l2, double clip_norm,
+            double squared_norm_elsewhere) {
+    require(
+        static_cast<int>(gradient.shape(0)) == m_ && static_cast<int>(gradient.shape(1)) == d_ + 1,
+        "sizes differ");
+    layers_.collapse(view(), bias_.data());
+    split(gradient.data());
+    StepOptions step = step_options(optimizer, learning_rate, momentum, decay, epsilon, l1, l2);
+    const double norm = layers_.spread(view(), bias_.data()) + squared_norm_elsewhere;
+    clock_.prepare(step, norm, static_cast<float>(clip_norm));
+    layers_.step(step);
+  }
+
+ private:
+  Matrix<float> view() { return {weights_.data(), m_, d_, padded(d_)}; }
+  void split(const float* with_bias) {
+    for (int i = 0; i < m_; ++i, with_bias += d_ + 1) {
+      std::copy_n(with_bias, d_, view().row(i));
+      bias_[i] = with_bias[d_];
+    }
+  }
+
+  int m_, d_;
+  LinearLayers layers_;
+  Buffer<float> weights_, bias_;
+  StepClock clock_;
 };
 
 std::vector<std::uint32_t> philox(std::vector<std::uint32_t> counter,
@@ -253,14 +382,32 @@ void bind_parts(nb::module_& m) {
   m.def("schedule", &schedule, nb::arg("name"), nb::arg("n_steps"), nb::arg("cycles") = 1);
   nb::class_<DgtProbe>(m, "DgtProbe", "One DGT tree over a fixed batch of encoded samples.")
       .def(nb::init<Array2<float>, Array2<float>, Array1<float>, int, int, const std::string&,
-                    double>(),
+                    double, const std::string&, const std::string&, const std::string&, double,
+                    bool, std::vector<int>>(),
            nb::arg("X"), nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("height"),
-           nb::arg("n_outputs"), nb::arg("loss"), nb::arg("parameter") = 0.0)
-      .def("set", &DgtProbe::set, nb::arg("W"), nb::arg("b"), nb::arg("theta"))
-      .def("gradient", &DgtProbe::gradient, "(mean loss, dW, db, dtheta)")
-      .def("parameters", &DgtProbe::parameters, "(W, b, theta)")
+           nb::arg("n_outputs"), nb::arg("loss"), nb::arg("parameter") = 0.0,
+           nb::arg("path") = "sum", nb::arg("quantizer") = "sign", nb::arg("routing") = "quantized",
+           nb::arg("sharpness") = 1.0, nb::arg("linear_leaves") = false,
+           nb::arg("hidden") = std::vector<int>{})
+      .def("set", &DgtProbe::set, nb::arg("W"), nb::arg("b"), nb::arg("theta"),
+           nb::arg("leaf_weights") = nb::none())
+      .def("gradient", &DgtProbe::gradient, "(mean loss, dW, db, dtheta, dleaf_weights)")
+      .def("parameters", &DgtProbe::parameters, "(W, b, theta, leaf_weights)")
+      .def("predict", &DgtProbe::predict, nb::arg("soft") = false,
+           "By the hard tree, or by the model that gradients are taken of.")
       .def("steps", &DgtProbe::steps, nb::arg("n"), nb::arg("learning_rate"),
            "Steps of RMSprop on the whole batch.");
+  nb::class_<LayersProbe>(m, "LinearLayers", "Overparameterised splits: a product of factors.")
+      .def(nb::init<int, int, std::vector<int>>(), nb::arg("n_nodes"), nb::arg("n_columns"),
+           nb::kw_only(), nb::arg("hidden"))
+      .def("set", &LayersProbe::set, nb::arg("factors"))
+      .def("factors", &LayersProbe::factors)
+      .def("start_from", &LayersProbe::start_from, nb::arg("W"), nb::arg("seed"))
+      .def("weights", &LayersProbe::weights, "The product (m, d + 1), bias last.")
+      .def("step", &LayersProbe::step, nb::arg("gradient"), nb::kw_only(), nb::arg("optimizer"),
+           nb::arg("learning_rate"), nb::arg("momentum") = 0.0, nb::arg("decay") = 0.99,
+           nb::arg("epsilon") = 1e-8, nb::arg("l1") = 0.0, nb::arg("l2") = 0.0,
+           nb::arg("clip_norm") = 1e30, nb::arg("squared_norm_elsewhere") = 0.0);
 }
 
 }  // namespace hardwood

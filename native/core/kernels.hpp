@@ -19,7 +19,10 @@ namespace hardwood {
 
 struct Kernels {
   const char* name;
-  void (*gemm)(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);
+  void (*gemm)(Matrix<const float> A, Matrix<const float> B, Matrix<float> C);  // C = A B
+  void (*gemm_transposed)(Matrix<const float> A, Matrix<const float> B,
+                          Matrix<float> C);  // C = A^T B
+  void (*transpose)(Matrix<const float> A, Matrix<float> B);
   void (*encode_rows)(const Encoding&, const Source&, const std::int64_t* rows, std::int64_t first,
                       int n, const EncodedRows& out, BadEntry&);
   void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first,
@@ -31,8 +34,11 @@ struct Kernels {
   void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf,
                    const StepOptions&);
   double (*squared_norm)(std::size_t n, const float* g);
-  double (*dgt_tile)(const DgtShape&, const DgtParameters&, DgtTile&, Loss, float parameter,
-                     float factor, bool slope_given, bool first, const DgtParameters& gradient);
+  double (*dgt_tile)(const DgtShape&, const DgtForm&, const DgtParameters&, DgtTile&, Loss,
+                     float parameter, float factor, bool slope_given, bool first,
+                     const DgtParameters& gradient);
+  void (*dgt_predict)(const DgtShape&, const DgtForm&, const DgtParameters&, DgtTile&);
+  void (*dgt_leaves)(const DgtShape&, const DgtParameters&, DgtTile&);  // from the leaves reached
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

@@ -18,9 +18,9 @@ enum class Loss {
   kCustom
 };
 
-// Losses of class labels read one target (a class index), the others one target per output.
+// Cross-entropy reads one target, a class index; the others one target per output.
 inline bool has_class_target(Loss loss) {
-  return loss == Loss::kLogistic || loss == Loss::kCrossEntropy;
+  return loss == Loss::kCrossEntropy;
 }
 
 // A tile of predictions and targets, output-major with the samples side by side.

@@ -15,10 +15,14 @@
 //   v / z            mean   (tile,)       softmax mean of slope . theta_l over all leaves
 //
 // The step computes what Algorithm 2 says, by another way (learn/dgt.py lists what differs around
-// it). With signs of +-1 every subtree of one height has the same partition function
-// (2 cosh 1)^height, whatever the signs. So the softmax over the leaves is exactly a product of node
-// probabilities, 1/2 (1 + s tanh 1) to the right with s the sign, and the gradient follows from one
-// upward and one downward pass over the nodes: O(2^h) per sample, no exponential, no path matrix.
+// it). With decisions of +-mu every subtree of one height has the same partition function
+// (2 cosh mu)^height, whatever the signs. So the softmax over the leaves is exactly a product of
+// node probabilities, 1/2 (1 + s tanh mu) to the right with s the sign, and the gradient follows
+// from one upward and one downward pass over the nodes: O(2^h) per sample, no exponential, no path
+// matrix. mu is 1 (the paper) or the mean of |a| (the authors' code).
+//
+// The product form of Eq. (2) is the same recursion with probabilities of 0 and 1; annealed
+// routing, which is soft in the forward pass too, is in dgt_soft.hpp.
 #pragma once
 
 #include "core/gemm.hpp"
@@ -29,23 +33,56 @@ namespace hardwood::HARDWOOD_ISA {
 
 inline constexpr float kTanh1 = 0.76159415595576488812f;
 
-HARDWOOD_INLINE float signed_tanh1(float a) {
-  return a >= 0 ? kTanh1 : -kTanh1;
+HARDWOOD_INLINE float signed_by(float a, float bend) {
+  return a >= 0 ? bend : -bend;
 }
 
-// Softmax mean over a node from the means of its two sides: 1/2 ((R + L) + s tanh(1) (R - L)).
-HARDWOOD_INLINE float mix(float left, float right, float signed_tanh) {
-  return 0.5f * ((right + left) + signed_tanh * (right - left));
+// Mean over a node from the means of its two sides: 1/2 ((R + L) + s tanh(mu) (R - L)).
+HARDWOOD_INLINE float mix(float left, float right, float signed_bend) {
+  return 0.5f * ((right + left) + signed_bend * (right - left));
 }
 
 // Algorithm 2, line 13, for one node: probability of the node times the difference its sign makes,
-// by the straight-through estimator. p_r (R - mean) - p_l (L - mean) with p_r, p_l = 1/2 (1 +- s
-// tanh 1).
+// by the straight-through estimator. Sum: p_r (R - mean) - p_l (L - mean) with p_r, p_l =
+// 1/2 (1 +- s tanh mu). Product: 1/2 (R - L), half because a step is half a sign.
+template <Path kPath>
 HARDWOOD_INLINE float score_gradient(float a, float left, float right, float mean,
-                                     float probability) {
-  const float st = signed_tanh1(a);
-  const float difference = 0.5f * (right - left) + st * (0.5f * (right + left) - mean);
+                                     float probability, float bend) {
+  float difference = 0.5f * (right - left);
+  if constexpr (kPath == Path::kSum)
+    difference += signed_by(a, bend) * (0.5f * (right + left) - mean);
   return __builtin_fabsf(a) <= 1.0f ? probability * difference : 0.0f;
+}
+
+// Sum of f(i) over a multiple of 16 samples, in sixteen running sums whatever the vectors' width.
+template <class Of>
+HARDWOOD_INLINE float lane_sum(int n, Of&& of) {
+  float lane[16] = {}, sum = 0;
+  for (int i = 0; i < n; i += 16)
+    for (int l = 0; l < 16; ++l) lane[l] += of(i + l);
+  for (int l = 0; l < 16; ++l) sum += lane[l];
+  return sum;
+}
+
+// tanh(mu): what the softmax makes of a decision of +-mu. One for the product form.
+inline float bend_of(const DgtShape& shape, const DgtForm& form, const DgtTile& t) {
+  if (form.path == Path::kProduct) return 1.0f;
+  if (form.quantizer == Quantizer::kSign) return kTanh1;
+  double sum = 0;
+  for (int node = 0; node < shape.n_nodes(); ++node) {
+    const float* a = t.score + static_cast<std::ptrdiff_t>(node) * t.tile;
+    sum += lane_sum(t.tile, [&](int i) { return i < t.n ? __builtin_fabsf(a[i]) : 0.0f; });
+  }
+  return __builtin_tanhf(static_cast<float>(sum / (static_cast<double>(t.n) * shape.n_nodes())));
+}
+
+// Scores of all nodes, a = W x + b.
+inline void node_scores(const DgtShape& shape, const DgtParameters& p, DgtTile& t) {
+  const int m = shape.n_nodes(), d = shape.n_columns;
+  const std::ptrdiff_t stride = padded(d);
+  transpose({t.X, t.tile, d, stride}, {t.XT, d, t.tile, t.tile});
+  gemm({p.W, m, d, stride}, {t.XT, d, t.tile, t.tile}, {t.score, m, t.tile, t.tile},
+       Start::kRowBias, p.b);
 }
 
 // Hard routing by the scores, Eq. (3): the leaf is the arg max over leaves of the path sums.
@@ -59,21 +96,55 @@ inline void descend(const DgtShape& shape, DgtTile& t) {
   for (int i = 0; i < t.tile; ++i) t.leaf[i] -= shape.n_nodes();
 }
 
-inline void predict_leaves(const DgtShape& shape, const float* theta, DgtTile& t) {
-  for (int k = 0; k < shape.n_outputs; ++k) {
-    float* f = t.prediction + static_cast<std::ptrdiff_t>(k) * t.tile;
-    for (int i = 0; i < t.tile; ++i)
-      f[i] = theta[static_cast<std::ptrdiff_t>(t.leaf[i]) * shape.n_outputs + k];
+// theta_l at the leaf reached, and with linear leaves + A_l x.
+inline void predict_leaves(const DgtShape& shape, const DgtParameters& p, DgtTile& t) {
+  const int k = shape.n_outputs, stride = padded(shape.n_columns);
+  for (int o = 0; o < k; ++o) {
+    float* f = t.prediction + static_cast<std::ptrdiff_t>(o) * t.tile;
+    for (int i = 0; i < t.tile; ++i) {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(t.leaf[i]) * k + o;
+      f[i] = p.theta[at];
+      if (!shape.has_linear_leaves) continue;
+      const float *A = p.A + at * stride, *x = t.X + static_cast<std::ptrdiff_t>(i) * stride;
+      float sum = 0;
+      for (int c = 0; c < shape.n_columns; ++c) sum += A[c] * x[c];
+      f[i] += sum;
+    }
   }
 }
 
-// Gradient by theta: at the arg-max leaf only (Algorithm 2, line 5).
-inline void accumulate_theta(const DgtShape& shape, const DgtTile& t, float* d_theta) {
-  const int k = shape.n_outputs;
+// Gradient by theta and A: at the arg-max leaf only (Algorithm 2, line 5).
+inline void accumulate_leaves(const DgtShape& shape, const DgtTile& t, const DgtParameters& g) {
+  const int k = shape.n_outputs, stride = padded(shape.n_columns);
   for (int i = 0; i < t.tile; ++i)
-    for (int o = 0; o < k; ++o)
-      d_theta[static_cast<std::ptrdiff_t>(t.leaf[i]) * k + o] +=
-          t.slope[static_cast<std::ptrdiff_t>(o) * t.tile + i];
+    for (int o = 0; o < k; ++o) {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(t.leaf[i]) * k + o;
+      const float slope = t.slope[static_cast<std::ptrdiff_t>(o) * t.tile + i];
+      g.theta[at] += slope;
+      if (!shape.has_linear_leaves) continue;
+      const float* x = t.X + static_cast<std::ptrdiff_t>(i) * stride;
+      float* A = g.A + at * stride;
+      for (int c = 0; c < shape.n_columns; ++c) A[c] += slope * x[c];
+    }
+}
+
+// t.leaf_value = slope . theta_l(x) for every leaf.
+inline void value_leaves(const DgtShape& shape, const DgtParameters& p, DgtTile& t) {
+  const int k = shape.n_outputs, leaves = shape.n_leaves();
+  const std::ptrdiff_t n = t.tile, stride = padded(shape.n_columns);
+  gemm({p.theta, leaves, k, k}, {t.slope, k, t.tile, n}, {t.leaf_value, leaves, t.tile, n},
+       Start::kZero);
+  if (!shape.has_linear_leaves) return;
+  for (int o = 0; o < k; ++o) {
+    gemm({p.A + o * stride, leaves, shape.n_columns, k * stride},
+         {t.XT, shape.n_columns, t.tile, n}, {t.leaf_score, leaves, t.tile, n}, Start::kZero);
+    const float* __restrict slope = t.slope + o * n;
+    for (int leaf = 0; leaf < leaves; ++leaf) {
+      float* __restrict value = t.leaf_value + leaf * n;
+      const float* __restrict score = t.leaf_score + leaf * n;
+      for (int i = 0; i < n; ++i) value[i] += slope[i] * score[i];
+    }
+  }
 }
 
 // Where one output makes slope . theta_l = slope * theta_l, the slope can wait until the downward
@@ -85,7 +156,7 @@ HARDWOOD_INLINE float leaf_at(const float* theta, const float* values, int i) {
 
 // Upward: t.below = softmax mean under every node, t.mean that of the root.
 template <bool kOneOutput>
-inline void upward(const DgtShape& shape, const float* theta, DgtTile& t) {
+inline void upward(const DgtShape& shape, const float* theta, DgtTile& t, float bend) {
   const std::ptrdiff_t n = t.tile;
   const int first = shape.n_leaves() / 2 - 1;  // first node of the last level
   for (int node = shape.n_nodes() - 1; node >= 0; --node) {
@@ -95,11 +166,11 @@ inline void upward(const DgtShape& shape, const float* theta, DgtTile& t) {
       const int left = 2 * (node - first);
       const float *tl = theta + left, *tr = tl + 1, *vl = t.leaf_value + left * n, *vr = vl + n;
       for (int i = 0; i < n; ++i)
-        out[i] =
-            mix(leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i), signed_tanh1(a[i]));
+        out[i] = mix(leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i),
+                     signed_by(a[i], bend));
     } else {
       const float *vl = t.below + (2 * node + 1) * n, *vr = vl + n;
-      for (int i = 0; i < n; ++i) out[i] = mix(vl[i], vr[i], signed_tanh1(a[i]));
+      for (int i = 0; i < n; ++i) out[i] = mix(vl[i], vr[i], signed_by(a[i], bend));
     }
   }
   for (int i = 0; i < n; ++i) t.mean[i] = t.below[i];
@@ -107,8 +178,8 @@ inline void upward(const DgtShape& shape, const float* theta, DgtTile& t) {
 
 // Downward: each score is replaced by its gradient; t.below of a visited node becomes its
 // probability.
-template <bool kOneOutput>
-inline void downward(const DgtShape& shape, const float* theta, DgtTile& t) {
+template <Path kPath, bool kOneOutput>
+inline void downward(const DgtShape& shape, const float* theta, DgtTile& t, float bend) {
   const std::ptrdiff_t n = t.tile;
   const int first = shape.n_leaves() / 2 - 1;
   for (int i = 0; i < n; ++i) t.below[i] = kOneOutput ? t.slope[i] : 1.0f;
@@ -119,8 +190,8 @@ inline void downward(const DgtShape& shape, const float* theta, DgtTile& t) {
     float* __restrict vr = vl + n;
     const float* __restrict probability = t.below + node * n;
     for (int i = 0; i < n; ++i) {
-      const float p = probability[i], to_right = p * (0.5f + 0.5f * signed_tanh1(a[i]));
-      a[i] = score_gradient(a[i], vl[i], vr[i], mean[i], p);
+      const float p = probability[i], to_right = p * (0.5f + 0.5f * signed_by(a[i], bend));
+      a[i] = score_gradient<kPath>(a[i], vl[i], vr[i], mean[i], p, bend);
       vr[i] = to_right;
       vl[i] = p - to_right;
     }
@@ -131,55 +202,42 @@ inline void downward(const DgtShape& shape, const float* theta, DgtTile& t) {
     const int left = 2 * (node - first);
     const float *tl = theta + left, *tr = tl + 1, *vl = t.leaf_value + left * n, *vr = vl + n;
     for (int i = 0; i < n; ++i)
-      a[i] = score_gradient(a[i], leaf_at<kOneOutput>(tl, vl, i), leaf_at<kOneOutput>(tr, vr, i),
-                            mean[i], probability[i]);
+      a[i] = score_gradient<kPath>(a[i], leaf_at<kOneOutput>(tl, vl, i),
+                                   leaf_at<kOneOutput>(tr, vr, i), mean[i], probability[i], bend);
   }
 }
 
-inline void backward_scores(const DgtShape& shape, const float* theta, DgtTile& t) {
-  if (shape.n_outputs == 1) {
-    upward<true>(shape, theta, t);
-    downward<true>(shape, theta, t);
-    return;
-  }
-  gemm({theta, shape.n_leaves(), shape.n_outputs, shape.n_outputs},
-       {t.slope, shape.n_outputs, t.tile, t.tile}, {t.leaf_value, shape.n_leaves(), t.tile, t.tile},
-       Start::kZero);
-  upward<false>(shape, theta, t);
-  downward<false>(shape, theta, t);
+template <bool kOneOutput>
+inline void up_and_down(const DgtShape& shape, const DgtForm& form, const float* theta,
+                        DgtTile& t) {
+  const float bend = bend_of(shape, form, t);
+  upward<kOneOutput>(shape, theta, t, bend);
+  if (form.path == Path::kSum)
+    downward<Path::kSum, kOneOutput>(shape, theta, t, bend);
+  else
+    downward<Path::kProduct, kOneOutput>(shape, theta, t, bend);
 }
 
-// Loss and gradients of one tile, added to `gradient` (W's overwritten when `first`).
-// `slope_given`: t.slope was filled by the caller, for losses that live outside the engine.
-inline double dgt_tile(const DgtShape& shape, const DgtParameters& p, DgtTile& t, Loss loss,
-                       float parameter, float factor, bool slope_given, bool first,
-                       const DgtParameters& gradient) {
+// Scores become their gradients.
+inline void backward_scores(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+                            DgtTile& t) {
+  if (shape.n_outputs == 1 && !shape.has_linear_leaves)
+    return up_and_down<true>(shape, form, p.theta, t);
+  value_leaves(shape, p, t);
+  up_and_down<false>(shape, form, p.theta, t);
+}
+
+// Gradients by W and b from those by the scores. W's is overwritten when `first`.
+inline void accumulate_splits(const DgtShape& shape, const DgtTile& t, bool first,
+                              const DgtParameters& gradient) {
   const int m = shape.n_nodes(), d = shape.n_columns;
   const std::ptrdiff_t stride = padded(d);
-  transpose({t.X, t.tile, d, stride}, {t.XT, d, t.tile, t.tile});
-  gemm({p.W, m, d, stride}, {t.XT, d, t.tile, t.tile}, {t.score, m, t.tile, t.tile},
-       Start::kRowBias, p.b);
-  descend(shape, t);
-  double total = 0;
-  if (!slope_given) {
-    predict_leaves(shape, p.theta, t);
-    total = loss_and_gradient(loss, parameter,
-                              {shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope},
-                              factor);
-  }
-  accumulate_theta(shape, t, gradient.theta);
-  backward_scores(shape, p.theta, t);
   gemm({t.score, m, t.tile, t.tile}, {t.X, t.tile, d, stride}, {gradient.W, m, d, stride},
        first ? Start::kZero : Start::kAccumulate);
   for (int node = 0; node < m; ++node) {
     const float* a = t.score + static_cast<std::ptrdiff_t>(node) * t.tile;
-    float lane[16] = {}, sum = 0;
-    for (int i = 0; i < t.tile; i += 16)
-      for (int l = 0; l < 16; ++l) lane[l] += a[i + l];
-    for (int l = 0; l < 16; ++l) sum += lane[l];
-    gradient.b[node] += sum;
+    gradient.b[node] += lane_sum(t.tile, [&](int i) { return a[i]; });
   }
-  return total;
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

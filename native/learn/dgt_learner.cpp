@@ -23,15 +23,20 @@ std::vector<std::int32_t> perfect_children(const DgtShape& shape) {
 
 }  // namespace
 
-DgtLearner::DgtLearner(DgtShape shape, Loss loss, float loss_parameter, int batch_size)
+DgtLearner::DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss,
+                       float loss_parameter, int batch_size)
     : shape_(shape),
+      form_(form),
+      annealing_(annealing),
       loss_(loss),
       loss_parameter_(loss_parameter),
       nodes_(route_nodes(perfect_children(shape), padded(shape.n_columns))) {
   const std::size_t n = tile_capacity(batch_size), d = shape.n_columns, m = shape.n_nodes(),
-                    k = shape.n_outputs;
-  const std::size_t leaf_values = k > 1 ? shape.n_leaves() * n : 0;
-  memory_ = Buffer<float>(n * (d + 2 * m + 2 * k + 1) + leaf_values);
+                    k = shape.n_outputs, leaves = shape.n_leaves();
+  const bool linear = shape.has_linear_leaves;
+  const std::size_t values = k > 1 || linear || is_soft() ? leaves * n : 0,
+                    scores = linear || is_soft() ? leaves * n : 0, rights = is_soft() ? m * n : 0;
+  memory_ = Buffer<float>(n * (d + 2 * m + 2 * k + 1) + values + scores + rights);
   leaf_.resize(n);
   float* next = memory_.data();
   const auto take = [&](std::size_t size) { return std::exchange(next, next + size); };
@@ -39,11 +44,28 @@ DgtLearner::DgtLearner(DgtShape shape, Loss loss, float loss_parameter, int batc
   tile_.XT = take(d * n);
   tile_.score = take(m * n);
   tile_.below = take(m * n);
-  tile_.leaf_value = take(leaf_values);
+  tile_.leaf_value = take(values);
+  tile_.leaf_score = take(scores);
+  tile_.to_right = take(rights);
   tile_.mean = take(n);
   tile_.prediction = take(k * n);
   tile_.slope = take(k * n);
   tile_.leaf = leaf_.data();
+  set_progress(0);
+}
+
+void DgtLearner::set_progress(double progress) {
+  const double first = annealing_.first, last = annealing_.last;
+  form_.sharpness =
+      static_cast<float>(annealing_.is_logarithmic ? first * std::pow(last / first, progress)
+                                                   : first + (last - first) * progress);
+}
+
+void DgtLearner::load(const SampleTile& samples) {
+  tile_.n = samples.n;
+  tile_.X = samples.X.data;
+  tile_.target = samples.target;
+  tile_.weight = samples.weight;
 }
 
 int DgtLearner::tile_capacity(int batch_size) const {
@@ -66,32 +88,35 @@ void DgtLearner::initialise(Random& random, float* parameters) const {
 
 double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,
                                 const float* slope, bool first, float* gradient) {
-  tile_.X = samples.X.data;
-  tile_.target = samples.target;
-  tile_.weight = samples.weight;
+  load(samples);
   const int k = shape_.n_outputs;
   if (slope)
     for (int o = 0; o < k; ++o)
       for (int i = 0; i < tile_.tile; ++i)
         tile_.slope[static_cast<std::size_t>(o) * tile_.tile + i] =
             i < samples.n ? slope[i * k + o] : 0.0f;
-  if (first) std::fill(gradient + bias_at(), gradient + n_parameters(), 0.0f);
-  return kernels().dgt_tile(shape_, view(const_cast<float*>(parameters)), tile_, loss_,
+  if (first) std::fill(gradient + leaf_weights_at(), gradient + n_parameters(), 0.0f);
+  return kernels().dgt_tile(shape_, form_, view(const_cast<float*>(parameters)), tile_, loss_,
                             loss_parameter_, factor, slope != nullptr, first, view(gradient));
 }
 
-void DgtLearner::predict(const float* parameters, const SampleTile& samples, float* prediction) {
+void DgtLearner::predict(const float* parameters, const SampleTile& samples, Purpose purpose,
+                         float* prediction) {
   const DgtParameters p = view(const_cast<float*>(parameters));
-  for (int i = 0; i < shape_.n_nodes(); ++i) nodes_.nodes[i].bias = p.b[i];
-  const Splits splits{
-      shape_.n_nodes(), shape_.height, true, shape_.n_columns, p.W, nodes_.nodes.data(), 0,
-      nullptr};
-  kernels().route_plain(splits, {samples.X.data, samples.X.stride, nullptr, nullptr},
-                        samples.capacity, leaf_.data());
-  for (int o = 0; o < shape_.n_outputs; ++o)
-    for (int i = 0; i < samples.capacity; ++i)
-      prediction[static_cast<std::size_t>(o) * samples.capacity + i] =
-          p.theta[static_cast<std::ptrdiff_t>(leaf_[i]) * shape_.n_outputs + o];
+  load(samples);
+  if (purpose == Purpose::kStep) {
+    kernels().dgt_predict(shape_, form_, p, tile_);
+  } else {
+    for (int i = 0; i < shape_.n_nodes(); ++i) nodes_.nodes[i].bias = p.b[i];
+    const Splits splits{
+        shape_.n_nodes(), shape_.height, true, shape_.n_columns, p.W, nodes_.nodes.data(), 0,
+        nullptr};
+    kernels().route_plain(splits, {samples.X.data, samples.X.stride, nullptr, nullptr},
+                          samples.capacity, leaf_.data());
+    kernels().dgt_leaves(shape_, p, tile_);
+  }
+  std::copy_n(tile_.prediction, static_cast<std::size_t>(shape_.n_outputs) * tile_.tile,
+              prediction);
 }
 
 }  // namespace hardwood

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/kernels.hpp"
+#include "learn/descent.hpp"
 #include "learn/training.hpp"
 
 namespace hardwood {
@@ -71,10 +72,8 @@ class Run {
         monitor_(monitor),
         reader_(problem, learner.tile_capacity(options.batch_size)),
         tile_capacity_(learner.tile_capacity(options.batch_size)),
-        parameters_(learner.n_parameters()),
+        descent_(learner, options),
         gradient_(learner.n_parameters()),
-        second_moment_(learner.n_parameters()),
-        first_moment_(learner.n_parameters()),
         prediction_(static_cast<std::size_t>(tile_capacity_) * problem.n_outputs),
         slope_(prediction_.size()),
         order_(problem.train.begin(), problem.train.end()) {}
@@ -82,11 +81,9 @@ class Run {
   TrainingResult train(std::span<const float> start) {
     TrainingResult result;
     Random random(seed_, stream(0));
-    if (start.empty())
-      learner_.initialise(random, parameters_.data());
-    else
-      std::copy(start.begin(), start.end(), parameters_.begin());
-    result.parameters = copy_of(parameters_);
+    descent_.start(random, start);
+    result.parameters = Buffer<float>(descent_.size());
+    keep_parameters(result);
     result.interrupted = monitor_.stop;
     bool stopped = monitor_.stop;
     for (int epoch = 0; epoch < options_.max_epochs && !stopped; ++epoch) {
@@ -94,21 +91,16 @@ class Run {
       const bool whole = run_epoch(epoch, record);
       result.interrupted |= !whole;
       if (!whole) {  // what the first steps made is kept when there is nothing better
-        if (result.best_epoch < 0)
-          std::copy(parameters_.begin(), parameters_.end(), result.parameters.begin());
+        if (result.best_epoch < 0) keep_parameters(result);
         break;
       }
-      if (!problem_.valid.empty()) record.validation_loss = mean_loss(problem_.valid);
+      if (!problem_.valid.empty())
+        record.validation_loss = mean_loss(problem_.valid, descent_.parameters(), Purpose::kAnswer);
       keep_if_better(record, result);
       result.history.push_back(record);
       stopped = (monitor_.on_epoch && monitor_.on_epoch(record)) || out_of_patience(epoch, result);
     }
-    // Without a validation part trees are compared by the training loss of what is returned. A tree
-    // that took no step is not compared: it cannot win against one that did.
-    if (problem_.valid.empty() && !result.history.empty()) {
-      std::copy(result.parameters.begin(), result.parameters.end(), parameters_.begin());
-      result.criterion = has_value() ? number_or_infinity(mean_loss(problem_.train)) : 0.0;
-    }
+    judge(result);
     return result;
   }
 
@@ -118,10 +110,22 @@ class Run {
     return static_cast<std::uint64_t>(restart_) << 32 | static_cast<std::uint32_t>(purpose);
   }
 
-  static Buffer<float> copy_of(const Buffer<float>& from) {
-    Buffer<float> to(from.size());
-    std::copy(from.begin(), from.end(), to.begin());
-    return to;
+  void keep_parameters(TrainingResult& result) const {
+    std::copy_n(descent_.parameters(), descent_.size(), result.parameters.begin());
+  }
+
+  // Without a validation part trees are compared by the training loss of what is returned. A tree
+  // that took no step is not compared: it cannot win against one that did.
+  void judge(TrainingResult& result) {
+    if (result.history.empty()) return;
+    const auto rows = problem_.valid.empty() ? problem_.train : problem_.valid;
+    const float* parameters = result.parameters.data();
+    if (problem_.valid.empty())
+      result.criterion =
+          has_value() ? number_or_infinity(mean_loss(rows, parameters, Purpose::kAnswer)) : 0.0;
+    if (!learner_.is_soft()) return;
+    learner_.set_progress(static_cast<double>(result.best_epoch + 1) / options_.max_epochs);
+    result.soft_criterion = mean_loss(rows, parameters, Purpose::kStep);
   }
 
   // So that no comparison is ever lost to NaN.
@@ -142,13 +146,14 @@ class Run {
     for (std::size_t i = 0; i < n_batches; ++i) {
       if (monitor_.stop) return false;
       const double step = static_cast<double>(epoch) * n_batches + i;
-      record.learning_rate = options_.step.learning_rate *
-                             schedule_factor(options_.schedule, step,
-                                             static_cast<double>(options_.max_epochs) * n_batches,
-                                             options_.schedule_cycles);
+      const double n_steps = static_cast<double>(options_.max_epochs) * n_batches;
+      learner_.set_progress(step / n_steps);
+      record.learning_rate =
+          options_.step.learning_rate *
+          schedule_factor(options_.schedule, step, n_steps, options_.schedule_cycles);
       const auto rows = std::span(order_).subspan(i * batch, std::min(batch, n - i * batch));
       total += add_batch_gradient(rows);
-      take_step(record.learning_rate);
+      descent_.step(gradient_.data(), record.learning_rate);
     }
     record.train_loss =
         has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
@@ -174,11 +179,11 @@ class Run {
     double total = 0;
     const float* slope = nullptr;
     if (problem_.loss == Loss::kCustom) {
-      total = custom_slope(rows, factor);
+      total = custom_slope(rows, factor, descent_.parameters(), Purpose::kStep);
       slope = batch_slope_.data();
     }
     for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
-      total += learner_.add_gradient(parameters_.data(), tile, factor,
+      total += learner_.add_gradient(descent_.parameters(), tile, factor,
                                      slope ? slope + start * problem_.n_outputs : nullptr,
                                      start == 0, gradient_.data());
     });
@@ -187,13 +192,14 @@ class Run {
 
   // Asks the outside loss for the gradient of a whole batch; batch_slope_ (n, k) gets it times
   // weight and factor.
-  double custom_slope(std::span<const std::int64_t> rows, float factor) {
+  double custom_slope(std::span<const std::int64_t> rows, float factor, const float* parameters,
+                      Purpose purpose) {
     const int n = static_cast<int>(rows.size()), k = problem_.n_outputs, t = problem_.n_targets;
     std::vector<float> prediction(static_cast<std::size_t>(n) * k),
         target(static_cast<std::size_t>(n) * t), values(n);
     batch_slope_.assign(prediction.size(), 0.0f);
     for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
-      learner_.predict(parameters_.data(), tile, prediction_.data());
+      learner_.predict(parameters, tile, purpose, prediction_.data());
       for (int i = 0; i < tile.n; ++i)
         for (int o = 0; o < k; ++o)
           prediction[(start + i) * k + o] =
@@ -212,36 +218,20 @@ class Run {
     return total;
   }
 
-  double mean_loss(std::span<const std::int64_t> rows) {
+  double mean_loss(std::span<const std::int64_t> rows, const float* parameters, Purpose purpose) {
     if (problem_.loss == Loss::kCustom) {
-      const double total = custom_slope(rows, 1.0f);
+      const double total = custom_slope(rows, 1.0f, parameters, purpose);
       return has_value() ? total / total_weight(rows) : std::numeric_limits<double>::quiet_NaN();
     }
     double total = 0;
     for_tiles(rows, [&](const SampleTile& tile, std::size_t) {
-      learner_.predict(parameters_.data(), tile, prediction_.data());
+      learner_.predict(parameters, tile, purpose, prediction_.data());
       total += kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
                                            {problem_.n_outputs, tile.capacity, prediction_.data(),
                                             tile.target, tile.weight, slope_.data()},
                                            1.0f);
     });
     return total / total_weight(rows);
-  }
-
-  void take_step(double learning_rate) {
-    StepOptions step = options_.step;
-    step.learning_rate = static_cast<float>(learning_rate);
-    clock_.prepare(step, kernels().squared_norm(gradient_.size(), gradient_.data()),
-                   options_.clip_norm);
-    const std::size_t penalised = learner_.n_penalised();
-    optimise(0, penalised, step);
-    step.l1 = step.l2 = 0;
-    optimise(penalised, gradient_.size() - penalised, step);
-  }
-
-  void optimise(std::size_t first, std::size_t n, const StepOptions& step) {
-    kernels().optimise(n, parameters_.data() + first, gradient_.data() + first,
-                       second_moment_.data() + first, first_moment_.data() + first, step);
   }
 
   // With a validation part the best epoch's parameters are kept, otherwise the last one's.
@@ -251,7 +241,7 @@ class Run {
     if (validated && result.best_epoch >= 0 && loss >= result.criterion) return;
     if (validated) result.criterion = loss;
     result.best_epoch = record.epoch;
-    std::copy(parameters_.begin(), parameters_.end(), result.parameters.begin());
+    keep_parameters(result);
   }
 
   bool out_of_patience(int epoch, const TrainingResult& result) const {
@@ -267,11 +257,11 @@ class Run {
   Monitor& monitor_;
   TileReader reader_;
   int tile_capacity_;
-  Buffer<float> parameters_, gradient_, second_moment_, first_moment_;
+  Descent descent_;
+  Buffer<float> gradient_;
   Buffer<float> prediction_, slope_;
   std::vector<float> batch_slope_;
   std::vector<std::int64_t> order_;
-  StepClock clock_;
   bool custom_has_value_ = true;
 };
 

@@ -42,7 +42,8 @@ struct TrainingOptions {
   Schedule schedule = Schedule::kCosine;
   int schedule_cycles = 4;
   float clip_norm = std::numeric_limits<float>::infinity();
-  int patience = 0;  // epochs without a better validation loss before stopping; 0: never
+  std::vector<int> hidden;  // widths between the linear layers of the splits; none: one layer
+  int patience = 0;         // epochs without a better validation loss before stopping; 0: never
 };
 
 struct EpochRecord {
@@ -69,12 +70,29 @@ struct SampleTile {
   float* weight = nullptr;  // (capacity,), zero beyond n
 };
 
+// Where the splits of a learner lie among its parameters.
+struct SplitPlace {
+  int n_nodes = 0;
+  int n_columns = 0;
+  std::size_t weights_at = 0;  // (n_nodes, padded(n_columns))
+  std::size_t bias_at = 0;     // (n_nodes,)
+};
+
+// What a tile is predicted for: the gradient of a step, which some learners take through a softer
+// model, or the answer that the model will give.
+enum class Purpose { kStep, kAnswer };
+
 // What a paper brings: parameters, a step's gradient, and predictions. The loop does the rest.
 class Learner {
  public:
   virtual ~Learner() = default;
   virtual std::size_t n_parameters() const = 0;
   virtual std::size_t n_penalised() const = 0;  // the first parameters, which l1 and l2 apply to
+  virtual SplitPlace splits() const = 0;
+  // Whether a step's model is softer than the answer's.
+  virtual bool is_soft() const { return false; }
+  // How much of the training is over, from 0 to 1; told before every step.
+  virtual void set_progress(double) {}
   virtual int tile_capacity(int batch_size) const = 0;
   virtual void initialise(Random& random, float* parameters) const = 0;
   // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns
@@ -82,7 +100,7 @@ class Learner {
   // weights and 1/batch included.
   virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                               const float* slope, bool first, float* gradient) = 0;
-  virtual void predict(const float* parameters, const SampleTile& tile,
+  virtual void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                        float* prediction) = 0;  // (k, capacity)
 };
 
@@ -90,6 +108,8 @@ struct TrainingResult {
   Buffer<float> parameters;
   double criterion =
       std::numeric_limits<double>::infinity();  // validation loss, or training loss without one
+  // The criterion of the soft model that was learned, where it is another one than the answer's.
+  double soft_criterion = std::numeric_limits<double>::quiet_NaN();
   int best_epoch = -1;
   bool interrupted = false;
   std::vector<EpochRecord> history;

@@ -1,0 +1,67 @@
+#include "learn/descent.hpp"
+
+#include <algorithm>
+
+#include "core/kernels.hpp"
+
+namespace hardwood {
+
+Descent::Descent(const Learner& learner, const TrainingOptions& options)
+    : learner_(learner),
+      options_(options),
+      place_(learner.splits()),
+      parameters_(learner.n_parameters()),
+      second_moment_(learner.n_parameters()),
+      first_moment_(learner.n_parameters()) {
+  if (!options.hidden.empty()) layers_.emplace(place_.n_nodes, place_.n_columns, options.hidden);
+}
+
+void Descent::start(Random& random, std::span<const float> parameters) {
+  if (parameters.empty())
+    learner_.initialise(random, parameters_.data());
+  else
+    std::copy(parameters.begin(), parameters.end(), parameters_.begin());
+  if (!layers_) return;
+  float* bias = parameters_.data() + place_.bias_at;
+  if (parameters.empty())
+    layers_->initialise(random);
+  else
+    layers_->start_from(random, weights(parameters_.data()), bias);
+  layers_->collapse(weights(parameters_.data()), bias);
+}
+
+void Descent::step(const float* gradient, double learning_rate) {
+  StepOptions step = options_.step;
+  step.learning_rate = static_cast<float>(learning_rate);
+  const std::size_t n = parameters_.size(), penalised = learner_.n_penalised();
+  if (!layers_) {
+    clock_.prepare(step, kernels().squared_norm(n, gradient), options_.clip_norm);
+    optimise(0, penalised, gradient, step);
+    step.l1 = step.l2 = 0;
+    optimise(penalised, n, gradient, step);
+    return;
+  }
+  // The splits' weights and biases move through their factors, everything else directly.
+  const std::size_t after_weights =
+      place_.weights_at + static_cast<std::size_t>(place_.n_nodes) * padded(place_.n_columns);
+  const std::size_t after_bias = place_.bias_at + place_.n_nodes;
+  const Matrix<const float> weight_gradient = weights(const_cast<float*>(gradient));
+  const double norm =
+      layers_->spread(weight_gradient, gradient + place_.bias_at) +
+      kernels().squared_norm(place_.bias_at - after_weights, gradient + after_weights) +
+      kernels().squared_norm(n - after_bias, gradient + after_bias);
+  clock_.prepare(step, norm, options_.clip_norm);
+  layers_->step(step);
+  optimise(after_weights, place_.bias_at, gradient, step);
+  step.l1 = step.l2 = 0;
+  optimise(after_bias, n, gradient, step);
+  layers_->collapse(weights(parameters_.data()), parameters_.data() + place_.bias_at);
+}
+
+void Descent::optimise(std::size_t first, std::size_t last, const float* gradient,
+                       const StepOptions& options) {
+  kernels().optimise(last - first, parameters_.data() + first, gradient + first,
+                     second_moment_.data() + first, first_moment_.data() + first, options);
+}
+
+}  // namespace hardwood

@@ -1,0 +1,36 @@
+// The parameters of a run and how they move: directly, or with the splits as products of layers.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "learn/layers.hpp"
+#include "learn/training.hpp"
+
+namespace hardwood {
+
+class Descent {
+ public:
+  Descent(const Learner& learner, const TrainingOptions& options);
+
+  void start(Random& random, std::span<const float> parameters);  // none given: random ones
+  const float* parameters() const { return parameters_.data(); }
+  std::size_t size() const { return parameters_.size(); }
+  void step(const float* gradient, double learning_rate);
+
+ private:
+  void optimise(std::size_t first, std::size_t last, const float* gradient,
+                const StepOptions& options);
+
+  const Learner& learner_;
+  const TrainingOptions& options_;
+  SplitPlace place_;
+  Matrix<float> weights(float* of) const {
+    return {of + place_.weights_at, place_.n_nodes, place_.n_columns, padded(place_.n_columns)};
+  }
+  Buffer<float> parameters_, second_moment_, first_moment_;
+  std::optional<LinearLayers> layers_;
+  StepClock clock_;
+};
+
+}  // namespace hardwood

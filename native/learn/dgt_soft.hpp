@@ -1,0 +1,153 @@
+// DGT with annealed routing: every decision is a sigmoid that sharpens while the tree is learned, the
+// prediction is the mean over all leaves, and gradients are exact (Sec. 3.3, Table 7 (c)). With the
+// product form this is PAT, the paper's probabilistic annealed tree. Twin: reference/dgt.py.
+//
+//   product  q_l = prod over the path of sigma(s a) or sigma(-s a)                      Eq. (2)
+//   sum      q = softmax over the leaves of s sum_i S(i, l) u_i,  u = 2 sigma(s a) - 1    Eq. (4)
+//
+// Both are products of probabilities along the path: that of going right at a node is sigma(s a), or
+// sigma(2 s u + log Z_R - log Z_L) with Z the partition functions of the two sides. The sharpness s
+// applies to the softmax too, or the prediction would stay a mean over leaves however large s is.
+#pragma once
+
+#include "learn/dgt.hpp"
+
+namespace hardwood::HARDWOOD_ISA {
+
+HARDWOOD_INLINE float sigmoid(float x) {
+  return 1.0f / (1.0f + exponential(-x));
+}
+
+HARDWOOD_INLINE float log_sum_exp(float x, float y) {
+  const float larger = max_of(x, y);
+  return larger + __builtin_log1pf(exponential(min_of(x, y) - larger));
+}
+
+// t.to_right of every node; t.below holds log Z on the way.
+inline void route_softly(const DgtShape& shape, const DgtForm& form, DgtTile& t) {
+  const std::ptrdiff_t n = t.tile;
+  const float s = form.sharpness;
+  const int first = shape.n_leaves() / 2 - 1;
+  for (int node = shape.n_nodes() - 1; node >= 0; --node) {
+    const float* a = t.score + node * n;
+    float *right = t.to_right + node * n, *log_z = t.below + node * n;
+    const float *zl = t.below + (2 * node + 1) * n, *zr = zl + n;
+    for (int i = 0; i < n; ++i) {
+      if (form.path == Path::kProduct) {
+        right[i] = sigmoid(s * a[i]);
+        continue;
+      }
+      const float z = s * (2.0f * sigmoid(s * a[i]) - 1.0f);
+      const float left_sum = (node >= first ? 0.0f : zl[i]) - z;
+      const float right_sum = (node >= first ? 0.0f : zr[i]) + z;
+      right[i] = sigmoid(right_sum - left_sum);
+      log_z[i] = log_sum_exp(left_sum, right_sum);
+    }
+  }
+}
+
+// t.leaf_score = q_l: probabilities multiplied along each path, level by level.
+inline void leaf_probabilities(const DgtShape& shape, DgtTile& t) {
+  const std::ptrdiff_t n = t.tile;
+  const int first = shape.n_leaves() / 2 - 1;
+  for (int i = 0; i < n; ++i) t.below[i] = 1.0f;
+  for (int node = 0; node < shape.n_nodes(); ++node) {
+    const float *p = t.below + node * n, *right = t.to_right + node * n;
+    float* left_child =
+        node < first ? t.below + (2 * node + 1) * n : t.leaf_score + 2 * (node - first) * n;
+    float* right_child = left_child + n;
+    for (int i = 0; i < n; ++i) {
+      right_child[i] = p[i] * right[i];
+      left_child[i] = p[i] * (1.0f - right[i]);  // not p - p right: that loses small ones
+    }
+  }
+}
+
+// f = sum_l q_l theta_l.
+inline void predict_softly(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+                           DgtTile& t) {
+  route_softly(shape, form, t);
+  leaf_probabilities(shape, t);
+  gemm_transposed({p.theta, shape.n_leaves(), shape.n_outputs, shape.n_outputs},
+                  {t.leaf_score, shape.n_leaves(), t.tile, t.tile},
+                  {t.prediction, shape.n_outputs, t.tile, t.tile}, Start::kZero);
+}
+
+inline void accumulate_leaves_softly(const DgtShape& shape, const DgtTile& t, float* d_theta) {
+  const std::ptrdiff_t n = t.tile;
+  for (int leaf = 0; leaf < shape.n_leaves(); ++leaf)
+    for (int o = 0; o < shape.n_outputs; ++o) {
+      const float *q = t.leaf_score + leaf * n, *slope = t.slope + o * n;
+      d_theta[leaf * shape.n_outputs + o] +=
+          lane_sum(t.tile, [&](int i) { return q[i] * slope[i]; });
+    }
+}
+
+// Scores become their gradients: probability of the node times the difference it makes, times the
+// derivative of the decision.
+inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
+                                   const DgtParameters& p, DgtTile& t) {
+  const std::ptrdiff_t n = t.tile;
+  const float s = form.sharpness;
+  const int first = shape.n_leaves() / 2 - 1;
+  value_leaves(shape, p, t);
+  const auto side = [&](int node) {
+    return node < first ? t.below + (2 * node + 1) * n : t.leaf_value + 2 * (node - first) * n;
+  };
+  for (int node = shape.n_nodes() - 1; node >= 0; --node) {
+    const float *vl = side(node), *vr = vl + n, *right = t.to_right + node * n;
+    float* out = t.below + node * n;
+    for (int i = 0; i < n; ++i) out[i] = vl[i] + right[i] * (vr[i] - vl[i]);
+  }
+  for (int i = 0; i < n; ++i) {
+    t.mean[i] = t.below[i];
+    t.below[i] = 1.0f;
+  }
+  for (int node = 0; node < shape.n_nodes(); ++node) {
+    float *a = t.score + node * n, *vl = side(node), *vr = vl + n;
+    const float *right = t.to_right + node * n, *probability = t.below + node * n;
+    for (int i = 0; i < n; ++i) {
+      const float sigma = sigmoid(s * a[i]), mean = t.mean[i], q = right[i], P = probability[i];
+      const float slope = s * sigma * (1.0f - sigma);
+      a[i] = form.path == Path::kProduct
+                 ? P * slope * (vr[i] - vl[i])
+                 : P * 2.0f * s * slope * (q * (vr[i] - mean) - (1.0f - q) * (vl[i] - mean));
+      vr[i] = P * q;
+      vl[i] = P * (1.0f - q);
+    }
+  }
+}
+
+// Prediction of a tile, by the scores and not by the router: what a gradient of the same step
+// belongs to.
+inline void dgt_predict(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+                        DgtTile& t) {
+  node_scores(shape, p, t);
+  if (form.routing == Routing::kAnnealed) return predict_softly(shape, form, p, t);
+  descend(shape, t);
+  predict_leaves(shape, p, t);
+}
+
+// Loss and gradients of one tile, added to `gradient` (W's overwritten when `first`).
+// `slope_given`: t.slope was filled by the caller, for losses that live outside the engine.
+inline double dgt_tile(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+                       DgtTile& t, Loss loss, float parameter, float factor, bool slope_given,
+                       bool first, const DgtParameters& gradient) {
+  dgt_predict(shape, form, p, t);
+  double total = 0;
+  if (!slope_given)
+    total = loss_and_gradient(loss, parameter,
+                              {shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope},
+                              factor);
+  if (form.routing == Routing::kAnnealed) {
+    accumulate_leaves_softly(shape, t, gradient.theta);
+    backward_scores_softly(shape, form, p, t);
+  } else {
+    accumulate_leaves(shape, t, gradient);
+    backward_scores(shape, form, p, t);
+  }
+  accumulate_splits(shape, t, first, gradient);
+  return total;
+}
+
+}  // namespace hardwood::HARDWOOD_ISA

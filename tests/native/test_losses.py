@@ -20,16 +20,15 @@ ALL_LOSSES = [
     ("logistic", {}, 0.0),
     ("cross_entropy", {}, 0.0),
 ]
-ONE_OUTPUT = {"logistic"}
 
 
 def case(name: str, n: int, K: int, spread: float = 1.0):
     rng = np.random.default_rng([n, K])
-    K = 1 if name in ONE_OUTPUT else K
     f = (spread * rng.normal(size=(n, K))).astype(np.float32)
-    if name in ("logistic", "cross_entropy"):
-        y = rng.integers(0, max(K, 2) if name == "cross_entropy" else 2, size=(n, 1))
-        y = np.minimum(y, K - 1) if name == "cross_entropy" else y
+    if name == "cross_entropy":
+        y = rng.integers(0, K, size=(n, 1))
+    elif name == "logistic":
+        y = rng.integers(0, 2, size=(n, K))
     elif name == "poisson":
         y = rng.poisson(2.0, size=(n, K))
     else:
@@ -81,12 +80,30 @@ def test_the_ends_of_hubers_quadratic_part():
 @pytest.mark.parametrize("size", [30.0, 80.0, 1000.0])
 @pytest.mark.parametrize("name", ["logistic", "cross_entropy"])
 def test_large_scores_neither_overflow_nor_vanish(name, size):
-    f = np.array([[size, -size]], np.float32)[:, : 1 if name == "logistic" else 2]
+    f = np.array([[size, -size]], np.float32)
     for label in (0.0, 1.0):
-        y = np.array([[label]], np.float32)
+        y = np.array([[label, 1 - label]] if name == "logistic" else [[label]], np.float32)
         value, gradient = _native.loss(name, f, y, np.ones(1, np.float32), 0.0)
         assert value == pytest.approx(LOSSES[name].value(f, y)[0], rel=1e-5, abs=1e-6)
         np.testing.assert_allclose(gradient, LOSSES[name].gradient(f, y), atol=1e-6)
+
+
+def test_labels_are_as_many_losses_of_one_label():
+    """A mean over labels, each of them the loss of yes and no alone."""
+    f, y, weight = case("logistic", 50, 4)
+    value, gradient = _native.loss("logistic", f, y, weight, 0.0)
+    alone = [
+        _native.loss("logistic", f[:, [k]].copy(), y[:, [k]].copy(), weight, 0.0) for k in range(4)
+    ]
+    assert value == pytest.approx(np.mean([v for v, _ in alone]), rel=1e-6)
+    np.testing.assert_allclose(gradient, np.hstack([g for _, g in alone]) / 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "n_targets"), [("logistic", 1), ("cross_entropy", 3)])
+def test_a_target_of_another_width_is_refused(name, n_targets):
+    f, weight = np.zeros((5, 3), np.float32), np.ones(5, np.float32)
+    with pytest.raises(ValueError, match="sizes differ"):
+        _native.loss(name, f, np.zeros((5, n_targets), np.float32), weight, 0.0)
 
 
 def test_a_large_poisson_score_stays_finite():

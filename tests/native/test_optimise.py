@@ -90,6 +90,13 @@ def test_clipping_takes_the_norm_over_all_arrays_together():
     assert (a[0], b[0, 0]) == pytest.approx((0.6, 0.8))
 
 
+def test_what_is_clipped_elsewhere_counts_in_the_norm():
+    (a,) = twin.clip_by_global_norm([np.array([3.0])], 1.0, squared_norm_elsewhere=16.0)
+    assert a[0] == pytest.approx(0.6)
+    together = twin.clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
+    assert a[0] == together[0][0]
+
+
 def test_a_soft_threshold_never_passes_zero():
     np.testing.assert_allclose(
         twin.soft_threshold(np.array([-2.0, -0.1, 0.0, 0.1, 2.0]), 0.5), [-1.5, 0, 0, 0, 1.5]

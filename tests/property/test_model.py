@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from hardwood.model import ObliqueTree, dumps, loads
-from hardwood.show.condition import number
+from hardwood.show.numbers import number
 from hardwood.table import Schema
 from trees import make_rows, make_tree, trees
 

@@ -20,7 +20,8 @@ def simplify(tree: ObliqueTree) -> ObliqueTree:
 
     From the leaves up: a split that sends every row to one side (its weights are all zero), or
     whose one side no training sample reached (by ``counts``), gives way to the other side; a split
-    between two leaves with equal values becomes that leaf. Splits and leaves are renumbered level
+    between two leaves that always answer alike (equal values, and equal weights where leaves are
+    linear) becomes that leaf. Splits and leaves are renumbered level
     by level.
 
     Returns
@@ -38,11 +39,18 @@ def simplify(tree: ObliqueTree) -> ObliqueTree:
         left, right = below[i].tolist()
         if only is not None:
             stands_for[i] = below[i, only]
-        elif left < 0 and right < 0 and np.array_equal(tree.values[~left], tree.values[~right]):
+        elif left < 0 and right < 0 and _answer_alike(tree, ~left, ~right):
             stands_for[i] = left
     merged = _merged_counts(tree, stands_for)
     root = int(stands_for[0]) if tree.n_splits else -1
     return _renumber(tree, root, below, merged)
+
+
+def _answer_alike(tree: ObliqueTree, a: int, b: int) -> bool:
+    if not np.array_equal(tree.values[a], tree.values[b]):
+        return False
+    A = tree.leaf_weights
+    return A is None or np.array_equal(A[a], A[b])
 
 
 def _only_side(tree: ObliqueTree, i: int) -> int | None:
@@ -96,14 +104,19 @@ def _renumber(
     if tree.counts is not None:
         counts = [float(tree.counts[i]) for i in splits]
         counts += [merged.get(~leaf, _count(tree, ~leaf)) for leaf in leaves]
-    return _with(
-        tree,
-        tree.weights[splits],
-        tree.bias[splits],
-        np.array(children, dtype=np.int32).reshape(-1, 2),
-        tree.values[leaves],
-        counts,
+    return tree.replace(
+        weights=tree.weights[splits],
+        bias=tree.bias[splits],
+        children=np.array(children, dtype=np.int32).reshape(-1, 2),
+        counts=counts,
+        **_leaves(tree, leaves),
     )
+
+
+def _leaves(tree: ObliqueTree, which: list[int] | np.ndarray) -> dict[str, np.ndarray | None]:
+    """Gather what leaves answer, in the given order."""
+    A = tree.leaf_weights
+    return {"values": tree.values[which], "leaf_weights": None if A is None else A[which]}
 
 
 def _breadth_first(root: int, children: np.ndarray) -> Iterator[tuple[int, int, int]]:
@@ -121,7 +134,7 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
     """Expand to a perfect tree of ``depth`` in heap order: split i has children 2i + 1, 2i + 2.
 
     A leaf above the last level becomes splits with zero weights and bias 1 (every row goes right)
-    over copies of its value; the rightmost copy keeps its count, the others have 0.
+    over copies of it; the rightmost copy keeps its count, the others have 0.
 
     Raises
     ------
@@ -154,33 +167,10 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
                 else [0, counts[i]]
             )
             counts[[2 * i + 1, 2 * i + 2]] = sides
-    return _with(
-        tree,
-        weights,
-        bias,
-        heap_children(m),
-        tree.values[~origin[m:]],
-        None if tree.counts is None else counts,
-    )
-
-
-def _with(
-    tree: ObliqueTree,
-    weights: np.ndarray,
-    bias: np.ndarray,
-    children: np.ndarray,
-    values: np.ndarray,
-    counts: np.ndarray | list[float] | None,
-) -> ObliqueTree:
-    return ObliqueTree(
-        weights,
-        bias,
-        children,
-        values,
-        schema=tree.schema,
-        task=tree.task,
-        counts=counts,
-        classes=tree.classes,
-        target_names=tree.target_names,
-        record=tree.record,
+    return tree.replace(
+        weights=weights,
+        bias=bias,
+        children=heap_children(m),
+        counts=None if tree.counts is None else counts,
+        **_leaves(tree, ~origin[m:]),
     )

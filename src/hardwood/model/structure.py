@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from hardwood.model import strict_json
 
 PROBABILITY_TOLERANCE = 1e-6
-TASKS = ("classification", "regression")
 
 Label = str | int | float | bool
+Task = Literal["classification", "regression", "multilabel"]
+Link = Literal["identity", "exp", "softmax", "logistic"]
+
+# What may turn the scores of linear leaves into outputs.
+LINKS: dict[str, tuple[Link, ...]] = {
+    "classification": ("softmax",),
+    "regression": ("identity", "exp"),
+    "multilabel": ("logistic",),
+}
 
 
 def float_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -97,12 +105,35 @@ def _check_shape(name: str, array: np.ndarray, shape: tuple[int | None, ...]) ->
         raise ValueError(f"{name} must have shape ({words}), not {array.shape}")
 
 
-def check_probabilities(values: np.ndarray, classes: tuple[Label, ...]) -> None:
-    """Leaf values of a classifier: one column per class, rows of probabilities that sum to 1."""
-    if values.shape[1] != len(classes):
+def check_values(
+    values: np.ndarray, task: str, classes: tuple[Label, ...] | None, *, are_scores: bool
+) -> None:
+    """Leaf values: a column per class; probabilities unless they are numbers or scores."""
+    if values.shape[1] == 0:
+        raise ValueError("values must have at least one column")
+    if classes is not None and values.shape[1] != len(classes):
         raise ValueError(
             f"values has {values.shape[1]} columns, but there are {len(classes)} classes"
         )
+    if are_scores or task == "regression":
+        return
+    if task == "multilabel":
+        _check_shares(values)
+    else:
+        _check_distributions(values)
+
+
+def _check_shares(values: np.ndarray) -> None:
+    bad = (values < 0) | (values > 1)
+    if bad.any():
+        leaf, label = np.argwhere(bad)[0].tolist()
+        raise ValueError(
+            "leaf values of a multilabel tree are probabilities of yes, between 0 and 1, but "
+            f"values[{leaf}, {label}] is {values[leaf, label]}"
+        )
+
+
+def _check_distributions(values: np.ndarray) -> None:
     with np.errstate(over="ignore"):  # a sum beyond float64 is infinity, which is not 1 either
         total = values.sum(axis=1)
     bad = (values < 0).any(axis=1) | (np.abs(total - 1) > PROBABILITY_TOLERANCE)
@@ -114,6 +145,22 @@ def check_probabilities(values: np.ndarray, classes: tuple[Label, ...]) -> None:
         )
 
 
+def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
+    """Only scores, which linear leaves have, need a link; which one, the task says."""
+    allowed = LINKS[task] if has_linear_leaves else ("identity",)
+    if link in allowed:
+        return
+    words = " or ".join(repr(name) for name in allowed)
+    if has_linear_leaves:
+        raise ValueError(
+            f"the link of a {task} tree with linear leaves must be {words}, not {link!r:.80}"
+        )
+    raise ValueError(
+        f"without leaf_weights the values are the answers and link must be {words}, "
+        f"not {link!r:.80}"
+    )
+
+
 def check_counts(counts: np.ndarray) -> None:
     """Weighted sample counts are not negative."""
     if (counts < 0).any():
@@ -122,12 +169,15 @@ def check_counts(counts: np.ndarray) -> None:
 
 
 def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] | None:
-    """Class labels as plain distinct Python values; ``None`` for regression."""
-    if task not in TASKS:
-        raise ValueError(f"task must be 'classification' or 'regression', not {task!r:.80}")
-    if task == "regression":
+    """Class labels as plain distinct Python values; ``None`` for other tasks."""
+    if not isinstance(task, str) or task not in LINKS:
+        raise ValueError(
+            f"task must be 'classification', 'regression' or 'multilabel', not {task!r:.80}"
+        )
+    if task != "classification":
         if classes is not None:
-            raise ValueError("a regression tree has no classes")
+            hint = "; its labels are its target_names" if task == "multilabel" else ""
+            raise ValueError(f"a {task} tree has no classes{hint}")
         return None
     if classes is None:
         raise ValueError("a classification tree needs its classes")
@@ -160,7 +210,7 @@ def _label(label: Any) -> Label:
 
 
 def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tuple[str, ...] | None:
-    """Names of what is predicted: one per output, or one in all for the target of a classifier."""
+    """Names of what is predicted: one per output or label, or one in all for a classifier."""
     if names is None:
         return None
     names = tuple(names) if not isinstance(names, str) else (names,)
@@ -168,7 +218,7 @@ def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tupl
         if not isinstance(name, str):
             raise TypeError(f"target names must be text, not {type(name).__name__} {name!r:.80}")
         check_text("target name", name)
-    expected = n_outputs if task == "regression" else 1
+    expected = 1 if task == "classification" else n_outputs
     if len(names) != expected:
         raise ValueError(f"expected {expected} target name(s), got {len(names)}")
     return names

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.errors import TableError, TableTypeError
-from hardwood.model import strict_json, structure
-from hardwood.model.split import Column, Split, columns_of
-from hardwood.model.structure import Label
+from hardwood.model import engine, one_row, strict_json, structure
+from hardwood.model.answers import answers, plain_answers
+from hardwood.model.linear_leaf import LinearLeaf
+from hardwood.model.split import Split
+from hardwood.model.structure import LINKS, Label, Link, Task
+from hardwood.model.terms import Column, columns_of
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from scipy.sparse import csr_array
 
-    from hardwood._native import Router
+    from hardwood._native import LeafModels, Router
 
-Task = Literal["classification", "regression"]
+_PARTS = (
+    "weights",
+    "bias",
+    "children",
+    "values",
+    "counts",
+    "schema",
+    "task",
+    "classes",
+    "target_names",
+    "record",
+    "leaf_weights",
+    "link",
+)
 
 
 class ObliqueTree:
@@ -33,6 +48,11 @@ class ObliqueTree:
               + \sum_{j\ \text{level or flag that is on}} w_{ij}
 
     at split ``i``, where a missing number adds nothing, and goes **right when** ``s_i(x) >= 0``.
+    At leaf ``l`` it is answered by the leaf's values, or where the tree has linear leaves by the
+    link of the leaf's own scores, which are made like those of a split:
+
+    .. math:: \mathrm{link}\Big(v_l + \sum_{j\ \text{number}} A_{lj} (x_j - c_j)
+              + \sum_{j\ \text{level or flag that is on}} A_{lj}\Big)
 
     The value is frozen: its arrays are read-only copies, it compares by value, and whatever changes
     a tree returns a new one.
@@ -48,19 +68,27 @@ class ObliqueTree:
         (m, 2) int32, left and right: a split by its number, leaf ``l`` as ``-1 - l``. Parents come
         before their children; split 0 is the root. ``m = 0`` is a single leaf.
     values
-        (L, k) float64, the answer at each leaf: class probabilities, or the regression outputs.
+        (L, k) float64, the answer at each leaf: class probabilities, probabilities of yes for each
+        label, or the regression outputs. With ``leaf_weights``: its scores at the centres.
     schema
         How a table becomes the columns that the weights multiply.
     task
-        ``"classification"`` or ``"regression"``.
+        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k labels, each yes or no).
     counts
         (m + L,) weighted training samples that reached each split, then each leaf; optional.
     classes
         The k distinct labels of a classification tree.
     target_names
-        What is predicted: k names for regression, one for classification; optional.
+        What is predicted: one name for classification, k names otherwise; optional.
     record
         JSON-able notes of the training; optional.
+    leaf_weights
+        (L, k, c) float64, the weights of linear leaves per column of the schema, in raw units as
+        ``weights`` are; None for leaves that are constant.
+    link
+        From the scores of linear leaves to outputs: ``"softmax"`` for classification,
+        ``"identity"`` or ``"exp"`` for regression, ``"logistic"`` for several labels. Constant
+        leaves have none, ``"identity"``.
 
     Raises
     ------
@@ -77,6 +105,8 @@ class ObliqueTree:
     task: Task
     classes: tuple[Label, ...] | None
     target_names: tuple[str, ...] | None
+    leaf_weights: np.ndarray | None
+    link: Link
     _record: str
 
     __hash__ = None  # type: ignore[assignment]  # equality by value over arrays; nothing to gain
@@ -94,13 +124,13 @@ class ObliqueTree:
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,
         record: Mapping[str, Any] | None = None,
+        leaf_weights: Any = None,
+        link: Link = "identity",
     ) -> None:
         weights = structure.float_array("weights", weights, (None, schema.n_columns))
         m = weights.shape[0]
         bias = structure.float_array("bias", bias, (m,))
         values = structure.float_array("values", values, (None, None))
-        if values.shape[1] == 0:
-            raise ValueError("values must have at least one column")
         children = structure.children_array(children, n_leaves=values.shape[0])
         if children.shape[0] != m:
             raise ValueError(f"weights has {m} rows, but children has {children.shape[0]}")
@@ -108,8 +138,12 @@ class ObliqueTree:
             counts = structure.float_array("counts", counts, (m + values.shape[0],))
             structure.check_counts(counts)
         labels = structure.class_labels(classes, task)
-        if labels is not None:
-            structure.check_probabilities(values, labels)
+        is_linear = leaf_weights is not None
+        structure.check_values(values, task, labels, are_scores=is_linear)
+        structure.check_link(link, task, has_linear_leaves=is_linear)
+        if is_linear:
+            shape = (*values.shape, schema.n_columns)
+            leaf_weights = structure.float_array("leaf_weights", leaf_weights, shape)
         self.__dict__.update(
             weights=weights,
             bias=bias,
@@ -120,6 +154,8 @@ class ObliqueTree:
             task=task,
             classes=labels,
             target_names=structure.target_names(target_names, task, values.shape[1]),
+            leaf_weights=leaf_weights,
+            link=link,
             _record=structure.record_text(record),
         )
 
@@ -134,17 +170,22 @@ class ObliqueTree:
         children: Any = None,
         feature_names: Iterable[str] | None = None,
         schema: Schema | None = None,
+        task: Task | None = None,
         classes: Iterable[Any] | None = None,
         counts: Any = None,
         target_names: Iterable[str] | str | None = None,
         record: Mapping[str, Any] | None = None,
+        leaf_weights: Any = None,
+        link: Link | None = None,
     ) -> ObliqueTree:
         """Make a tree from plain arrays.
 
         Give ``thresholds`` (a split reads ``w.x >= t``) or ``bias``. Without ``children`` the tree
         is perfect and in heap order: split ``i`` has the children ``2i + 1`` and ``2i + 2``.
-        Without ``schema`` every column is a number. With ``classes`` it classifies, otherwise
-        it is a regression tree, whose ``values`` may be a plain list with one number per leaf.
+        Without ``schema`` every column is a number. Without ``task`` it classifies where there are
+        ``classes``, and otherwise is a regression tree, whose ``values`` may be a plain list with
+        one number per leaf, and its ``leaf_weights`` one row per leaf. Without ``link`` linear
+        leaves have that of the task: softmax, identity or logistic.
 
         Examples
         --------
@@ -155,6 +196,10 @@ class ObliqueTree:
         '1.1*width - 0.8*length <= -2.3'
         >>> tree.predict([[5.0, 1.0], [1.0, 1.0]]).tolist()
         ['yes', 'no']
+        >>> tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0],
+        ...                       leaf_weights=[[-1.0], [2.0]])
+        >>> tree.predict([[-3.0], [3.0]]).tolist()
+        [3.0, 7.0]
         """
         weights = np.atleast_2d(np.asarray(weights))
         names = None if feature_names is None else list(feature_names)
@@ -169,18 +214,27 @@ class ObliqueTree:
         if bias is None:
             right_sides = structure.float_array("thresholds", thresholds, (weights.shape[0],))
             bias = weights @ schema.column_center - right_sides
+        task = task or ("regression" if classes is None else "classification")
         values = np.asarray(values)
+        if values.ndim == 1 and classes is None:
+            values = values[:, None]
+            if leaf_weights is not None and np.ndim(leaf_weights) == 2:
+                leaf_weights = np.asarray(leaf_weights)[:, None, :]
+        if link is None:
+            link = "identity" if leaf_weights is None else LINKS.get(task, ("identity",))[0]
         return cls(
             weights,
             bias,
             heap_children(weights.shape[0]) if children is None else children,
-            values[:, None] if values.ndim == 1 and classes is None else values,
+            values,
             schema=schema,
-            task="regression" if classes is None else "classification",
+            task=task,
             counts=counts,
             classes=classes,
             target_names=target_names,
             record=record,
+            leaf_weights=leaf_weights,
+            link=link,
         )
 
     # What it is
@@ -207,8 +261,13 @@ class ObliqueTree:
 
     @property
     def n_outputs(self) -> int:
-        """Number of columns of ``values``: classes, or regression outputs."""
+        """Number of columns of ``values``: classes, labels, or regression outputs."""
         return int(self.values.shape[1])
+
+    @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves answer by a linear model of the row, not by a constant."""
+        return self.leaf_weights is not None
 
     @property
     def n_features(self) -> int:
@@ -259,36 +318,46 @@ class ObliqueTree:
             raise IndexError(f"the tree has splits 0 to {self.n_splits - 1}, asked for {index}")
         return Split(self, int(index))
 
+    def linear_leaf(self, index: int, output: int = 0) -> LinearLeaf:
+        """View the linear model of one output of a leaf: its terms and its ``formula`` in words."""
+        if self.leaf_weights is None:
+            raise TypeError("the leaves of this tree are constant: look at values[leaf]")
+        for what, i, n in (("leaves", index, self.n_leaves), ("outputs", output, self.n_outputs)):
+            if not 0 <= i < n:
+                raise IndexError(f"the tree has {what} 0 to {n - 1}, asked for {i}")
+        return LinearLeaf(self, int(index), int(output))
+
     # What it answers
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
-        table = self.schema.read(X, who="ObliqueTree")
         router = self._router
-        threads = 1 if n_jobs == 1 else _n_threads(n_jobs)
-        leaves: np.ndarray
-        try:
-            if isinstance(table, np.ndarray):
-                leaves = router.apply(table, threads)
-            else:
-                leaves = router.apply_csr(table.data, table.indices, table.indptr, threads)
-        except ValueError as error:
-            raise self._infinity_error(table) or error from None
-        return leaves
+        return engine.ask(
+            self.schema, X, router.apply, router.apply_csr, n_jobs=n_jobs, who="ObliqueTree"
+        )
 
     def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Predict each row: its class label, or its value, (n,), or values, (n, k) for k > 1."""
-        answers: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
-        return answers
+        """Predict each row.
+
+        Returns
+        -------
+        answers
+            (n,) class labels; (n,) values, or (n, k) where there are k > 1; or (n, k) int64 of
+            labels, 1 where the probability of yes is at least a half.
+        """
+        if self.leaf_weights is None:
+            decided: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
+            return decided
+        return answers(self._outputs(X, n_jobs), self.task, self.classes)
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Class probabilities of each row, (n, k), in the order of ``classes``."""
-        if self.task != "classification":
+        """Probabilities for each row, (n, k): of the ``classes``, or of yes for each label."""
+        if self.task == "regression":
             raise TypeError(
-                "predict_proba needs a classification tree; this one predicts numbers: use predict"
+                "predict_proba needs a tree of classes or labels; this one predicts numbers: "
+                "use predict"
             )
-        probabilities: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
-        return probabilities
+        return self._outputs(X, n_jobs)
 
     def predict_one(self, x: Any) -> Any:
         """Predict one row: a 1-D array, a sequence in the order of the features, or a mapping.
@@ -299,12 +368,18 @@ class ObliqueTree:
         Returns
         -------
         answer
-            The class label, a float, or for several outputs a read-only array (k,).
+            The class label, a float, or for several outputs or labels a read-only array (k,).
         """
         try:
-            return self._answers[self._leaf_of(x)]
+            if self.leaf_weights is None:
+                return self._answers[self._leaf_of(x)]
+            outputs = self._output_of(x)[None, :]
         except (TypeError, ValueError):
-            return self._answers[self._leaf_of_row(x)]
+            table = one_row.as_table(x, self.feature_names)
+            if self.leaf_weights is None:
+                return self._answers[int(self.apply(table)[0])]
+            outputs = self._outputs(table, 1)
+        return plain_answers(outputs, self.task, self.classes)[0]
 
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
         """Nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
@@ -320,58 +395,47 @@ class ObliqueTree:
 
     @cached_property
     def _router(self) -> Router:
-        from hardwood._native import Router
+        return engine.packed_splits(self)
 
-        # The engine computes in float32. A split may be multiplied by any positive number; by a
-        # power of two, and nothing but the range changes: even 1e300 then fits.
-        exponents = _exponents(self.weights, self.schema.column_scale, self.bias)
-        return Router(
-            self.schema.encoder,
-            np.ldexp(self.weights, -exponents[:, None]),
-            np.ldexp(self.bias, -exponents),
-            self.children,
-            self.n_leaves,
-        )
+    @cached_property
+    def _leaf_models(self) -> LeafModels:
+        return engine.packed_leaves(self)
+
+    # Only in a table of numbers are the entries of an array what the engine takes; levels of
+    # categories have to be looked up.
 
     @cached_property
     def _leaf_of(self) -> Callable[[Any], int]:
-        # Only in a table of numbers are the entries of an array what the engine takes; levels of
-        # categories have to be looked up.
-        if self.schema.is_numeric:
-            leaf_of: Callable[[Any], int] = self._router.apply_one
-            return leaf_of
-        return _not_an_engine_row
+        return self._router.apply_one if self.schema.is_numeric else _not_an_engine_row
 
-    def _leaf_of_row(self, x: Any) -> int:
-        if hasattr(x, "keys"):  # a mapping, or a pandas Series
-            return int(self.apply([[_entry(x, name) for name in self.feature_names]])[0])
-        if isinstance(x, np.ndarray):
-            if x.ndim != 1:
-                raise TableError(
-                    f"predict_one takes one row, found an array of shape {x.shape}. "
-                    "Use predict for several rows, or give one of them, as X[0]"
-                )
-            return int(self.apply(x[None, :])[0])
-        if isinstance(x, str | bytes) or not hasattr(x, "__iter__"):
-            raise TableTypeError(
-                f"predict_one takes a row (array, list or mapping of names), found {x!r:.80}"
-            )
-        return int(self.apply([list(x)])[0])
+    @cached_property
+    def _output_of(self) -> Callable[[Any], np.ndarray]:
+        if not self.schema.is_numeric:
+            return _not_an_engine_row
+        return partial(self._router.answer_one, self._leaf_models)
+
+    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+        """Probabilities or values of each row, (n, k) float64."""
+        if self.leaf_weights is None:
+            outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
+            return outputs
+        router, leaves = self._router, self._leaf_models
+        return engine.ask(
+            self.schema,
+            X,
+            partial(router.answer, leaves),
+            partial(router.answer_csr, leaves),
+            n_jobs=n_jobs,
+            who="ObliqueTree",
+        )
 
     @cached_property
     def _answers(self) -> list[Any]:
-        if self.classes is not None:
-            return [self.classes[i] for i in self.values.argmax(axis=1).tolist()]
-        if self.n_outputs == 1:
-            return list(self.values[:, 0].tolist())
-        return list(self.values)
+        return plain_answers(self.values, self.task, self.classes)
 
     @cached_property
     def _leaf_answers(self) -> np.ndarray:
-        if self.classes is not None:
-            labels: np.ndarray = label_array(self.classes)[self.values.argmax(axis=1)]
-            return labels
-        return self.values[:, 0] if self.n_outputs == 1 else self.values
+        return answers(self.values, self.task, self.classes)
 
     @cached_property
     def _parents(self) -> np.ndarray:
@@ -387,24 +451,6 @@ class ObliqueTree:
         while path[-1] != 0 and self._parents[path[-1]] >= 0:
             path.append(int(self._parents[path[-1]]))
         return np.array(path[::-1], dtype=np.int64)
-
-    def _infinity_error(self, table: Any) -> TableError | None:
-        """Name the column and row of the first infinity, if there is one."""
-        dense = isinstance(table, np.ndarray)
-        entries = table if dense else table.data
-        where = np.argwhere(np.isinf(entries))
-        if where.size == 0:
-            return None
-        if dense:
-            row, column = where[0].tolist()
-        else:
-            row = int(np.searchsorted(table.indptr, where[0, 0], side="right")) - 1
-            column = int(table.indices[where[0, 0]])
-        return TableError(
-            f"column {self.feature_names[column]!r} holds infinity "
-            f"({entries[tuple(where[0])]} at row {row}). Expected finite numbers; NaN marks a "
-            "missing entry. Replace or clip such values."
-        )
 
     # Other forms
 
@@ -450,6 +496,10 @@ class ObliqueTree:
         return plot_tree(
             self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
         )
+
+    def replace(self, **changes: Any) -> ObliqueTree:
+        """Return a tree with some parts changed, named as in the constructor; the rest is kept."""
+        return ObliqueTree(**({name: getattr(self, name) for name in _PARTS} | changes))
 
     def simplify(self) -> ObliqueTree:
         """Drop what does not matter: see :func:`hardwood.model.rewrite.simplify`."""
@@ -500,32 +550,27 @@ class ObliqueTree:
                 np.array_equal(getattr(self, name), getattr(other, name))
                 for name in ("children", "bias", "weights", "values")
             )
-            and _same_counts(self.counts, other.counts)
-            and (self.task, self.target_names) == (other.task, other.target_names)
+            and _same(self.counts, other.counts)
+            and _same(self.leaf_weights, other.leaf_weights)
+            and (self.task, self.link) == (other.task, other.link)
+            and self.target_names == other.target_names
             and _typed(self.classes) == _typed(other.classes)
             and self.schema == other.schema
             and self._record == other._record
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (
-            self.weights,
-            self.bias,
-            self.children,
-            self.values,
-            self.counts,
-            self.schema,
-            self.task,
-            self.classes,
-            self.target_names,
-            self._record,
-        )
+        return _rebuild, ({name: getattr(self, name) for name in _PARTS},)
 
     def __repr__(self) -> str:
-        what = "regression" if self.classes is None else f"{len(self.classes)} classes"
+        what = {
+            "classification": f"{len(self.classes or ())} classes",
+            "regression": "regression",
+            "multilabel": f"{self.n_outputs} labels",
+        }[self.task]
         return (
             f"ObliqueTree({what}, {self.n_features} features, depth {self.depth}, "
-            f"{self.n_splits} splits, {self.n_leaves} leaves)"
+            f"{self.n_splits} splits, {self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
         )
 
 
@@ -540,46 +585,11 @@ def heap_children(n_splits: int) -> np.ndarray:
     return children.astype(np.int32)
 
 
-def label_array(classes: Sequence[Label]) -> np.ndarray:
-    """Labels as an array that keeps their types; mixed types, as an array of objects."""
-    if len({type(label) for label in classes}) == 1:
-        return np.asarray(classes)
-    labels = np.empty(len(classes), dtype=object)
-    labels[:] = classes
-    return labels
-
-
-def _exponents(weights: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Power of two that bounds the largest of a split's standardised weights and bias, (m,)."""
-    terms = np.where(weights == 0, -9999, np.frexp(weights)[1] + np.frexp(scale)[1])
-    exponents: np.ndarray = np.maximum(terms.max(axis=1, initial=-9999), np.frexp(bias)[1])
-    return np.where((weights == 0).all(axis=1) & (bias == 0), 0, exponents)
-
-
-def _n_threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a positive number of threads, or -1 for all processors")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-def _entry(row: Any, name: str) -> Any:
-    try:
-        return row[name]
-    except KeyError:
-        raise TableError(
-            f"the row has no entry {name!r}, which the tree needs. It has: "
-            f"{', '.join(repr(key) for key in list(row.keys())[:20])}. "
-            "Give every feature; a missing one as None or NaN."
-        ) from None
-
-
-def _not_an_engine_row(x: Any) -> int:
+def _not_an_engine_row(x: Any) -> Any:
     raise TypeError("rows with categories are read as a table")
 
 
-def _same_counts(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     if a is None or b is None:
         return a is b
     return np.array_equal(a, b)
@@ -589,27 +599,5 @@ def _typed(classes: tuple[Label, ...] | None) -> tuple[tuple[type, Label], ...] 
     return None if classes is None else tuple((type(label), label) for label in classes)
 
 
-def _rebuild(
-    weights: np.ndarray,
-    bias: np.ndarray,
-    children: np.ndarray,
-    values: np.ndarray,
-    counts: np.ndarray | None,
-    schema: Schema,
-    task: Task,
-    classes: tuple[Label, ...] | None,
-    target_names: tuple[str, ...] | None,
-    record: str,
-) -> ObliqueTree:
-    return ObliqueTree(
-        weights,
-        bias,
-        children,
-        values,
-        schema=schema,
-        task=task,
-        counts=counts,
-        classes=classes,
-        target_names=target_names,
-        record=strict_json.parse(record),
-    )
+def _rebuild(parts: dict[str, Any]) -> ObliqueTree:
+    return ObliqueTree(**parts)

@@ -9,28 +9,32 @@ The words are chosen so that they do not mislead:
   of the terms asks for: ``time >= 1700000000.25`` keeps its digits.
 - Terms left out are counted, and stand at their centre (numbers) or absent (levels, flags).
 - A missing number stands at its centre, its training mean.
-- Dates and durations read as such, ``joined >= 2019-01-22``, and count in days (or hours, minutes,
-  seconds, by their spread) where they are one term of several:
-  ``0.87*(joined - 2019-01-22 in days) + 2*age >= 3``. ``digits=None`` writes seconds.
+- Dates and durations read as such, ``joined >= 2019-01-22``; among other terms they count in units
+  of time: ``0.87*(joined - 2019-01-22 in days) + 2*age >= 3``. ``digits=None`` writes seconds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.show.numbers import date_text, number, quantity, time_unit
+from hardwood.show.numbers import number, quantity
+from hardwood.show.terms import (
+    check_options,
+    exact_sum,
+    label_text,
+    left_out_text,
+    name_text,
+    write_terms,
+)
 
 if TYPE_CHECKING:
-    from hardwood.model.split import Split, Term
+    from hardwood.model.split import Split
+    from hardwood.model.terms import Term
 
     Label = str | int | float | bool
     Option = tuple[str, Label | None]
-
-_NOISE = 1e-14  # a sum this small beside its terms is what rounding left of zero
-_NEEDS_QUOTES = ("*", "+", "<", ">", "=", " - ", " if ", " is ", ",", '"')
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,10 @@ class Phrase:
         """Put the condition on one line."""
         words = [" ".join(self.terms)]
         if self.n_left_out:
-            words.append(self.left_out())
+            words.append(left_out_text(self.n_left_out))
         if self.relation:
             words.append(f"{self.relation} {self.threshold}")
         return " ".join(words)
-
-    def left_out(self) -> str:
-        """Say how many terms are not shown."""
-        return f"(+ {self.n_left_out} smaller term{'s' if self.n_left_out > 1 else ''} left out)"
 
 
 def condition(split: Split, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
@@ -73,10 +73,7 @@ def condition(split: Split, *, max_terms: int | None = 4, digits: int | None = 3
 
 def phrase(split: Split, *, max_terms: int | None, digits: int | None) -> Phrase:
     """Find the words for a split; see :func:`condition`."""
-    if max_terms is not None and max_terms < 1:
-        raise ValueError(f"max_terms must be at least 1, or None for all; got {max_terms}")
-    if digits is not None and digits < 1:
-        raise ValueError(f"digits must be at least 1, or None for all; got {digits}")
+    check_options(max_terms, digits)
     terms = split.terms
     if not terms:
         return Phrase((_certainty(split.bias >= 0),))
@@ -93,74 +90,20 @@ def _inequality(
     relation = ">=" if sign > 0 else "<="
     if len(terms) == 1:  # w x >= t reads best as x >= t / w
         term = terms[0]
-        threshold = _sum([term.center, -split.bias / term.weight])
+        threshold = exact_sum([term.center, -split.bias / term.weight])
         spread = float(split.tree.schema.column_spread[term.column])
         origin = split.tree.schema.features[term.feature].origin
         right_side = quantity(threshold, origin, digits, spread=spread, toward=sign)
         return Phrase((name_text(term.name),), 0, relation, right_side)
-    measures = [_measure(split, term, digits) for term in shown]
-    weights = [
-        _rounded(sign * term.weight * measure.unit, digits)
-        for term, measure in zip(shown, measures, strict=True)
-    ]
-    centers = [
-        weight * ((term.center - measure.zero) / measure.unit)
-        for weight, term, measure in zip(weights, shown, measures, strict=True)
-    ]
+    written = write_terms(split.tree.schema, shown, digits, sign=sign)
+    right_side = exact_sum([*(term.at_center for term in written), -sign * split.bias])
     spread = math.hypot(*(term.importance for term in shown))
     return Phrase(
-        terms=tuple(
-            _term(weight, term, measure.name, first=i == 0, digits=digits)
-            for i, (weight, term, measure) in enumerate(zip(weights, shown, measures, strict=True))
-        ),
+        terms=(written[0].text, *map(str, written[1:])),
         n_left_out=len(terms) - len(shown),
         relation=relation,
-        threshold=number(_sum([*centers, -sign * split.bias]), digits, spread=spread),
+        threshold=number(right_side, digits, spread=spread),
     )
-
-
-@dataclass(frozen=True)
-class _Measure:
-    """How a term of several is written: as ``name``, which is ``(x - zero) / unit``."""
-
-    name: str
-    zero: float = 0.0
-    unit: float = 1.0
-
-
-def _measure(split: Split, term: Term, digits: int | None) -> _Measure:
-    name = name_text(term.name)
-    origin = split.tree.schema.features[term.feature].origin
-    if term.kind != "number" or digits is None or origin not in ("date", "duration"):
-        return _Measure(name)
-    unit_name, unit = time_unit(float(split.tree.schema.column_spread[term.column]))
-    if origin == "duration":
-        return _Measure(f"({name} in {unit_name}s)", unit=unit)
-    zero = round(term.center / unit) * unit
-    date = date_text(zero)
-    if date is None:
-        return _Measure(name)
-    return _Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
-
-
-def _sum(items: list[float]) -> float:
-    try:
-        total = math.fsum(items)
-    except (OverflowError, ValueError):  # beyond float64, or infinity less infinity
-        return float(sum(items))
-    return 0.0 if abs(total) < _NOISE * max(map(abs, items)) else total
-
-
-def _term(weight: float, term: Term, name: str, *, first: bool, digits: int | None) -> str:
-    size = number(abs(weight), digits)
-    if term.kind == "number":
-        text = name if size == "1" else f"{size}*{name}"
-    else:
-        what = "missing" if term.kind == "missing" else label_text(term.level)
-        text = f"({size} if {name} is {what})"
-    if first:
-        return text
-    return f"{'-' if weight < 0 else '+'} {text}"
 
 
 def _membership(split: Split, max_levels: int | None) -> str:
@@ -203,33 +146,3 @@ def _list(items: list[str], limit: int | None) -> str:
 
 def _certainty(always: bool) -> str:
     return "always" if always else "never"
-
-
-def _rounded(value: float, digits: int | None) -> float:
-    rounded = float(number(value, digits))
-    return rounded if math.isfinite(rounded) else value  # 1.797e308 rounds up to infinity
-
-
-def name_text(name: str) -> str:
-    """Write a feature name on one line; in quotes where it could be read as part of a formula."""
-    text = _printable(name)
-    unclear = not text or text != text.strip() or any(mark in text for mark in _NEEDS_QUOTES)
-    return f'"{text}"' if unclear else text
-
-
-def label_text(label: Label | None) -> str:
-    """Write a level or class on one line; text that could mislead is put in quotes."""
-    if not isinstance(label, str):
-        return str(label)
-    text = _printable(label)
-    unclear = not text or text != text.strip() or "," in text or text == "missing"
-    return f'"{text}"' if unclear else text
-
-
-def _printable(text: str) -> str:
-    return "".join(_escaped(text))
-
-
-def _escaped(text: str) -> Iterable[str]:
-    for character in text:
-        yield character if character.isprintable() else character.encode("unicode_escape").decode()

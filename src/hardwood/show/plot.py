@@ -17,7 +17,16 @@ import numpy as np
 
 from hardwood.errors import MissingExtraError
 from hardwood.show.condition import Phrase, phrase
-from hardwood.show.text import count_text, leaf_class, leaf_values, subtree_splits
+from hardwood.show.leaf import (
+    leaf_class,
+    leaf_equations,
+    leaf_labels,
+    leaf_values,
+    outputs_left_out,
+    says_equations,
+)
+from hardwood.show.terms import left_out_text
+from hardwood.show.text import count_text, subtree_splits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +44,7 @@ INK = "#222222"
 EDGE = "#8a8a8a"
 SPLIT_FILL = "#f6f6f3"
 CUT_FILL = "#ffffff"
+PLAIN_FILL = "#e8eef4"  # leaves that no one shade can stand for
 # Okabe and Ito's colours, which colour-blind readers can tell apart, then two more.
 PALETTE = (
     (0.90, 0.62, 0.00),
@@ -59,6 +69,7 @@ class Box:
     count: float | None
     depth: int
     is_cut: bool = False
+    is_centered: bool = True  # its lines; those of a formula start below each other
     children: list[Box] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
@@ -121,13 +132,15 @@ def _boxes(
         if tree.counts is not None:
             count = float(tree.counts[node if node >= 0 else tree.n_splits + ~node])
         if node < 0:
-            box = Box(_leaf_lines(tree, ~node, count, digits), fills[~node], count, depth)
+            lines = _leaf_lines(tree, ~node, count, max_terms, digits)
+            centered = not says_equations(tree)
+            box = Box(lines, fills[~node], count, depth, is_centered=centered)
         elif max_depth is not None and depth >= max_depth:
             box = Box(_cut_lines(tree, node, count), CUT_FILL, count, depth, is_cut=True)
         else:
             split = tree.split(node)
             lines = _condition_lines(phrase(split, max_terms=max_terms, digits=digits))
-            box = Box(lines, SPLIT_FILL, count, depth)
+            box = Box(lines, SPLIT_FILL, count, depth, is_centered=False)
             # A stack gives back the last first: push right before left.
             todo += [(split.right, depth + 1, box), (split.left, depth + 1, box)]
         parent.children.append(box)
@@ -141,21 +154,50 @@ def _condition_lines(words: Phrase) -> list[str]:
         return _wrapped(f"{texts[0]} {words.relation} {words.threshold}")
     lines = [line for text in texts for line in _wrapped(text)]
     if words.n_left_out:
-        lines += _wrapped(words.left_out())
+        lines += _wrapped(left_out_text(words.n_left_out))
     if words.relation:
         lines.append(f"{words.relation} {words.threshold}")
     return lines
 
 
-def _leaf_lines(tree: ObliqueTree, leaf: int, count: float | None, digits: int | None) -> list[str]:
-    if tree.classes is None:
-        lines = [
-            line for text in leaf_values(tree, leaf, digits=digits) for line in _wrapped(text, 24)
-        ]
-    else:
+def _leaf_lines(
+    tree: ObliqueTree,
+    leaf: int,
+    count: float | None,
+    max_terms: int | None,
+    digits: int | None,
+) -> list[str]:
+    if says_equations(tree):
+        lines = _equation_lines(tree, leaf, max_terms, digits)
+    elif tree.classes is not None:
         answer, probability = leaf_class(tree, leaf, digits=digits)
         lines = [*_wrapped(answer, 24), probability]
+    else:
+        write = leaf_labels if tree.task == "multilabel" else leaf_values
+        lines = [line for text in write(tree, leaf, digits=digits) for line in _wrapped(text, 24)]
     return lines if count is None else [*lines, f"n = {count_text(count)}"]
+
+
+def _equation_lines(
+    tree: ObliqueTree, leaf: int, max_terms: int | None, digits: int | None
+) -> list[str]:
+    lines: list[str] = []
+    for equation in leaf_equations(tree, leaf, max_terms=max_terms, digits=digits):
+        lines += _filled(equation.parts())
+    left_out = outputs_left_out(tree)
+    return [*lines, left_out] if left_out else lines
+
+
+def _filled(parts: list[str]) -> list[str]:
+    """Put parts into lines as they fit, breaking between them; later lines are indented."""
+    line, lines = parts[0], []
+    for part in parts[1:]:
+        if len(line) + 1 + len(part) > MAX_LINE:
+            lines += _wrapped(line)
+            line = "    " + part
+        else:
+            line += f" {part}"
+    return [*lines, *_wrapped(line)]
 
 
 def _cut_lines(tree: ObliqueTree, node: int, count: float | None) -> list[str]:
@@ -190,7 +232,9 @@ def _caption(tree: ObliqueTree, boxes: list[Box]) -> str:
 
 
 def _leaf_fills(tree: ObliqueTree) -> list[Any]:
-    """Leaves of one class share a hue, stronger where surer; regression runs from light to dark."""
+    """Leaves of one class share a hue, stronger where surer; numbers run from light to dark."""
+    if tree.n_outputs > 1 and tree.classes is None or says_equations(tree):
+        return [PLAIN_FILL] * tree.n_leaves
     if tree.classes is not None:
         k = len(tree.classes)
         best = tree.values.argmax(axis=1)
@@ -200,8 +244,6 @@ def _leaf_fills(tree: ObliqueTree) -> list[Any]:
             _tint(_hue(int(c), k), 0.25 + 0.75 * float(s))
             for c, s in zip(best, strength, strict=True)
         ]
-    if tree.n_outputs > 1:
-        return ["#e8eef4"] * tree.n_leaves  # no one shade can stand for several numbers
     values = tree.values[:, 0]
     low, high = float(values.min()), float(values.max())
     if low == high:
@@ -344,14 +386,14 @@ def _draw_box(ax: Axes, box: Box, fontsize: float, scale: float) -> None:
     )
     red, green, blue = (1, 1, 1) if isinstance(box.fill, str) else box.fill
     is_dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.45
-    x = box.x if is_leaf else box.x - box.width / 2 + PADDING
+    x = box.x if box.is_centered else box.x - box.width / 2 + PADDING
     _text(
         ax,
         x,
         box.top - box.height / 2,
         "\n".join(box.lines),
         fontsize * scale,
-        ha="center" if is_leaf else "left",
+        ha="center" if box.is_centered else "left",
         color="white" if is_dark else INK,
     )
 

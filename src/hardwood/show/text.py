@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardwood.show.condition import label_text, name_text, phrase
+from hardwood.show.condition import phrase
+from hardwood.show.leaf import (
+    MAX_OUTPUTS,
+    Equation,
+    function_notes,
+    leaf_class,
+    leaf_equations,
+    leaf_labels,
+    leaf_values,
+    outputs_left_out,
+    says_equations,
+)
 from hardwood.show.numbers import number, quantity
+from hardwood.show.terms import name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -15,7 +28,6 @@ if TYPE_CHECKING:
 
 _INDENT = "|   "
 _MAX_CENTERS = 8
-_MAX_OUTPUTS = 4
 
 
 def tree_text(
@@ -26,90 +38,115 @@ def tree_text(
     digits: int | None = 3,
 ) -> str:
     """Write a tree in words; arguments as in :meth:`hardwood.ObliqueTree.to_text`."""
+    writer = _Writer(tree, max_terms, digits)
     lines = [summary(tree), ""]
-    used: set[int] = set()
-    n_left_out = 0
     todo: list[tuple[int, int, str]] = [(0 if tree.n_splits else -1, 0, "")]
     while todo:  # a stack, not recursion: a tree may be deeper than Python's stack
         node, depth, words = todo.pop()
-        indent = _INDENT * depth
         if words:
-            lines.append(indent + words)
+            here = [words]
         elif node < 0:
-            lines.append(indent + leaf_text(tree, ~node, digits=digits))
+            here = writer.leaf(~node)
         elif max_depth is not None and depth >= max_depth:
-            lines.append(indent + cut_text(tree, node))
+            here = [cut_text(tree, node)]
         else:
-            split = tree.split(node)
-            words_of = phrase(split, max_terms=max_terms, digits=digits)
-            used.update(term.feature for term in split.terms if term.kind == "number")
-            n_left_out += words_of.n_left_out
-            lines.append(f"{indent}if {words_of.line()}:")
-            todo += [(split.left, depth + 1, ""), (0, depth, "else:"), (split.right, depth + 1, "")]
-    notes = _notes(tree, used, n_left_out, digits)
+            here = [f"if {writer.condition(node)}:"]
+            left, right = tree.children[node].tolist()
+            todo += [(left, depth + 1, ""), (0, depth, "else:"), (right, depth + 1, "")]
+        lines += [_INDENT * depth + line for line in here]
+    notes = writer.notes()
     return "\n".join(lines + ([""] + notes if notes else [])) + "\n"
+
+
+@dataclass
+class _Writer:
+    """Words for nodes, and what the notes below the tree must speak of."""
+
+    tree: ObliqueTree
+    max_terms: int | None
+    digits: int | None
+    used: set[int] = field(default_factory=set)  # features whose numbers are weighed
+    n_left_out: int = 0
+
+    def condition(self, i: int) -> str:
+        split = self.tree.split(i)
+        words = phrase(split, max_terms=self.max_terms, digits=self.digits)
+        self._use(split.weights)
+        self.n_left_out += words.n_left_out
+        return words.line()
+
+    def leaf(self, i: int) -> list[str]:
+        if not says_equations(self.tree):
+            return [leaf_text(self.tree, i, digits=self.digits)]
+        assert self.tree.leaf_weights is not None
+        equations = leaf_equations(self.tree, i, max_terms=self.max_terms, digits=self.digits)
+        self._use(self.tree.leaf_weights[i].any(axis=0))
+        self.n_left_out += sum(equation.formula.n_left_out for equation in equations)
+        return equation_lines(self.tree, i, equations)
+
+    def notes(self) -> list[str]:
+        notes = function_notes(self.tree)
+        return notes + _notes(self.tree, self.used, self.n_left_out, self.digits)
+
+    def _use(self, weights: np.ndarray) -> None:
+        columns = (self.tree.columns[j] for j in np.flatnonzero(weights).tolist())
+        self.used.update(column.feature for column in columns if column.kind == "number")
 
 
 def summary(tree: ObliqueTree) -> str:
     """One line: what the tree predicts and how large it is."""
     target = "" if tree.target_names is None else _target(tree.target_names)
-    if tree.classes is None:
+    if tree.classes is not None:
+        what = f"classification{target}, {_plural(len(tree.classes), 'class', 'classes')}"
+    elif tree.task == "multilabel":
+        what = f"multilabel classification{target}, {_plural(tree.n_outputs, 'label')}"
+    else:
         what = f"regression{target}"
         if tree.n_outputs > 1:
             what += f", {tree.n_outputs} outputs"
-    else:
-        what = f"classification{target}, {_plural(len(tree.classes), 'class', 'classes')}"
+    kind = "linear " if tree.has_linear_leaves else ""
     sizes = (
         _plural(tree.n_features, "feature"),
         f"depth {tree.depth}",
         _plural(tree.n_splits, "split"),
-        _plural(tree.n_leaves, "leaf", "leaves"),
+        _plural(tree.n_leaves, f"{kind}leaf", f"{kind}leaves"),
     )
     return f"Oblique tree: {what}, {', '.join(sizes)}"
 
 
 def _target(names: tuple[str, ...]) -> str:
-    shown = ", ".join(name_text(name) for name in names[:_MAX_OUTPUTS])
-    return f" of {shown}" + (", ..." if len(names) > _MAX_OUTPUTS else "")
+    shown = ", ".join(name_text(name) for name in names[:MAX_OUTPUTS])
+    return f" of {shown}" + (", ..." if len(names) > MAX_OUTPUTS else "")
 
 
 def leaf_text(tree: ObliqueTree, leaf: int, *, digits: int | None = 3) -> str:
-    """One line: what a leaf answers, how sure it is, and how many samples it saw."""
+    """Write what a constant leaf answers, how sure it is, and how many samples it saw."""
     notes = []
-    if tree.classes is None:
-        answer = ", ".join(leaf_values(tree, leaf, digits=digits))
-    else:
+    if tree.classes is not None:
         answer, probability = leaf_class(tree, leaf, digits=digits)
         notes.append(probability)
-    if tree.counts is not None:
-        notes.append(f"n = {count_text(float(tree.counts[tree.n_splits + leaf]))}")
+    elif tree.task == "multilabel":
+        answer = ", ".join(leaf_labels(tree, leaf, digits=digits))
+    else:
+        answer = ", ".join(leaf_values(tree, leaf, digits=digits))
+    notes += _count_notes(tree, leaf)
     return f"{answer} ({', '.join(notes)})" if notes else answer
 
 
-def leaf_class(tree: ObliqueTree, leaf: int, *, digits: int | None) -> tuple[str, str]:
-    """Most probable class of a leaf, such as ``species = Adelie``, and its probability."""
-    assert tree.classes is not None
-    best = int(tree.values[leaf].argmax())
-    # Never the bare label: a leaf that says "no" at the end of a branch that says "yes" misleads.
-    what = "class" if tree.target_names is None else f"{name_text(tree.target_names[0])} ="
-    probability = number(float(tree.values[leaf, best]), digits)
-    return f"{what} {label_text(tree.classes[best])}", f"p = {probability}"
+def equation_lines(tree: ObliqueTree, leaf: int, equations: list[Equation]) -> list[str]:
+    """Write the equations of a linear leaf below each other, and how many samples it saw."""
+    lines = [equation.line() for equation in equations]
+    notes = _count_notes(tree, leaf)
+    if notes:
+        lines[0] += f" ({', '.join(notes)})"
+    left_out = outputs_left_out(tree)
+    return [*lines, left_out] if left_out else lines
 
 
-def leaf_values(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:
-    """Regression outputs of a leaf, with names where known; fine enough to tell leaves apart."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        spreads = tree.values.std(axis=0).tolist()
-    texts = [
-        number(value, digits, spread=spread if spread > 0 else np.inf)
-        for value, spread in zip(tree.values[leaf].tolist(), spreads, strict=True)
-    ]
-    if tree.target_names is not None:
-        names = (name_text(name) for name in tree.target_names)
-        texts = [f"{name} = {text}" for name, text in zip(names, texts, strict=True)]
-    if len(texts) > _MAX_OUTPUTS:
-        texts = [*texts[:_MAX_OUTPUTS], f"(+ {len(texts) - _MAX_OUTPUTS} more outputs left out)"]
-    return texts
+def _count_notes(tree: ObliqueTree, leaf: int) -> list[str]:
+    if tree.counts is None:
+        return []
+    return [f"n = {count_text(float(tree.counts[tree.n_splits + leaf]))}"]
 
 
 def cut_text(tree: ObliqueTree, node: int) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hardwood.model import ObliqueTree
-from hardwood.show.condition import label_text, name_text, number
+from hardwood.show.numbers import number
+from hardwood.show.terms import label_text, name_text
 from hardwood.table import Feature, Schema
 
 LEVELS = ("Adelie", "Chinstrap", "Gentoo")

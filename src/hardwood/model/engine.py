@@ -1,0 +1,117 @@
+"""The border to the engine: a model's arrays packed for it, and tables handed to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.errors import TableError
+from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    from hardwood._native import LeafModels, Router
+    from hardwood.model.tree import ObliqueTree
+
+
+def packed_splits(tree: ObliqueTree) -> Router:
+    """Pack the splits of a tree for routing.
+
+    The engine computes in float32. A split may be multiplied by any positive number; by a power of
+    two, and nothing but the range changes: even 1e300 then fits.
+    """
+    from hardwood._native import Router
+
+    exponents = _exponents(tree.weights, tree.schema.column_scale, tree.bias)
+    return Router(
+        tree.schema.encoder,
+        np.ldexp(tree.weights, -exponents[:, None]),
+        np.ldexp(tree.bias, -exponents),
+        tree.children,
+        tree.n_leaves,
+    )
+
+
+def packed_leaves(tree: ObliqueTree) -> LeafModels:
+    """Pack the linear leaves of a tree."""
+    from hardwood._native import LeafModels
+
+    assert tree.leaf_weights is not None
+    return LeafModels(tree.schema.encoder, tree.values, tree.leaf_weights, tree.link)
+
+
+def ask(
+    schema: Schema,
+    X: Any,
+    of_dense: Callable[[np.ndarray, int], np.ndarray],
+    of_sparse: Callable[[np.ndarray, np.ndarray, np.ndarray, int], np.ndarray],
+    *,
+    n_jobs: int | None,
+    who: str,
+) -> np.ndarray:
+    """Read a table and put it to the engine.
+
+    Parameters
+    ----------
+    schema
+        Reads ``X``.
+    X
+        Any table.
+    of_dense, of_sparse
+        The engine's functions of ``(array, n_threads)`` and of ``(data, indices, indptr,
+        n_threads)``.
+    n_jobs
+        As scikit-learn has it.
+    who
+        Whom a message about the table should name.
+
+    Raises
+    ------
+    TableError
+        If the table does not fit, or holds infinity; the message names the column.
+    """
+    table = schema.read(X, who=who)
+    threads = 1 if n_jobs == 1 else n_threads(n_jobs)
+    try:
+        if isinstance(table, np.ndarray):
+            return of_dense(table, threads)
+        return of_sparse(table.data, table.indices, table.indptr, threads)
+    except ValueError as error:
+        raise _infinity_error(schema, table) or error from None
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for; -1 is all processors."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a positive number of threads, or -1 for all processors")
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+def _exponents(weights: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Power of two that bounds the largest of a split's standardised weights and bias, (m,)."""
+    terms = np.where(weights == 0, -9999, np.frexp(weights)[1] + np.frexp(scale)[1])
+    exponents: np.ndarray = np.maximum(terms.max(axis=1, initial=-9999), np.frexp(bias)[1])
+    return np.where((weights == 0).all(axis=1) & (bias == 0), 0, exponents)
+
+
+def _infinity_error(schema: Schema, table: Any) -> TableError | None:
+    """Name the column and row of the first infinity, if there is one."""
+    dense = isinstance(table, np.ndarray)
+    entries = table if dense else table.data
+    where = np.argwhere(np.isinf(entries))
+    if where.size == 0:
+        return None
+    if dense:
+        row, column = where[0].tolist()
+    else:
+        row = int(np.searchsorted(table.indptr, where[0, 0], side="right")) - 1
+        column = int(table.indices[where[0, 0]])
+    return TableError(
+        f"column {schema.names[column]!r} holds infinity "
+        f"({entries[tuple(where[0])]} at row {row}). Expected finite numbers; NaN marks a "
+        "missing entry. Replace or clip such values."
+    )

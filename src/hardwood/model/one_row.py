@@ -1,0 +1,52 @@
+"""One row, in any form a person has it, as a table of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hardwood.errors import TableError, TableTypeError
+
+
+def as_table(x: Any, names: Sequence[str]) -> Any:
+    """Return a table with one row.
+
+    Parameters
+    ----------
+    x
+        A 1-D array, a sequence in the order of the features, or a mapping by their names.
+    names
+        Names of the features.
+
+    Raises
+    ------
+    TableError, TableTypeError
+        If it is no row, or a mapping that lacks a name.
+    """
+    if hasattr(x, "keys"):  # a mapping, or a pandas Series
+        return [[_entry(x, name) for name in names]]
+    if isinstance(x, np.ndarray):
+        if x.ndim != 1:
+            raise TableError(
+                f"predict_one takes one row, found an array of shape {x.shape}. "
+                "Use predict for several rows, or give one of them, as X[0]"
+            )
+        return x[None, :]
+    if isinstance(x, str | bytes) or not hasattr(x, "__iter__"):
+        raise TableTypeError(
+            f"predict_one takes a row (array, list or mapping of names), found {x!r:.80}"
+        )
+    return [list(x)]
+
+
+def _entry(row: Any, name: str) -> Any:
+    try:
+        return row[name]
+    except KeyError:
+        raise TableError(
+            f"the row has no entry {name!r}, which the tree needs. It has: "
+            f"{', '.join(repr(key) for key in list(row.keys())[:20])}. "
+            "Give every feature; a missing one as None or NaN."
+        ) from None

@@ -1,0 +1,84 @@
+"""The score of a linear leaf as a person reads it: ``-32.4 + 9.1*rooms - 0.05*age``.
+
+As in a condition, the terms are in raw units, the most important first, and the constant is
+computed *after* the weights were rounded and the small terms left out: the shown formula is exact
+for the average row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hardwood.show.numbers import number
+from hardwood.show.terms import (
+    WrittenTerm,
+    check_options,
+    exact_sum,
+    left_out_text,
+    write_terms,
+)
+
+if TYPE_CHECKING:
+    from hardwood.model.terms import Term
+    from hardwood.table import Schema
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The parts of a sum: its constant, its terms, and how many more were left out."""
+
+    constant: str
+    terms: tuple[WrittenTerm, ...] = ()
+    n_left_out: int = 0
+
+    def parts(self) -> list[str]:
+        """List what stands between blanks at which a line may be broken."""
+        words = [str(term) for term in self.terms]
+        if self.constant != "0" or not words:
+            words.insert(0, self.constant)
+        else:
+            first = self.terms[0]
+            words[0] = f"-{first.text}" if first.sign == "-" else first.text
+        return words + ([left_out_text(self.n_left_out)] if self.n_left_out else [])
+
+    def line(self) -> str:
+        """Put the formula on one line."""
+        return " ".join(self.parts())
+
+
+def formula(
+    schema: Schema,
+    terms: Sequence[Term],
+    value: float,
+    *,
+    max_terms: int | None = 4,
+    digits: int | None = 3,
+) -> Formula:
+    """Write ``value`` plus terms that are centred.
+
+    Parameters
+    ----------
+    schema
+        Of the columns.
+    terms
+        The most important first.
+    value
+        The sum where all numbers are at their centres and all flags are off.
+    max_terms
+        How many terms to show; ``None`` shows all.
+    digits
+        Significant digits of weights; ``None`` writes every number in full, dates in seconds.
+    """
+    check_options(max_terms, digits)
+    shown = terms[:max_terms]
+    written = write_terms(schema, shown, digits)
+    constant = exact_sum([value, *(-term.at_center for term in written)])
+    spread = math.hypot(*(term.importance for term in shown))
+    return Formula(
+        constant=number(constant, digits, spread=spread if spread > 0 else math.inf),
+        terms=tuple(written),
+        n_left_out=len(terms) - len(shown),
+    )

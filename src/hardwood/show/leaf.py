@@ -1,0 +1,172 @@
+"""A leaf as a person reads it: what it answers, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardwood.show.formula import Formula, formula
+from hardwood.show.numbers import number
+from hardwood.show.terms import label_text, name_text
+
+if TYPE_CHECKING:
+    from hardwood.model import ObliqueTree
+
+MAX_OUTPUTS = 4
+YES = 0.5  # the least probability of a label that is predicted
+
+
+# Constant leaves
+
+
+def leaf_class(tree: ObliqueTree, leaf: int, *, digits: int | None) -> tuple[str, str]:
+    """Most probable class of a leaf, such as ``species = Adelie``, and its probability."""
+    assert tree.classes is not None
+    best = int(tree.values[leaf].argmax())
+    probability = 1.0 if tree.has_linear_leaves else float(tree.values[leaf, best])
+    return _class_text(tree, best), f"p = {number(probability, digits)}"
+
+
+def _class_text(tree: ObliqueTree, i: int) -> str:
+    assert tree.classes is not None
+    # Never the bare label: a leaf that says "no" at the end of a branch that says "yes" misleads.
+    what = "class" if tree.target_names is None else f"{name_text(tree.target_names[0])} ="
+    return f"{what} {label_text(tree.classes[i])}"
+
+
+def leaf_labels(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:
+    """Labels that a leaf says yes to, with their probabilities; where none, the nearest to it."""
+    shares = tree.values[leaf]
+    yes = np.flatnonzero(shares >= YES).tolist()
+    texts = [_label_share(tree, i, float(shares[i]), digits) for i in yes[:MAX_OUTPUTS]]
+    if not yes:
+        nearest = int(shares.argmax())
+        texts = ["none", f"nearest {_label_share(tree, nearest, float(shares[nearest]), digits)}"]
+    if len(yes) > MAX_OUTPUTS:
+        texts.append(f"(+ {len(yes) - MAX_OUTPUTS} more labels left out)")
+    return [f"labels: {texts[0]}", *texts[1:]]
+
+
+def _label_share(tree: ObliqueTree, i: int, share: float, digits: int | None) -> str:
+    name = str(i) if tree.target_names is None else name_text(tree.target_names[i])
+    return f"{name} (p = {number(share, digits)})"
+
+
+def leaf_values(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:
+    """Regression outputs of a leaf, with names where known; fine enough to tell leaves apart."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = tree.values.std(axis=0).tolist()
+    texts = [
+        number(value, digits, spread=spread if spread > 0 else np.inf)
+        for value, spread in zip(tree.values[leaf].tolist(), spreads, strict=True)
+    ]
+    if tree.target_names is not None:
+        names = (name_text(name) for name in tree.target_names)
+        texts = [f"{name} = {text}" for name, text in zip(names, texts, strict=True)]
+    if len(texts) > MAX_OUTPUTS:
+        texts = [*texts[:MAX_OUTPUTS], f"(+ {len(texts) - MAX_OUTPUTS} more outputs left out)"]
+    return texts
+
+
+# Linear leaves
+
+
+@dataclass(frozen=True)
+class Equation:
+    """What a linear leaf says of one output: ``price = exp(2 + 0.3*rooms)``."""
+
+    left_side: str
+    function: str
+    formula: Formula
+
+    def parts(self) -> list[str]:
+        """List what stands between blanks at which a line may be broken."""
+        words = self.formula.parts()
+        if self.function:
+            words[0] = f"{self.function}({words[0]}"
+            words[-1] += ")"
+        if self.left_side:
+            words[0] = f"{self.left_side} = {words[0]}"
+        return words
+
+    def line(self) -> str:
+        """Put the equation on one line."""
+        return " ".join(self.parts())
+
+
+def says_equations(tree: ObliqueTree) -> bool:
+    """Whether leaves read as equations; those of one class alone have nothing to compute."""
+    return tree.has_linear_leaves and (tree.classes is None or len(tree.classes) > 1)
+
+
+def leaf_equations(
+    tree: ObliqueTree, leaf: int, *, max_terms: int | None, digits: int | None
+) -> list[Equation]:
+    """Equations of a linear leaf, for the first few of its outputs.
+
+    Two classes have one, for the probability of the second: the softmax of two scores is the
+    logistic function of their difference.
+    """
+    if tree.classes is not None and len(tree.classes) == 2:
+        return [_second_class(tree, leaf, max_terms, digits)]
+    function = {"exp": "exp", "logistic": "logistic"}.get(tree.link, "")
+    equations = []
+    for output, left_side in zip(range(MAX_OUTPUTS), _left_sides(tree), strict=False):
+        view = tree.linear_leaf(leaf, output)
+        written = formula(tree.schema, view.terms, view.value, max_terms=max_terms, digits=digits)
+        equations.append(Equation(left_side, function, written))
+    return equations
+
+
+def _second_class(
+    tree: ObliqueTree, leaf: int, max_terms: int | None, digits: int | None
+) -> Equation:
+    from hardwood.model.terms import terms_of
+
+    assert tree.leaf_weights is not None
+    weights = tree.leaf_weights[leaf, 1] - tree.leaf_weights[leaf, 0]
+    value = float(tree.values[leaf, 1] - tree.values[leaf, 0])
+    written = formula(
+        tree.schema, terms_of(tree, weights), value, max_terms=max_terms, digits=digits
+    )
+    return Equation(f"p({_class_text(tree, 1)})", "logistic", written)
+
+
+def _left_sides(tree: ObliqueTree) -> Iterator[str]:
+    if tree.classes is not None:
+        yield from (f"score of {label_text(label)}" for label in tree.classes)
+        return
+    names = tree.target_names
+    for i in range(tree.n_outputs):
+        if tree.task == "multilabel":
+            yield f"p({f'label {i}' if names is None else name_text(names[i])})"
+        elif names is not None:
+            yield name_text(names[i])
+        else:
+            yield "" if tree.n_outputs == 1 else f"output {i}"
+
+
+def outputs_left_out(tree: ObliqueTree) -> str:
+    """Say how many equations of a leaf are not shown; empty where all are."""
+    n = tree.n_outputs - MAX_OUTPUTS
+    if n <= 0:
+        return ""
+    what = {"classification": "classes", "multilabel": "labels"}.get(tree.task, "outputs")
+    return f"(+ {n} more {what} left out)"
+
+
+def function_notes(tree: ObliqueTree) -> list[str]:
+    """Explain how the equations of a tree's leaves lead to its answers."""
+    if not says_equations(tree):
+        return []
+    if tree.classes is not None and len(tree.classes) > 2:
+        return [
+            "The class with the largest score is predicted; "
+            "the softmax of the scores are the probabilities."
+        ]
+    if tree.task == "regression":
+        return []
+    return ["logistic(s) is 1 / (1 + exp(-s))."]

@@ -1,0 +1,132 @@
+"""The terms of a weighted sum in words: ``0.8*petal_length``, ``(0.4 if species is Adelie)``.
+
+Dates and durations count in days (or hours, minutes, seconds, by their spread) where they are one
+term of several: ``0.87*(joined - 2019-01-22 in days)``. ``digits=None`` writes seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hardwood.show.numbers import date_text, number, time_unit
+
+if TYPE_CHECKING:
+    from hardwood.model.terms import Term
+    from hardwood.table import Schema
+
+    Label = str | int | float | bool
+
+_NOISE = 1e-14  # a sum this small beside its terms is what rounding left of zero
+_NEEDS_QUOTES = ("*", "+", "<", ">", "=", " - ", " if ", " is ", ",", '"')
+
+
+@dataclass(frozen=True)
+class WrittenTerm:
+    """One term: the sign, ``+`` or ``-``, and the rest; and what that adds for the average row."""
+
+    sign: str
+    text: str
+    at_center: float
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.text}"
+
+
+def write_terms(
+    schema: Schema, terms: Sequence[Term], digits: int | None, *, sign: float = 1.0
+) -> list[WrittenTerm]:
+    """Write terms, all multiplied by ``sign``, with weights of so many significant digits."""
+    written = []
+    for term in terms:
+        measure = _measure(schema, term, digits)
+        weight = _rounded(sign * term.weight * measure.unit, digits)
+        at_center = weight * ((term.center - measure.zero) / measure.unit)
+        text = _text(abs(weight), term, measure.name, digits)
+        written.append(WrittenTerm("-" if weight < 0 else "+", text, at_center))
+    return written
+
+
+def check_options(max_terms: int | None, digits: int | None) -> None:
+    """Refuse less than one term or digit."""
+    for name, value in (("max_terms", max_terms), ("digits", digits)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, or None for all; got {value}")
+
+
+def left_out_text(n: int) -> str:
+    """Say how many terms are not shown."""
+    return f"(+ {n} smaller term{'s' if n > 1 else ''} left out)"
+
+
+def exact_sum(items: list[float]) -> float:
+    """Add up; what rounding leaves of zero is zero."""
+    try:
+        total = math.fsum(items)
+    except (OverflowError, ValueError):  # beyond float64, or infinity less infinity
+        return float(sum(items))
+    return 0.0 if abs(total) < _NOISE * max(map(abs, items)) else total
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """How a term of several is written: as ``name``, which is ``(x - zero) / unit``."""
+
+    name: str
+    zero: float = 0.0
+    unit: float = 1.0
+
+
+def _measure(schema: Schema, term: Term, digits: int | None) -> _Measure:
+    name = name_text(term.name)
+    origin = schema.features[term.feature].origin
+    if term.kind != "number" or digits is None or origin not in ("date", "duration"):
+        return _Measure(name)
+    unit_name, unit = time_unit(float(schema.column_spread[term.column]))
+    if origin == "duration":
+        return _Measure(f"({name} in {unit_name}s)", unit=unit)
+    zero = round(term.center / unit) * unit
+    date = date_text(zero)
+    if date is None:
+        return _Measure(name)
+    return _Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
+
+
+def _text(size: float, term: Term, name: str, digits: int | None) -> str:
+    words = number(size, digits)
+    if term.kind == "number":
+        return name if words == "1" else f"{words}*{name}"
+    what = "missing" if term.kind == "missing" else label_text(term.level)
+    return f"({words} if {name} is {what})"
+
+
+def _rounded(value: float, digits: int | None) -> float:
+    rounded = float(number(value, digits))
+    return rounded if math.isfinite(rounded) else value  # 1.797e308 rounds up to infinity
+
+
+def name_text(name: str) -> str:
+    """Write a feature name on one line; in quotes where it could be read as part of a formula."""
+    text = _printable(name)
+    unclear = not text or text != text.strip() or any(mark in text for mark in _NEEDS_QUOTES)
+    return f'"{text}"' if unclear else text
+
+
+def label_text(label: Label | None) -> str:
+    """Write a level or class on one line; text that could mislead is put in quotes."""
+    if not isinstance(label, str):
+        return str(label)
+    text = _printable(label)
+    unclear = not text or text != text.strip() or "," in text or text == "missing"
+    return f'"{text}"' if unclear else text
+
+
+def _printable(text: str) -> str:
+    return "".join(_escaped(text))
+
+
+def _escaped(text: str) -> Iterable[str]:
+    for character in text:
+        yield character if character.isprintable() else character.encode("unicode_escape").decode()

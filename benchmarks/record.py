@@ -21,6 +21,7 @@ _PACKAGES = (
     "scikit-learn",
     "torch",
     "lightgbm",
+    "xgboost",
     "onnxruntime",
     "skl2onnx",
 )

@@ -96,6 +96,24 @@ def interleaved(
     }
 
 
+def in_turns(
+    calls: Mapping[str, Call], *, rounds: int, clock: Clock = time.process_time
+) -> dict[str, Timing]:
+    """Time calls of seconds, one after the other in every round, once each.
+
+    A call that long needs no warming up and no repeats within a sample; what differs between
+    moments of the machine is met by taking turns. ``clock`` as for `interleaved`.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            samples[name].append(_sample(call, 1, clock))
+    return {
+        name: Timing(min(times), statistics.median(times), len(times))
+        for name, times in samples.items()
+    }
+
+
 def _turn(call: Call, seconds: float, shortest_sample: float, clock: Clock) -> list[float]:
     """Seconds per call, of one sample after the other."""
     call()

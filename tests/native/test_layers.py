@@ -181,6 +181,28 @@ def test_a_single_layer_takes_the_optimisers_own_steps(name):
     np.testing.assert_allclose(found.weights().ravel(), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("m", "d", "hidden"), [(7, 3, [4]), (15, 6, [30, 7]), (3, 20, [50, 25])])
+def test_a_start_is_the_product_of_random_factors(m, d, hidden):
+    """All but the last are drawn, so seeds differ, and gradients reach every one of them."""
+    W = np.random.default_rng([m, d]).normal(size=(m, d + 1)).astype(np.float32)
+    starts = []
+    for seed in (0, 1):
+        found = _native.LinearLayers(m, d, hidden=hidden)
+        found.start_from(W, seed)
+        assert_close(found.weights(), W.astype(np.float64), 2e-5)
+        starts.append(found.factors())
+        pulls = layers.factor_gradients(found.factors(), np.ones((m, d + 1)))
+        assert all((np.abs(pull).max() > 1e-3) for pull in pulls)
+    assert all((a != b).mean() > 0.9 for a, b in zip(*starts, strict=True))
+
+
+@pytest.mark.parametrize("hidden", [[3], [9, 3], [3, 9]])
+def test_a_start_needs_layers_at_least_as_wide_as_its_table(hidden):
+    found = _native.LinearLayers(7, 3, hidden=hidden)
+    with pytest.raises(ValueError, match="every hidden size must be at least"):
+        found.start_from(np.ones((7, 4), np.float32), 0)
+
+
 @pytest.mark.parametrize(
     "change", [lambda f: f[:-1], lambda f: [*f[:-1], f[-1][:, :-1]], lambda f: [f[0].T, *f[1:]]]
 )

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from hardwood import DGTClassifier, DGTRegressor, Training, _native
-from hardwood.reference import dgt, losses, optimise
+from hardwood.reference import dgt, layers, losses, optimise
+from hardwood.reference.bootstrap import bootstrap_counts, bootstrap_sample
+from hardwood.reference.dgt import Relaxation
 from hardwood.reference.encode import encode
 from hardwood.table import Feature, Schema
 
@@ -32,6 +34,13 @@ PLAIN = {
     "batch_size": 32,
     "max_epochs": 1,
     "patience": 0,
+    "hidden": [],
+    "linear_leaves": False,
+    "path": "sum",
+    "quantizer": "sign",
+    "routing": "quantized",
+    "sharpness": (1.0, 1.0),
+    "annealing": "linear",
 }
 
 # Indicators come first here and last in the engine, so an order that is lost shows.
@@ -44,18 +53,18 @@ MIXED = Schema(
     )
 )
 
-Parameters = Sequence[np.ndarray]  # W, b, Theta
+Parameters = Sequence[np.ndarray]  # W, b, Theta, and A where leaves are linear
 
 
 @dataclass(frozen=True)
 class Case:
-    """Rows, and a tree to start from."""
+    """Rows, and a tree to start from: W, b, Theta, and A where leaves are linear."""
 
     schema: Schema
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    start: tuple[np.ndarray, np.ndarray, np.ndarray]
+    start: tuple[np.ndarray, ...]
 
     @property
     def height(self) -> int:
@@ -79,13 +88,22 @@ def mixed_rows(rng: np.random.Generator, n: int) -> np.ndarray:
     return X
 
 
-def make_case(n: int = 50, *, height: int = 2, n_outputs: int = 1, mixed: bool = False) -> Case:
+def make_case(
+    n: int = 50,
+    *,
+    height: int = 2,
+    n_outputs: int = 1,
+    mixed: bool = False,
+    linear: bool = False,
+) -> Case:
     rng = np.random.default_rng([n, height, n_outputs])
     schema = MIXED if mixed else Schema.numeric(3)
     X = mixed_rows(rng, n) if mixed else rng.normal(size=(n, 3)).astype(np.float32)
     m = 2**height - 1
     start = (0.5 * rng.normal(size=(m, schema.n_columns)), 0.2 * rng.normal(size=m))
     start = (*start, rng.normal(size=(m + 1, n_outputs)))
+    if linear:
+        start = (*start, 0.5 * rng.normal(size=(m + 1, n_outputs, schema.n_columns)))
     return Case(
         schema,
         X,
@@ -105,15 +123,22 @@ def fit(
     loss: str = "squared_error",
     from_start: bool = True,
     restarts: int = 1,
+    first_run: int = 0,
+    sample_fraction: float | None = None,
+    keep_all: bool = False,
     seed: int = 3,
     n_threads: int = 1,
     callback: Callable[..., bool] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Let the engine learn; SGD at one constant rate unless said otherwise."""
+    """Let the engine learn; SGD at one constant rate unless said otherwise.
+
+    The answer's own entries are joined by those of its first tree.
+    """
     assert options.keys() <= PLAIN.keys()
     none = np.empty(0, dtype=np.int64)
-    return _native.fit_dgt(
+    is_linear = len(case.start) == 4
+    answer = _native.fit_dgt(
         case.schema.encoder,
         case.X,
         case.y if target is None else target,
@@ -125,17 +150,22 @@ def fit(
         loss="custom" if custom else loss,
         loss_parameter=0.0,
         custom=custom,
-        start=case.start if from_start else None,
-        restarts=restarts,
+        start=(*case.start, None)[:4] if from_start else None,
+        first_run=first_run,
+        n_runs=restarts,
+        sample_fraction=sample_fraction,
+        keep_all=keep_all,
         seed=seed,
         n_threads=n_threads,
         callback=callback,
-        options={**PLAIN, **options},
+        options={**PLAIN, "linear_leaves": is_linear, **options},
     )
+    return {**answer["trees"][0], **answer}
 
 
-def parameters_of(answer: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return answer["weights"], answer["bias"], answer["scores"]
+def parameters_of(answer: dict[str, Any]) -> tuple[np.ndarray, ...]:
+    parts = ("weights", "bias", "scores", "leaf_weights")
+    return tuple(answer[part] for part in parts if answer[part] is not None)
 
 
 def assert_same(found: Parameters, expected: Parameters) -> None:
@@ -172,34 +202,75 @@ def squared_error(prediction, target):
     )
 
 
-def mean_loss(case: Case, parameters: Parameters, rows: np.ndarray) -> float:
-    prediction = dgt.forward(encode(case.schema, case.X)[rows], *parameters)
+def split_leaves(parameters: Parameters) -> tuple[np.ndarray, ...]:
+    """W, b, Theta and A, which is None for constant leaves: the arguments of the twin."""
+    return tuple((*parameters, None)[:4])
+
+
+def mean_loss(
+    case: Case, parameters: Parameters, rows: np.ndarray, form: Relaxation = dgt.ALGORITHM_2
+) -> float:
+    columns = encode(case.schema, case.X)[rows]
+    prediction = dgt.forward(columns, *split_leaves(parameters), form)
     return float(
         np.average(losses.squared_error(prediction, case.y[rows]), weights=case.weight[rows])
     )
 
 
+def tree_of(parts: Parameters, n_layers: int) -> Parameters:
+    """Collapse the layers, which are the first parts where there are any: W, b, Theta, A."""
+    if n_layers == 0:
+        return parts
+    W = layers.product(parts[:n_layers])
+    return [W[:, :-1], W[:, -1], *parts[n_layers:]]
+
+
+def pulls_of(
+    tree: Parameters, columns: np.ndarray, slope: np.ndarray, form: Relaxation
+) -> list[np.ndarray]:
+    W, b, Theta, A = split_leaves(tree)
+    return list(dgt.gradients(columns, W, b, Theta, slope, A, form)[: len(tree)])
+
+
 def follow(
-    case: Case, order: Sequence[np.ndarray], make, rates, *, l1=0.0, l2=0.0, clip_norm=np.inf
-) -> tuple[list[np.ndarray], list[float]]:
-    """Take the loop's steps in NumPy: parameters at the end, and each batch's sum of losses."""
-    columns = encode(case.schema, case.X)
-    parameters = [part.astype(np.float64) for part in case.start]
-    optimisers = [make() for _ in parameters]
+    case: Case,
+    order: Sequence[np.ndarray],
+    make,
+    rates,
+    *,
+    l1=0.0,
+    l2=0.0,
+    clip_norm=np.inf,
+    forms: Sequence[Relaxation] | None = None,
+    factors: Parameters = (),
+) -> tuple[Parameters, list[float]]:
+    """Take the loop's steps in NumPy: the tree at the end, and each batch's sum of losses.
+
+    Each step has its own of ``forms``. With ``factors`` they are what is learned in place of the
+    splits, and all of them are penalised.
+    """
+    columns, L = encode(case.schema, case.X), len(factors)
+    parts = [*factors, *case.start[2:]] if L else case.start
+    parts = [part.astype(np.float64) for part in parts]
+    penalised = [True] * L + [False, True] if L else [True, False, False, True]
+    optimisers = [make() for _ in parts]
     totals = []
-    for rows, rate in zip(order, rates, strict=True):
-        prediction = dgt.forward(columns[rows], *parameters)
+    for rows, rate, form in zip(order, rates, forms or [dgt.ALGORITHM_2] * len(order), strict=True):
+        tree = tree_of(parts, L)
+        prediction = dgt.forward(columns[rows], *split_leaves(tree), form)
         weight = case.weight[rows].astype(np.float64)
         totals.append(weight @ losses.squared_error(prediction, case.y[rows]))
         slope = weight[:, None] * losses.squared_error_gradient(prediction, case.y[rows])
-        gradients = dgt.backward(columns[rows], *parameters, slope / len(rows))
-        gradients = optimise.clip_by_global_norm(gradients, clip_norm)
-        penalties = [(l1, l2), (0.0, 0.0), (0.0, 0.0)]
-        parameters = [
-            optimise.step(p, g, o, rate, l1=a, l2=b)
-            for p, g, o, (a, b) in zip(parameters, gradients, optimisers, penalties, strict=True)
+        pulls = pulls_of(tree, columns[rows], slope / len(rows), form)
+        if L:
+            G = np.column_stack(pulls[:2])
+            pulls = [*layers.factor_gradients(parts[:L], G), *pulls[2:]]
+        pulls = optimise.clip_by_global_norm(pulls, clip_norm)
+        parts = [
+            optimise.step(p, g, o, rate, l1=l1 * counts, l2=l2 * counts)
+            for p, g, o, counts in zip(parts, pulls, optimisers, penalised, strict=False)
         ]
-    return parameters, totals
+    return tree_of(parts, L), totals
 
 
 # Steps
@@ -342,6 +413,235 @@ def test_a_function_is_weighted_as_the_built_in_loss():
     )
 
 
+# Forms of the step, layers and linear leaves
+
+ANNEALED = {"routing": "annealed", "sharpness": (0.5, 8.0)}
+FORMS = {
+    "sum, scaled": {"quantizer": "scaled"},
+    "product": {"path": "product"},
+    "sum, annealed": ANNEALED,
+    "sum, annealed by factors": {**ANNEALED, "annealing": "log"},
+    "PAT": {**ANNEALED, "path": "product"},
+    "PAT by factors": {**ANNEALED, "path": "product", "annealing": "log"},
+}
+
+
+def form_at(progress: tuple[int, int], **options: Any) -> Relaxation:
+    """Return the twin's form at step t of n of a run with the given options."""
+    first, last = options.get("sharpness", (1.0, 1.0))
+    sharpness = dgt.sharpness_at(*progress, first, last, options.get("annealing", "linear"))
+    choices = {key: options[key] for key in ("path", "quantizer", "routing") if key in options}
+    return Relaxation(**choices, sharpness=sharpness)
+
+
+@pytest.mark.parametrize("penalties", [{}, {"l1": 0.02, "l2": 0.2, "clip_norm": 0.1}], ids=str)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_steps_as_its_twin(name, n_outputs, penalties):
+    case, options = make_case(50, height=3, n_outputs=n_outputs), FORMS[name]
+    sizes = {"batch_size": 16, "max_epochs": 3}
+    order = batches(case, **sizes)
+    answer = fit(case, learning_rate=0.05, **sizes, **options, **penalties)
+    forms = [form_at((t, 12), **options) for t in range(12)]
+    expected, totals = follow(case, order, optimise.SGD, 12 * [0.05], forms=forms, **penalties)
+    assert_close(parameters_of(answer), expected)
+    found = [record[2] for record in answer["history"][0]]
+    means = np.reshape(totals, (3, 4)).sum(axis=1) / case.weight.sum(dtype=np.float64)
+    np.testing.assert_allclose(found, means, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["PAT", "sum, annealed"])
+def test_what_hardening_costs_is_told(name):
+    """The criterion is that of the hard tree; beside it stands the soft one's, at the last s."""
+    case, options = make_case(60, height=3), FORMS[name]
+    valid = case.rows[40:]
+    for rows, split in ((case.rows, {}), (valid, {"train": case.rows[:40], "valid": valid})):
+        answer = fit(case, max_epochs=4, **split, **options)
+        tree, n_epochs = parameters_of(answer), answer["best_epoch"] + 1
+        soft = form_at((n_epochs, 4), **options)
+        assert answer["criterion"] == pytest.approx(mean_loss(case, tree, rows), rel=1e-4)
+        told = answer["soft_criterion"]
+        assert told == pytest.approx(mean_loss(case, tree, rows, soft), rel=1e-4)
+        assert told != pytest.approx(answer["criterion"], rel=1e-3)
+    assert np.isnan(fit(case, max_epochs=4)["soft_criterion"])
+
+
+@pytest.mark.parametrize("name", ["PAT", "sum, annealed", "product"])
+def test_a_function_gets_the_prediction_that_the_step_is_for(name):
+    """The soft one while it learns, the hard one for validation; so it learns as if built in."""
+    case = make_case(60, n_outputs=2)
+    options = {"train": case.rows[:45], "valid": case.rows[45:], "max_epochs": 4, **FORMS[name]}
+    built_in, own = fit(case, **options), fit(case, custom=squared_error, **options)
+    assert_close(parameters_of(own), parameters_of(built_in))
+    np.testing.assert_allclose(own["history"][0], built_in["history"][0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("penalties", PENALTIES, ids=str)
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("form", [{}, {"quantizer": "scaled"}, {"path": "product"}], ids=str)
+def test_linear_leaves_step_as_their_twin(form, n_outputs, penalties):
+    case = make_case(50, n_outputs=n_outputs, linear=True)
+    sizes = {"batch_size": 16, "max_epochs": 3}
+    order = batches(case, **sizes)
+    answer = fit(case, learning_rate=0.05, **sizes, **form, **penalties)
+    forms = [form_at((t, 12), **form) for t in range(12)]
+    expected, _ = follow(case, order, optimise.SGD, 12 * [0.05], forms=forms, **penalties)
+    assert answer["leaf_weights"].shape == (4, n_outputs, 3)
+    assert_close(parameters_of(answer), expected)
+
+
+def test_linear_leaves_with_annealed_routing_are_refused():
+    with pytest.raises(ValueError, match="linear leaves need quantized routing"):
+        fit(make_case(linear=True), routing="annealed")
+
+
+def factors_of(case: Case, hidden: Sequence[int], seed: int = 3) -> list[np.ndarray]:
+    """Return the factors that the engine makes of a start tree in its run 0."""
+    W, b = case.start[:2]
+    found = _native.LinearLayers(*W.shape, hidden=hidden)
+    found.start_from(np.column_stack([W, b]), seed)
+    return found.factors()
+
+
+@pytest.mark.parametrize("penalties", PENALTIES, ids=str)
+@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize(("height", "hidden"), [(2, [6]), (3, [5, 9]), (1, [12, 4, 7])])
+def test_layers_step_as_their_twin(height, hidden, name, penalties):
+    """Columns are the fewer side at height 3, nodes at heights 1 and 2."""
+    case = make_case(50, height=height)
+    options, make = OPTIMISERS[name]
+    sizes = {"batch_size": 16, "max_epochs": 2}
+    order = batches(case, **sizes)
+    answer = fit(case, learning_rate=0.02, hidden=hidden, **sizes, **options, **penalties)
+    factors = factors_of(case, hidden)
+    expected, totals = follow(case, order, make, 8 * [0.02], factors=factors, **penalties)
+    for found, part in zip(parameters_of(answer), expected, strict=True):
+        np.testing.assert_allclose(found, part, rtol=1e-3, atol=1e-4)
+    means = np.reshape(totals, (2, 4)).sum(axis=1) / case.weight.sum(dtype=np.float64)
+    np.testing.assert_allclose([r[2] for r in answer["history"][0]], means, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "linear"),
+    [(name, False) for name in FORMS] + [("product", True), ("sum, scaled", True)],
+)
+def test_layers_go_with_every_form_and_leaf(name, linear):
+    form = FORMS[name]
+    case, sizes = make_case(50, height=3, linear=linear), {"batch_size": 16, "max_epochs": 2}
+    clip = {"clip_norm": 0.5, "l1": 0.01}
+    answer = fit(case, learning_rate=0.05, hidden=[7, 6], **sizes, **form, **clip)
+    forms = [form_at((t, 8), **form) for t in range(8)]
+    order, factors = batches(case, **sizes), factors_of(case, [7, 6])
+    expected, _ = follow(
+        case, order, optimise.SGD, 8 * [0.05], forms=forms, factors=factors, **clip
+    )
+    for found, part in zip(parameters_of(answer), expected, strict=True):
+        np.testing.assert_allclose(found, part, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("hidden", [[40], [30, 20], [12, 11, 60]])
+def test_layers_start_from_the_given_tree(hidden):
+    case = make_case(40, height=3, mixed=True)
+    answer = fit(case, max_epochs=0, hidden=hidden)
+    assert_close(parameters_of(answer), case.start)
+    np.testing.assert_array_equal(answer["scores"], case.start[2])
+
+
+def test_a_start_does_not_fit_into_layers_narrower_than_the_table():
+    case = make_case(40, mixed=True)
+    with pytest.raises(ValueError, match="every hidden size must be at least"):
+        fit(case, hidden=[40, case.schema.n_columns])
+
+
+@pytest.mark.parametrize("from_start", [False, True])
+def test_collapsing_the_layers_changes_no_prediction(from_start):
+    """What the engine predicted with at the end is what the tree predicts, to the bit."""
+    case, heard = make_case(200, height=4, mixed=True), []
+
+    def listen(prediction, target):
+        values, gradient = squared_error(prediction, target)
+        if len(target) == 200:
+            heard.append(prediction)
+        return values, gradient
+
+    options = {"hidden": [40, 20], "max_epochs": 5, "learning_rate": 0.01}
+    answer = fit(case, custom=listen, from_start=from_start, **options)
+    W, b, Theta = parameters_of(answer)
+    columns = encode(case.schema, case.X).astype(np.float64)
+    assert len(np.unique(heard[-1])) > 5
+    assert np.abs(dgt.scores(columns, W, b)).min() > 1e-6  # no row is where rounding decides
+    np.testing.assert_array_equal(heard[-1], Theta[dgt.leaf_of(dgt.scores(columns, W, b))])
+
+
+def test_runs_of_layers_are_different_trees_and_the_same_for_any_number_of_threads():
+    case = make_case(60, height=3)
+    options = {"hidden": [9, 8], "max_epochs": 3, "restarts": 4, "keep_all": True}
+    one, other = (fit(case, from_start=False, n_threads=n, **options) for n in (1, 3))
+    assert len(one["trees"]) == len(other["trees"]) == 4
+    for a, b in zip(one["trees"], other["trees"], strict=True):
+        assert_same(parameters_of(a), parameters_of(b))
+    assert len({tree["weights"][0, 0] for tree in one["trees"]}) == 4
+
+
+# Members of a forest
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_draws", "seed", "member"),
+    [(1, 3, 0, 0), (10, 10, 1, 0), (7, 100, 2**40 + 3, 5), (1000, 700, 2**64 - 1, 31)],
+)
+def test_bootstrap_samples_equal_the_twin(n_rows, n_draws, seed, member):
+    found = _native.bootstrap_counts(n_rows, n_draws, seed, member)
+    assert sum(found) == n_draws
+    np.testing.assert_array_equal(found, bootstrap_counts(n_rows, n_draws, seed, member))
+
+
+def test_a_bootstrap_sample_leaves_out_the_share_that_it_should():
+    """(1 - 1/n)^n of the rows, and every row about as often as any other."""
+    counts = np.array([_native.bootstrap_counts(500, 500, 7, member) for member in range(200)])
+    assert (counts == 0).mean() == pytest.approx(np.exp(-1), abs=0.01)
+    assert counts.mean(axis=0).std() == pytest.approx(1 / np.sqrt(200), rel=0.15)
+    assert len(np.unique(counts, axis=0)) == 200
+
+
+@pytest.mark.parametrize("fraction", [0.02, 0.7, 1.0, 2.5])
+@pytest.mark.parametrize("member", [0, 3])
+def test_a_member_learns_from_its_sample(fraction, member):
+    """Rows drawn more than once come once, and count so much more."""
+    case = make_case(60)
+    train = case.rows[5:55]
+    rows, weight = bootstrap_sample(train, case.weight, fraction, 3, member)
+    sizes = {"train": train, "batch_size": 8, "max_epochs": 3}
+    own = {"sample_fraction": fraction, "first_run": member}
+    order = batches(case, **own, **sizes)
+    passes = np.concatenate(order).reshape(3, -1)
+    np.testing.assert_array_equal(np.sort(passes), np.tile(rows, (3, 1)))
+    sampled = case.weight.astype(np.float64)
+    sampled[rows] = weight
+    expected, _ = follow(
+        Case(case.schema, case.X, case.y, sampled, case.start),
+        order,
+        optimise.SGD,
+        len(order) * [0.1],
+    )
+    assert_close(parameters_of(fit(case, **own, **sizes)), expected)
+
+
+def test_a_member_is_the_same_alone_and_in_company():
+    """So a forest can be let grow on, and its members spread over threads."""
+    case = make_case(60, height=3)
+    options = {"max_epochs": 3, "sample_fraction": 0.8, "keep_all": True, "from_start": False}
+    together = fit(case, restarts=5, n_threads=2, **options)["trees"]
+    assert len({tree["weights"][0, 0] for tree in together}) == 5
+    for member, tree in enumerate(together):
+        (alone,) = fit(case, first_run=member, **options)["trees"]
+        assert_same(parameters_of(alone), parameters_of(tree))
+    more = fit(case, first_run=3, restarts=2, **options)
+    assert_same(parameters_of(more["trees"][1]), parameters_of(together[4]))
+    assert [run[0][0] for run in more["history"]] == [3, 4]
+    assert more["best_run"] in (3, 4)
+
+
 # The order of rows, and restarts
 
 
@@ -389,7 +689,7 @@ def test_threads_share_the_restarts_and_change_nothing(with_validation):
     one, *others = (fit(case, from_start=False, n_threads=n, **options) for n in (1, 2, 3))
     for other in others:
         assert_same(parameters_of(other), parameters_of(one))
-        assert other["best_restart"] == one["best_restart"]
+        assert other["best_run"] == one["best_run"]
         np.testing.assert_array_equal(other["history"], one["history"])
 
 
@@ -400,7 +700,7 @@ def test_the_restart_of_smallest_training_loss_wins():
     answers = [fit(case, from_start=False, restarts=n, **options) for n in range(1, 9)]
     found = [mean_loss(case, parameters_of(answer), case.rows) for answer in answers]
     told = [run[-1][2] for run in answers[-1]["history"]]
-    winners = [answer["best_restart"] for answer in answers]
+    winners = [answer["best_run"] for answer in answers]
     assert len(set(winners)) > 2
     assert winners[-1] != int(np.argmin(told))
     for n, (loss, winner) in enumerate(zip(found, winners, strict=True)):
@@ -424,7 +724,7 @@ def test_a_tree_that_loses_has_a_larger_training_loss():
     options = {"learning_rate": 0.3, "max_epochs": 6, "batch_size": 7, "seed": 6}
     answer = fit(case, custom=listen, from_start=False, restarts=8, **options)
     assert len(at_the_end) == 8
-    assert answer["best_restart"] == int(np.argmin(at_the_end))
+    assert answer["best_run"] == int(np.argmin(at_the_end))
     assert mean_loss(case, parameters_of(answer), case.rows) == pytest.approx(
         min(at_the_end), rel=1e-5
     )

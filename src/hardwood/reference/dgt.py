@@ -119,6 +119,16 @@ def sigma_s(a: np.ndarray, s: float) -> np.ndarray:
     return expit(s * np.asarray(a, dtype=np.float64))
 
 
+def sharpness_at(
+    t: int, n_steps: int, first: float, last: float, annealing: Literal["linear", "log"]
+) -> float:
+    """Sec. C.3.1: the s of step t, on its way to ``last`` by equal sums or by equal factors."""
+    progress = t / n_steps
+    if annealing == "log":
+        return first * (last / first) ** progress
+    return first + (last - first) * progress
+
+
 def scores(X: np.ndarray, W: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Alg. 2, line 7: a = W x + b, shape (n, m)."""
     X, W, b = (np.asarray(v, dtype=np.float64) for v in (X, W, b))

@@ -1,0 +1,204 @@
+"""What a prediction costs, and how much of a tree is left: operations, splits, leaves, weights.
+
+Counted are the splits on a row's path and, where leaves are linear, the leaf at its end. Weights
+that are zero cost nothing. A number with a weight costs a multiplication and an addition; a
+category at most one addition, however many of its levels have weights, since a row has one level;
+a missing entry at most one, in place of its number's. Every split costs a comparison. Not counted
+are the reading of the row (centers are part of the threshold: ``w.x >= t``) and the link of linear
+leaves. So a tree of height h on d numbers costs at most h d multiplications, as the papers have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model.descent import Descent, child_nodes
+
+if TYPE_CHECKING:
+    from hardwood.model.tree import ObliqueTree
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Floating-point operations for one row."""
+
+    multiplications: float
+    additions: float
+    comparisons: float
+
+    @property
+    def total(self) -> float:
+        """Multiplications and additions together."""
+        return self.multiplications + self.additions
+
+    def __add__(self, other: Operations) -> Operations:
+        return Operations(
+            *(getattr(self, f.name) + getattr(other, f.name) for f in fields(Operations))
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.multiplications:,.4g} multiplications, {self.additions:,.4g} additions, "
+            f"{self.comparisons:,.4g} comparisons"
+        )
+
+
+@dataclass(frozen=True)
+class Flops:
+    """What one prediction costs.
+
+    Attributes
+    ----------
+    mean
+        Over the rows that were counted: those given, else those that the tree was learned from;
+        None where neither is known.
+    worst
+        On the most expensive path, whether rows take it or not.
+    """
+
+    mean: Operations | None
+    worst: Operations
+
+    def __str__(self) -> str:
+        mean = "unknown, for want of rows" if self.mean is None else str(self.mean)
+        return f"per prediction, mean: {mean}\nper prediction, worst: {self.worst}"
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """How much is left of a model, of how much: splits, leaves, weights that are not zero."""
+
+    n_splits: int
+    of_splits: int
+    n_leaves: int
+    of_leaves: int
+    n_weights: int
+    of_weights: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_splits:,} of {self.of_splits:,} splits, "
+            f"{self.n_leaves:,} of {self.of_leaves:,} leaves, "
+            f"{self.n_weights:,} of {self.of_weights:,} weights"
+        )
+
+
+def flops(model: Any, X: Any = None) -> Flops:
+    """Count the operations of one prediction of a tree, or of a forest: of all its trees.
+
+    Parameters
+    ----------
+    model
+        An ``ObliqueTree``, or a forest with ``trees``. The worst cost of a forest is the sum over
+        its trees, though no row may take the worst path of all.
+    X
+        Rows to take the mean over; by default over the rows that ``counts`` counted.
+    """
+    parts = [_tree_flops(tree, X) for tree in _trees(model)]
+    means = [part.mean for part in parts if part.mean is not None]
+    return Flops(
+        mean=_sum(means) if len(means) == len(parts) else None,
+        worst=_sum([part.worst for part in parts]),
+    )
+
+
+def remaining(model: Any, of: Any = None) -> Remaining:
+    """Say how many splits, leaves and weights other than zero a tree or a forest has, of how many.
+
+    Parameters
+    ----------
+    model
+        An ``ObliqueTree``, or a forest with ``trees``.
+    of
+        The model it was made from, or the height of the perfect trees that it was learned as; by
+        default perfect trees of the model's own depth. Of a perfect tree all weights count.
+    """
+    has = _sizes(model)
+    had = _sizes(of) if hasattr(of, "n_leaves") else _perfect_sizes(model, of)
+    return Remaining(has[0], had[0], has[1], had[1], has[2], had[2])
+
+
+def node_operations(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
+    """Multiplications and additions at each node, splits before leaves: (m + L,) int64 twice."""
+    is_number = np.array([column.kind == "number" for column in tree.columns])
+    first_column = tree.schema.first_column
+
+    def multiplications(weights: np.ndarray) -> np.ndarray:
+        return np.count_nonzero(weights[..., is_number], axis=-1)
+
+    def additions(weights: np.ndarray) -> np.ndarray:
+        is_used = np.logical_or.reduceat(weights != 0, first_column, axis=-1)  # (..., p)
+        return np.count_nonzero(is_used, axis=-1)
+
+    of_nodes = []
+    for count in (multiplications, additions):
+        at_leaves = np.zeros(tree.n_leaves, dtype=np.int64)
+        if tree.leaf_weights is not None:
+            at_leaves = count(tree.leaf_weights).sum(axis=1)  # (L, k) before
+        of_nodes.append(np.concatenate([count(tree.weights), at_leaves]))
+    return of_nodes[0], of_nodes[1]
+
+
+def node_weights(tree: ObliqueTree) -> np.ndarray:
+    """Weights other than zero at each node, splits before leaves, (m + L,) int64."""
+    at_leaves = np.zeros(tree.n_leaves, dtype=np.int64)
+    if tree.leaf_weights is not None:
+        at_leaves = np.count_nonzero(tree.leaf_weights, axis=(1, 2))
+    return np.concatenate([np.count_nonzero(tree.weights, axis=1), at_leaves])
+
+
+def _tree_flops(tree: ObliqueTree, X: Any) -> Flops:
+    m = tree.n_splits
+    multiplications, additions = node_operations(tree)
+    comparisons = np.concatenate([np.ones(m, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)])
+    costs = np.stack([multiplications, additions, comparisons])  # (3, m + L)
+    for i, children in enumerate(child_nodes(tree)):  # what came before is part of the price
+        costs[:, children] += costs[:, i, None]
+    at_leaves = costs[:, m:]
+    worst = at_leaves[:, at_leaves[:2].sum(axis=0).argmax()]
+    counts = tree.counts if X is None else Descent.of(tree, X).counts
+    if counts is None or not counts[m:].any():
+        return Flops(None, Operations(*worst.tolist()))
+    share = counts[m:] / counts[m:].max()  # at most 1 each, so that no sum overflows
+    return Flops(
+        Operations(*(at_leaves @ share / share.sum()).tolist()), Operations(*worst.tolist())
+    )
+
+
+def _trees(model: Any) -> Sequence[ObliqueTree]:
+    return getattr(model, "trees", None) or (model,)
+
+
+def _sum(operations: Sequence[Operations]) -> Operations:
+    return sum(operations[1:], operations[0])
+
+
+def _sizes(model: Any) -> tuple[int, int, int]:
+    trees = _trees(model)
+    return (
+        sum(tree.n_splits for tree in trees),
+        sum(tree.n_leaves for tree in trees),
+        sum(int(node_weights(tree).sum()) for tree in trees),
+    )
+
+
+def _perfect_sizes(model: Any, height: int | None) -> tuple[int, int, int]:
+    """Sizes that as many perfect trees of a height have, with all their weights."""
+    height = model.depth if height is None else height
+    if isinstance(height, bool) or not isinstance(height, int) or height < model.depth:
+        raise ValueError(
+            f"of must be the model before, or the height of its perfect trees, at least "
+            f"{model.depth}; found {height!r:.80}"
+        )
+    splits, leaves, weights = 0, 0, 0
+    for tree in _trees(model):
+        splits += 2**height - 1
+        leaves += 2**height
+        weights += (2**height - 1) * tree.schema.n_columns
+        if tree.leaf_weights is not None:
+            weights += 2**height * tree.n_outputs * tree.schema.n_columns
+    return splits, leaves, weights

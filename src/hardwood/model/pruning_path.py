@@ -1,0 +1,345 @@
+r"""Cost-complexity pruning: all prunings of a tree that are worth their size.
+
+L. Breiman, J. Friedman, R. Olshen and C. Stone, *Classification and Regression Trees*, 1984,
+chapter 3.
+
+*Collapsing* a split makes it a leaf that gives all its rows one output, the best one for them by a
+criterion (`hardwood.model.criterion`): for most, the weighted mean or the class shares. A *pruning*
+of a tree is what collapsing some splits leaves of it. Weighing what a pruning T loses against how
+large it is,
+
+.. math:: R_\alpha(T) = R(T) + \alpha |T|
+
+with the mean loss R of given rows and the number \|T\| of leaves, for every alpha one smallest
+pruning is the best, and these are nested: as alpha grows, the *weakest link* gives way, the split t
+with the smallest
+
+.. math:: g(t) = \frac{R(t) - R(T_t)}{|T_t| - 1}
+
+of a leaf R(t) in place of its branch T_t (section 3.3). Differs from the book:
+
+1. Leaves that stay keep the outputs that were learned, best or not, so a branch may be worse than
+   a leaf even on the given rows. Then g is negative, and alpha = 0 removes it. (That the best
+   prunings are nested needs nothing of R but that it adds up over leaves: in alpha, the risk of a
+   branch at its best rises at least as steeply as that of a leaf, so they cross once.)
+2. \|T\| may be any sum of prices of the nodes. A split on forty columns costs more than one on a
+   single column; a leaf that was a split is free beyond its place.
+3. Links that are equally weak but for rounding give way together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from hardwood.errors import TableError
+from hardwood.model.collapse import collapse
+from hardwood.model.cost import node_operations, node_weights
+from hardwood.model.criterion import Criterion, criterion_for
+from hardwood.model.descent import Descent, child_nodes, summed_up
+from hardwood.model.tree import ObliqueTree
+from hardwood.model.unreached import prune_unreached
+
+Complexity = Literal["leaves", "weights", "flops"]
+COMPLEXITIES = ("leaves", "weights", "flops")
+
+# Two ways to the same number differ by about this much of the risks they were computed from.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PruningPath:
+    """The prunings of a tree that minimise R + alpha |T|, from the largest to a single leaf.
+
+    ``path[i]`` is the smallest pruning that is the best for every alpha from ``alphas[i]`` until
+    before ``alphas[i + 1]``, and a pruning of ``path[i - 1]``. `at` finds it by alpha, `best` by
+    its loss on other rows.
+
+    Attributes
+    ----------
+    tree
+        What is pruned: the given tree less the nodes that no row reached.
+    alphas
+        (s,) increasing, the first is 0.
+    risks
+        (s,) mean loss of each, on the rows that the path was made from.
+    n_leaves
+        (s,) leaves of each.
+    complexities
+        (s,) what alpha is the price of: ``n_leaves``, unless something else was asked for.
+    strengths
+        (m,) the alpha at which each split of ``tree`` has been collapsed.
+    criterion
+        What was minimised.
+    """
+
+    tree: ObliqueTree
+    alphas: np.ndarray
+    risks: np.ndarray
+    n_leaves: np.ndarray
+    complexities: np.ndarray
+    strengths: np.ndarray
+    criterion: Criterion
+    _outputs: np.ndarray
+    _counts: np.ndarray
+
+    def at(self, alpha: float) -> ObliqueTree:
+        """Return the smallest pruning that minimises R + alpha |T|."""
+        if not alpha >= 0:
+            raise ValueError(f"alpha, the price of a leaf, must be at least 0, not {alpha!r}")
+        is_leaf = np.flatnonzero(self.strengths <= alpha)
+        return collapse(
+            self.tree, dict(zip(is_leaf, self._outputs[is_leaf], strict=True)), self._counts
+        )
+
+    def risks_on(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Mean loss of each pruning on other rows, (s,)."""
+        rows = Descent.of(self.tree, X, sample_weight)
+        losses = node_losses(rows, rows.truth(y), self.criterion, self._outputs, rows.outputs(X))
+        return _of_leaves(self.tree, self.alphas, self.strengths, losses) / rows.counts[0]
+
+    def best(
+        self, X: Any, y: Any, *, sample_weight: Any = None, one_standard_error: bool = False
+    ) -> ObliqueTree:
+        """Return the smallest of the prunings that have the least mean loss on other rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that the tree was not learned from, with their true answers.
+        one_standard_error
+            Whether to take the smallest pruning that is worse than the best by no more than one
+            standard error of the best one's mean loss.
+        """
+        risks = self.risks_on(X, y, sample_weight)
+        limit = risks.min() * (1 + _ROUNDING)
+        if one_standard_error:
+            limit += _standard_error(self[int(risks.argmin())], self.criterion, X, y, sample_weight)
+        return self[int(np.flatnonzero(risks <= limit)[-1])]
+
+    def __len__(self) -> int:
+        return int(self.alphas.size)
+
+    @overload
+    def __getitem__(self, which: int) -> ObliqueTree: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[ObliqueTree]: ...
+    def __getitem__(self, which: int | slice) -> ObliqueTree | list[ObliqueTree]:
+        if isinstance(which, slice):
+            return [self.at(alpha) for alpha in self.alphas[which].tolist()]
+        return self.at(float(self.alphas[which]))
+
+    def __iter__(self) -> Iterator[ObliqueTree]:
+        return (self.at(alpha) for alpha in self.alphas.tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"PruningPath({len(self)} trees of {self.n_leaves[0]} to {self.n_leaves[-1]} leaves, "
+            f"alpha 0 to {self.alphas[-1]:.4g})"
+        )
+
+
+def cost_complexity_path(
+    tree: ObliqueTree,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    criterion: Any = None,
+    complexity: Complexity = "leaves",
+) -> PruningPath:
+    r"""Find all prunings that minimise R + alpha |T| for some alpha >= 0.
+
+    Nodes that no row reaches go first, as by `prune_unreached`.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    X, y
+        Rows with their true answers, best those that the tree was learned from: labels, numbers
+        (n,) or (n, k), or 0 and 1 (n, k) for several yes/no labels.
+    sample_weight
+        (n,) what each row counts; None: 1. A tree that was learned with class weights needs them
+        here, too.
+    criterion
+        What R is the mean of, and of what new leaves hold the best: see
+        `hardwood.model.criterion.criterion_for`.
+    complexity
+        What \|T\| counts: ``"leaves"``; ``"weights"``, those that are not zero; or ``"flops"``,
+        the multiplications and additions of a prediction, in the mean over the rows.
+
+    Notes
+    -----
+    O(n h k) for n rows and height h, then O(m h log m) for m splits.
+    """
+    if complexity not in COMPLEXITIES:
+        raise ValueError(f"complexity must be one of {COMPLEXITIES}, not {complexity!r:.80}")
+    judge = criterion_for(tree, criterion)
+    tree = prune_unreached(tree, X, sample_weight=sample_weight)
+    rows = Descent.of(tree, X, sample_weight)
+    truth = rows.truth(y)
+    outputs = best_outputs(rows, truth, judge)
+    risks = node_losses(rows, truth, judge, outputs, rows.outputs(X)) / rows.counts[0]
+    prices = _prices(rows, complexity)
+    strengths = link_strengths(tree, risks, prices)
+    alphas = np.unique(np.append(strengths, 0.0))
+    n_leaves = _of_leaves(tree, alphas, strengths, np.ones(tree.n_nodes))
+    return PruningPath(
+        tree=tree,
+        alphas=alphas,
+        risks=_of_leaves(tree, alphas, strengths, risks),
+        n_leaves=n_leaves.astype(np.int64),
+        complexities=_of_branches(tree, alphas, strengths, prices) + (complexity == "leaves"),
+        strengths=strengths,
+        criterion=judge,
+        _outputs=outputs,
+        _counts=rows.counts,
+    )
+
+
+def best_outputs(rows: Descent, truth: np.ndarray, judge: Criterion) -> np.ndarray:
+    """Return the best one output for the rows of each split, (m, k)."""
+    splits = range(rows.tree.n_splits)
+    best = [judge.best(truth[rows.at(i)], rows.weight[rows.at(i)]) for i in splits]
+    return np.array(best).reshape(-1, rows.tree.n_outputs)
+
+
+def node_losses(
+    rows: Descent, truth: np.ndarray, judge: Criterion, of_splits: np.ndarray, of_rows: np.ndarray
+) -> np.ndarray:
+    """Sum up the losses at each node, (m + L,), were it a leaf.
+
+    ``of_splits`` (m, k) are the outputs that splits would have, ``of_rows`` (n, k) those that the
+    tree's own leaves give the rows.
+    """
+    m = rows.tree.n_splits
+    losses = np.empty(rows.tree.n_nodes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(m):
+            here = rows.at(i)
+            losses[i] = rows.weight[here] @ judge.losses(of_splits[i : i + 1], truth[here])
+        at_rows = rows.weight * judge.losses(of_rows, truth)
+        losses[m:] = np.bincount(rows.leaf, at_rows, minlength=m + 1)
+    if not np.isfinite(losses).all():
+        raise TableError("the losses add up to infinity: y or sample_weight has huge numbers")
+    return losses
+
+
+def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """Find the alpha at which each split gives way to a leaf, (m,).
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    risks
+        (m + L,) risk of each node as a leaf.
+    prices
+        (m + L,) what each node adds to the complexity unless a split above it, or itself, is
+        collapsed; those of splits are positive.
+
+    Returns
+    -------
+    strengths
+        At least 0; no split is stronger than its parent. The smallest pruning that minimises
+        R + alpha |T| has the splits whose strength exceeds alpha.
+    """
+    m, nodes, parents = tree.n_splits, child_nodes(tree), tree._parents
+    branch_risk, branch_price = risks.copy(), prices.copy()
+    branch_risk[:m] = 0
+    summed_up(tree, branch_risk)
+    summed_up(tree, branch_price)
+    strengths = np.full(m, np.inf)
+
+    def link(i: int) -> float:  # g(t), section 3.3
+        return float((risks[i] - branch_risk[i]) / branch_price[i])
+
+    waiting = [(link(i), i) for i in range(m)]
+    heapq.heapify(waiting)
+    alpha = 0.0
+    while waiting:
+        g, i = heapq.heappop(waiting)
+        if strengths[i] < np.inf or g != link(i):
+            continue  # collapsed, or about a branch that has become smaller since
+        if g > alpha + _ROUNDING * risks[i] / branch_price[i]:
+            alpha = g
+        _collapse_branch(i, alpha, nodes, strengths)
+        branch_risk[i], branch_price[i] = risks[i], 0.0
+        while (i := int(parents[i])) >= 0:
+            branch_risk[i] = branch_risk[nodes[i]].sum()
+            branch_price[i] = prices[i] + branch_price[nodes[i]].sum()
+            heapq.heappush(waiting, (link(i), i))
+    return strengths
+
+
+def _collapse_branch(top: int, alpha: float, nodes: np.ndarray, strengths: np.ndarray) -> None:
+    """Note when a split and all that is left below it were collapsed."""
+    branch = [top]
+    for i in branch:  # grows while it is read
+        if i < strengths.size and strengths[i] == np.inf:
+            strengths[i] = alpha
+            branch += nodes[i].tolist()
+
+
+def _prices(rows: Descent, complexity: Complexity) -> np.ndarray:
+    """Price each node, as long as it is part of the tree, (m + L,)."""
+    tree = rows.tree
+    if complexity == "leaves":  # one more than there are splits
+        return np.concatenate([np.ones(tree.n_splits), np.zeros(tree.n_leaves)])
+    if complexity == "weights":
+        return node_weights(tree).astype(np.float64)
+    share: np.ndarray = rows.counts / rows.counts[0]
+    return share * np.add(*node_operations(tree))
+
+
+def _of_leaves(
+    tree: ObliqueTree, alphas: np.ndarray, strengths: np.ndarray, amounts: np.ndarray
+) -> np.ndarray:
+    """Add up amounts (m + L,) over the leaves of each pruning, (s,).
+
+    A node is a leaf from the alpha that collapses it until before the one that collapses its
+    parent.
+    """
+    begins = np.append(strengths, np.zeros(tree.n_leaves))
+    return _between(alphas, begins, _collapsed_above(tree, strengths), amounts)
+
+
+def _of_branches(
+    tree: ObliqueTree, alphas: np.ndarray, strengths: np.ndarray, prices: np.ndarray
+) -> np.ndarray:
+    """Add up prices (m + L,) over the splits, and the leaves that never were splits, (s,)."""
+    ends = _collapsed_above(tree, strengths)
+    ends[: tree.n_splits] = strengths
+    return _between(alphas, np.zeros(tree.n_nodes), ends, prices)
+
+
+def _collapsed_above(tree: ObliqueTree, strengths: np.ndarray) -> np.ndarray:
+    """Return the strength of each node's parent, (m + L,); infinity for the root."""
+    return np.append(strengths, np.inf)[tree._parents]
+
+
+def _between(
+    alphas: np.ndarray, begins: np.ndarray, ends: np.ndarray, amounts: np.ndarray
+) -> np.ndarray:
+    """Add up, for each alpha, the amounts with begin <= alpha < end."""
+    changes = np.zeros(alphas.size + 1)
+    np.add.at(changes, np.searchsorted(alphas, begins), amounts)
+    np.subtract.at(changes, np.searchsorted(alphas, ends), amounts)
+    sums: np.ndarray = np.cumsum(changes[:-1])
+    return sums
+
+
+def _standard_error(
+    tree: ObliqueTree, judge: Criterion, X: Any, y: Any, sample_weight: Any
+) -> float:
+    """Return the standard error of a tree's mean loss on rows."""
+    rows = Descent.of(tree, X, sample_weight)
+    losses = judge.losses(rows.outputs(X), rows.truth(y))
+    share = rows.weight / rows.weight.sum()
+    variance = share @ (losses - share @ losses) ** 2
+    return float(np.sqrt(variance * (share @ share)))  # over the effective number of rows

@@ -1,4 +1,4 @@
-"""All tables, each in a process of its own: `python -m benchmarks [--quick]`."""
+"""All tables, each in a process of its own: `python -m benchmarks [--data FOLDER] [--quick]`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 
 SCRIPTS = (
     "speed.dgt_step",
+    "speed.dgt_layers",
     "speed.inference",
     "speed.one_row",
     "speed.gemm",
@@ -15,15 +16,23 @@ SCRIPTS = (
     "speed.memory",
     "quality.small_tables",
 )
+WITH_DATA = ("speed.dgt_fit", "speed.forest_fit", "quality.dgt_tables", "quality.ablations")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="a folder of NAME.npz: also the scripts that need one")
     parser.add_argument("--quick", action="store_true", help="smoke run: minutes, not recorded")
-    quick = ["--quick"] if parser.parse_args().quick else []
+    arguments = parser.parse_args()
+    quick = ["--quick"] if arguments.quick else []
+    commands = {script: quick for script in SCRIPTS}
+    if arguments.data:
+        commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
+        if not arguments.quick:
+            commands["quality.dgt_page"] = []
     status = {
-        script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *quick]).returncode
-        for script in SCRIPTS
+        script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode
+        for script, options in commands.items()
     }
     print()
     for script, code in status.items():

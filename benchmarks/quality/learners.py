@@ -1,13 +1,13 @@
 """The methods of the DGT tables: ours and the paper's peers, each with the settings it may have.
 
-A setting is a dictionary that JSON can hold. `GRIDS` has all of them; whoever changes a grid
+A setting is a dictionary that JSON can hold. The grids are data at the top; whoever changes one
 changes what is chosen, and only the fits that are then missing are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -88,34 +88,24 @@ _HEIGHTS = [2, 4, 6, 8, 10]  # of all tree methods
 _ALPHAS = [float(f"{alpha:.3g}") for alpha in np.geomspace(1e-6, 0.5, 16)]
 N_BOOSTED = 1000
 
-GRIDS: dict[str, dict[str, Grid]] = {
-    "dgt": _DGT,
-    "linear": _LINEAR,
-    "forest": _FOREST,
-    "pat": _PAT,
-    "cart": {"": [{"max_depth": _HEIGHTS, "min_samples_leaf": _LEAF_ROWS}]},
-    "cart_free": {"": [{"max_depth": [None], "min_samples_leaf": [1, *_LEAF_ROWS]}]},
-    "ridge": {"": [{"alpha": _ALPHAS}]},
-    "xgboost": {"": [{"max_depth": [4, 7, 10], "learning_rate": [0.01, 0.03, 0.1]}]},
-    "adaboost": {"": [{"max_depth": [10, 15], "learning_rate": [0.1, 1.0]}]},
+_CART: dict[str, Grid] = {"": [{"max_depth": _HEIGHTS, "min_samples_leaf": _LEAF_ROWS}]}
+_CART_FREE: dict[str, Grid] = {"": [{"max_depth": [None], "min_samples_leaf": [1, *_LEAF_ROWS]}]}
+_RIDGE: dict[str, Grid] = {"": [{"alpha": _ALPHAS}]}
+_XGBOOST: dict[str, Grid] = {
+    "": [{"max_depth": [4, 7, 10], "learning_rate": [0.01, 0.03, 0.1]}],
 }
+_ADABOOST: dict[str, Grid] = {"": [{"max_depth": [10, 15], "learning_rate": [0.1, 1.0]}]}
 
-# What is added to a setting while settings are compared, so that the comparison is affordable: one
-# random start, fewer trees. The fits that count have neither.
-_CHOOSING: dict[str, Setting] = {
-    "dgt": {"restarts": 1},
-    "linear": {"restarts": 1},
-    "pat": {"restarts": 1},
-    "forest": {"restarts": 1, "n_estimators": 10},
-    "adaboost": {"n_estimators": 100},
-}
 # Fits per setting whose validation scores are averaged: few rows make a noisy choice.
 _REPEATS = {"bace": 3, "segment": 2, "abalone": 2}
+# What is added to a setting of ours while settings are compared, so that the comparison is
+# affordable: the fits that count have the best of several random starts.
+_ONE_START: Setting = {"restarts": 1}
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is called, made and sized.
+    """How a method is called, made and tuned.
 
     Parameters
     ----------
@@ -123,39 +113,41 @@ class Method:
         In files, and in print.
     make
         From a task, a setting, a seed and a number of threads, an estimator that is not fitted yet.
+    grids
+        By data set, what it is tuned over; under "" for all that are not named.
     is_ours
-        Whether it is hardwood's.
+        Whether it is hardwood's: it then has the heights of the task.
     is_random
         Whether another seed may give another model.
+    choosing
+        Added to a setting while settings are compared.
+    quick
+        Added to a setting in a smoke run.
     """
 
     name: str
     title: str
     make: Callable[[Task, Setting, int, int], BaseEstimator]
+    grids: Mapping[str, Grid]
     is_ours: bool = False
     is_random: bool = True
+    choosing: Setting = field(default_factory=dict)
+    quick: Setting = field(default_factory=dict)
 
+    def settings(self, task: Task) -> list[Setting]:
+        """Return what the method is tuned over on a data set."""
+        grid = self.grids.get(task.name) or self.grids.get("")
+        if grid is None:
+            raise KeyError(f"{self.name!r} has no grid for {task.name!r}")
+        if self.is_ours:
+            is_forest = self.name == "forest" and task.forest_height
+            heights = [task.forest_height] if is_forest else list(task.heights)
+            grid = [{"max_depth": heights, **one} for one in grid]
+        return list(ParameterGrid(grid))
 
-def settings(method: str, task: Task) -> list[Setting]:
-    """Return what a method is tuned over on a data set, in the order of `GRIDS`."""
-    grids = GRIDS[method]
-    grid = grids.get(task.name, grids.get(""))
-    if grid is None:
-        raise KeyError(f"no grid of {method!r} for {task.name!r}: add one to GRIDS")
-    if METHODS[method].is_ours:
-        height = [task.forest_height] if method == "forest" and task.forest_height else task.heights
-        grid = [{"max_depth": list(height), **one} for one in grid]
-    return list(ParameterGrid(grid))
-
-
-def choosing_options(method: str) -> Setting:
-    """Return what is added to a setting while settings are compared."""
-    return _CHOOSING.get(method, {})
-
-
-def repeats(method: str, task: Task) -> int:
-    """Return how many fits of a setting are averaged before settings are compared."""
-    return _REPEATS.get(task.name, 1) if METHODS[method].is_random else 1
+    def repeats(self, task: Task) -> int:
+        """Return how many fits of a setting are averaged when settings are compared."""
+        return _REPEATS.get(task.name, 1) if self.is_random else 1
 
 
 def _options(setting: Setting) -> dict[str, Any]:
@@ -211,40 +203,75 @@ def _adaboost(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstim
     return boosted(base, random_state=seed, **options)
 
 
+QUICK_TREE: Setting = {"max_epochs": 3, "restarts": 1}
 METHODS = {
     method.name: method
     for method in (
-        Method("dgt", "DGT", tree, is_ours=True),
-        Method("linear", "DGT, linear leaves", _linear_leaves, is_ours=True),
-        Method("forest", "DGT-Forest, 30 trees", _forest, is_ours=True),
-        Method("pat", "PAT", tree, is_ours=True),
-        Method("cart", "CART, height up to 10", _cart),
-        Method("cart_free", "CART, any height", _cart),
-        Method("ridge", "Ridge", _ridge, is_random=False),
+        Method("dgt", "DGT", tree, _DGT, True, choosing=_ONE_START, quick=QUICK_TREE),
+        Method(
+            "linear",
+            "DGT, linear leaves",
+            _linear_leaves,
+            _LINEAR,
+            True,
+            choosing=_ONE_START,
+            quick=QUICK_TREE,
+        ),
+        Method(
+            "forest",
+            "DGT-Forest, 30 trees",
+            _forest,
+            _FOREST,
+            True,
+            choosing={"n_estimators": 10},
+            quick={"max_epochs": 3, "n_estimators": 3},
+        ),
+        Method("pat", "PAT", tree, _PAT, True, choosing=_ONE_START, quick=QUICK_TREE),
+        Method("cart", "CART, height up to 10", _cart, _CART),
+        Method("cart_free", "CART, any height", _cart, _CART_FREE),
+        Method("ridge", "Ridge", _ridge, _RIDGE, is_random=False),
         # All rows and columns in every tree: nothing is drawn.
-        Method("xgboost", "XGBoost, 1000 trees", _xgboost, is_random=False),
-        Method("adaboost", "AdaBoost, 1000 trees", _adaboost),
+        Method(
+            "xgboost",
+            "XGBoost, 1000 trees",
+            _xgboost,
+            _XGBOOST,
+            is_random=False,
+            quick={"n_estimators": 5},
+        ),
+        Method(
+            "adaboost",
+            "AdaBoost, 1000 trees",
+            _adaboost,
+            _ADABOOST,
+            choosing={"n_estimators": 100},
+            quick={"n_estimators": 5},
+        ),
     )
 }
 
 
 def sizes(model: BaseEstimator) -> dict[str, Any]:
-    """Return what is known of the size of a fitted model: splits, and operations per prediction."""
-    if hasattr(model, "forest_"):
-        forest, perfect = model.forest_, 2**model.max_depth - 1
-        return {
-            "n_trees": forest.n_trees,
-            "splits_grown": perfect * forest.n_trees,
-            "splits": forest.n_splits,
-            "flops": forest.flops(),
-        }
-    if isinstance(model, hardwood.DGTClassifier | hardwood.DGTRegressor):
-        return {
-            "splits_grown": 2**model.max_depth - 1,
-            "splits": model.tree_.n_splits,
-            "flops": model.tree_.flops(),
-            "passes": model.n_iter_,
-        }
+    """Return what is known of the size of a fitted model: splits, and operations per prediction.
+
+    ``splits_grown`` are those of the perfect trees that were learned; ``splits`` what is left after
+    those that no row of the fit reaches are dropped (Appendix C.2 of the paper).
+    """
     if isinstance(model, DecisionTreeClassifier | DecisionTreeRegressor):
         return {"splits": int(model.get_n_leaves()) - 1, "depth": int(model.get_depth())}
-    return {}
+    grown = getattr(model, "forest_", None) or getattr(model, "tree_", None)
+    if not isinstance(grown, hardwood.ObliqueTree | hardwood.ObliqueForest):
+        return {}
+    cost = grown.flops()
+    facts = {
+        "splits_grown": getattr(grown, "n_trees", 1) * (2**model.max_depth - 1),
+        "splits": grown.n_splits,
+        "flops": None if cost.mean is None else cost.mean.total,
+        "flops_worst": cost.worst.total,
+    }
+    record = grown.record or {}
+    return facts | {
+        name: record[name]
+        for name in ("passes", "best_pass", "validation_loss", "hardening_loss")
+        if name in record
+    }

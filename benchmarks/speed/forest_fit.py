@@ -3,9 +3,9 @@
     python -m benchmarks.speed.forest_fit --data FOLDER [--jobs 2] [--quick]
 
 FOLDER holds ``ailerons.npz`` (`quality/parts.py`). A forest of 30 trees and one tree are learned
-with the same settings and the same number of threads; one tree cannot use more than one of them. The
-clock is the wall's, since threads are the point. Prediction has one thread, and its time per tree is
-set beside that of one tree.
+with the same settings and the same number of threads; one tree cannot use more than one of them.
+The clock is the wall's, since threads are the point. Prediction has one thread, and its time per
+tree is set beside that of one tree.
 """
 
 from __future__ import annotations

@@ -23,8 +23,11 @@ import numpy as np
 if TYPE_CHECKING:
     from hardwood.model.tree import ObliqueTree
 
-# Class shares are exactly 0 at times. A class that was never seen costs 36, not infinity.
+# Where leaves were learned to give a probability of 0, a wrong answer costs 36, not infinity.
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
+# A class that none of a leaf's rows has is not impossible. Its share is 0, and one row of it
+# elsewhere would outweigh all others in the log loss.
+EVEN_SHARE = 0.01
 # Losses of learning whose best leaf is no mean, as a tree's record names them.
 _NOT_OF_MEANS = {"absolute_error", "AbsoluteError", "quantile", "Quantile", "huber", "Huber"}
 
@@ -49,7 +52,7 @@ class _OfClasses(Criterion):
     n_classes: int
 
     def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the share of each class: the best of all answers for every loss here."""
+        """Return the share of each class."""
         shares: np.ndarray = np.bincount(truth, weight, minlength=self.n_classes) / weight.sum()
         return shares
 
@@ -65,9 +68,16 @@ class ClassSquaredError(_OfClasses):
 
 
 class ClassLogLoss(_OfClasses):
-    r""":math:`-\log p_y`; of class shares, the entropy."""
+    r""":math:`-\log p_y`; of class shares, the entropy.
+
+    Of the probability of a new leaf, the share 0.01 is divided evenly among the classes.
+    """
 
     name = "log_loss"
+
+    def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the share of each class, less what all have alike."""
+        return _evened(super().best(truth, weight), self.n_classes)
 
     def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
         return _surprise(_of_truth(answer, truth))
@@ -122,9 +132,13 @@ class QuantileError(Criterion):
 
 
 class LabelLogLoss(Criterion):
-    """Log loss of each yes or no, mean over the labels."""
+    """Log loss of each yes or no, mean over the labels; new leaves as in `ClassLogLoss`."""
 
     name = "log_loss"
+
+    def best(self, truth: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the share of yes, less what yes and no have alike."""
+        return _evened(super().best(truth, weight), 2)
 
     def losses(self, answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
         losses: np.ndarray = _surprise(np.where(truth > 0, answer, 1 - answer)).mean(axis=1)
@@ -149,9 +163,9 @@ def criterion_for(tree: ObliqueTree, criterion: Any = None) -> Criterion:
     tree
         What is to be judged.
     criterion
-        ``"squared_error"`` (the default; of probabilities, the Brier score); ``"log_loss"`` or
-        ``"misclassification"`` for classes and labels; ``"absolute_error"`` or a loss with a
-        ``level``, such as ``hardwood.Quantile(0.9)``, for numbers.
+        For classes and labels ``"log_loss"`` (the default), ``"squared_error"`` (the Brier score)
+        or ``"misclassification"``; for numbers ``"squared_error"`` (the default),
+        ``"absolute_error"``, or a loss with a ``level``, such as ``hardwood.Quantile(0.9)``.
 
     Raises
     ------
@@ -161,7 +175,7 @@ def criterion_for(tree: ObliqueTree, criterion: Any = None) -> Criterion:
     """
     if criterion is None:
         _check_learned_means(tree)
-        criterion = "squared_error"
+        criterion = "squared_error" if tree.task == "regression" else "log_loss"
     known = _criteria(tree)
     level = getattr(criterion, "level", None)
     if tree.task == "regression" and isinstance(level, float) and 0 < level < 1:
@@ -178,11 +192,11 @@ def criterion_for(tree: ObliqueTree, criterion: Any = None) -> Criterion:
 def _criteria(tree: ObliqueTree) -> dict[str, Criterion]:
     if tree.task == "classification":
         k = tree.n_outputs
-        of_task: list[Criterion] = [ClassSquaredError(k), ClassLogLoss(k), ClassError(k)]
+        of_task: list[Criterion] = [ClassLogLoss(k), ClassSquaredError(k), ClassError(k)]
     elif tree.task == "regression":
         of_task = [SquaredError(), QuantileError()]
     else:
-        of_task = [SquaredError(), LabelLogLoss(), LabelError()]
+        of_task = [LabelLogLoss(), SquaredError(), LabelError()]
     return {criterion.name: criterion for criterion in of_task}
 
 
@@ -195,6 +209,10 @@ def _check_learned_means(tree: ObliqueTree) -> None:
             "rows: say what the new leaves should hold, criterion='squared_error' (means), "
             "'absolute_error' (medians) or hardwood.Quantile(level)"
         )
+
+
+def _evened(shares: np.ndarray, n: int) -> np.ndarray:
+    return (1 - EVEN_SHARE) * shares + EVEN_SHARE / n
 
 
 def _of_truth(answer: np.ndarray, truth: np.ndarray) -> np.ndarray:

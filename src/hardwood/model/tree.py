@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from hardwood._native import LeafModels, Router
+    from hardwood.model.cost import Flops
+    from hardwood.model.pruning_path import Complexity, PruningPath
 
 _PARTS = (
     "weights",
@@ -512,6 +514,67 @@ class ObliqueTree:
         from hardwood.model.rewrite import to_perfect
 
         return to_perfect(self, self.depth if depth is None else depth)
+
+    def prune(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        alpha: float | None = None,
+        validation: tuple[Any, ...] | None = None,
+        min_samples: float = 0.0,
+        sample_weight: Any = None,
+        criterion: Any = None,
+        complexity: Complexity = "leaves",
+        one_standard_error: bool = False,
+    ) -> ObliqueTree:
+        """Make the tree smaller: see :func:`hardwood.model.prune.prune`.
+
+        ``prune(X)`` removes what no row reaches; ``prune(X, y, alpha=0.01)`` also what gains less
+        than that per leaf; ``prune(X, y, validation=(X_valid, y_valid))`` what does not help there.
+        """
+        from hardwood.model.prune import prune
+
+        return prune(
+            self,
+            X,
+            y,
+            alpha=alpha,
+            validation=validation,
+            min_samples=min_samples,
+            sample_weight=sample_weight,
+            criterion=criterion,
+            complexity=complexity,
+            one_standard_error=one_standard_error,
+        )
+
+    def prune_path(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        criterion: Any = None,
+        complexity: Complexity = "leaves",
+    ) -> PruningPath:
+        """All prunings worth their size: see :func:`hardwood.model.prune.cost_complexity_path`."""
+        from hardwood.model.prune import cost_complexity_path
+
+        return cost_complexity_path(
+            self, X, y, sample_weight=sample_weight, criterion=criterion, complexity=complexity
+        )
+
+    def sparsify(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> ObliqueTree:
+        """Drop terms of splits that no row needs: see :func:`hardwood.model.sparsify.sparsify`."""
+        from hardwood.model.sparsify import sparsify
+
+        return sparsify(self, X, tolerance=tolerance, sample_weight=sample_weight).tree
+
+    def flops(self, X: Any = None) -> Flops:
+        """Operations per prediction, mean and worst: see :func:`hardwood.model.cost.flops`."""
+        from hardwood.model.cost import flops
+
+        return flops(self, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree to a file, in whole or not at all: see :func:`hardwood.model.save`."""

@@ -1,0 +1,135 @@
+"""What a prediction costs: counted by walking rows down with `if`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardwood.model import ObliqueTree
+from hardwood.model.cost import Flops, Operations, Remaining, flops, remaining
+from hardwood.table import Feature, Schema
+from trees import make_rows, make_tree
+
+
+def most_operations(tree, weights):
+    """Products and sums of one weighted sum: as many as a row can need."""
+    used = {tree.columns[j].feature for j in np.flatnonzero(weights)}
+    numbers = [j for j in np.flatnonzero(weights) if tree.columns[j].kind == "number"]
+    return np.array([len(numbers), len(used), 0])
+
+
+def cost_of_leaf(tree, leaf):
+    """Walk from the root to a leaf, counting."""
+    total = np.zeros(3)
+    for node in tree._path_to(leaf)[:-1].tolist():
+        total += most_operations(tree, tree.weights[node]) + [0, 0, 1]
+    if tree.leaf_weights is not None:
+        total += sum(most_operations(tree, weights) for weights in tree.leaf_weights[leaf])
+    return total
+
+
+def as_array(operations):
+    return [operations.multiplications, operations.additions, operations.comparisons]
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_splits=st.integers(0, 12),
+    mixed=st.booleans(),
+    linear=st.booleans(),
+)
+def test_counts_are_those_of_a_walk(seed, n_splits, mixed, linear):
+    rng = np.random.default_rng(seed)
+    tree = make_tree(rng, n_splits=n_splits, mixed=mixed, task="regression", k=2)
+    if linear:
+        leaf_weights = rng.normal(size=(tree.n_leaves, 2, tree.schema.n_columns))
+        tree = tree.replace(leaf_weights=leaf_weights * (rng.random(leaf_weights.shape) < 0.5))
+    costs = np.array([cost_of_leaf(tree, leaf) for leaf in range(tree.n_leaves)])
+    found = flops(tree)
+    at_leaves = tree.counts[tree.n_splits :]
+    if at_leaves.sum() > 0:
+        expected = np.average(costs, axis=0, weights=at_leaves)
+        assert as_array(found.mean) == pytest.approx(expected)
+    else:
+        assert found.mean is None
+    assert found.worst.total == costs[:, :2].sum(axis=1).max()
+    assert as_array(found.worst) in costs.tolist()
+    X = make_rows(rng, tree.schema, 17)
+    of_rows = flops(tree, X)
+    assert as_array(of_rows.mean) == pytest.approx(costs[tree.apply(X)].mean(axis=0))
+    assert of_rows.worst == found.worst
+
+
+def test_a_dense_tree_costs_height_times_numbers():
+    rng = np.random.default_rng(0)
+    tree = ObliqueTree.of(rng.normal(size=(7, 5)), bias=np.zeros(7), values=np.arange(8.0))
+    assert flops(tree).worst == Operations(15, 15, 3)
+    assert flops(tree).mean is None
+    assert flops(tree, np.ones((3, 5))).mean == flops(tree).worst
+
+
+def test_a_category_costs_one_addition_at_most():
+    schema = Schema(
+        (
+            Feature("size", "numeric", has_missing=True),
+            Feature("colour", "categorical", levels=("blue", "green", "red"), has_missing=True),
+        )
+    )
+    tree = ObliqueTree.of(
+        [[2.0, 1.0, 1.0, 2.0, 3.0, 4.0]], bias=[0.0], values=[0.0, 1.0], schema=schema
+    )
+    assert flops(tree).worst == Operations(1, 2, 1)
+
+
+def test_a_forest_costs_what_its_trees_cost():
+    trees = [make_tree(seed, n_splits=4 + seed) for seed in range(3)]
+    forest = SimpleNamespace(trees=tuple(trees), depth=max(tree.depth for tree in trees))
+    parts = [flops(tree) for tree in trees]
+    whole = flops(forest)
+    assert whole.worst.total == sum(part.worst.total for part in parts)
+    assert whole.mean.total == pytest.approx(sum(part.mean.total for part in parts))
+    forest.trees = (*trees, trees[0].replace(counts=None))
+    assert flops(forest).mean is None
+    sizes = remaining(forest)
+    assert (sizes.n_splits, sizes.of_splits) == (4 + 5 + 6 + 4, 4 * (2**forest.depth - 1))
+
+
+def test_it_prints_well():
+    cost = Flops(Operations(2.5, 3.0, 1.25), Operations(1234, 1300, 6))
+    assert str(cost) == (
+        "per prediction, mean: 2.5 multiplications, 3 additions, 1.25 comparisons\n"
+        "per prediction, worst: 1,234 multiplications, 1,300 additions, 6 comparisons"
+    )
+    assert "unknown" in str(Flops(None, cost.worst))
+    assert str(Remaining(47, 63, 48, 64, 1000, 2520)) == (
+        "47 of 63 splits, 48 of 64 leaves, 1,000 of 2,520 weights"
+    )
+
+
+def test_what_remains_is_counted_of_a_tree_or_of_a_perfect_one():
+    tree = make_tree(1, n_splits=5, n_features=4, sparsity=0.5)
+    n_weights = np.count_nonzero(tree.weights)
+    smaller = tree.replace(weights=tree.weights * (np.arange(4) > 0))
+    assert remaining(smaller, tree) == Remaining(
+        5, 5, 6, 6, np.count_nonzero(smaller.weights), n_weights
+    )
+    h = tree.depth
+    assert remaining(tree) == Remaining(5, 2**h - 1, 6, 2**h, n_weights, 4 * (2**h - 1))
+    assert remaining(tree, of=h + 1).of_splits == 2 ** (h + 1) - 1
+    with pytest.raises(ValueError, match=f"at least {h}"):
+        remaining(tree, of=h - 1)
+    with pytest.raises(ValueError, match="found 'all'"):
+        remaining(tree, of="all")
+
+
+def test_weights_of_linear_leaves_count():
+    tree = ObliqueTree.of(
+        [[1.0, 0.0]], bias=[0.0], values=[0.0, 0.0], leaf_weights=[[1.0, 2.0], [0.0, 3.0]]
+    )
+    assert remaining(tree) == Remaining(1, 1, 2, 2, 4, 2 + 4)
+    assert flops(tree).worst == Operations(3, 3, 1)

@@ -206,6 +206,7 @@ struct BootstrapSample {
       rows.push_back(row);
       total += weight[row] *= static_cast<float>(counts[i]);
     }
+    if (!(total > 0)) return;  // weights too small for float32: all rows drawn count nothing
     const auto to_mean_one = static_cast<float>(static_cast<double>(rows.size()) / total);
     for (const std::int64_t row : rows) weight[row] *= to_mean_one;
   }
@@ -261,8 +262,6 @@ nb::dict fit_dgt(const Encoder& encoder, const nb::object& X, Array2<float> targ
                                   nb::cast<std::string>(options["quantizer"]),
                                   nb::cast<std::string>(options["routing"]));
   const Annealing annealing = annealing_of(options);
-  require(form.routing == Routing::kQuantized || !shape.has_linear_leaves,
-          "linear leaves need quantized routing");
   const auto new_learner = [&] {
     return DgtLearner(shape, form, annealing, problem.loss, problem.loss_parameter,
                       training.batch_size);

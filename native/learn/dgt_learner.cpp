@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 namespace hardwood {
@@ -34,6 +35,7 @@ DgtLearner::DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss l
   const std::size_t n = tile_capacity(batch_size), d = shape.n_columns, m = shape.n_nodes(),
                     k = shape.n_outputs, leaves = shape.n_leaves();
   const bool linear = shape.has_linear_leaves;
+  if (linear && is_soft()) throw std::invalid_argument("linear leaves need quantized routing");
   const std::size_t values = k > 1 || linear || is_soft() ? leaves * n : 0,
                     scores = linear || is_soft() ? leaves * n : 0, rights = is_soft() ? m * n : 0;
   memory_ = Buffer<float>(n * (d + 2 * m + 2 * k + 1) + values + scores + rights);

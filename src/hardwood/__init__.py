@@ -19,9 +19,11 @@ if TYPE_CHECKING:
         TableWarning,
     )
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueTree, load
+    from hardwood.model import ObliqueForest, ObliqueTree, load
 
 __version__ = "0.1.0"
 
@@ -29,14 +31,18 @@ __version__ = "0.1.0"
 # model loads without scikit-learn.
 _HOME = {
     "DGTClassifier": "hardwood.estimators.dgt",
+    "DGTForestClassifier": "hardwood.estimators.dgt_forest",
+    "DGTForestRegressor": "hardwood.estimators.dgt_forest",
     "DGTRegressor": "hardwood.estimators.dgt",
     "Epoch": "hardwood.learn.training",
     "FitInterruptedWarning": "hardwood.errors",
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
     "ModelFileError": "hardwood.errors",
+    "ObliqueForest": "hardwood.model",
     "ObliqueTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
+    "Relaxation": "hardwood.learn.dgt",
     "TableError": "hardwood.errors",
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
@@ -45,14 +51,18 @@ _HOME = {
 
 __all__ = [
     "DGTClassifier",
+    "DGTForestClassifier",
+    "DGTForestRegressor",
     "DGTRegressor",
     "Epoch",
     "FitInterruptedWarning",
     "HardwoodError",
     "Huber",
     "ModelFileError",
+    "ObliqueForest",
     "ObliqueTree",
     "Quantile",
+    "Relaxation",
     "TableError",
     "TableWarning",
     "Training",

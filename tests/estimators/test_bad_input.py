@@ -29,8 +29,8 @@ NUMBERS = X[:, 0]
         (pd.Series([pd.NA, 1] * 15, dtype="Int64"), "Input y contains NaN"),
         (NUMBERS, "continuous"),
         (
-            np.column_stack([LABELS, LABELS]),
-            r"y should be a 1d array, got an array of shape \(30, 2\)",
+            np.column_stack([LABELS + 1, LABELS]),
+            "y has 2 columns, which are read as yes/no labels, so each entry must be 0 or 1",
         ),
         (LABELS + 1j, "Complex data not supported"),
         ([{}] * 30, "Unknown label type|label"),
@@ -151,7 +151,8 @@ def test_class_weights_that_make_no_sense(class_weight):
     ("name", "values"),
     [
         ("max_depth", [0, -1, 17, 2.5, "6", None, True]),
-        ("layers", [0, 2, 1.0]),
+        ("layers", [0, 1.0, "3", 17, [0], [2.5]]),
+        ("leaves", ["quadratic", None, 1]),
         ("learning_rate", [0, -0.1, np.nan, np.inf, "0.01", None]),
         ("batch_size", [0, 1.5, None]),
         ("max_epochs", [0, -3, "many", 10.0, None]),
@@ -176,7 +177,13 @@ def test_parameters_out_of_range_are_named(Estimator, name, values):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("training", {"optimizer": "adam"}), ("callbacks", [3]), ("init", 3)]
+    ("name", "value"),
+    [
+        ("training", {"optimizer": "adam"}),
+        ("relaxation", "product"),
+        ("callbacks", [3]),
+        ("init", 3),
+    ],
 )
 def test_parameters_of_the_wrong_kind_are_named(name, value):
     with pytest.raises(TypeError, match=name):

@@ -1,63 +1,62 @@
-"""What every estimator of one tree does once it is fitted: scikit-learn's contract over `tree_`."""
+"""What every estimator does once it is fitted: scikit-learn's contract over `tree_` or `forest_`."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hardwood.learn.training import Epoch
-from hardwood.model import ObliqueTree
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from sklearn.utils import Tags
 
+    from hardwood.model import ObliqueForest, ObliqueTree
 
-class TreeEstimator(BaseEstimator):
-    """An estimator whose answer is one `ObliqueTree`.
+
+class ModelEstimator(BaseEstimator):
+    """An estimator whose answer is a model of hardwood.
 
     Attributes
     ----------
-    tree_
-        The tree, simplified.
     n_features_in_
         Number of columns of the training table.
     feature_names_in_
         Their names, where all are text.
     history_
-        One `Epoch` per pass over the training rows, restart by restart.
+        One `Epoch` per pass over the training rows, run by run.
     n_iter_
-        Number of passes that the restart which was kept has taken.
+        Number of passes that the run which was kept has taken; of a forest, the most of any tree.
     """
 
-    tree_: ObliqueTree
     n_features_in_: int
     feature_names_in_: np.ndarray
     history_: list[Epoch]
     n_iter_: int
     n_jobs: int | None
+    _model_attribute: ClassVar[str]
+
+    @property
+    def _model(self) -> ObliqueTree | ObliqueForest:
+        model: ObliqueTree | ObliqueForest = self.__dict__[self._model_attribute]
+        return model
 
     def apply(self, X: Any) -> np.ndarray:
-        """Return the number of the leaf that each row reaches, (n,) int32."""
+        """Return the leaf that each row reaches: (n,) int32, of a forest (n, n_trees)."""
         self._check_predictable(X)
-        return self.tree_.apply(X, n_jobs=self.n_jobs)
-
-    def decision_path(self, X: Any) -> csr_array:
-        """Return the nodes that each row visits: 0/1 CSR (n, n_nodes), splits before leaves."""
-        self._check_predictable(X)
-        return self.tree_.decision_path(X, n_jobs=self.n_jobs)
+        return self._model.apply(X, n_jobs=self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to a file that `hardwood.load` reads; whole or not at all."""
+        """Write the model to a file that `hardwood.load` reads; whole or not at all."""
         check_is_fitted(self)
-        self.tree_.save(path)
+        self._model.save(path)
 
     def _check_predictable(self, X: Any) -> None:
-        """Raise and warn as scikit-learn does, and leave the entries of X to the tree.
+        """Raise and warn as scikit-learn does, and leave the entries of X to the model.
 
         A plain float array of the right width has nothing to warn of unless the training table had
         names. It is let through at once: checks would take many times as long as one row's answer.
@@ -65,7 +64,7 @@ class TreeEstimator(BaseEstimator):
         known = self.__dict__
         if (
             type(X) is np.ndarray
-            and "tree_" in known
+            and self._model_attribute in known
             and "feature_names_in_" not in known
             and X.ndim == 2
             and X.dtype.char in "fd"
@@ -74,12 +73,12 @@ class TreeEstimator(BaseEstimator):
         ):
             return
         check_is_fitted(self)
-        # What has no width is refused by the tree, in words that say how to reshape it.
+        # What has no width is refused by the model, in words that say how to reshape it.
         if getattr(X, "ndim", 2) == 2 and not (isinstance(X, list | tuple) and len(X) == 0):
             validate_data(self, X, reset=False, skip_check_array=True)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "tree_" in self.__dict__
+        return self._model_attribute in self.__dict__
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -90,39 +89,104 @@ class TreeEstimator(BaseEstimator):
         return tags
 
 
-class TreeClassifier(ClassifierMixin, TreeEstimator):
-    """A classifier whose answer is one tree; further attribute: `classes_`, the sorted labels."""
+class ModelClassifier(ClassifierMixin, ModelEstimator):
+    """A classifier; further attribute: `classes_`, the sorted classes, or numbers of labels."""
 
     classes_: np.ndarray
-    _leaf_labels: np.ndarray
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the label of each row."""
+        """Predict the class of each row, (n,), or its labels, (n, n_labels) of 0 and 1."""
         self._check_predictable(X)
-        return self._leaf_labels[self.tree_.apply(X, n_jobs=self.n_jobs)]
+        if self._model.task == "multilabel":
+            return self._model.predict(X, n_jobs=self.n_jobs)
+        probabilities = self._model.predict_proba(X, n_jobs=self.n_jobs)
+        labels: np.ndarray = self.classes_[probabilities.argmax(axis=1)]
+        return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict the probability of each class, (n, n_classes), in the order of `classes_`."""
+        """Predict the probability of each class, in the order of `classes_`, or of each label."""
         self._check_predictable(X)
-        return self.tree_.predict_proba(X, n_jobs=self.n_jobs)
+        return self._model.predict_proba(X, n_jobs=self.n_jobs)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Predict the logarithm of the probabilities; -inf where one is zero."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
-class TreeRegressor(RegressorMixin, TreeEstimator):
-    """A regressor whose answer is one tree; further attribute: `n_outputs_`, how many targets."""
+
+class ModelRegressor(RegressorMixin, ModelEstimator):
+    """A regressor; further attribute: `n_outputs_`, how many targets."""
 
     n_outputs_: int
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict each row, (n,), or (n, n_outputs) where several targets were learned."""
         self._check_predictable(X)
-        return self.tree_.predict(X, n_jobs=self.n_jobs)
+        return self._model.predict(X, n_jobs=self.n_jobs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class TreeEstimator(ModelEstimator):
+    """An estimator whose answer is one tree, `tree_`, simplified."""
+
+    tree_: ObliqueTree
+    _model_attribute = "tree_"
+
+    def decision_path(self, X: Any) -> csr_array:
+        """Return the nodes that each row visits: 0/1 CSR (n, n_nodes), splits before leaves."""
+        self._check_predictable(X)
+        return self.tree_.decision_path(X, n_jobs=self.n_jobs)
+
+
+class TreeClassifier(TreeEstimator, ModelClassifier):
+    """A classifier whose answer is one tree."""
+
+    _leaf_classes: np.ndarray | None
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class of each row, (n,), or its labels, (n, n_labels) of 0 and 1."""
+        if self.__dict__.get("_leaf_classes") is None:
+            return super().predict(X)
+        self._check_predictable(X)
+        return self._leaf_classes[self.tree_.apply(X, n_jobs=self.n_jobs)]
+
+    def _remember_leaf_classes(self) -> None:
+        """Keep the class of each leaf, so that one row's answer is one lookup."""
+        is_constant = self.tree_.task == "classification" and not self.tree_.has_linear_leaves
+        self._leaf_classes = (
+            self.classes_[self.tree_.values.argmax(axis=1)] if is_constant else None
+        )
+
+
+class TreeRegressor(TreeEstimator, ModelRegressor):
+    """A regressor whose answer is one tree."""
+
+
+class ForestEstimator(ModelEstimator):
+    """An estimator whose answer is a forest, `forest_`."""
+
+    forest_: ObliqueForest
+    _model_attribute = "forest_"
+
+    @property
+    def estimators_(self) -> tuple[ObliqueTree, ...]:
+        """The trees of the forest."""
+        check_is_fitted(self)
+        return self.forest_.trees
+
+
+class ForestClassifier(ForestEstimator, ModelClassifier):
+    """A classifier whose answer is a forest."""
+
+
+class ForestRegressor(ForestEstimator, ModelRegressor):
+    """A regressor whose answer is a forest."""

@@ -47,6 +47,13 @@ def real(
     return float(value)
 
 
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
+    """Return one of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}.")
+    return value
+
+
 def level(name: str, value: Any) -> int:
     """Return how much to say: an integer >= 0, or a boolean."""
     return int(value) if isinstance(value, bool) else integer(name, value, 0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -45,6 +46,38 @@ class NumberTarget:
 
     values: np.ndarray
     names: tuple[str, ...] | None
+
+
+def has_several_labels(y: Any) -> bool:
+    """Whether a classifier's target has several columns."""
+    shape = getattr(y, "shape", None)
+    if shape is None:
+        shape = np.shape(y) if isinstance(y, list | tuple) and y and _is_row(y[0]) else ()
+    return len(shape) == 2 and shape[1] > 1
+
+
+def _is_row(entry: Any) -> bool:
+    return isinstance(entry, list | tuple | np.ndarray)
+
+
+def label_target(y: Any, n_rows: int) -> NumberTarget:
+    """Read several labels: one column each, 1 or True where a row has it, else 0 or False.
+
+    Raises
+    ------
+    ValueError
+        For anything but 0 and 1, or another number of rows than the table's.
+    """
+    values = _plain_array(y.toarray() if sparse.issparse(y) else y)
+    _check_length(values, n_rows)
+    if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
+        found = np.unique(values[:100].astype(str))[:5].tolist()
+        raise ValueError(
+            f"Unknown label type: y has {values.shape[1]} columns, which are read as yes/no labels, "
+            f"so each entry must be 0 or 1; found {', '.join(found)}, ... For one class per row give "
+            "one column, for several targets of several classes fit one classifier each."
+        )
+    return NumberTarget(values.astype(np.float64), _names(y, values.shape[1]))
 
 
 def class_target(y: Any, n_rows: int) -> ClassTarget:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from hardwood.learn.problem import TrainingSet
 from hardwood.learn.rows import Matrix
-from hardwood.model import ObliqueTree
+from hardwood.model import ObliqueTree, engine
+from hardwood.model.structure import Link, Task
 from hardwood.model.tree import heap_children
 
 _CHUNK_ROWS = 2**16
@@ -22,10 +24,12 @@ def assemble(
     bias: np.ndarray,
     values: np.ndarray,
     *,
-    task: Literal["classification", "regression"],
+    task: Task,
     classes: Iterable[Any] | None,
     target_names: tuple[str, ...] | None,
     record: Mapping[str, Any],
+    leaf_weights: np.ndarray | None = None,
+    link: Link = "identity",
     n_jobs: int = 1,
 ) -> ObliqueTree:
     """Make a tree of a perfect one in heap order, in raw units; drop what no row of `data` reaches.
@@ -46,7 +50,20 @@ def assemble(
         classes=classes,
         target_names=target_names,
         record=record,
+        leaf_weights=leaf_weights,
+        link=link,
     ).simplify()
+
+
+def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
+    """What a tree predicts for rows that were read already, (n, k): values or probabilities."""
+    router = engine.packed_splits(tree)
+    if tree.leaf_weights is None:
+        values: np.ndarray = tree.values[_asked(router.apply, router.apply_csr, matrix[rows], n_jobs)]
+        return values
+    leaves = engine.packed_leaves(tree)
+    of_dense, of_sparse = partial(router.answer, leaves), partial(router.answer_csr, leaves)
+    return _asked(of_dense, of_sparse, matrix[rows], n_jobs)
 
 
 def _leaves(
@@ -54,15 +71,18 @@ def _leaves(
 ) -> np.ndarray:
     from hardwood._native import Router
 
-    # The rows are read already: not through ObliqueTree.apply, which would take codes for values.
     router = Router(data.schema.encoder, weights, bias, children, len(weights) + 1)
-    X: Matrix = data.matrix
-    leaves: np.ndarray
+    return _asked(router.apply, router.apply_csr, data.matrix, n_jobs)
+
+
+def _asked(
+    of_dense: Callable[..., np.ndarray], of_sparse: Callable[..., np.ndarray], X: Matrix, n_jobs: int
+) -> np.ndarray:
+    """Ask the engine of rows that were read already: `ObliqueTree` would take codes for values."""
     if sparse.issparse(X):
-        leaves = router.apply_csr(X.data, X.indices, X.indptr, n_threads=n_jobs)
-    else:
-        leaves = router.apply(X, n_threads=n_jobs)
-    return leaves
+        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int64)
+        return of_sparse(X.data, indices, indptr, n_threads=n_jobs)
+    return of_dense(X, n_threads=n_jobs)
 
 
 def _weight_by_leaf(leaf: np.ndarray, data: TrainingSet, n_leaves: int) -> np.ndarray:

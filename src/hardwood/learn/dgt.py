@@ -16,11 +16,13 @@ W, b      weights, bias               (m, c), (m,)   m = 2^h - 1 splits, c colum
 Theta     scores                      (2^h, k)
 h         ``max_depth``
 eta       ``learning_rate``
-lambda    ``l1``, ``l2``              on W only
-L         ``layers``                  1: the splits themselves
+lambda    ``l1``, ``l2``              on W or its factors, and on the slopes of linear leaves
+L, d_i    ``layers``                  number of linear layers, or the sizes between them (Sec. 3.2)
 ========  ==========================  ===========================================
 
-The step is native (``native/learn/dgt.hpp``), its twin is ``reference/dgt.py``.
+The step is native (``native/learn/dgt.hpp``, ``dgt_soft.hpp``), its twin is ``reference/dgt.py``;
+layers are multiplied into one matrix at every step (``native/learn/layers.hpp``), so what is learned
+is the splits that the tree will have, to the bit.
 
 What differs from the paper:
 
@@ -30,21 +32,26 @@ What differs from the paper:
 3. The L1 penalty is a proximal step, so weights reach exactly zero.
 4. Two classes are learned with one score per leaf (logistic loss).
 5. RMSprop's epsilon is 1e-5 (the paper does not state it; the authors' code has it).
-6. Several restarts, of which the best on validation data is kept (`restarts`), and nodes that no
+6. Annealed routing (Sec. 3.3, Table 7 (c)) sharpens the sigmoids, as Sec. 3.3 says, and for the sum
+   form the softmax over the leaves by the same factor, as C.3.1 says: else it would never be hard.
+7. With several layers the norm of the factors' gradients is clipped and the penalties apply to the
+   factors, biases included, as the authors' code does; a product of sparse factors is not sparse.
+8. Several restarts, of which the best on validation data is kept (`restarts`), and nodes that no
    training row reaches are dropped when learning ends (`learn/assemble.py`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from hardwood.learn.problem import Problem
-from hardwood.learn.training import Callback, Epoch, Training, engine_callback
+from hardwood.learn.training import Callback, Epoch, Training, engine_callback, one_of
 from hardwood.model import ObliqueTree
 
 # Table 11: 30 to 400 epochs "depending on dataset size"; here, so many that they make these steps.
@@ -52,12 +59,61 @@ _STEPS = 20_000
 _EPOCHS = (30, 400)
 
 
+# Table 12: hidden sizes by height, for L = 3; heights between them are interpolated.
+_HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
+# L1 keeps the weights that are smaller than this part of a split's largest from being exactly zero
+# only because the last steps of the schedule are too short to bring them there.
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """How gradients get through the decisions: the design choices that Table 7 of the paper compares.
+
+    Parameters
+    ----------
+    path
+        "sum": the AND along a path as a step function of a sum (Eq. 4), the paper's. "product":
+        as a product of step functions (Eq. 2).
+    quantizer
+        "sign": a decision counts +1 or -1. "scaled": plus or minus the mean of all scores' sizes in
+        the batch (in parts of at most 128 rows), as the authors' code does.
+    routing
+        "quantized": hard decisions, and gradients straight through them. "annealed": sigmoids that
+        sharpen while the tree is learned, a soft tree until the end. With path="product" that is the
+        paper's baseline PAT. What hardening costs is recorded.
+    sharpness
+        Annealed routing: what scores are multiplied by, at the first step and at the last.
+    annealing
+        "linear" or "log": how the sharpness grows.
+    """
+
+    path: Literal["sum", "product"] = "sum"
+    quantizer: Literal["sign", "scaled"] = "sign"
+    routing: Literal["quantized", "annealed"] = "quantized"
+    sharpness: tuple[float, float] = (1.0, 100.0)
+    annealing: Literal["linear", "log"] = "log"
+
+    def __post_init__(self) -> None:
+        one_of("path", self.path, ("sum", "product"))
+        one_of("quantizer", self.quantizer, ("sign", "scaled"))
+        one_of("routing", self.routing, ("quantized", "annealed"))
+        one_of("annealing", self.annealing, ("linear", "log"))
+        first, last = self.sharpness
+        if not 0 < first <= last < math.inf:
+            raise ValueError(
+                "sharpness must be two positive numbers, the second not smaller, found "
+                f"{self.sharpness!r}"
+            )
+
+
 @dataclass(frozen=True)
 class DGT:
     """The hyper-parameters; defaults are those of Tables 11 and 12 unless said otherwise."""
 
     max_depth: int = 6
-    layers: int = 1
+    layers: int | tuple[int, ...] = 1
+    leaves: Literal["constant", "linear"] = "constant"
     learning_rate: float = 0.01
     batch_size: int = 128
     max_epochs: int | None = None
@@ -66,14 +122,20 @@ class DGT:
     l2: float = 0.0
     restarts: int = 1
     early_stopping: bool = True
+    relaxation: Relaxation = field(default_factory=Relaxation)
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        if self.layers != 1:
-            raise ValueError(
-                f"layers={self.layers!r}: this version learns the splits directly, layers=1. "
-                "Overparameterised splits are not available yet."
-            )
+        one_of("leaves", self.leaves, ("constant", "linear"))
+        if self.leaves == "linear" and self.relaxation.routing == "annealed":
+            raise ValueError("leaves='linear' needs quantized routing, found routing='annealed'")
+
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]:
+        """Widths between the linear layers; none for one layer."""
+        if isinstance(self.layers, tuple):
+            return self.layers
+        return (hidden_size(self.max_depth),) * (self.layers - 1)
 
     def epochs(self, n_rows: int) -> int:
         """Return the number of passes over so many training rows."""
@@ -82,21 +144,81 @@ class DGT:
         n_batches = -(-n_rows // self.batch_size)
         return int(np.clip(_STEPS // n_batches, *_EPOCHS))
 
+    def engine_options(self, n_rows: int) -> dict[str, object]:
+        """All options of a run, as the engine takes them."""
+        return {
+            "hidden": list(self.hidden_sizes),
+            "linear_leaves": self.leaves == "linear",
+            "path": self.relaxation.path,
+            "quantizer": self.relaxation.quantizer,
+            "routing": self.relaxation.routing,
+            "sharpness": self.relaxation.sharpness,
+            "annealing": self.relaxation.annealing,
+            **self.training.engine_options(
+                learning_rate=self.learning_rate,
+                momentum=self.momentum,
+                batch_size=min(self.batch_size, n_rows),
+                max_epochs=self.epochs(n_rows),
+                l1=self.l1,
+                l2=self.l2,
+                stops_early=self.early_stopping,
+            ),
+        }
+
+
+def hidden_size(height: int) -> int:
+    """Width of a hidden layer for a tree of this height: Table 12, between its rows a straight line."""
+    heights, sizes = zip(*_HIDDEN_SIZES.items(), strict=True)
+    return int(np.interp(height, heights, sizes))
+
 
 @dataclass(frozen=True)
 class Grown:
     """What the engine learned: a perfect tree in standard units, heap order.
 
-    `weights` (m, c) multiply encoded columns, `scores` (2^h, k) are the leaves before the link.
+    `weights` (m, c) multiply encoded columns, `scores` (2^h, k) are the leaves before the link,
+    `leaf_weights` (2^h, k, c) what linear leaves add per encoded column. `hardening_loss` is what the
+    hard tree loses against the soft one that annealed routing learned; None for quantized routing.
     """
 
     weights: np.ndarray
     bias: np.ndarray
     scores: np.ndarray
+    leaf_weights: np.ndarray | None
     history: tuple[Epoch, ...]
     best_restart: int
     best_epoch: int
     interrupted: bool
+    hardening_loss: float | None
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Members of a forest: how many, from which number on, and what each learns from.
+
+    Attributes
+    ----------
+    n_trees, first
+        Trees to learn; the number of the first, which its random numbers depend on.
+    sample_fraction
+        Rows drawn with replacement for a tree, as a part of the training rows; None for all rows,
+        each once.
+    """
+
+    n_trees: int
+    first: int = 0
+    sample_fraction: float | None = 1.0
+
+    def n_draws(self, n_rows: int) -> int:
+        """Rows drawn for one tree."""
+        assert self.sample_fraction is not None
+        return max(1, int(math.floor(self.sample_fraction * n_rows + 0.5)))
+
+    def drawn(self, n_rows: int, seed: int, tree: int) -> np.ndarray:
+        """How often each training row was drawn for a tree, by its number in the forest."""
+        from hardwood import _native
+
+        return np.asarray(_native.bootstrap_counts(n_rows, self.n_draws(n_rows), seed, tree))
 
 
 def learn(
@@ -125,6 +247,37 @@ def learn(
     callbacks
         Called after every epoch.
     """
+    runs = Bootstrap(config.restarts, sample_fraction=None)
+    return _learn(problem, config, runs, False, start, n_jobs, seed, callbacks)[0]
+
+
+def learn_forest(
+    problem: Problem,
+    config: DGT,
+    members: Bootstrap,
+    *,
+    start: ObliqueTree | None = None,
+    n_jobs: int = 1,
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+) -> list[Grown]:
+    """Learn the trees of a DGT-Forest (Sec. 5.2, C.3.1) side by side; arguments as of `learn`.
+
+    Every tree has random numbers of its own: a forest that was enlarged is the one learned at once.
+    """
+    return _learn(problem, config, members, True, start, n_jobs, seed, callbacks)
+
+
+def _learn(
+    problem: Problem,
+    config: DGT,
+    runs: Bootstrap,
+    keep_all: bool,
+    start: ObliqueTree | None,
+    n_jobs: int,
+    seed: int,
+    callbacks: Sequence[Callback],
+) -> list[Grown]:
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
@@ -140,54 +293,92 @@ def learn(
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
         custom=problem.loss if problem.loss.name == "custom" else None,
-        start=None if start is None else _start_parameters(start, problem, config.max_depth),
-        restarts=config.restarts,
+        start=None if start is None else _start_parameters(start, problem, config),
+        first_run=runs.first,
+        n_runs=runs.n_trees,
+        sample_fraction=runs.sample_fraction,
+        keep_all=keep_all,
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
-        options=config.training.engine_options(
-            learning_rate=config.learning_rate,
-            momentum=config.momentum,
-            batch_size=min(config.batch_size, len(problem.train)),
-            max_epochs=max_epochs,
-            l1=config.l1,
-            l2=config.l2,
-            stops_early=config.early_stopping,
-        ),
+        options=config.engine_options(len(problem.train)),
     )
-    if not all(np.isfinite(answer[part]).all() for part in ("weights", "bias", "scores")):
+    histories = [
+        tuple(
+            Epoch(run, epoch, max_epochs, train_loss, validation_loss, rate)
+            for run, epoch, train_loss, validation_loss, rate in history
+        )
+        for history in answer["history"]
+    ]
+    if not keep_all:
+        histories = [sum(histories, ())]
+    return [
+        _grown(tree, history, runs.first + i if keep_all else answer["best_run"], answer)
+        for i, (tree, history) in enumerate(zip(answer["trees"], histories, strict=True))
+    ]
+
+
+def _grown(
+    tree: dict[str, Any], history: tuple[Epoch, ...], run: int, answer: dict[str, Any]
+) -> Grown:
+    arrays = [tree[part] for part in ("weights", "bias", "scores", "leaf_weights")]
+    if not all(array is None or np.isfinite(array).all() for array in arrays):
         raise ValueError(
             "Learning diverged: weights became infinite. Lower learning_rate, l1 or l2, or the "
             "range of sample_weight; with init, give a tree learned from targets and columns of "
             "about the same size."
         )
-    history = tuple(
-        Epoch(restart, epoch, max_epochs, train_loss, validation_loss, rate)
-        for run in answer["history"]
-        for restart, epoch, train_loss, validation_loss, rate in run
-    )
+    gap = tree["criterion"] - tree["soft_criterion"]
     return Grown(
-        answer["weights"],
-        answer["bias"],
-        answer["scores"],
-        history,
-        answer["best_restart"],
-        answer["best_epoch"],
-        answer["interrupted"],
+        *arrays,
+        history=history,
+        best_restart=run,
+        best_epoch=tree["best_epoch"],
+        interrupted=answer["interrupted"],
+        hardening_loss=gap if math.isfinite(gap) else None,
     )
 
 
-def fold(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+def fold(
+    grown: Grown, problem: Problem, *, is_sparse: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the splits in raw units: weights (m, c) and bias (m,) in float64.
 
+    Parameters
+    ----------
+    grown, problem
+        What was learned, from what.
+    is_sparse
+        Whether weights were penalised to be zero: those that are next to nothing then are.
+    """
+    weights = grown.weights
+    if is_sparse:
+        largest = np.abs(weights).max(axis=1, keepdims=True, initial=0.0)
+        weights = np.where(np.abs(weights) < _NEGLIGIBLE * largest, 0.0, weights)
+    return _fold_rows(weights, grown.bias, problem)
+
+
+def fold_leaves(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Return the linear leaves' scores (L, k) and weights (L, k, c), per raw unit."""
+    assert grown.leaf_weights is not None
+    L, k, c = grown.leaf_weights.shape
+    weights, scores = _fold_rows(grown.leaf_weights.reshape(L * k, c), grown.scores.ravel(), problem)
+    return scores.reshape(L, k), weights.reshape(L, k, c)
+
+
+def _fold_rows(
+    weights: np.ndarray, bias: np.ndarray, problem: Problem
+) -> tuple[np.ndarray, np.ndarray]:
+    """Linear functions of encoded columns, (r, c) and (r,), as ones of raw columns.
+
     Exact for numbers, whose scale is a power of two. A categorical feature without missing entries
-    in training gets its levels' mean weight moved into the bias: the split stays the same, and an
+    in training gets its levels' mean weight moved into the bias: the function stays the same, and an
     unseen level, which has no indicator, then counts as an average one. Where a penalty has made
     some levels exactly zero they stay so, and an unseen level counts as one of them.
     """
     schema = problem.schema
-    weights = grown.weights.astype(np.float64) / schema.column_scale
-    bias = grown.bias.astype(np.float64)
+    weights = weights.astype(np.float64) / schema.column_scale
+    bias = bias.astype(np.float64)
     for j, feature in enumerate(schema.features):
         if feature.kind == "categorical" and not feature.has_missing:
             first = schema.first_column[j]
@@ -208,14 +399,14 @@ def _level_shares(problem: Problem, j: int) -> np.ndarray:
 
 
 def _start_parameters(
-    start: ObliqueTree, problem: Problem, max_depth: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a start tree's weights, bias and scores, as a perfect tree in the problem's units."""
-    if start.depth > max_depth:
+    start: ObliqueTree, problem: Problem, config: DGT
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """A start tree's weights, bias, scores and leaf weights, as a perfect tree in our units."""
+    if start.depth > config.max_depth:
         raise ValueError(
-            f"The start tree has depth {start.depth}, more than max_depth={max_depth}."
+            f"The start tree has depth {start.depth}, more than max_depth={config.max_depth}."
         )
-    tree = start.to_perfect(max_depth)
+    tree = start.to_perfect(config.max_depth)
     old, new = tree.schema, problem.schema
     if old.column_names != new.column_names:
         raise ValueError(
@@ -224,23 +415,37 @@ def _start_parameters(
         )
     if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
         raise ValueError("init has another number of outputs or classes than the target.")
+    if tree.leaf_weights is not None and config.leaves != "linear":
+        raise ValueError("init has linear leaves. Give leaves='linear' to go on learning them.")
+    if min(config.hidden_sizes, default=new.n_columns + 1) <= new.n_columns:
+        raise ValueError(
+            f"init with layers={config.layers!r} needs hidden sizes of more than the "
+            f"{new.n_columns} columns of the table. Give larger ones, or layers=1."
+        )
+    weights, bias = _recenter(tree.weights, tree.bias, tree, problem)
+    scores, leaf_weights = problem.scores_of(tree.values, tree.leaf_weights)
+    if leaf_weights is not None:
+        L, k, c = leaf_weights.shape
+        flat, moved = _recenter(leaf_weights.reshape(L * k, c), scores.ravel(), tree, problem)
+        scores, leaf_weights = moved.reshape(L, k), flat.reshape(L, k, c)
+    W, b, theta = (np.ascontiguousarray(a, dtype=np.float32) for a in (weights, bias, scores))
+    A = None if leaf_weights is None else np.ascontiguousarray(leaf_weights, dtype=np.float32)
+    return W, b, theta, A
+
+
+def _recenter(
+    weights: np.ndarray, bias: np.ndarray, tree: ObliqueTree, problem: Problem
+) -> tuple[np.ndarray, np.ndarray]:
+    """Linear functions of a tree's raw columns (r, c), (r,), as ones of the encoded columns here."""
+    old, new = tree.schema, problem.schema
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
     # A missing entry has neither term: its flag takes back what the bias gained.
-    gain = tree.weights * (new.column_center - old.column_center)
-    bias, weights = tree.bias + gain.sum(axis=1), tree.weights.copy()
+    gain = weights * (new.column_center - old.column_center)
+    weights = weights.copy()
     for first, flag in zip(new.first_column, new.flag_column, strict=True):
         if flag >= 0:
             weights[:, flag] -= gain[:, first]
-    values = tree.values
-    if problem.loss.target_units != "raw":
-        values = (values - problem.target_center) / problem.target_scale
-    parameters: tuple[Any, ...] = (
-        weights * new.column_scale,
-        bias,
-        problem.loss.scores(values),
-    )
-    W, b, theta = (np.ascontiguousarray(part, dtype=np.float32) for part in parameters)
-    return W, b, theta
+    return weights * new.column_scale, bias + gain.sum(axis=1)
 
 
 def _engine_matrix(matrix: Any) -> Any:

@@ -27,6 +27,9 @@ class Loss(ABC):
     or (counts) in units of their mean. Leaves start near zero and steps are small, so a target far
     from there would be out of reach."""
 
+    link_name: ClassVar[str] = "identity"
+    """How a tree with linear leaves gets from `link_scores` to its predictions."""
+
     @property
     def parameter(self) -> float:
         """The one number a loss may have."""
@@ -43,6 +46,10 @@ class Loss(ABC):
     @abstractmethod
     def scores(self, values: np.ndarray) -> np.ndarray:
         """From what a tree predicts to scores that give it: the inverse of the link."""
+
+    def link_scores(self, scores: np.ndarray) -> np.ndarray:
+        """The scores (..., k) that `link_name` is applied to; linear, one per predicted value."""
+        return scores
 
 
 class _Identity(Loss):
@@ -106,6 +113,7 @@ class Poisson(Loss):
     """exp(f) - y f for counts and rates y >= 0: predicts exp(f)."""
 
     name: ClassVar[str] = "poisson"
+    link_name: ClassVar[str] = "exp"
     target_units = "mean"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
@@ -120,6 +128,7 @@ class Logistic(Loss):
     """Log loss of two classes, with one score per leaf."""
 
     name: ClassVar[str] = "logistic"
+    link_name: ClassVar[str] = "softmax"
 
     def n_outputs(self, n_targets: int) -> int:
         return 1
@@ -132,12 +141,31 @@ class Logistic(Loss):
         p = np.clip(values, _SMALLEST_PROBABILITY, 1.0)
         return np.log(p[:, 1:] / p[:, :1])
 
+    def link_scores(self, scores: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.zeros_like(scores), scores], axis=-1)
+
+
+@dataclass(frozen=True)
+class LabelwiseLogistic(Loss):
+    """Mean over several yes/no labels of their log loss, with one score per label."""
+
+    name: ClassVar[str] = "logistic"
+    link_name: ClassVar[str] = "logistic"
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        return 0.5 + 0.5 * np.tanh(0.5 * scores)
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        p = np.clip(values, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
+        return np.log(p / (1.0 - p))
+
 
 @dataclass(frozen=True)
 class CrossEntropy(Loss):
     """Log loss of any number of classes, with one score per class."""
 
     name: ClassVar[str] = "cross_entropy"
+    link_name: ClassVar[str] = "softmax"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -157,19 +185,32 @@ class Custom(Loss):
         ``function(prediction (B, k), target (B, t))`` returns the gradient by the prediction
         (B, k), or a pair of the losses (B,) and the gradient. Without losses nothing can be watched
         on a validation part.
-    classification
-        Whether the target is a class index; predictions are then a softmax of one score per class.
+    task
+        "classification": the target is a class index, predictions are a softmax of one score per
+        class. "multilabel": targets are 0 and 1, predictions a sigmoid of one score per label.
     """
 
     function: Callable[[np.ndarray, np.ndarray], Any]
-    classification: bool = False
+    task: str = "regression"
     name: ClassVar[str] = "custom"
 
+    @property
+    def _like(self) -> Loss:
+        return {
+            "classification": CrossEntropy(),
+            "multilabel": LabelwiseLogistic(),
+            "regression": SquaredError(),
+        }[self.task]
+
+    @property
+    def link_name(self) -> str:  # type: ignore[override]
+        return self._like.link_name
+
     def link(self, scores: np.ndarray) -> np.ndarray:
-        return CrossEntropy().link(scores) if self.classification else scores
+        return self._like.link(scores)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        return CrossEntropy().scores(values) if self.classification else values
+        return self._like.scores(values)
 
     def __call__(
         self, prediction: np.ndarray, target: np.ndarray
@@ -218,7 +259,7 @@ def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
         A name ("log_loss"; "squared_error", "absolute_error", "huber", "quantile", "poisson"), a
         `Loss`, or a function as `Custom` takes it.
     task
-        "classification" or "regression".
+        "classification", "multilabel" or "regression".
     n_classes
         Number of classes, for classification.
 
@@ -227,18 +268,25 @@ def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
     ValueError
         Where the loss is unknown or not one of the task.
     """
-    classification = task == "classification"
-    if classification and spec == "log_loss":
+    fits: dict[str, tuple[type[Loss], ...]] = {
+        "classification": (Logistic, CrossEntropy),
+        "multilabel": (LabelwiseLogistic,),
+    }
+    if task != "regression" and spec == "log_loss":
+        if task == "multilabel":
+            return LabelwiseLogistic()
         return Logistic() if n_classes == 2 else CrossEntropy()
-    if not classification and isinstance(spec, str) and spec in _REGRESSION:
+    if task == "regression" and isinstance(spec, str) and spec in _REGRESSION:
         return _REGRESSION[spec]()
+    if isinstance(spec, Custom):
+        return Custom(spec.function, task)
     if isinstance(spec, Loss):
-        fits = classification == isinstance(spec, Logistic | CrossEntropy)
-        if fits or isinstance(spec, Custom):
+        is_of_classes = isinstance(spec, Logistic | CrossEntropy | LabelwiseLogistic)
+        if isinstance(spec, fits[task]) if task in fits else not is_of_classes:
             return spec
     elif callable(spec):
-        return Custom(spec, classification=classification)
-    known = ["log_loss"] if classification else list(_REGRESSION)
+        return Custom(spec, task)
+    known = list(_REGRESSION) if task == "regression" else ["log_loss"]
     raise ValueError(
         f"loss={spec!r} is not a loss for {task}. Expected one of {known}, a loss object of "
         "hardwood.learn.losses, or a function (prediction, target) -> gradient."

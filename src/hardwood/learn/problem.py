@@ -87,6 +87,18 @@ class TrainingSet:
         schema = Schema.learn(table, learned_weight, rows.index)
         return cls(schema, schema.read(table), target, rows, learned_weight)
 
+    def weight_of(self, rows: np.ndarray) -> np.ndarray:
+        """What distinct rows count, by their numbers, in the user's units."""
+        weight = np.zeros(len(self.target))
+        weight[self.rows.index] = self.rows.weight
+        return weight[rows]
+
+    def representatives(self) -> np.ndarray:
+        """For each row of the table (n,), the distinct row that stands for it."""
+        of_row = np.arange(len(self.target))
+        of_row[self.rows.repeats[:, 0]] = self.rows.repeats[:, 1]
+        return of_row
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -178,6 +190,39 @@ class Problem:
         if self.loss.target_units == "raw":
             return values
         return values * self.target_scale + self.target_center
+
+    def linear_leaves(
+        self, scores: np.ndarray, leaf_weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Turn scores (L, k) and weights (L, k, c) into those of a tree with the loss's link."""
+        values = self.loss.link_scores(np.asarray(scores, dtype=np.float64))
+        weights = np.swapaxes(self.loss.link_scores(np.swapaxes(leaf_weights, 1, 2)), 1, 2)
+        if self.loss.target_units == "deviation":
+            return (
+                values * self.target_scale + self.target_center,
+                weights * self.target_scale[:, None],
+            )
+        if self.loss.target_units == "mean":  # exp(s) scale = exp(s + log scale)
+            values = values + np.log(self.target_scale)
+        return values, weights
+
+    def scores_of(
+        self, values: np.ndarray, leaf_weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Undo `leaf_values`, or `linear_leaves`: a tree's leaves as the learner holds them."""
+        if leaf_weights is None:
+            if self.loss.target_units != "raw":
+                values = (values - self.target_center) / self.target_scale
+            return self.loss.scores(values), None
+        if self.loss.target_units == "deviation":
+            values = (values - self.target_center) / self.target_scale
+            leaf_weights = leaf_weights / self.target_scale[:, None]
+        elif self.loss.target_units == "mean":
+            values = values - np.log(self.target_scale)
+        if values.shape[1] == self.n_outputs:
+            return values, leaf_weights
+        # Two classes with a score each, learned as their difference.
+        return values[:, 1:] - values[:, :1], leaf_weights[:, 1:] - leaf_weights[:, :1]
 
 
 def _target_units(

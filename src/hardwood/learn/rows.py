@@ -10,7 +10,7 @@ what comes out is an array of row numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -35,10 +35,13 @@ class Rows:
         Row numbers (r,) int64; of equal rows, one.
     weight
         Summed weights (r,) float64, all > 0.
+    repeats
+        (q, 2) int64: each row that was merged into another, and that one.
     """
 
     index: np.ndarray
     weight: np.ndarray
+    repeats: np.ndarray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -90,7 +93,8 @@ def canonical_rows(
     # Weights are added in ascending order, so that the sum does not depend on the order of rows.
     group = np.cumsum(~is_repeat)
     by_weight = np.lexsort((weight_of_row, group))
-    return Rows(rows[starts], np.add.reduceat(weight_of_row[by_weight], starts))
+    repeats = np.stack([rows[is_repeat], rows[starts][group[is_repeat] - 1]], axis=1)
+    return Rows(rows[starts], np.add.reduceat(weight_of_row[by_weight], starts), repeats)
 
 
 def _hash_rows(

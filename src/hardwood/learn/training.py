@@ -40,8 +40,8 @@ class Training:
     epsilon: float = 1e-5
 
     def __post_init__(self) -> None:
-        _one_of("optimizer", self.optimizer, ("rmsprop", "adam", "sgd"))
-        _one_of("schedule", self.schedule, ("cosine", "one_cycle", "constant"))
+        one_of("optimizer", self.optimizer, ("rmsprop", "adam", "sgd"))
+        one_of("schedule", self.schedule, ("cosine", "one_cycle", "constant"))
         if not isinstance(self.schedule_restarts, int) or not 0 <= self.schedule_restarts <= 10**6:
             raise ValueError(
                 f"schedule_restarts must be an integer >= 0, found {self.schedule_restarts!r}"
@@ -90,7 +90,8 @@ class Training:
         }
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise unless an option is one of those allowed."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {list(allowed)}, found {value!r}")
 

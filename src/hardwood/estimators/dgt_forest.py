@@ -1,0 +1,365 @@
+"""DGT-Forest for scikit-learn: hard oblique trees on bootstrap samples, side by side in the engine.
+
+Section 5.2 and C.3.1 of the paper; the trees are learned by `hardwood.learn.dgt`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import validate_data
+
+from hardwood.estimators import dgt_fit, parameters
+from hardwood.estimators.base import ForestClassifier, ForestRegressor
+from hardwood.estimators.dgt_fit import Exercise
+from hardwood.learn.assemble import outputs_of
+from hardwood.learn.dgt import Bootstrap, Grown, learn_forest
+from hardwood.learn.problem import Problem
+from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.model.structure import Task
+
+_MAX_TREES = 100_000
+
+
+class DGTForestClassifier(ForestClassifier):
+    """A forest of hard oblique trees for classes, each from a bootstrap sample (DGT-Forest).
+
+    Parameters that are not here have the meaning they have for `DGTClassifier`. There are no
+    restarts: every tree counts.
+
+    Parameters
+    ----------
+    n_estimators : int, default=30
+        Number of trees.
+    bootstrap : bool, default=True
+        Whether every tree learns from rows drawn with replacement; else from all rows, and trees
+        differ by their random starts alone.
+    sample_fraction : float, default=1.0
+        Rows drawn for a tree, as a part of the (distinct) training rows.
+    combine : "mean" or "vote", default="mean"
+        Average the trees' probabilities, or count for each class the trees that choose it.
+    early_stopping : bool or "auto", default="auto"
+        Whether to keep a validation part, the same for all trees, from which each learns when to
+        stop. "auto": no; averaging makes up for what single trees overfit.
+    oob_score : bool, default=False
+        Whether to score the forest on the rows that trees did not see.
+    warm_start : bool, default=False
+        Whether `fit` keeps the trees there are and learns only those that `n_estimators` adds. The
+        forest is the one that would have been learned at once from the same rows.
+
+    Attributes
+    ----------
+    forest_ : ObliqueForest
+        The trees and how they are combined: what predicts and saves.
+    estimators_ : tuple of ObliqueTree
+        The trees.
+    classes_ : ndarray of shape (n_classes,)
+        The classes; where there are several labels, their numbers.
+    oob_score_ : float
+        Accuracy on the rows that at least one tree did not see, each predicted by those trees;
+        weighted by sample_weight.
+    oob_decision_function_ : ndarray of shape (n_samples, n_classes)
+        Those predictions; NaN for rows that every tree saw, for validation rows and for rows of no
+        weight.
+    history_ : list of Epoch
+        One record per pass, tree by tree; `restart` is the number of the tree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hardwood import DGTForestClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = DGTForestClassifier(n_estimators=5, max_depth=2, random_state=0).fit(X, y)
+    >>> model.forest_.n_trees
+    5
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 30,
+        bootstrap: bool = True,
+        sample_fraction: float = 1.0,
+        combine: Literal["mean", "vote"] = "mean",
+        max_depth: int = 6,
+        layers: Any = 1,
+        leaves: Literal["constant", "linear"] = "constant",
+        learning_rate: float = 0.01,
+        batch_size: int = 128,
+        max_epochs: int | Literal["auto"] = "auto",
+        momentum: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        loss: Any = "log_loss",
+        validation_fraction: float = 0.1,
+        early_stopping: bool | Literal["auto"] = "auto",
+        oob_score: bool = False,
+        warm_start: bool = False,
+        class_weight: Any = None,
+        init: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+        relaxation: Any = None,
+        training: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.bootstrap = bootstrap
+        self.sample_fraction = sample_fraction
+        self.combine = combine
+        self.max_depth = max_depth
+        self.layers = layers
+        self.leaves = leaves
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.momentum = momentum
+        self.l1 = l1
+        self.l2 = l2
+        self.loss = loss
+        self.validation_fraction = validation_fraction
+        self.early_stopping = early_stopping
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.init = init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.relaxation = relaxation
+        self.training = training
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTForestClassifier:
+        """Learn a forest; arguments are those of `DGTClassifier.fit`."""
+        exercise = dgt_fit.classification(self, X, y, sample_weight)
+        grown = _fit(self, exercise, X)
+        self.classes_ = exercise.classes
+        dgt_fit.warn_if_interrupted(grown, "what the trees had learned")
+        return self
+
+
+class DGTForestRegressor(ForestRegressor):
+    """A forest of hard oblique trees for numbers, each from a bootstrap sample (DGT-Forest).
+
+    Parameters and attributes are those of `DGTForestClassifier`, except for:
+
+    Parameters
+    ----------
+    loss : str, Loss or function, default="squared_error"
+        As of `DGTRegressor`. The forest predicts the mean of its trees.
+
+    Attributes
+    ----------
+    n_outputs_ : int
+        Number of targets, k.
+    oob_score_ : float
+        R^2 on the rows that at least one tree did not see.
+    oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, k)
+        Predictions for those rows; NaN for the others.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from hardwood import DGTForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = DGTForestRegressor(n_estimators=5, max_depth=2, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 30,
+        bootstrap: bool = True,
+        sample_fraction: float = 1.0,
+        max_depth: int = 6,
+        layers: Any = 1,
+        leaves: Literal["constant", "linear"] = "constant",
+        learning_rate: float = 0.01,
+        batch_size: int = 128,
+        max_epochs: int | Literal["auto"] = "auto",
+        momentum: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        loss: Any = "squared_error",
+        validation_fraction: float = 0.1,
+        early_stopping: bool | Literal["auto"] = "auto",
+        oob_score: bool = False,
+        warm_start: bool = False,
+        init: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+        relaxation: Any = None,
+        training: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.bootstrap = bootstrap
+        self.sample_fraction = sample_fraction
+        self.max_depth = max_depth
+        self.layers = layers
+        self.leaves = leaves
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.momentum = momentum
+        self.l1 = l1
+        self.l2 = l2
+        self.loss = loss
+        self.validation_fraction = validation_fraction
+        self.early_stopping = early_stopping
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.init = init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.relaxation = relaxation
+        self.training = training
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTForestRegressor:
+        """Learn a forest; arguments are those of `DGTRegressor.fit`."""
+        exercise = dgt_fit.regression(self, X, y, sample_weight)
+        grown = _fit(self, exercise, X)
+        self.n_outputs_ = exercise.n_targets
+        dgt_fit.warn_if_interrupted(grown, "what the trees had learned")
+        return self
+
+
+Estimator = DGTForestClassifier | DGTForestRegressor
+
+
+def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
+    """Learn the trees that are missing, and set everything at once."""
+    n_trees = parameters.integer("n_estimators", estimator.n_estimators, 1, _MAX_TREES)
+    kept, seed = _kept(estimator, n_trees)
+    members = _members(estimator, n_trees - len(kept), len(kept))
+    stops_early = dgt_fit.stops_early(estimator, exercise, compares=False, by_default=False)
+    config = dgt_fit.config_of(estimator, stops_early, restarts=1)
+    start = dgt_fit.start_of(estimator, exercise)
+    problem = dgt_fit.problem_of(estimator, exercise, stops_early, seed)
+    n_jobs = parameters.n_threads(estimator.n_jobs)
+    if estimator.oob_score and members.sample_fraction is None:
+        raise ValueError("oob_score=True needs bootstrap=True: else every tree sees every row.")
+    grown = learn_forest(
+        problem,
+        config,
+        members,
+        start=start,
+        n_jobs=n_jobs,
+        seed=seed,
+        callbacks=dgt_fit.callbacks_of(estimator),
+    )
+    trees = [
+        dgt_fit.tree_of(estimator, exercise, problem, config, one, n_jobs) for one in grown
+    ]
+    _check_same_table(kept, trees)
+    forest = ObliqueForest(
+        [*kept, *trees],
+        combine=getattr(estimator, "combine", "mean"),
+        record=dgt_fit.parameter_record(estimator),
+    )
+    oob = _out_of_bag(forest, exercise, problem, members, seed, n_jobs) if estimator.oob_score else {}
+    history = [epoch for one in grown for epoch in one.history]
+    validate_data(estimator, X, skip_check_array=True)
+    earlier = list(estimator.history_) if kept else []
+    estimator.n_features_in_ = forest.n_features
+    estimator.forest_ = forest
+    estimator.history_ = earlier + history
+    estimator.n_iter_ = max(
+        [estimator.n_iter_ if kept else 0, *(dgt_fit.n_passes(one) for one in grown)]
+    )
+    estimator._seed = seed
+    for name, value in oob.items():
+        setattr(estimator, name, value)
+    return grown
+
+
+def _kept(estimator: Estimator, n_trees: int) -> tuple[Sequence[ObliqueTree], int]:
+    """The trees of an earlier fit that stay, and the seed that all trees follow from."""
+    if not (estimator.warm_start and hasattr(estimator, "forest_")):
+        return (), dgt_fit.drawn_seed(estimator.random_state)
+    trees = estimator.forest_.trees
+    if n_trees <= len(trees):
+        raise ValueError(
+            f"warm_start=True adds trees: n_estimators={n_trees} must be more than the "
+            f"{len(trees)} there are. Raise it, or give warm_start=False to start anew."
+        )
+    return trees, estimator._seed
+
+
+def _members(estimator: Estimator, n_trees: int, first: int) -> Bootstrap:
+    if not isinstance(estimator.bootstrap, bool | np.bool_):
+        raise ValueError(f"bootstrap must be True or False, got {estimator.bootstrap!r}.")
+    fraction = parameters.real(
+        "sample_fraction", estimator.sample_fraction, 0.0, 1.0, open_low=True, open_high=False
+    )
+    return Bootstrap(n_trees, first, fraction if estimator.bootstrap else None)
+
+
+def _check_same_table(kept: Sequence[ObliqueTree], trees: Sequence[ObliqueTree]) -> None:
+    if kept and (kept[0].schema, kept[0].classes) != (trees[0].schema, trees[0].classes):
+        raise ValueError(
+            "warm_start=True goes on with the same table: the columns, their levels, means or "
+            "classes differ from those of the earlier fit. Give warm_start=False."
+        )
+
+
+def _out_of_bag(
+    forest: ObliqueForest,
+    exercise: Exercise,
+    problem: Problem,
+    members: Bootstrap,
+    seed: int,
+    n_jobs: int,
+) -> dict[str, Any]:
+    """Predict each training row by the trees that did not see it, and score that."""
+    rows = problem.train
+    total, n_seen_by = np.zeros((len(rows), forest.n_outputs)), np.zeros(len(rows))
+    for number, tree in enumerate(forest.trees):
+        unseen = members.drawn(len(rows), seed, number) == 0
+        outputs = outputs_of(tree, problem.matrix, rows[unseen], n_jobs)
+        if forest.combine == "vote":
+            outputs = _votes(outputs, exercise.task)
+        total[unseen] += outputs
+        n_seen_by[unseen] += 1
+    known = n_seen_by > 0
+    if not known.any():
+        raise ValueError(
+            "oob_score=True, but every tree saw every row. Give more trees or a smaller "
+            "sample_fraction."
+        )
+    predicted = total[known] / n_seen_by[known, None]
+    target = exercise.data.target[rows[known]]
+    weight = exercise.data.weight_of(rows[known])
+    shown = np.full((len(exercise.data.target), forest.n_outputs), np.nan)
+    shown[rows[known]] = predicted
+    shown = shown[exercise.data.representatives()]
+    if exercise.task == "regression":
+        return {
+            "oob_score_": float(r2_score(target, predicted, sample_weight=weight)),
+            "oob_prediction_": shown[:, 0] if forest.n_outputs == 1 else shown,
+        }
+    hits = _votes(predicted, exercise.task) == (
+        target if exercise.task == "multilabel" else np.eye(forest.n_outputs)[target[:, 0].astype(int)]
+    )
+    return {
+        "oob_score_": float(np.average(hits.all(axis=1), weights=weight)),
+        "oob_decision_function_": shown,
+    }
+
+
+def _votes(probabilities: np.ndarray, task: Task) -> np.ndarray:
+    """What is chosen, (n, k) of 0 and 1: the likeliest class, or every label that is likely."""
+    if task == "multilabel":
+        return (probabilities >= 0.5).astype(np.float64)
+    return np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)]

@@ -11,6 +11,7 @@ from hardwood.model import ObliqueTree
 from hardwood.table import Feature, Schema
 
 LEVELS = ("Adelie", "Chinstrap", "Gentoo")
+LINKS = {"classification": "softmax", "regression": "identity", "multilabel": "logistic"}
 
 
 def make_schema(rng: np.random.Generator, n_features: int, *, mixed: bool = False) -> Schema:
@@ -54,6 +55,8 @@ def make_tree(
     mixed: bool = False,
     counts: bool = True,
     sparsity: float = 0.3,
+    linear: bool = False,
+    link: str | None = None,
 ) -> ObliqueTree:
     """Make a random tree; ``counts`` are those of made-up samples, so that parents add up."""
     rng = np.random.default_rng(rng)
@@ -66,6 +69,12 @@ def make_tree(
     if task == "classification":
         values = rng.dirichlet(np.ones(k), size=n_splits + 1)
         options = {"classes": [f"class {i}" for i in range(k)], "target_names": "species"}
+    if task == "multilabel":
+        values = rng.random((n_splits + 1, k))
+    if linear:
+        options["link"] = link or LINKS[task]
+        options["leaf_weights"] = make_leaf_weights(rng, schema, len(values), k, sparsity)
+        values = rng.normal(size=values.shape)
     return ObliqueTree(
         weights,
         rng.normal(size=n_splits),
@@ -77,6 +86,13 @@ def make_tree(
         record={"seed": 7, "loss": [0.5, 0.25]},
         **options,
     )
+
+
+def make_leaf_weights(
+    rng: np.random.Generator, schema: Schema, n_leaves: int, k: int, sparsity: float
+) -> np.ndarray:
+    weights = rng.normal(size=(n_leaves, k, schema.n_columns)) / schema.column_scale
+    return weights * (rng.random(weights.shape) >= sparsity)
 
 
 def make_counts(rng: np.random.Generator, children: np.ndarray) -> np.ndarray:
@@ -106,8 +122,9 @@ def make_rows(rng: np.random.Generator | int, schema: Schema, n: int) -> list[li
 
 @st.composite
 def trees(draw: st.DrawFn) -> ObliqueTree:
-    """Trees of all shapes, tasks and kinds of feature."""
-    task = draw(st.sampled_from(["classification", "regression"]))
+    """Trees of all shapes, tasks, kinds of feature and kinds of leaf."""
+    task = draw(st.sampled_from(sorted(LINKS)))
+    linear = draw(st.booleans())
     return make_tree(
         draw(st.integers(0, 2**32 - 1)),
         n_splits=draw(st.integers(0, 12)),
@@ -117,4 +134,6 @@ def trees(draw: st.DrawFn) -> ObliqueTree:
         mixed=draw(st.booleans()),
         counts=draw(st.booleans()),
         sparsity=draw(st.sampled_from([0.0, 0.5, 0.95])),
+        linear=linear,
+        link="exp" if linear and task == "regression" and draw(st.booleans()) else None,
     )

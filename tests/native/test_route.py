@@ -1,6 +1,8 @@
-"""Routing equals its NumPy twin, whatever the batch, dtype and threads."""
+"""Routing and linear leaves equal their NumPy twins, whatever the batch, dtype and threads."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -9,8 +11,9 @@ from scipy import sparse
 from hardwood import _native
 from hardwood.model import ObliqueTree
 from hardwood.reference.encode import encode
-from hardwood.reference.route import route
-from trees import make_tree
+from hardwood.reference.route import answer, route
+from hardwood.table import Feature, Schema
+from trees import make_rows, make_tree
 
 
 def dyadic_tree(rng: np.random.Generator, n_splits: int, n_features: int) -> ObliqueTree:
@@ -85,3 +88,135 @@ def test_children_that_leave_the_tree_are_refused(rng):
     for children in ([[1, -1], [-2, 5]], [[1, -1], [0, -2]], [[1, -1], [-2, -9]]):
         with pytest.raises(ValueError, match="child"):
             _native.Router(encoder, weights, bias, np.array(children, np.int32), 3)
+
+
+def outputs_of(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, n_threads: int = 1):
+    if sparse.issparse(X):
+        return tree._router.answer_csr(tree._leaf_models, X.data, X.indices, X.indptr, n_threads)
+    return tree._router.answer(tree._leaf_models, X, n_threads)
+
+
+def outputs_by_hand(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, leaves: np.ndarray):
+    """What the twin answers at the leaves that the engine found, and the size of the terms."""
+    # Rows meet a tree unscaled: what is rounded to float32 is x - center.
+    features = (dataclasses.replace(feature, scale=1.0) for feature in tree.schema.features)
+    columns = encode(Schema(tuple(features)), X).astype(np.float64)
+    terms = np.abs(tree.leaf_weights[leaves] * columns[:, None, :]).sum(axis=2)  # (n, k)
+    exact = answer(tree.values, tree.leaf_weights, tree.link, leaves, columns)
+    return exact, terms + np.abs(tree.values[leaves])
+
+
+CASES = [
+    ("regression", "identity"),
+    ("regression", "exp"),
+    ("classification", "softmax"),
+    ("multilabel", "logistic"),
+]
+
+
+@pytest.mark.parametrize(("task", "link"), CASES)
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("n_features", [1, 4, 8, 13, 33])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_answers_of_linear_leaves_equal_the_twin(rng, task, link, k, n_features, mixed):
+    """Up to float64 sums: the twin is given the same float32 values."""
+    tree = make_tree(
+        rng, n_splits=12, n_features=n_features, k=k, task=task, mixed=mixed, linear=True, link=link
+    )
+    rows = tree.schema.read(make_rows(rng, tree.schema, 77))  # some missing
+    tables = [rows, rows.astype(np.float32)]
+    if not mixed:
+        tables.append(np.where(np.isnan(rows), tree.schema.column_center, rows))
+    for X in tables:
+        leaves = tree._router.apply(X)
+        expected, size = outputs_by_hand(tree, X, leaves)
+        error = np.abs(outputs_of(tree, X) - expected)
+        # A score's error is that of some sums in float64; a probability's is no larger.
+        room = 1e-14 * (1 + size) * (expected if link == "exp" else 1)
+        assert (error <= room).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_alone_is_answered_as_in_company_and_by_any_number_of_threads(rng, dtype):
+    tree = make_tree(rng, n_splits=30, n_features=9, task="classification", linear=True)
+    X = rng.normal(size=(40_000, 9)) * tree.schema.column_scale + tree.schema.column_center
+    X = X.astype(dtype)
+    X[rng.random(X.shape) < 0.01] = np.nan
+    together = outputs_of(tree, X)
+    np.testing.assert_array_equal(outputs_of(tree, X, n_threads=3), together)
+    np.testing.assert_array_equal(outputs_of(tree, X[3:]), together[3:])
+    for i in range(300):
+        np.testing.assert_array_equal(tree._router.answer_one(tree._leaf_models, X[i]), together[i])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_are_answered_as_their_dense_form(rng, dtype):
+    tree = make_tree(rng, n_splits=20, n_features=30, task="regression", linear=True)
+    X = sparse.random(500, 30, density=0.2, format="csr", random_state=1, dtype=dtype)
+    X.data[::17] = np.nan
+    for threads in (1, 2):
+        found = outputs_of(tree, tree.schema.read(X), threads)
+        np.testing.assert_array_equal(found, outputs_of(tree, X.toarray()))
+
+
+def test_missing_entries_of_one_block_do_not_linger_in_the_next():
+    """Blocks with missing entries list their indicators; those without must find an empty list."""
+    schema = Schema((Feature("x", "numeric", has_missing=True),))
+    tree = ObliqueTree.of(
+        [[1.0, 0.0]], bias=[0], values=[0.0, 0.0], leaf_weights=[[1.0, 100.0]] * 2, schema=schema
+    )
+    X = np.arange(24.0)[:, None]
+    X[:8] = np.nan
+    expected = np.where(np.isnan(X), 100.0, X)
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_array_equal(outputs_of(tree, X.astype(dtype)), expected)
+
+
+def test_a_large_offset_costs_no_accuracy():
+    """Dates in seconds, whose signal is a fraction of one: centers are subtracted first."""
+    schema = Schema((Feature("time", "numeric", center=1.7e9, scale=1.0), Feature("x", "numeric")))
+    tree = ObliqueTree.of(
+        np.zeros((0, 2)), bias=[], values=[0.25], leaf_weights=[[3.0, 1e-3]], schema=schema
+    )
+    shift = np.array([-1.0, 0.0, 0.125, 1 / 3])
+    X = np.column_stack([1.7e9 + shift, [0.0, 1.0, 2.0, 3.0]])
+    exact = 0.25 + 3 * (X[:, 0] - 1.7e9) + 1e-3 * X[:, 1]
+    np.testing.assert_allclose(tree.predict(X), exact, rtol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 2.0**60])
+def test_extreme_scales_stay_in_the_rows(rng, scale):
+    schema = Schema((Feature("x", "numeric", center=0.0, scale=scale),))
+    tree = ObliqueTree.of(
+        [[1 / scale]], bias=[0], values=[1.0, 2.0], leaf_weights=[[3 / scale]] * 2, schema=schema
+    )
+    x = rng.normal(size=50)
+    expected = np.where(x >= 0, 2.0, 1.0) + 3 * x
+    np.testing.assert_allclose(tree.predict((x * scale)[:, None]), expected, rtol=1e-6)
+
+
+def test_wide_rows_are_answered_one_by_one(rng):
+    """Rows of more than 512 values do not fit the stack."""
+    tree = make_tree(rng, n_splits=3, n_features=700, task="regression", k=2, linear=True)
+    X = rng.normal(size=(9, 700)) + tree.schema.column_center
+    together = outputs_of(tree, X)
+    for x, expected in zip(X, together, strict=True):
+        np.testing.assert_array_equal(tree._router.answer_one(tree._leaf_models, x), expected)
+
+
+def test_leaf_models_that_do_not_fit_are_refused(rng):
+    tree = make_tree(rng, n_splits=2, n_features=2, linear=True)
+    encoder, values, A = tree.schema.encoder, tree.values, tree.leaf_weights
+    for arguments, words in (
+        ((encoder, values[:2], A, "softmax"), "values and leaf weights differ"),
+        ((encoder, values, A[:, :, :1].copy(), "softmax"), "do not match the schema's columns"),
+        ((encoder, values, A, "probit"), "link must be identity, exp, softmax or logistic"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            _native.LeafModels(*arguments)
+    X = np.zeros((1, 2))
+    with pytest.raises(ValueError, match="one leaf more"):
+        tree._router.answer(_native.LeafModels(encoder, values[:2], A[:2], "softmax"), X)
+    other = make_tree(rng, n_splits=2, n_features=2, linear=True)
+    with pytest.raises(ValueError, match="different encoders"):
+        tree._router.answer(other._leaf_models, X)

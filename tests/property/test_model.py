@@ -72,12 +72,7 @@ def test_a_perfect_tree_answers_alike(tree: ObliqueTree, seed: int, more: int) -
 
 def _with_counts_of(tree: ObliqueTree, rows: list[list[object]]) -> ObliqueTree:
     counts = np.asarray(tree.decision_path(rows).sum(axis=0)).ravel()
-    return _changed(tree, counts=counts)
-
-
-def _changed(tree: ObliqueTree, **changes: object) -> ObliqueTree:
-    names = ("weights", "bias", "children", "values", "schema", "task", "counts", "classes")
-    return ObliqueTree(**({name: getattr(tree, name) for name in names} | changes))
+    return tree.replace(counts=counts)
 
 
 def _check_conservation(tree: ObliqueTree) -> None:
@@ -107,17 +102,20 @@ def test_simplifying_without_counts_keeps_all_answers(
 ) -> None:
     # Few different values, and some splits without weights, so that there is something to do.
     rng = np.random.default_rng(values_seed)
-    pool = tree.values[: min(2, tree.n_leaves)]
     weights = tree.weights * (rng.random((tree.n_splits, 1)) < 0.7)
-    values = pool[rng.integers(len(pool), size=tree.n_leaves)]
-    tree = _changed(tree, counts=None, values=values, weights=weights)
+    which, weighed = rng.integers(min(2, tree.n_leaves), size=(2, tree.n_leaves))
+    A = None if tree.leaf_weights is None else tree.leaf_weights[weighed]
+    tree = tree.replace(counts=None, values=tree.values[which], leaf_weights=A, weights=weights)
     rows = make_rows(seed, tree.schema, 30)
     small = tree.simplify()
     np.testing.assert_array_equal(small.predict(rows), tree.predict(rows))
     assert (small.weights != 0).any(axis=1).all()
     both_leaves = (small.children < 0).all(axis=1)
     for left, right in ~small.children[both_leaves]:
-        assert not np.array_equal(small.values[left], small.values[right])
+        assert not (
+            np.array_equal(small.values[left], small.values[right])
+            and (A is None or np.array_equal(*small.leaf_weights[[left, right]]))
+        )
 
 
 @some

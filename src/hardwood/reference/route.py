@@ -1,8 +1,18 @@
-"""Routing as one would do it by hand: the twin of ``native/tree/route.hpp``."""
+"""Routing and answering by hand: the twins of ``native/tree/route.hpp`` and ``answer.hpp``."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
+
+LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "identity": lambda scores: scores,
+    "exp": np.exp,
+    "softmax": lambda scores: np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum(),
+    "logistic": lambda scores: (1 + np.tanh(scores / 2)) / 2,
+}
 
 
 def route(
@@ -34,3 +44,40 @@ def route(
                 node = int(children[node, 0])
         leaves[r] = ~node
     return leaves
+
+
+def answer(
+    values: np.ndarray,
+    leaf_weights: np.ndarray,
+    link: str,
+    leaves: np.ndarray,
+    columns: np.ndarray,
+) -> np.ndarray:
+    r"""Answer each row by the linear model of its leaf.
+
+    .. math:: \mathrm{link}(v_l + A_l x)
+
+    Parameters
+    ----------
+    values, leaf_weights
+        (L, k), (L, k, c).
+    link
+        A key of `LINKS`.
+    leaves
+        (n,) the leaf of each row.
+    columns
+        (n, c) what the weights multiply, in their units: as for `route`.
+
+    Returns
+    -------
+    outputs
+        (n, k) float64. Sums are exact but for one rounding.
+    """
+    outputs = np.empty((len(leaves), values.shape[1]))
+    for r, (leaf, row) in enumerate(zip(leaves, columns.astype(np.float64), strict=True)):
+        scores = [
+            math.fsum([value, *(weights * row)])
+            for value, weights in zip(values[leaf], leaf_weights[leaf], strict=True)
+        ]
+        outputs[r] = LINKS[link](np.array(scores))
+    return outputs

@@ -47,7 +47,7 @@ def leaf_labels(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str
         texts = ["none", f"nearest {_label_share(tree, nearest, float(shares[nearest]), digits)}"]
     if len(yes) > MAX_OUTPUTS:
         texts.append(f"(+ {len(yes) - MAX_OUTPUTS} more labels left out)")
-    return [f"labels: {texts[0]}", *texts[1:]]
+    return texts
 
 
 def _label_share(tree: ObliqueTree, i: int, share: float, digits: int | None) -> str:
@@ -88,9 +88,7 @@ class Equation:
         if self.function:
             words[0] = f"{self.function}({words[0]}"
             words[-1] += ")"
-        if self.left_side:
-            words[0] = f"{self.left_side} = {words[0]}"
-        return words
+        return [f"{self.left_side} =", *words] if self.left_side else words
 
     def line(self) -> str:
         """Put the equation on one line."""
@@ -165,7 +163,7 @@ def function_notes(tree: ObliqueTree) -> list[str]:
     if tree.classes is not None and len(tree.classes) > 2:
         return [
             "The class with the largest score is predicted; "
-            "the softmax of the scores are the probabilities."
+            "the softmax of the scores gives the probabilities."
         ]
     if tree.task == "regression":
         return []

@@ -172,9 +172,12 @@ def _leaf_lines(
     elif tree.classes is not None:
         answer, probability = leaf_class(tree, leaf, digits=digits)
         lines = [*_wrapped(answer, 24), probability]
+    elif tree.task == "multilabel":
+        texts = leaf_labels(tree, leaf, digits=digits)
+        lines = ["labels:", *(line for text in texts for line in _wrapped(text))]
     else:
-        write = leaf_labels if tree.task == "multilabel" else leaf_values
-        lines = [line for text in write(tree, leaf, digits=digits) for line in _wrapped(text, 24)]
+        texts = leaf_values(tree, leaf, digits=digits)
+        lines = [line for text in texts for line in _wrapped(text, 24)]
     return lines if count is None else [*lines, f"n = {count_text(count)}"]
 
 
@@ -190,14 +193,15 @@ def _equation_lines(
 
 def _filled(parts: list[str]) -> list[str]:
     """Put parts into lines as they fit, breaking between them; later lines are indented."""
+    indent = "    "
     line, lines = parts[0], []
     for part in parts[1:]:
-        if len(line) + 1 + len(part) > MAX_LINE:
-            lines += _wrapped(line)
-            line = "    " + part
+        if len(line.strip()) + 1 + len(part) > MAX_LINE:
+            lines += _wrapped(line, MAX_LINE + len(indent))
+            line = indent + part
         else:
             line += f" {part}"
-    return [*lines, *_wrapped(line)]
+    return [*lines, *_wrapped(line, MAX_LINE + len(indent))]
 
 
 def _cut_lines(tree: ObliqueTree, node: int, count: float | None) -> list[str]:

@@ -126,7 +126,7 @@ def leaf_text(tree: ObliqueTree, leaf: int, *, digits: int | None = 3) -> str:
         answer, probability = leaf_class(tree, leaf, digits=digits)
         notes.append(probability)
     elif tree.task == "multilabel":
-        answer = ", ".join(leaf_labels(tree, leaf, digits=digits))
+        answer = "labels: " + ", ".join(leaf_labels(tree, leaf, digits=digits))
     else:
         answer = ", ".join(leaf_values(tree, leaf, digits=digits))
     notes += _count_notes(tree, leaf)

@@ -45,6 +45,34 @@ def test_a_split_without_weights_always_goes_one_way(bias: float, kept: float) -
     assert tree.predict([[7.0]]).tolist() == [kept]
 
 
+def test_linear_leaves_are_merged_where_their_weights_are_equal_too() -> None:
+    def simplified(leaf_weights: list[list[float]]) -> ObliqueTree:
+        values = [1.0, 1.0, 1.0, 2.0]
+        return ObliqueTree.of(
+            np.ones((3, 1)), bias=[0, 1, 2], values=values, leaf_weights=leaf_weights
+        ).simplify()
+
+    assert simplified([[1.0], [2.0], [3.0], [3.0]]).n_leaves == 4
+    merged = simplified([[2.0], [2.0], [3.0], [3.0]])
+    assert merged.values.ravel().tolist() == [1, 1, 2]
+    assert merged.leaf_weights.ravel().tolist() == [2, 3, 3]
+
+
+def test_perfect_trees_have_copies_of_linear_leaves() -> None:
+    tree = ObliqueTree.of(
+        [[1.0], [2.0]],
+        bias=[0.5, 0.25],
+        children=[[-1, 1], [-2, -3]],
+        values=[7, 8, 9],
+        leaf_weights=[[1.0], [2.0], [3.0]],
+        link="exp",
+    )
+    perfect = tree.to_perfect()
+    assert perfect.values.ravel().tolist() == [7, 7, 8, 9]
+    assert perfect.leaf_weights.ravel().tolist() == [1, 1, 2, 3]
+    assert perfect.simplify() == tree
+
+
 def test_what_no_sample_reached_at_all_stays() -> None:
     tree = ObliqueTree.of([[1.0]], bias=[0], values=[1, 2], counts=[0, 0, 0])
     assert tree.simplify() == tree
@@ -91,3 +119,4 @@ def test_the_rest_is_kept() -> None:
     for other in (tree.simplify(), tree.to_perfect(3)):
         assert (other.classes, other.target_names) == (tree.classes, tree.target_names)
         assert (other.schema, other.record, other.task) == (tree.schema, tree.record, tree.task)
+        assert (other.link, other.leaf_weights) == ("identity", None)

@@ -76,7 +76,8 @@ def test_good_parts_make_a_tree() -> None:
         ({"classes": [1, 2**64]}, "a class must be"),
         ({"classes": [None, "a"]}, "a class must be"),
         ({"classes": ["\ud800", "a"]}, "not valid Unicode"),
-        ({"task": "regression"}, "has no classes"),
+        ({"task": "regression"}, "a regression tree has no classes$"),
+        ({"task": "multilabel"}, "a multilabel tree has no classes; its labels are"),
         ({"target_names": ["a", "b"]}, "expected 1 target name"),
         ({"target_names": [3]}, "target names must be text"),
         ({"record": [1]}, "record must be a dict"),
@@ -88,6 +89,62 @@ def test_good_parts_make_a_tree() -> None:
 def test_bad_parts_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
         build(**changes)
+
+
+MULTILABEL: dict[str, Any] = {
+    "task": "multilabel",
+    "classes": None,
+    "values": [[0.5, 0.9], [1.0, 0.0], [1.0, 1.0]],
+    "target_names": ["a", "b"],
+}
+LINEAR: dict[str, Any] = {"leaf_weights": np.ones((3, 2, 2)), "link": "softmax"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"values": [[0.5, 0.9], [1.0, 0.0], [-0.1, 1]]},
+            r"between 0 and 1.*values\[2, 0\] is -0.1",
+        ),
+        ({"values": [[0.5, 1.1], [1.0, 0.0], [0.1, 1]]}, r"between 0 and 1.*values\[0, 1\] is 1.1"),
+        ({"target_names": ["a"]}, r"expected 2 target name\(s\), got 1"),
+        ({"link": "logistic"}, "without leaf_weights.*link must be 'identity', not 'logistic'"),
+        ({"leaf_weights": np.ones((3, 2, 2))}, "linear leaves must be 'logistic', not 'identity'"),
+    ],
+)
+def test_bad_labels_are_refused(changes: dict[str, Any], words: str) -> None:
+    assert build(**MULTILABEL).n_outputs == 2
+    with pytest.raises(ValueError, match=words):
+        build(**(MULTILABEL | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"link": "identity"}, "classification tree with linear leaves must be 'softmax', not 'id"),
+        ({"link": "probit"}, "must be 'softmax', not 'probit'"),
+        ({"link": ["softmax"]}, r"must be 'softmax', not \['softmax'\]"),
+        ({"leaf_weights": None}, "without leaf_weights the values are the answers"),
+        ({"leaf_weights": np.ones((3, 2))}, r"leaf_weights must have shape \(3, 2, 2\)"),
+        ({"leaf_weights": np.ones((3, 1, 2))}, r"leaf_weights must have shape \(3, 2, 2\)"),
+        ({"leaf_weights": np.ones((3, 2, 3))}, r"leaf_weights must have shape \(3, 2, 2\)"),
+        ({"leaf_weights": np.full((3, 2, 2), np.nan)}, r"leaf_weights\[0, 0, 0\] is nan"),
+        ({"leaf_weights": np.full((3, 2, 2), "a")}, "leaf_weights must hold real numbers"),
+        ({"values": np.ones((3, 3)), "leaf_weights": np.ones((3, 3, 2))}, "there are 2 classes"),
+        ({"values": np.full((3, 2), np.inf)}, "values must be finite"),
+        (
+            {"task": "regression", "classes": None},
+            "regression tree with linear leaves must be 'identity' or 'exp', not 'softmax'",
+        ),
+    ],
+)
+def test_bad_linear_leaves_are_refused(changes: dict[str, Any], words: str) -> None:
+    tree = build(**LINEAR, values=[[5, -3], [0, 0], [1, 2]])  # scores, not probabilities
+    assert tree.has_linear_leaves
+    assert not tree.leaf_weights.flags.writeable
+    with pytest.raises((ValueError, TypeError), match=words):
+        build(**(LINEAR | changes))
 
 
 def test_probabilities_whose_sum_overflows_are_refused_without_a_warning() -> None:

@@ -61,6 +61,104 @@ def test_regression_with_several_outputs() -> None:
         tree.predict_proba([[1.0]])
 
 
+def test_several_labels() -> None:
+    values = [[0.5, 0.49999, 1.0], [0.0, 0.9, 0.2]]
+    tree = ObliqueTree.of([[1.0]], thresholds=[2.0], values=values, task="multilabel")
+    X = [[1.0], [2.0]]
+    assert tree.predict(X).tolist() == [[1, 0, 1], [0, 1, 0]]
+    assert tree.predict(X).dtype == np.int64
+    assert tree.predict_proba(X).tolist() == values
+    assert tree.predict_one([1.0]).tolist() == [1, 0, 1]
+    assert not tree.predict_one([1.0]).flags.writeable
+    assert repr(tree) == "ObliqueTree(3 labels, 1 features, depth 1, 1 splits, 2 leaves)"
+
+
+def test_one_label_is_a_column() -> None:
+    tree = ObliqueTree.of([[1.0]], thresholds=[2.0], values=[[0.2], [0.7]], task="multilabel")
+    assert tree.predict([[1.0], [2.0]]).tolist() == [[0], [1]]
+    assert tree.predict_one([3.0]).tolist() == [1]
+
+
+def linear(task: str, **options: Any) -> ObliqueTree:
+    """Two leaves on one number with centre 10, which go through 1 and 2 there; k = 2 outputs."""
+    schema = Schema((Feature("x", "numeric", center=10.0, scale=2.0),))
+    return ObliqueTree.of(
+        [[1.0]],
+        thresholds=[10.0],
+        values=[[1.0, -1.0], [2.0, 0.0]],
+        leaf_weights=[[[0.5], [0.0]], [[-0.25], [1.0]]],
+        schema=schema,
+        task=task,
+        **options,
+    )
+
+
+X_LINEAR = np.array([[8.0], [10.0], [14.0]])
+SCORES = np.array([[0.0, -1.0], [2.0, 0.0], [1.0, 4.0]])
+
+
+def test_linear_leaves_by_hand() -> None:
+    tree = linear("regression")
+    assert tree.has_linear_leaves
+    assert tree.predict(X_LINEAR).tolist() == SCORES.tolist()
+    assert [tree.predict_one(x).tolist() for x in X_LINEAR] == SCORES.tolist()
+    assert not tree.predict_one(X_LINEAR[0]).flags.writeable
+    assert linear("regression", link="exp").predict(X_LINEAR) == pytest.approx(np.exp(SCORES))
+    assert repr(tree).endswith("2 linear leaves)")
+
+
+def test_one_linear_output_is_a_vector_and_a_float() -> None:
+    tree = ObliqueTree.of([[1.0]], bias=[0], values=[1, 2], leaf_weights=[[3.0], [4.0]])
+    assert tree.predict([[-1.0], [1.0]]).tolist() == [-2, 6]
+    assert tree.predict_one(np.array([1.0])) == 6.0
+    assert type(tree.predict_one(np.array([1.0]))) is float
+
+
+def test_linear_leaves_of_classes() -> None:
+    tree = linear("classification", classes=["a", "b"])
+    shares = np.exp(SCORES) / np.exp(SCORES).sum(axis=1, keepdims=True)
+    assert tree.predict_proba(X_LINEAR) == pytest.approx(shares, rel=1e-14)
+    assert tree.predict(X_LINEAR).tolist() == ["a", "a", "b"]
+    assert [tree.predict_one(x) for x in X_LINEAR] == ["a", "a", "b"]
+
+
+def test_linear_leaves_of_labels() -> None:
+    tree = linear("multilabel", target_names=["a", "b"])
+    assert tree.predict_proba(X_LINEAR) == pytest.approx(1 / (1 + np.exp(-SCORES)), rel=1e-14)
+    assert tree.predict(X_LINEAR).tolist() == [[1, 0], [1, 1], [1, 1]]
+
+
+def test_large_scores_are_sure_and_finite() -> None:
+    leaf = {"values": [[0.0, 0.0]], "leaf_weights": [[[1.0], [-1.0]]]}
+    X = np.array([[1e6], [-1e6]])
+    for options in ({"classes": ["a", "b"]}, {"task": "multilabel"}):
+        tree = ObliqueTree.of(np.zeros((0, 1)), bias=[], **leaf, **options)
+        assert tree.predict_proba(X).tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_missing_number_adds_nothing_to_a_linear_leaf() -> None:
+    schema = Schema((Feature("x", "numeric", center=10.0, has_missing=True),))
+    tree = ObliqueTree.of(
+        np.zeros((0, 2)), bias=[], values=[1.0], leaf_weights=[[2.0, 0.5]], schema=schema
+    )
+    assert tree.predict([[11.0], [None]]).tolist() == [3.0, 1.5]
+
+
+def test_linear_leaves_can_be_looked_at() -> None:
+    leaf = linear("regression", counts=[5, 2, 3]).linear_leaf(1, 0)
+    assert (leaf.value, leaf.intercept, leaf.count) == (2.0, 4.5, 3.0)
+    assert leaf.weights.tolist() == [-0.25]
+    assert [(term.name, term.weight) for term in leaf.terms] == [("x", -0.25)]
+    assert leaf.formula == "4.5 - 0.25*x"
+    assert repr(leaf) == "LinearLeaf(1, 0: 4.5 - 0.25*x)"
+    with pytest.raises(IndexError, match="leaves 0 to 1, asked for 2"):
+        linear("regression").linear_leaf(2)
+    with pytest.raises(IndexError, match="outputs 0 to 1, asked for -1"):
+        linear("regression").linear_leaf(0, -1)
+    with pytest.raises(TypeError, match="leaves of this tree are constant"):
+        make_tree(0).linear_leaf(0)
+
+
 def test_a_single_leaf_answers() -> None:
     tree = ObliqueTree.of(np.zeros((0, 3)), bias=[], values=[4.0])
     assert tree.depth == 0
@@ -82,10 +180,11 @@ def test_labels_keep_their_type(classes: tuple[Any, Any], kind: str) -> None:
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_every_form_of_a_row_gives_the_same_answer(mixed: bool, task: str) -> None:
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_every_form_of_a_row_gives_the_same_answer(mixed: bool, task: str, linear: bool) -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    tree = make_tree(3, mixed=mixed, task=task, k=2, n_splits=9)
+    tree = make_tree(3, mixed=mixed, task=task, linear=linear, k=2, n_splits=9)
     rows = make_rows(5, tree.schema, 40)
     names = list(tree.feature_names)
     expected = tree.predict(rows)
@@ -184,6 +283,17 @@ def test_infinity_is_found_in_dense_and_sparse(flowers: ObliqueTree) -> None:
             flowers.predict(table)
 
 
+def test_infinity_is_found_by_linear_leaves() -> None:
+    tree = make_tree(0, linear=True)
+    X = np.ones((5, 4))
+    X[3, 1] = np.inf
+    for table in (X, X.astype(np.float32), sparse.csr_matrix(X)):
+        with pytest.raises(TableError, match=r"column ('f1'|1).* holds infinity .*row 3"):
+            tree.predict(table)
+    with pytest.raises(TableError, match="holds infinity"):
+        tree.predict_one(X[3])
+
+
 def test_n_jobs_zero_is_refused(flowers: ObliqueTree) -> None:
     with pytest.raises(ValueError, match="n_jobs"):
         flowers.apply(np.ones((1, 2)), n_jobs=0)
@@ -222,31 +332,28 @@ CHANGES: list[dict[str, Any]] = [
     {"classes": ["a", "b", "c"]},
     {"target_names": None},
     {"record": {}},
+    {"leaf_weights": np.zeros((6, 3, 4)), "link": "softmax"},
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
 def test_equality_sees_every_part(change: dict[str, Any]) -> None:
     tree = make_tree(0)
-    parts = {
-        name: getattr(tree, name)
-        for name in (
-            [
-                "weights",
-                "bias",
-                "children",
-                "values",
-                "counts",
-                "schema",
-                "task",
-                "classes",
-                "target_names",
-                "record",
-            ]
-        )
-    }
-    assert ObliqueTree(**parts) == tree
-    assert ObliqueTree(**(parts | change)) != tree
+    assert tree.replace() == tree
+    assert tree.replace(**change) != tree
+
+
+def test_equality_sees_linear_leaves() -> None:
+    tree = make_tree(0, task="regression", linear=True)
+    assert tree.replace() == tree
+    assert tree.replace(link="exp") != tree
+    assert tree.replace(leaf_weights=tree.leaf_weights + 1) != tree
+    assert tree.replace(leaf_weights=None) != tree
+
+
+def test_replacing_a_part_of_another_name_is_refused() -> None:
+    with pytest.raises(TypeError, match="threshold"):
+        make_tree(0).replace(threshold=1)
 
 
 def test_equality_sees_types_of_labels() -> None:
@@ -257,8 +364,9 @@ def test_equality_sees_types_of_labels() -> None:
     assert a != "a tree"
 
 
-def test_pickle_holds_no_engine_objects() -> None:
-    tree = make_tree(2, mixed=True)
+@pytest.mark.parametrize("linear", [False, True])
+def test_pickle_holds_no_engine_objects(linear: bool) -> None:
+    tree = make_tree(2, mixed=True, linear=linear)
     rows = make_rows(0, tree.schema, 10)
     expected = tree.predict(rows)  # makes the engine's objects
     again = pickle.loads(pickle.dumps(tree))

@@ -43,6 +43,11 @@ def regression_tree() -> ObliqueTree:
     )
 
 
+def linear_tree() -> ObliqueTree:
+    rng = np.random.default_rng(2)
+    return regression_tree().replace(leaf_weights=rng.normal(size=(8, 1, 9)), link="exp")
+
+
 CASES = {
     "small": lambda: make_tree(0, n_splits=3, mixed=True),
     "ten classes": wide_tree,
@@ -56,6 +61,14 @@ CASES = {
     "mathematics": lambda: ObliqueTree.of(
         [[1.0, 1.0]], bias=[0], values=np.eye(2), classes=["$\\frac", "$x$"], feature_names="$_"
     ),
+    "linear": lambda: make_tree(0, n_splits=7, mixed=True, task="regression", k=1, linear=True),
+    "linear outputs": lambda: make_tree(0, n_splits=3, task="regression", k=6, linear=True),
+    "linear classes": lambda: make_tree(0, n_splits=3, n_features=9, linear=True),
+    "linear and two classes": lambda: make_tree(0, n_splits=3, n_features=9, k=2, linear=True),
+    "linear and long names": linear_tree,
+    "labels": lambda: make_tree(0, n_splits=7, k=9, task="multilabel"),
+    "one label": lambda: make_tree(0, n_splits=7, k=1, task="multilabel"),
+    "linear labels": lambda: make_tree(0, n_splits=3, k=3, task="multilabel", linear=True),
     "huge values": lambda: ObliqueTree.of([[1.0]], bias=[0], values=[-1.7e308, 1.7e308]),
 }
 
@@ -122,6 +135,37 @@ def test_yes_leads_to_the_right_child() -> None:
 def test_a_leaf_says_what_it_predicts() -> None:
     words = words_of(make_tree(0, n_splits=0).plot())
     assert words.startswith("species = class ")
+
+
+def test_linear_leaves_show_their_equations() -> None:
+    tree = ObliqueTree.of(
+        [[1.0, 0.0]],
+        thresholds=[2.0],
+        values=[1.0, 2.0],
+        leaf_weights=[[3.0, -0.5], [0.0, 0.0]],
+        counts=[9, 4, 5],
+        target_names="price",
+        feature_names=["rooms", "age"],
+    )
+    boxes = [text.get_text() for text in tree.plot().texts]
+    assert "price = 1 + 3*rooms - 0.5*age\nn = 4" in boxes
+    assert "price = 2\nn = 5" in boxes
+    cut = words_of(tree.plot(max_terms=1))
+    assert "price = 1 + 3*rooms\n    (+ 1 smaller term left out)\nn = 4" in cut
+
+
+def test_leaves_of_labels_name_those_that_they_say_yes_to() -> None:
+    names = ["spam", "work", "news"]
+    tree = ObliqueTree.of(
+        [[1.0]],
+        bias=[0],
+        values=[[0.75, 0.1, 0.5], [0.25, 0.4, 0.1]],
+        task="multilabel",
+        target_names=names,
+    )
+    boxes = [text.get_text() for text in tree.plot().texts]
+    assert "labels:\nspam (p = 0.75)\nnews (p = 0.5)" in boxes
+    assert "labels:\nnone\nnearest work (p = 0.4)" in boxes
 
 
 def test_edges_are_as_wide_as_their_share() -> None:

@@ -104,11 +104,110 @@ def test_a_tree_deeper_than_pythons_stack() -> None:
     assert tree.simplify() == tree.simplify().simplify()
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_every_leaf_is_written_once(task: str) -> None:
-    tree = make_tree(3, n_splits=20, mixed=True, task=task)
+def linear(task: str, k: int, **options: object) -> ObliqueTree:
+    """A split on u, leaves on u and v."""
+    A = np.zeros((2, k, 2))
+    A[:, :, 0] = 1 + np.arange(k)
+    A[1, :, 1] = -0.5
+    return ObliqueTree.of(
+        [[1.0, 0.0]],
+        thresholds=[2.0],
+        values=np.tile(np.arange(k) / 4, (2, 1)),
+        leaf_weights=A,
+        feature_names=["u", "v"],
+        task=task,
+        **options,
+    )
+
+
+def test_linear_leaves_of_a_regression() -> None:
+    assert linear("regression", 1, target_names="price", counts=[9, 4, 5]).to_text() == (
+        "Oblique tree: regression of price, 2 features, depth 1, 1 split, 2 linear leaves\n\n"
+        "if u >= 2:\n"
+        "|   price = u - 0.5*v (n = 5)\n"
+        "else:\n"
+        "|   price = u (n = 4)\n"
+    )
+    assert "\n|   u - 0.5*v\n" in linear("regression", 1).to_text()
+    assert "\n|   exp(u - 0.5*v)\n" in linear("regression", 1, link="exp").to_text()
+    two = linear("regression", 2).to_text()
+    assert "\n|   output 0 = u - 0.5*v\n|   output 1 = 0.25 + 2*u - 0.5*v\n" in two
+
+
+def test_linear_leaves_of_two_classes_are_one_equation() -> None:
+    tree = linear("classification", 2, classes=["no", "yes"], target_names="pays")
+    text = tree.to_text()
+    assert "\n|   p(pays = yes) = logistic(0.25 + u)\n" in text  # 0.5 v cancels
+    assert text.endswith("\nlogistic(s) is 1 / (1 + exp(-s)).\n")
+    shares = tree.predict_proba([[3.0, 7.0]])[0]
+    assert shares[1] == pytest.approx(1 / (1 + np.exp(-0.25 - 3.0)))
+
+
+def test_linear_leaves_of_several_classes_are_scores() -> None:
+    text = linear("classification", 3, classes=["a", "b", "c"], counts=[9, 4, 5]).to_text()
+    assert (
+        "|   score of a = u - 0.5*v (n = 5)\n"
+        "|   score of b = 0.25 + 2*u - 0.5*v\n"
+        "|   score of c = 0.5 + 3*u - 0.5*v\n"
+    ) in text
+    assert "The class with the largest score is predicted" in text
+    many = linear("classification", 6, classes=range(6)).to_text()
+    assert "|   score of 3 =" in many
+    assert "|   score of 4 =" not in many
+    assert "|   (+ 2 more classes left out)\n" in many
+    assert "class a (p = 1)" in linear("classification", 1, classes=["a"]).to_text()
+
+
+def test_linear_leaves_of_labels() -> None:
+    text = linear("multilabel", 2, target_names=["spam", "work"]).to_text()
+    assert text.startswith("Oblique tree: multilabel classification of spam, work, 2 labels, 2 fe")
+    assert "|   p(spam) = logistic(u - 0.5*v)\n|   p(work) = logistic(0.25 + 2*u - 0.5*v)" in text
+    assert "p(label 0) = logistic(" in linear("multilabel", 1).to_text()
+
+
+def test_linear_leaves_respect_the_number_of_terms_and_digits() -> None:
+    tree = make_tree(1, n_splits=1, n_features=9, task="regression", k=1, linear=True, sparsity=0)
+    leaf = tree.to_text(max_terms=2, digits=2).splitlines()[-3]
+    assert "(+ 7 smaller terms left out)" in leaf
+    assert len(leaf.split("*")) == 3
+    text = tree.to_text(max_terms=2)
+    assert "Terms left out are taken at their average" in text
+    assert "left out" not in tree.to_text(max_terms=None)
+
+
+def test_missing_numbers_of_linear_leaves_are_noted() -> None:
+    schema = Schema((Feature("x", "numeric", center=10.0, has_missing=True),))
+    none = np.zeros((0, 2))
+    leaf = ObliqueTree.of(none, bias=[], values=[1], leaf_weights=[[1.0, 0.0]], schema=schema)
+    assert "A missing number is taken at its average: x as 10.\n" in leaf.to_text()
+
+
+def test_labels() -> None:
+    values = [[0.75, 0.1, 0.5], [0.25, 0.4, 0.1]]
+    names = ["spam", "work", "a - b"]
+    tree = ObliqueTree.of(
+        [[1.0]], bias=[0], values=values, task="multilabel", target_names=names, counts=[3, 1, 2]
+    )
+    assert tree.to_text() == (
+        'Oblique tree: multilabel classification of spam, work, "a - b", 3 labels, 1 feature, '
+        "depth 1, 1 split, 2 leaves\n\n"
+        "if x0 >= 0:\n"
+        "|   labels: none, nearest work (p = 0.4) (n = 2)\n"
+        "else:\n"
+        '|   labels: spam (p = 0.75), "a - b" (p = 0.5) (n = 1)\n'
+    )
+    many = ObliqueTree.of(np.zeros((0, 1)), bias=[], values=np.ones((1, 7)), task="multilabel")
+    assert "\nlabels: 0 (p = 1), 1 (p = 1), 2 (p = 1), 3 (p = 1), (+ 3 more labels left out)\n" in (
+        many.to_text()
+    )
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("linear", [False, True])
+def test_every_leaf_is_written_once(task: str, linear: bool) -> None:
+    tree = make_tree(3, n_splits=20, mixed=True, task=task, linear=linear)
     assert tree.counts is not None
     lines = tree.to_text(max_terms=None).splitlines()
-    assert sum("if " in line and line.endswith(":") for line in lines) == 20
+    assert sum(line.strip("| ").startswith("if ") for line in lines) == 20
     assert sum("n = " in line for line in lines) == 21
     assert sum(line.endswith("else:") for line in lines) == 20

@@ -41,6 +41,7 @@ void bind_table(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_learn(nb::module_& m);
+void bind_nn(nb::module_& m);
 void bind_parts(nb::module_& m);
 
 }  // namespace hardwood

@@ -1,0 +1,78 @@
+// What the torch layers call. Arrays come by DLPack and results go into memory that the caller has
+// allocated, so nothing here needs NumPy.
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "bind/bind.hpp"
+#include "learn/dgt_layer.hpp"
+
+namespace hardwood {
+
+namespace {
+
+template <class T, int kDim>
+using Result = nb::ndarray<T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
+
+DgtLayer layer_of(const Array2<float>& X, const Array2<float>& W, const Array1<float>& b,
+                  const Array2<float>& theta) {
+  constexpr int kMaxHeight = 20;
+  DgtShape shape{0, static_cast<int>(X.shape(1)), static_cast<int>(theta.shape(1))};
+  while (shape.height < kMaxHeight && static_cast<std::size_t>(shape.n_leaves()) < theta.shape(0))
+    ++shape.height;
+  const std::size_t m = shape.n_nodes();
+  require(shape.height > 0 && theta.shape(0) == m + 1 && W.shape(0) == m && b.size() == m,
+          "a tree of height h, 1 to 20, has 2^h - 1 splits and 2^h leaves");
+  require(W.shape(1) == X.shape(1) && X.shape(1) > 0 && theta.shape(1) > 0,
+          "the rows of X and W must have one length, at least 1, and leaves a value");
+  return {shape, W.data(), b.data(), theta.data()};
+}
+
+template <class T>
+bool has_shape(const T& array, std::size_t rows, std::size_t cols) {
+  return array.shape(0) == rows && array.shape(1) == cols;
+}
+
+void forward(Array2<float> X, Array2<float> W, Array1<float> b, Array2<float> theta,
+             Result<float, 2> prediction, Result<std::int32_t, 1> leaf, int n_threads) {
+  const DgtLayer layer = layer_of(X, W, b, theta);
+  const std::size_t n = X.shape(0);
+  require(has_shape(prediction, n, theta.shape(1)) && leaf.size() == n, "sizes differ");
+  const nb::gil_scoped_release release;
+  dgt_layer_forward(layer, static_cast<std::int64_t>(n), X.data(), n_threads, prediction.data(),
+                    leaf.data());
+}
+
+void backward(Array2<float> X, Array2<float> W, Array1<float> b, Array2<float> theta,
+              Array1<std::int32_t> leaf, Array2<float> slope, std::optional<Result<float, 2>> dX,
+              Result<float, 2> dW, Result<float, 1> db, Result<float, 2> dtheta, int n_threads) {
+  const DgtLayer layer = layer_of(X, W, b, theta);
+  const std::size_t n = X.shape(0), d = X.shape(1), k = theta.shape(1);
+  require(leaf.size() == n && has_shape(slope, n, k) && (!dX || has_shape(*dX, n, d)) &&
+              has_shape(dW, W.shape(0), d) && db.size() == b.size() &&
+              has_shape(dtheta, theta.shape(0), k),
+          "sizes differ");
+  for (std::size_t i = 0; i < n; ++i)
+    require(leaf.data()[i] >= 0 && leaf.data()[i] < layer.shape.n_leaves(),
+            "a leaf is out of range");
+  const nb::gil_scoped_release release;
+  dgt_layer_backward(layer, static_cast<std::int64_t>(n), X.data(), leaf.data(), slope.data(),
+                     n_threads, {dX ? dX->data() : nullptr, dW.data(), db.data(), dtheta.data()});
+}
+
+}  // namespace
+
+void bind_nn(nb::module_& m) {
+  m.def("dgt_layer_forward", &forward, nb::arg("X").noconvert(), nb::arg("W").noconvert(),
+        nb::arg("b").noconvert(), nb::arg("theta").noconvert(), nb::arg("prediction").noconvert(),
+        nb::arg("leaf").noconvert(), nb::arg("n_threads") = 1,
+        "Write each row's leaf (n,) and its values (n, k).");
+  m.def("dgt_layer_backward", &backward, nb::arg("X").noconvert(), nb::arg("W").noconvert(),
+        nb::arg("b").noconvert(), nb::arg("theta").noconvert(), nb::arg("leaf").noconvert(),
+        nb::arg("slope").noconvert(), nb::arg("dX").noconvert().none(), nb::arg("dW").noconvert(),
+        nb::arg("db").noconvert(), nb::arg("dtheta").noconvert(), nb::arg("n_threads") = 1,
+        "Write the gradients of Algorithm 2 by X (unless None), W, b and theta, for the slopes "
+        "(n, k) of a loss by the predictions.");
+}
+
+}  // namespace hardwood

@@ -1,0 +1,19 @@
+"""Trees as torch layers: on top of any network, under any loss, on any device.
+
+The layers need torch and nothing else: neither NumPy nor the engine, which they use where it is
+there (see `engine_available`).
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from hardwood.errors import MissingExtraError
+
+if find_spec("torch") is None:
+    raise MissingExtraError("torch", extra="torch", purpose="hardwood.nn")
+
+from hardwood.nn.dgt import DenseGradientTree
+from hardwood.nn.engine import engine_available
+
+__all__ = ["DenseGradientTree", "engine_available"]

@@ -1,0 +1,326 @@
+r"""DGT as a torch layer: a hard oblique tree that learns together with the network below it.
+
+Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
+Quantized Gradient Descent. TMLR 2022. [DGT22]
+
+The prediction is that of the hard tree; the gradient is Algorithm 2's: the outer step of Eq. (4)
+becomes a softmax over the path sums, the inner sign the straight-through estimator. It reaches all
+splits, the leaves, and the input, so that what stands below the tree learns as well.
+
+What differs from the paper:
+
+1. The bias is a parameter of its own: over-parametrisation (Sec. 3.2) multiplies the weights only.
+2. Heights that Table 12 leaves out get hidden sizes halfway between their neighbours', beyond its
+   ends those of the nearest height.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from hardwood.nn.dgt_operator import dense_gradient_tree
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from typing_extensions import Self
+
+    from hardwood.model import ObliqueTree
+    from hardwood.table import Schema
+
+# [DGT22], Table 12: the width of the hidden layers by height.
+HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
+
+MAX_DEPTH = 20  # a million leaves
+
+
+class DenseGradientTree(nn.Module):
+    r"""A hard oblique decision tree as a layer, with the dense gradient of DGT.
+
+    A row :math:`x` goes right at split i where :math:`w_i x + b_i \ge 0`, and the layer returns the
+    values of the leaf it reaches: :math:`f(x; W, \theta)` of [DGT22], Eq. (2). They are scores: put
+    any loss on top (`torch.nn.functional.cross_entropy` for classes).
+
+    Parameters
+    ----------
+    in_features
+        Size d of the last dimension of the input.
+    out_features
+        Numbers k per leaf, hence the last dimension of the output.
+    depth
+        Levels of splits h, 1 to 20: the tree has 2^h - 1 splits and 2^h leaves.
+    layers
+        Over-parametrisation (Sec. 3.2): the weights are a product of so many matrices, with hidden
+        sizes from Table 12; or the hidden sizes themselves, from the input up, so that ``[240]``
+        means two matrices. The function stays that of one tree; the path of learning changes.
+    bias
+        Whether splits have a bias. Without, all splits pass through the origin.
+    generator
+        Where the random start comes from; by default torch's own generator.
+    device, dtype
+        Of the parameters. float32 and float64 are supported.
+
+    Attributes
+    ----------
+    weight_1, weight_2, ...
+        The factors, from the input up; `weight` is their product (2^h - 1, in_features).
+    bias
+        (2^h - 1,), or None.
+    leaves
+        (2^h, out_features), from left to right.
+
+    Notes
+    -----
+    Splits are in heap order: the children of i are 2i + 1 (left) and 2i + 2 (right). Splits start
+    uniform in :math:`\pm 1/\sqrt{\text{inputs}}` of each factor, biases at zero, leaves uniform in
+    :math:`\pm 1/\sqrt{2^h}`, as in the authors' code. Gradients pass where :math:`|a| \le 1`, so
+    scores should be about that size: normalise what comes in (`torch.nn.BatchNorm1d` does).
+
+    The cost is O(2^h d) per sample in both directions, with no matrix of paths. On the CPU in
+    float32 the engine computes (`engine_available`); elsewhere torch does.
+
+    Under autocast the tree computes in its own precision: half-precision input is converted.
+    A NaN in the input makes every comparison false, which goes left; it is no missing value.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hardwood.nn import DenseGradientTree
+    >>> tree = DenseGradientTree(8, 3, depth=4)
+    >>> tree(torch.zeros(5, 8)).shape
+    torch.Size([5, 3])
+    """
+
+    bias: Tensor | None
+    leaves: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        depth: int,
+        *,
+        layers: int | Sequence[int] = 1,
+        bias: bool = True,
+        generator: torch.Generator | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = _integer("in_features", in_features, 1)
+        self.out_features = _integer("out_features", out_features, 1)
+        self.depth = _integer("depth", depth, 1, MAX_DEPTH)
+        self.hidden_sizes = _hidden_sizes(layers, self.depth)
+        place = {"device": device, "dtype": _supported(dtype or torch.get_default_dtype())}
+        sizes = (self.in_features, *self.hidden_sizes, self.n_splits)
+        for i in range(1, len(sizes)):
+            factor = nn.Parameter(torch.empty((sizes[i], sizes[i - 1]), **place))
+            self.register_parameter(f"weight_{i}", factor)
+        offsets = nn.Parameter(torch.empty(self.n_splits, **place)) if bias else None
+        self.register_parameter("bias", offsets)
+        self.leaves = nn.Parameter(torch.empty((self.n_leaves, self.out_features), **place))
+        self.reset_parameters(generator)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits, 2^h - 1."""
+        return 2**self.depth - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves, 2^h."""
+        return 2**self.depth
+
+    @property
+    def factors(self) -> tuple[Tensor, ...]:
+        """The matrices whose product is `weight`, from the input up: W(1), ..., W(L)."""
+        return tuple(getattr(self, f"weight_{i + 1}") for i in range(len(self.hidden_sizes) + 1))
+
+    @property
+    def weight(self) -> Tensor:
+        """The splits' weights W = W(L) ... W(1), Eq. (5), shape (2^h - 1, in_features)."""
+        factors = self.factors[::-1]
+        # multi_dot multiplies in the order that costs least.
+        return factors[0] if len(factors) == 1 else torch.linalg.multi_dot(factors)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw a new random start."""
+        for factor in self.factors:
+            bound = factor.shape[1] ** -0.5
+            nn.init.uniform_(factor, -bound, bound, generator=generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        bound = self.n_leaves**-0.5
+        nn.init.uniform_(self.leaves, -bound, bound, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the values of the leaf that each row reaches, (..., out_features).
+
+        Parameters
+        ----------
+        x
+            (..., in_features), of the parameters' dtype.
+        """
+        prediction, _ = self._descend(x)
+        return prediction
+
+    @torch.no_grad()
+    def route(self, x: Tensor) -> Tensor:
+        """Return the number of the leaf that each row (..., in_features) reaches, int64."""
+        _, leaf = self._descend(x)
+        return leaf.long()
+
+    def _descend(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        autocast = x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)
+        if autocast and x.dtype in (torch.float16, torch.bfloat16):
+            x = x.to(self.leaves.dtype)
+        self._check_input(x)
+        # Half-precision factors would give another tree than the one that is kept.
+        with _without_autocast(x.device.type) if autocast else nullcontext():
+            weight = self.weight
+            bias = weight.new_zeros(self.n_splits) if self.bias is None else self.bias
+            rows = x.reshape(-1, self.in_features)  # (n, d)
+            prediction, leaf = dense_gradient_tree(rows, weight, bias, self.leaves)
+        shape = x.shape[:-1]
+        return prediction.reshape(*shape, self.out_features), leaf.reshape(shape)
+
+    def _check_input(self, x: Tensor) -> None:
+        if x.dim() == 0 or x.shape[-1] != self.in_features:
+            raise ValueError(
+                f"expected input of shape (..., {self.in_features}), found {tuple(x.shape)}"
+            )
+        _supported(self.leaves.dtype)
+        if x.dtype != self.leaves.dtype:
+            raise TypeError(
+                f"expected input of the layer's dtype, {self.leaves.dtype}, found {x.dtype}. "
+                f"Convert the input, as x.to({self.leaves.dtype}), or the layer, as layer.double()"
+            )
+
+    def to_tree(
+        self,
+        *,
+        feature_names: Iterable[str] | None = None,
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
+        schema: Schema | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> ObliqueTree:
+        """Return the tree as a model: to read, draw, save, and predict by without torch.
+
+        Over-parametrised weights are multiplied out first, so the tree is the one that the layer
+        evaluates. Needs a whole installation of hardwood.
+
+        Parameters
+        ----------
+        feature_names
+            Names of the inputs; by default x0, x1, ...
+        classes
+            Labels of a classification tree, one for each output; or two labels where there is one
+            output, the score of the second. Leaves then hold probabilities: the softmax (for one
+            output the logistic function) of their scores. Without labels it is a regression tree
+            that predicts what the layer returns.
+        target_names
+            What is predicted.
+        schema
+            Instead of names: the schema of numbers that the tree came from (see `from_tree`).
+        record
+            Notes to keep with the tree.
+        """
+        from hardwood.nn import dgt_tree
+
+        return dgt_tree.to_tree(
+            self,
+            feature_names=feature_names,
+            classes=classes,
+            target_names=target_names,
+            schema=schema,
+            record=record,
+        )
+
+    @classmethod
+    def from_tree(
+        cls,
+        tree: ObliqueTree,
+        *,
+        depth: int | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
+        """Make a layer that goes on where a tree stands.
+
+        Parameters
+        ----------
+        tree
+            A tree of numbers, without categories, missing entries or linear leaves. Its centers
+            move into the bias; its scales are part of its weights already. Scores of a
+            classification tree are the logarithms of its probabilities, of which those under 1e-6
+            count as 1e-6.
+        depth
+            Of the layer, at least the tree's own, which is the default. A leaf above that becomes
+            splits over copies of it.
+        device, dtype
+            Of the parameters.
+
+        Returns
+        -------
+        layer
+            ``layer(x)`` is what the tree predicts for the rows of ``x`` in raw units, or its
+            scores; ``layer.to_tree(schema=tree.schema, ...)`` leads back.
+        """
+        from hardwood.nn import dgt_tree
+
+        return dgt_tree.from_tree(cls, tree, depth=depth, device=device, dtype=dtype)
+
+    def extra_repr(self) -> str:
+        """Say what stands between the brackets of ``repr(layer)``."""
+        hidden = f", layers={list(self.hidden_sizes)}" if self.hidden_sizes else ""
+        bias = "" if self.bias is not None else ", bias=False"
+        return f"{self.in_features}, {self.out_features}, depth={self.depth}{hidden}{bias}"
+
+
+def _hidden_sizes(layers: int | Sequence[int], depth: int) -> tuple[int, ...]:
+    """Return the sizes between the factors, from the input up."""
+    if isinstance(layers, Iterable):
+        return tuple(_integer("a hidden size in layers", size, 1) for size in layers)
+    n_hidden = _integer("layers", layers, 1) - 1
+    return (hidden_size(depth),) * n_hidden
+
+
+def hidden_size(depth: int) -> int:
+    """Width of the hidden layers for a height: Table 12, halfway between its rows, or its ends."""
+    lowest, highest = min(HIDDEN_SIZES), max(HIDDEN_SIZES)
+    depth = min(max(depth, lowest), highest)
+    if depth in HIDDEN_SIZES:
+        return HIDDEN_SIZES[depth]
+    return (HIDDEN_SIZES[depth - 1] + HIDDEN_SIZES[depth + 1]) // 2  # departs: (2)
+
+
+def _supported(dtype: torch.dtype) -> torch.dtype:
+    if dtype not in (torch.float32, torch.float64):
+        raise TypeError(
+            f"DenseGradientTree computes in float32 or float64, found {dtype}: half precision "
+            "would send rows another way than the tree that is kept. Leave the layer in float32 "
+            "(under torch.autocast its input may be half)"
+        )
+    return dtype
+
+
+def _integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if isinstance(value, bool) or number < low or (high is not None and number > high):
+        bound = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
+    return number
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager[Any]:
+    return torch.autocast(device_type, enabled=False)

@@ -1,0 +1,116 @@
+r"""DGT in torch: the hard prediction and the gradient of Algorithm 2, level by level.
+
+Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
+Quantized Gradient Descent. TMLR 2022. [DGT22]
+
+This is what every device runs but the CPU in float32, where the engine (``native/learn/dgt.hpp``)
+computes the same. With decisions of +-1 the softmax over the path sums is a product of node
+probabilities (``docs/papers/dgt.md``), so the gradient takes one pass up and one pass down the
+tree: O(2^h) work per sample and h steps, with no path matrix, which would make it O(4^h).
+
+========  ==========================  =======================================================
+paper     here                        shape
+========  ==========================  =======================================================
+x         x                           (n, d)
+W, b      weight, bias                (m, d), (m,)   m = 2^h - 1 splits in heap order
+theta     leaves                      (L, k)   L = 2^h leaves from left to right
+a         scores                      (m, n)   a level of the tree is a block of whole rows
+l'(f)     slope                       (n, k)   loss by prediction
+========  ==========================  =======================================================
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+# Softmax over two path sums that differ in one decision: 1/2 (1 + tanh 1) where the sign points.
+_TANH_1 = math.tanh(1.0)
+
+
+def level(of_nodes: Tensor, depth: int) -> Tensor:
+    """Rows of the nodes at one depth of the tree, (2^depth, n)."""
+    return of_nodes[2**depth - 1 : 2 ** (depth + 1) - 1]
+
+
+def scores(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """[DGT22], Alg. 2, line 7: a = W x + b, shape (m, n)."""
+    return torch.addmm(bias[:, None], weight, x.T)
+
+
+def leaf_of(scores: Tensor) -> Tensor:
+    """Find the leaf that each sample reaches, (n,) int64; a score of 0 goes right, Eq. (3)."""
+    m, n = scores.shape
+    goes_right = scores >= 0  # (m, n); false for a score that is not a number
+    place = torch.zeros((1, n), dtype=torch.int64, device=scores.device)
+    for depth in range((m + 1).bit_length() - 1):
+        place = torch.add(level(goes_right, depth).gather(0, place), place, alpha=2)  # (1, n)
+    return place[0]
+
+
+def score_gradient(scores: Tensor, leaves: Tensor, slope: Tensor) -> Tensor:
+    r"""[DGT22], Alg. 2, lines 9 to 13, contracted with the slope: dLoss/da, shape (m, n).
+
+    .. math:: \frac{d\ell}{da_i} = 1_{|a_i| \le 1} \, P_i \,
+              \bigl( p_r (v_r - \bar v) - p_l (v_l - \bar v) \bigr)
+
+    where :math:`P_i` is the product of the probabilities on the way to node i, :math:`p_l, p_r` its
+    own two, :math:`v_l, v_r` the softmax means of the slope times the leaves below its children and
+    :math:`\bar v` that of the root.
+    """
+    p = (scores >= 0).to(scores.dtype) * _TANH_1 + 0.5 * (1.0 - _TANH_1)  # (m, n), to the right
+    sides = torch.stack([1.0 - p, p], dim=1)  # (m, 2, n)
+    means = _means_below(p, leaves @ slope.T)  # (2m + 1, n)
+    from_root = (means[1:] - means[:1]).unflatten(0, (-1, 2))  # (m, 2, n): v_l, v_r less v
+    weighted = sides * from_root
+    difference = weighted[:, 1] - weighted[:, 0]  # (m, n)
+    passes = scores.abs() <= 1  # the straight-through estimator, line 10
+    return torch.where(passes, _probabilities(sides) * difference, 0.0)
+
+
+def _means_below(p: Tensor, of_leaves: Tensor) -> Tensor:
+    """Softmax mean below every node and leaf, (2m + 1, n) in heap order, from the leaves up."""
+    means = [of_leaves]  # (L, n)
+    for depth in reversed(range(len(of_leaves).bit_length() - 1)):
+        left, right = means[-1][0::2], means[-1][1::2]
+        means.append(torch.lerp(left, right, level(p, depth)))  # (2^depth, n)
+    return torch.cat(means[::-1])
+
+
+def _probabilities(sides: Tensor) -> Tensor:
+    """Softmax probability of the leaves below every node, (m, n), from the root down."""
+    m, _, n = sides.shape
+    probabilities = [sides.new_ones((1, n))]
+    for depth in range((m + 1).bit_length() - 2):
+        both = probabilities[-1][:, None] * level(sides, depth)  # (2^depth, 2, n)
+        probabilities.append(both.flatten(0, 1))
+    return torch.cat(probabilities)
+
+
+def forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Predict by the hard tree: the value (n, k) and the number (n,) int32 of the leaf reached."""
+    leaf = leaf_of(scores(x, weight, bias))
+    return leaves.index_select(0, leaf), leaf.to(torch.int32)
+
+
+def backward(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    leaves: Tensor,
+    leaf: Tensor,
+    slope: Tensor,
+    *,
+    with_x: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """[DGT22], Alg. 2 for a batch: the gradients by x, weight, bias and leaves.
+
+    Without `with_x` the first is empty, (0, d). Leaves change where samples arrived only (lines 4
+    and 5): at `leaf`, which is what `forward` returned.
+    """
+    da = score_gradient(scores(x, weight, bias), leaves, slope)  # (m, n)
+    dx = da.T @ weight if with_x else x.new_empty((0, x.shape[1]))
+    dleaves = torch.zeros_like(leaves).index_add_(0, leaf, slope)
+    return dx, da @ x, da.sum(dim=1), dleaves

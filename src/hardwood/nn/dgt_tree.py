@@ -1,0 +1,128 @@
+"""Between the layer and the model: `DenseGradientTree` to `ObliqueTree` and back.
+
+NumPy and the model are imported here, where they are needed, so that the layer itself works with
+torch alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hardwood.model import ObliqueTree
+    from hardwood.nn.dgt import DenseGradientTree
+    from hardwood.table import Schema
+
+    Layer = TypeVar("Layer", bound=DenseGradientTree)
+
+_SMALLEST_PROBABILITY = 1e-6  # keeps the scores of a pure leaf finite
+
+
+@torch.no_grad()
+def to_tree(
+    layer: DenseGradientTree,
+    *,
+    feature_names: Iterable[str] | None,
+    classes: Iterable[Any] | None,
+    target_names: Iterable[str] | str | None,
+    schema: Schema | None,
+    record: Mapping[str, Any] | None,
+) -> ObliqueTree:
+    """Return the tree that `layer` evaluates; see `DenseGradientTree.to_tree`."""
+    from hardwood.model import ObliqueTree
+
+    weight = _array(layer.weight)  # (m, d)
+    bias = weight[:, 0] * 0.0 if layer.bias is None else _array(layer.bias)
+    if schema is not None:
+        _check_numbers(schema, "schema")
+        bias = bias + weight @ schema.column_center
+    labels = None if classes is None else list(classes)
+    return ObliqueTree.of(
+        weight,
+        bias=bias,
+        values=_array(_leaf_values(layer, labels)),
+        feature_names=feature_names,
+        schema=schema,
+        classes=labels,
+        target_names=target_names,
+        record={"learner": type(layer).__name__} if record is None else record,
+    )
+
+
+def _leaf_values(layer: DenseGradientTree, classes: list[Any] | None) -> Tensor:
+    """Return what the tree answers at each leaf, (L, k)."""
+    scores = layer.leaves.double()
+    if classes is None:
+        return scores
+    if layer.out_features == 1 and len(classes) == 2:
+        return torch.cat([torch.sigmoid(-scores), torch.sigmoid(scores)], dim=1)
+    if layer.out_features != len(classes):
+        raise ValueError(
+            f"{len(classes)} classes were given for a layer with {layer.out_features} outputs; "
+            "expected one for each output, or two for a single output"
+        )
+    return torch.softmax(scores, dim=1)
+
+
+def from_tree(
+    make: type[Layer],
+    tree: ObliqueTree,
+    *,
+    depth: int | None,
+    device: Any,
+    dtype: torch.dtype | None,
+) -> Layer:
+    """Make a layer that evaluates `tree`; see `DenseGradientTree.from_tree`."""
+    from hardwood.model import ObliqueTree
+
+    if not isinstance(tree, ObliqueTree):
+        raise TypeError(
+            f"from_tree takes an ObliqueTree, found a {type(tree).__name__}. An estimator has its "
+            "tree as estimator.tree_"
+        )
+    _check_numbers(tree.schema, "tree")
+    perfect = tree.to_perfect(max(tree.depth, 1) if depth is None else depth)
+    layer = make(tree.n_features, tree.n_outputs, perfect.depth, device=device, dtype=dtype)
+    parts = {
+        "weight_1": perfect.weights,
+        "bias": -perfect.thresholds,  # b - w center
+        "leaves": _scores(perfect),
+    }
+    layer.load_state_dict({name: torch.tensor(part) for name, part in parts.items()})
+    for name, parameter in layer.named_parameters():
+        if not parameter.isfinite().all():
+            raise ValueError(
+                f"the tree's {name} are too large for {parameter.dtype}. Use dtype=torch.float64, "
+                "or learn the tree from columns in other units"
+            )
+    return layer
+
+
+def _scores(tree: ObliqueTree) -> np.ndarray:
+    """Return scores whose softmax, for classes, gives what the tree answers, (L, k)."""
+    import numpy as np
+
+    if tree.task == "regression":
+        return tree.values
+    return np.log(np.maximum(tree.values, _SMALLEST_PROBABILITY))
+
+
+def _check_numbers(schema: Schema, who: str) -> None:
+    for feature in schema.features:
+        if feature.kind != "numeric" or feature.has_missing:
+            what = "categorical" if feature.kind != "numeric" else "allowed to be missing"
+            raise ValueError(
+                f"a torch layer takes numbers only, but the {who}'s column {feature.name!r} is "
+                f"{what}. Learn a tree from numeric columns without missing entries"
+            )
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """Return a float64 NumPy array; float32 numbers stay what they are."""
+    return tensor.detach().to("cpu", torch.float64).numpy()

@@ -1,0 +1,69 @@
+"""The engine behind the layers: the CPU's way in float32.
+
+Tensors are handed over as they are (by DLPack, without a copy and without NumPy); the engine writes
+into memory that torch allocated.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+
+@cache
+def engine_available() -> bool:
+    """Whether layers on the CPU in float32 run in the engine, which is part of a built hardwood.
+
+    Without it (a checkout that was not built, say) they run in torch: the same up to rounding, and
+    slower. float64 and other devices always run in torch.
+    """
+    return find_spec("hardwood._native") is not None
+
+
+def takes(x: Tensor) -> bool:
+    """Whether the engine computes what depends on `x`."""
+    return x.device.type == "cpu" and x.dtype == torch.float32 and engine_available()
+
+
+def forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Predict as `dgt_gradient.forward` does."""
+    from hardwood._native import dgt_layer_forward
+
+    prediction = x.new_empty((x.shape[0], leaves.shape[1]))
+    leaf = torch.empty(x.shape[0], dtype=torch.int32)
+    dgt_layer_forward(
+        *_given(x, weight, bias, leaves), prediction, leaf, n_threads=torch.get_num_threads()
+    )
+    return prediction, leaf
+
+
+def backward(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    leaves: Tensor,
+    leaf: Tensor,
+    slope: Tensor,
+    *,
+    with_x: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Estimate the gradient as `dgt_gradient.backward` does."""
+    from hardwood._native import dgt_layer_backward
+
+    dx = x.new_empty((x.shape[0] if with_x else 0, x.shape[1]))
+    others = tuple(part.new_empty(part.shape) for part in (weight, bias, leaves))
+    dgt_layer_backward(
+        *_given(x, weight, bias, leaves, leaf, slope),
+        dx if with_x else None,
+        *others,
+        n_threads=torch.get_num_threads(),
+    )
+    return dx, *others
+
+
+def _given(*tensors: Tensor) -> tuple[Tensor, ...]:
+    # A tensor that wants a gradient cannot be handed over as it is.
+    return tuple(tensor.detach().contiguous() for tensor in tensors)

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="smoke run: minutes, not recorded")
     arguments = parser.parse_args()
     quick = ["--quick"] if arguments.quick else []
-    commands = {script: quick for script in SCRIPTS}
+    commands = dict.fromkeys(SCRIPTS, quick)
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:

@@ -128,7 +128,7 @@ def variant_row(run: Run, task: Task, variant: Method) -> dict[str, Any] | None:
     row["paper"] = paper_words(task, variant.name)
     if row["hardening_loss"] is not None and row["validation_loss"] is not None:
         row["hardening"] = row["hardening_loss"] / row["validation_loss"]
-    if variant.name != BASE:
+    if variant.name != BASE and not run.is_quick:
         row |= comparison(variant.name, paired(run, task, variant))
     return row
 

@@ -92,7 +92,8 @@ def report(run: Run, pairs: list[Pair]) -> bool:
             continue
         row["left"] = split_counts(row)
         row["paper"] = paper_words(task, method.name)
-        if (floor := task.floors.get(method.name)) is not None:
+        floor = None if run.is_quick else task.floors.get(method.name)
+        if floor is not None:
             row |= {"floor": floor, **verdict(task.keeps(row["mean"], floor))}
         table.add(**row)
     notes = [f"Not recorded: {', '.join(missing)}."] if missing else []

@@ -88,16 +88,24 @@ _HEIGHTS = [2, 4, 6, 8, 10]  # of all tree methods
 _ALPHAS = [float(f"{alpha:.3g}") for alpha in np.geomspace(1e-6, 0.5, 16)]
 N_BOOSTED = 1000
 
-_CART: dict[str, Grid] = {"": [{"max_depth": _HEIGHTS, "min_samples_leaf": _LEAF_ROWS}]}
-_CART_FREE: dict[str, Grid] = {"": [{"max_depth": [None], "min_samples_leaf": [1, *_LEAF_ROWS]}]}
-_RIDGE: dict[str, Grid] = {"": [{"alpha": _ALPHAS}]}
-_XGBOOST: dict[str, Grid] = {
-    "": [{"max_depth": [4, 7, 10], "learning_rate": [0.01, 0.03, 0.1]}],
+# A CART of mnist, covtype or hiv takes up to half a minute: fewer settings.
+_FEW: Grid = [{"max_depth": [6, 10], "min_samples_leaf": [2, 12, 50, 150]}]
+_FEW_FREE: Grid = [{"max_depth": [None], "min_samples_leaf": [1, 5, 20]}]
+_LARGE = ("mnist", "covtype", "hiv", "connect4")
+_CART: dict[str, Grid] = {
+    "": [{"max_depth": _HEIGHTS, "min_samples_leaf": _LEAF_ROWS}],
+    **dict.fromkeys(_LARGE, _FEW),
 }
+_CART_FREE: dict[str, Grid] = {
+    "": [{"max_depth": [None], "min_samples_leaf": [1, *_LEAF_ROWS]}],
+    **dict.fromkeys(_LARGE, _FEW_FREE),
+}
+_RIDGE: dict[str, Grid] = {"": [{"alpha": _ALPHAS}]}
+_XGBOOST: dict[str, Grid] = {"": [{"max_depth": [4, 7, 10], "learning_rate": [0.01, 0.03]}]}
 _ADABOOST: dict[str, Grid] = {"": [{"max_depth": [10, 15], "learning_rate": [0.1, 1.0]}]}
 
 # Fits per setting whose validation scores are averaged: few rows make a noisy choice.
-_REPEATS = {"bace": 3, "segment": 2, "abalone": 2}
+_REPEATS = {"bace": 3, "segment": 2}
 # What is added to a setting of ours while settings are compared, so that the comparison is
 # affordable: the fits that count have the best of several random starts.
 _ONE_START: Setting = {"restarts": 1}
@@ -147,7 +155,7 @@ class Method:
 
     def repeats(self, task: Task) -> int:
         """Return how many fits of a setting are averaged when settings are compared."""
-        return _REPEATS.get(task.name, 1) if self.is_random else 1
+        return _REPEATS.get(task.name, 1) if self.is_ours else 1
 
 
 def _options(setting: Setting) -> dict[str, Any]:
@@ -260,7 +268,7 @@ def sizes(model: BaseEstimator) -> dict[str, Any]:
     if isinstance(model, DecisionTreeClassifier | DecisionTreeRegressor):
         return {"splits": int(model.get_n_leaves()) - 1, "depth": int(model.get_depth())}
     grown = getattr(model, "forest_", None) or getattr(model, "tree_", None)
-    if not isinstance(grown, hardwood.ObliqueTree | hardwood.ObliqueForest):
+    if grown is None:
         return {}
     cost = grown.flops()
     facts = {

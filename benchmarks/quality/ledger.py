@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,14 @@ class Ledger:
         self._write()
 
     def _write(self) -> None:
-        document = {**self.head, **versions(), "runs": self.runs, "choosing": self.choosing}
+        document = {**self.head, **_versions(), "runs": self.runs, "choosing": self.choosing}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
         fresh.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         os.replace(fresh, self.path)
+
+
+_versions = cache(versions)  # they ask git, which takes longer than many a fit
 
 
 def _first(entries: list[Entry], matches: Callable[[Entry], bool]) -> Entry | None:

@@ -26,7 +26,7 @@ from benchmarks.timing import Timing, in_turns, interleaved
 from hardwood import DGTForestRegressor, DGTRegressor
 
 N_TREES = 30
-SETTINGS = {"max_depth": 6, "layers": 1, "restarts": 1}
+SETTINGS = {"max_depth": 6, "layers": 1}
 MOST_TIMES = 20.0  # a forest's fit, in fits of one tree
 COLUMNS = [
     Column("what", "what", width=28, words=True),
@@ -52,9 +52,45 @@ def row(what: str, times: dict[str, Timing]) -> dict[str, Any]:
     }
 
 
-def same_passes(fit: Callable[..., Any], epochs: int) -> Callable[[], Any]:
-    """Return a fit that takes all its passes, so that early stopping cannot flatter either."""
-    return lambda: fit(max_epochs=epochs, early_stopping=False)
+def fits(X: np.ndarray, y: np.ndarray, n_jobs: int) -> dict[str, Callable[..., Any]]:
+    """Return how to fit one tree and a forest; both take further options."""
+
+    def tree(**options: Any) -> DGTRegressor:
+        model = DGTRegressor(n_jobs=n_jobs, random_state=0, restarts=1, **{**SETTINGS, **options})
+        return model.fit(X, y)
+
+    def forest(**options: Any) -> DGTForestRegressor:
+        model = DGTForestRegressor(
+            n_estimators=N_TREES, n_jobs=n_jobs, random_state=0, **{**SETTINGS, **options}
+        )
+        return model.fit(X, y)
+
+    return {"tree": tree, "forest": forest}
+
+
+def add_fits(report: Table, fit: dict[str, Callable[..., Any]], rounds: int, epochs: int) -> None:
+    """Time fits of a given number of passes, and as they are by default.
+
+    Without early stopping both take all their passes, so that it cannot flatter either.
+    """
+    all_passes = {"max_epochs": epochs, "early_stopping": False}
+    for what, options in ((f"fit, {epochs} passes", all_passes), ("fit, as by default", {})):
+        calls = {
+            name: (lambda one=one, options=options: one(**options)) for name, one in fit.items()
+        }
+        figures = row(what, in_turns(calls, rounds=rounds, clock=time.perf_counter))
+        report.add(**figures, most=MOST_TIMES, **verdict(figures["ratio"] <= MOST_TIMES))
+
+
+def add_predictions(report: Table, models: dict[str, Any], X: np.ndarray, rounds: int) -> None:
+    """Time predictions of a large and of a small batch, one thread."""
+    for n in (len(X), 256):
+        rows = np.ascontiguousarray(X[:n])
+        calls = {
+            name: (lambda model=model, rows=rows: lambda: model.predict(rows))
+            for name, model in models.items()
+        }
+        report.add(**row(f"predict {n:,} rows", interleaved(calls, rounds=rounds)))
 
 
 def main() -> int:
@@ -62,23 +98,11 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="a folder with ailerons.npz")
     parser.add_argument("--jobs", type=int, default=2, help="threads of a fit")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="5 passes, once, not recorded")
+    parser.add_argument("--quick", action="store_true", help="few passes, once, not recorded")
     arguments = parser.parse_args()
     table = parts(arguments.data, TASKS["ailerons"], 0)
     X, y = table.X[table.learnable], table.y[table.learnable]
-    rounds = 1 if arguments.quick else arguments.rounds
-    epochs = 5 if arguments.quick else 100
-
-    def tree(**options: Any) -> DGTRegressor:
-        options = {**SETTINGS, **options}
-        return DGTRegressor(n_jobs=arguments.jobs, random_state=0, **options).fit(X, y)
-
-    def forest(**options: Any) -> DGTForestRegressor:
-        model = DGTForestRegressor(
-            n_estimators=N_TREES, n_jobs=arguments.jobs, random_state=0, **{**SETTINGS, **options}
-        )
-        return model.fit(X, y)
-
+    rounds, epochs = (1, 20) if arguments.quick else (arguments.rounds, 100)
     report = Table(
         "forest_fit",
         f"{N_TREES} trees of height {SETTINGS['max_depth']} on ailerons ({len(X):,} rows, "
@@ -88,28 +112,15 @@ def main() -> int:
         {"jobs": arguments.jobs, "rounds": rounds, "epochs": epochs, **SETTINGS},
         kept=not arguments.quick,
     )
-    fits = {
-        f"fit, {epochs} passes": {
-            name: same_passes(fit, epochs) for name, fit in (("tree", tree), ("forest", forest))
-        },
-        "fit, as by default": {"tree": tree, "forest": forest},
-    }
-    for what, calls in fits.items():
-        if arguments.quick and "default" in what:
-            continue
-        figures = row(what, in_turns(calls, rounds=rounds, clock=time.perf_counter))
-        report.add(**figures, most=MOST_TIMES, **verdict(figures["ratio"] <= MOST_TIMES))
-    models = {"tree": tree(max_epochs=epochs).tree_, "forest": forest(max_epochs=epochs).forest_}
-    for n in (len(table.test), 256):
-        rows = np.ascontiguousarray(table.X[table.test][:n])
-        calls = {
-            name: (lambda model=model, rows=rows: lambda: model.predict(rows))
-            for name, model in models.items()
-        }
-        report.add(**row(f"predict {n:,} rows", interleaved(calls, rounds=3 * rounds)))
+    fit = fits(X, y, arguments.jobs)
+    add_fits(report, fit, rounds, epochs)
+    tree, forest = fit["tree"](max_epochs=epochs), fit["forest"](max_epochs=epochs)
+    models = {"tree": tree.tree_, "forest": forest.forest_}
+    add_predictions(report, models, table.X[table.test], 3 * rounds)
     passed = report.finish(
-        "Every member has its own bootstrap sample, and leaves that no row of it reaches are "
-        "dropped: trees of a forest are not the same size as the one tree."
+        f"Splits: {tree.tree_.n_splits} of the tree, {forest.forest_.n_splits / N_TREES:.0f} of a "
+        "member on average: each has its own bootstrap sample, and splits that no row of it "
+        "reaches are dropped."
     )
     return 0 if passed else 1
 

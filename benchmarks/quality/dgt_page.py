@@ -278,11 +278,11 @@ def splits_table() -> list[str]:
     """Return where each data set's parts come from, as recorded."""
     rows = []
     for task in TASKS.values():
-        path = _RUN.path(task, METHODS["dgt"])
-        if path.exists():
-            document = json.loads(path.read_text(encoding="utf-8"))
-            sizes = document["runs"][0]["rows"] if document["runs"] else {}
-            rows.append([task.title, document["parts"], *(str(size) for size in sizes.values())])
+        paths = [_RUN.path(task, method) for method in METHODS.values()]
+        documents = [json.loads(p.read_text(encoding="utf-8")) for p in paths if p.exists()]
+        if found := [document for document in documents if document["runs"]]:
+            sizes = found[0]["runs"][0]["rows"].values()
+            rows.append([task.title, found[0]["parts"], *(str(size) for size in sizes)])
     if not rows:
         return []
     return markdown(["data", "parts", "training", "validation", "test"], rows)

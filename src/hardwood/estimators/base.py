@@ -1,4 +1,4 @@
-"""What every estimator does once it is fitted: scikit-learn's contract over `tree_` or `forest_`."""
+"""What every estimator does once fitted: scikit-learn's contract over `tree_` or `forest_`."""
 
 from __future__ import annotations
 

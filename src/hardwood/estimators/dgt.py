@@ -1,6 +1,6 @@
 """DGT for scikit-learn: one hard oblique tree, learned by gradient descent.
 
-The method is in `hardwood.learn.dgt`; `dgt_fit` poses a table, a target and parameters as a problem.
+The method is in `hardwood.learn.dgt`; `dgt_fit` makes a problem of table, target and parameters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""What fitting a DGT tree and fitting a DGT forest share: from parameters and a table to a problem,
-and from what was learned to a tree."""
+"""What fitting a DGT tree and fitting a DGT forest share.
+
+From parameters and a table to a problem, and from what was learned to a tree.
+"""
 
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,9 +38,13 @@ from hardwood.table import Table
 _EARLY_STOPPING_FROM = 100
 _MAX_DEPTH = 16
 _MAX_EPOCHS = 2**31 - 1
+_MAX_LAYERS = 16
 _MAX_HIDDEN = 2**16
-# A tree's record tells the parameters that may change the tree and can be written down.
+# A tree's record tells the parameters that may change the tree and can be written down. How many
+# trees a forest has and how it combines them is told by the forest itself.
 _UNRECORDED = {
+    "n_estimators",
+    "combine",
     "n_jobs",
     "verbose",
     "callbacks",
@@ -98,9 +105,7 @@ def classification(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exerci
     data = TrainingSet.of(table, target.index[:, None].astype(np.float64), weight, factor)
     _check_two_classes(target.classes, target.index[data.rows.index])
     labels = tuple(target.classes.tolist())
-    return Exercise(
-        data, "classification", loss, target.classes, labels, target.names, len(labels)
-    )
+    return Exercise(data, "classification", loss, target.classes, labels, target.names, len(labels))
 
 
 def _several_labels(estimator: Any, table: Table, y: Any, sample_weight: Any) -> Exercise:
@@ -113,9 +118,7 @@ def _several_labels(estimator: Any, table: Table, y: Any, sample_weight: Any) ->
     data = TrainingSet.of(table, target.values, row_weights(sample_weight, table.n_rows))
     n_labels = target.values.shape[1]
     loss = loss_of(estimator.loss, "multilabel")
-    return Exercise(
-        data, "multilabel", loss, np.arange(n_labels), None, target.names, n_labels
-    )
+    return Exercise(data, "multilabel", loss, np.arange(n_labels), None, target.names, n_labels)
 
 
 def regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exercise:
@@ -189,11 +192,18 @@ def config_of(estimator: Any, stops_early: bool, restarts: int) -> DGT:
 
 
 def _layers(value: Any) -> int | tuple[int, ...]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str):
         return tuple(
             parameters.integer("a hidden size of layers", size, 1, _MAX_HIDDEN) for size in value
         )
-    return parameters.integer("layers", value, 1, 16)
+    if isinstance(value, numbers.Integral):
+        return parameters.integer("layers", value, 1, _MAX_LAYERS)
+    raise ValueError(
+        f"layers must be an integer from 1 to {_MAX_LAYERS} or a sequence of hidden sizes, got "
+        f"{value!r}."
+    )
 
 
 def _relaxation(value: Any) -> Relaxation:
@@ -271,12 +281,12 @@ def _words(task: Task, labels: tuple[Any, ...] | None) -> str:
     return f"the classes {shown}{', ...' if len(labels) > 10 else ''}"
 
 
-def callbacks_of(estimator: Any) -> list[Callback]:
-    """Return the user's callbacks, and the one that prints."""
+def callbacks_of(estimator: Any, run: str = "restart") -> list[Callback]:
+    """Return the user's callbacks, and the one that prints; `run` is what it calls one."""
     callbacks = parameters.callback_list(estimator.callbacks)
     verbose = parameters.level("verbose", estimator.verbose)
     if verbose:
-        callbacks.append(printer(verbose))
+        callbacks.append(printer(verbose, run))
     return callbacks
 
 
@@ -306,9 +316,7 @@ def tree_of(
     )
 
 
-def record_of(
-    estimator: Any, exercise: Exercise, problem: Problem, grown: Grown
-) -> dict[str, Any]:
+def record_of(estimator: Any, exercise: Exercise, problem: Problem, grown: Grown) -> dict[str, Any]:
     """How a tree came about: the same for every way of giving the same rows and any n_jobs."""
     record = {
         **parameter_record(estimator),
@@ -355,13 +363,13 @@ def _writable(value: Any) -> Any:
 
 
 def n_passes(grown: Grown) -> int:
-    """Passes that the run which was kept has taken."""
+    """Return how many passes the run which was kept has taken."""
     return sum(epoch.restart == grown.best_restart for epoch in grown.history)
 
 
 def warn_if_interrupted(grown: Sequence[Grown], what: str) -> None:
     """Say so, last of all: where warnings are errors, the estimator is whole already."""
-    if grown[0].interrupted:
+    if any(one.interrupted for one in grown):
         n_epochs = sum(len(one.history) for one in grown)
         warnings.warn(
             f"Learning was interrupted after {n_epochs} epoch(s); {what} so far is kept.",

@@ -17,12 +17,15 @@ from hardwood.estimators import dgt_fit, parameters
 from hardwood.estimators.base import ForestClassifier, ForestRegressor
 from hardwood.estimators.dgt_fit import Exercise
 from hardwood.learn.assemble import outputs_of
-from hardwood.learn.dgt import Bootstrap, Grown, learn_forest
+from hardwood.learn.dgt import DGT, Bootstrap, Grown, learn_forest
 from hardwood.learn.problem import Problem
 from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.model.answers import YES
 from hardwood.model.structure import Task
 
 _MAX_TREES = 100_000
+_COMBINATIONS = ("mean", "vote")
+_OUT_OF_BAG = ("oob_score_", "oob_prediction_", "oob_decision_function_")
 
 
 class DGTForestClassifier(ForestClassifier):
@@ -138,9 +141,9 @@ class DGTForestClassifier(ForestClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTForestClassifier:
         """Learn a forest; arguments are those of `DGTClassifier.fit`."""
         exercise = dgt_fit.classification(self, X, y, sample_weight)
-        grown = _fit(self, exercise, X)
+        learned = _fit(self, exercise, X)
         self.classes_ = exercise.classes
-        dgt_fit.warn_if_interrupted(grown, "what the trees had learned")
+        dgt_fit.warn_if_interrupted(learned, "what the trees had learned")
         return self
 
 
@@ -229,18 +232,21 @@ class DGTForestRegressor(ForestRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTForestRegressor:
         """Learn a forest; arguments are those of `DGTRegressor.fit`."""
         exercise = dgt_fit.regression(self, X, y, sample_weight)
-        grown = _fit(self, exercise, X)
+        learned = _fit(self, exercise, X)
         self.n_outputs_ = exercise.n_targets
-        dgt_fit.warn_if_interrupted(grown, "what the trees had learned")
+        dgt_fit.warn_if_interrupted(learned, "what the trees had learned")
         return self
 
 
 Estimator = DGTForestClassifier | DGTForestRegressor
+_Draws = tuple[float | None, int]  # sample_fraction, and of how many rows
 
 
 def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
     """Learn the trees that are missing, and set everything at once."""
     n_trees = parameters.integer("n_estimators", estimator.n_estimators, 1, _MAX_TREES)
+    is_scored = parameters.flag("oob_score", estimator.oob_score)
+    combine = parameters.choice("combine", getattr(estimator, "combine", "mean"), _COMBINATIONS)
     kept, seed = _kept(estimator, n_trees)
     members = _members(estimator, n_trees - len(kept), len(kept))
     stops_early = dgt_fit.stops_early(estimator, exercise, compares=False, by_default=False)
@@ -248,70 +254,124 @@ def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
     start = dgt_fit.start_of(estimator, exercise)
     problem = dgt_fit.problem_of(estimator, exercise, stops_early, seed)
     n_jobs = parameters.n_threads(estimator.n_jobs)
-    if estimator.oob_score and members.sample_fraction is None:
+    if is_scored and members.sample_fraction is None:
         raise ValueError("oob_score=True needs bootstrap=True: else every tree sees every row.")
-    grown = learn_forest(
+    drawn_from: _Draws | None = (members.sample_fraction, len(problem.train))
+    if kept:
+        _check_same_table(kept[0], exercise)
+        drawn_from = _same_draws(estimator, drawn_from, is_scored)
+    learned = _learn(estimator, problem, config, members, start, seed, n_jobs)
+    grown = _begun(learned, len(kept))
+    trees = [dgt_fit.tree_of(estimator, exercise, problem, config, one, n_jobs) for one in grown]
+    record = dgt_fit.parameter_record(estimator)
+    forest = ObliqueForest([*kept, *trees], combine=combine, record=record)
+    oob = _out_of_bag(forest, exercise, problem, members, seed, n_jobs) if is_scored else {}
+    validate_data(estimator, X, skip_check_array=True)
+    _adopt(estimator, forest, grown, was_kept=bool(kept))
+    estimator._seed, estimator._drawn_from = seed, drawn_from
+    for name in _OUT_OF_BAG:  # what an earlier fit found does not stay
+        estimator.__dict__.pop(name, None)
+    estimator.__dict__.update(oob)
+    return learned
+
+
+def _learn(
+    estimator: Estimator,
+    problem: Problem,
+    config: DGT,
+    members: Bootstrap,
+    start: ObliqueTree | None,
+    seed: int,
+    n_jobs: int,
+) -> list[Grown]:
+    if members.n_trees == 0:
+        warnings.warn(
+            f"warm_start=True and n_estimators={estimator.n_estimators}, which is how many trees "
+            "there are: none is added.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return []
+    return learn_forest(
         problem,
         config,
         members,
         start=start,
         n_jobs=n_jobs,
         seed=seed,
-        callbacks=dgt_fit.callbacks_of(estimator),
+        callbacks=dgt_fit.callbacks_of(estimator, "tree"),
     )
-    trees = [
-        dgt_fit.tree_of(estimator, exercise, problem, config, one, n_jobs) for one in grown
-    ]
-    _check_same_table(kept, trees)
-    forest = ObliqueForest(
-        [*kept, *trees],
-        combine=getattr(estimator, "combine", "mean"),
-        record=dgt_fit.parameter_record(estimator),
-    )
-    oob = _out_of_bag(forest, exercise, problem, members, seed, n_jobs) if estimator.oob_score else {}
+
+
+def _begun(grown: list[Grown], n_kept: int) -> list[Grown]:
+    """Leave out the trees that an interrupt kept from their first pass, and those after them.
+
+    A forest's trees are numbered without gaps, and there is at least one.
+    """
+    n_begun = next((i for i, one in enumerate(grown) if not one.history), len(grown))
+    return grown[: max(n_begun, 0 if n_kept else 1)]
+
+
+def _adopt(
+    estimator: Estimator, forest: ObliqueForest, grown: Sequence[Grown], *, was_kept: bool
+) -> None:
     history = [epoch for one in grown for epoch in one.history]
-    validate_data(estimator, X, skip_check_array=True)
-    earlier = list(estimator.history_) if kept else []
+    passes = [dgt_fit.n_passes(one) for one in grown]
+    if was_kept:
+        history = [*estimator.history_, *history]
+        passes.append(estimator.n_iter_)
     estimator.n_features_in_ = forest.n_features
     estimator.forest_ = forest
-    estimator.history_ = earlier + history
-    estimator.n_iter_ = max(
-        [estimator.n_iter_ if kept else 0, *(dgt_fit.n_passes(one) for one in grown)]
-    )
-    estimator._seed = seed
-    for name, value in oob.items():
-        setattr(estimator, name, value)
-    return grown
+    estimator.history_ = history
+    estimator.n_iter_ = max(passes)
 
 
 def _kept(estimator: Estimator, n_trees: int) -> tuple[Sequence[ObliqueTree], int]:
-    """The trees of an earlier fit that stay, and the seed that all trees follow from."""
-    if not (estimator.warm_start and hasattr(estimator, "forest_")):
+    """Return the trees of an earlier fit that stay, and the seed that all trees follow from."""
+    goes_on = parameters.flag("warm_start", estimator.warm_start)
+    if not (goes_on and hasattr(estimator, "forest_")):
         return (), dgt_fit.drawn_seed(estimator.random_state)
     trees = estimator.forest_.trees
-    if n_trees <= len(trees):
+    if n_trees < len(trees):
         raise ValueError(
-            f"warm_start=True adds trees: n_estimators={n_trees} must be more than the "
+            f"warm_start=True adds trees: n_estimators={n_trees} must not be less than the "
             f"{len(trees)} there are. Raise it, or give warm_start=False to start anew."
         )
     return trees, estimator._seed
 
 
 def _members(estimator: Estimator, n_trees: int, first: int) -> Bootstrap:
-    if not isinstance(estimator.bootstrap, bool | np.bool_):
-        raise ValueError(f"bootstrap must be True or False, got {estimator.bootstrap!r}.")
+    is_drawn = parameters.flag("bootstrap", estimator.bootstrap)
     fraction = parameters.real(
         "sample_fraction", estimator.sample_fraction, 0.0, 1.0, open_low=True, open_high=False
     )
-    return Bootstrap(n_trees, first, fraction if estimator.bootstrap else None)
+    return Bootstrap(n_trees, first, fraction if is_drawn else None)
 
 
-def _check_same_table(kept: Sequence[ObliqueTree], trees: Sequence[ObliqueTree]) -> None:
-    if kept and (kept[0].schema, kept[0].classes) != (trees[0].schema, trees[0].classes):
+def _check_same_table(kept: ObliqueTree, exercise: Exercise) -> None:
+    known = (kept.schema, kept.task, kept.classes, kept.target_names)
+    found = (exercise.data.schema, exercise.task, exercise.labels, exercise.target_names)
+    if known != found or kept.n_outputs != exercise.n_targets:
         raise ValueError(
-            "warm_start=True goes on with the same table: the columns, their levels, means or "
-            "classes differ from those of the earlier fit. Give warm_start=False."
+            "warm_start=True goes on with the same table: the columns, their levels or means, the "
+            "classes or the target differ from those of the earlier fit. Give warm_start=False."
         )
+
+
+def _same_draws(estimator: Estimator, drawn_from: _Draws, is_scored: bool) -> _Draws | None:
+    """Return how all trees drew their rows, None where not alike.
+
+    Which rows a tree saw is found by drawing them anew.
+    """
+    if drawn_from == estimator._drawn_from:
+        return drawn_from
+    if is_scored:
+        raise ValueError(
+            "oob_score=True with warm_start=True needs all trees to draw from the same rows: "
+            "bootstrap, sample_fraction or the validation part differ from the earlier fit. Give "
+            "warm_start=False, or oob_score=False."
+        )
+    return None
 
 
 def _out_of_bag(
@@ -324,42 +384,41 @@ def _out_of_bag(
 ) -> dict[str, Any]:
     """Predict each training row by the trees that did not see it, and score that."""
     rows = problem.train
-    total, n_seen_by = np.zeros((len(rows), forest.n_outputs)), np.zeros(len(rows))
+    total, n_asked = np.zeros((len(rows), forest.n_outputs)), np.zeros(len(rows))
     for number, tree in enumerate(forest.trees):
         unseen = members.drawn(len(rows), seed, number) == 0
         outputs = outputs_of(tree, problem.matrix, rows[unseen], n_jobs)
-        if forest.combine == "vote":
-            outputs = _votes(outputs, exercise.task)
-        total[unseen] += outputs
-        n_seen_by[unseen] += 1
-    known = n_seen_by > 0
+        total[unseen] += _votes(outputs, exercise.task) if forest.combine == "vote" else outputs
+        n_asked[unseen] += 1
+    known = n_asked > 0
     if not known.any():
         raise ValueError(
             "oob_score=True, but every tree saw every row. Give more trees or a smaller "
             "sample_fraction."
         )
-    predicted = total[known] / n_seen_by[known, None]
-    target = exercise.data.target[rows[known]]
-    weight = exercise.data.weight_of(rows[known])
+    predicted = total[known] / n_asked[known, None]
     shown = np.full((len(exercise.data.target), forest.n_outputs), np.nan)
     shown[rows[known]] = predicted
     shown = shown[exercise.data.representatives()]
+    score = _score(exercise, rows[known], predicted)
     if exercise.task == "regression":
-        return {
-            "oob_score_": float(r2_score(target, predicted, sample_weight=weight)),
-            "oob_prediction_": shown[:, 0] if forest.n_outputs == 1 else shown,
-        }
-    hits = _votes(predicted, exercise.task) == (
-        target if exercise.task == "multilabel" else np.eye(forest.n_outputs)[target[:, 0].astype(int)]
-    )
-    return {
-        "oob_score_": float(np.average(hits.all(axis=1), weights=weight)),
-        "oob_decision_function_": shown,
-    }
+        return {"oob_score_": score, "oob_prediction_": shown[:, 0] if len(shown.T) == 1 else shown}
+    return {"oob_score_": score, "oob_decision_function_": shown}
+
+
+def _score(exercise: Exercise, rows: np.ndarray, predicted: np.ndarray) -> float:
+    """R^2 or accuracy (all labels right), as `score` has it, weighted as the user does."""
+    target, weight = exercise.data.target[rows], exercise.data.weight_of(rows)
+    if exercise.task == "regression":
+        return float(r2_score(target, predicted, sample_weight=weight))
+    chosen = _votes(predicted, exercise.task)
+    if exercise.task == "classification":
+        target = np.eye(exercise.n_targets)[target[:, 0].astype(np.int64)]
+    return float(np.average((chosen == target).all(axis=1), weights=weight))
 
 
 def _votes(probabilities: np.ndarray, task: Task) -> np.ndarray:
-    """What is chosen, (n, k) of 0 and 1: the likeliest class, or every label that is likely."""
+    """Choose, (n, k) of 0 and 1: the likeliest class, or every label that is likely."""
     if task == "multilabel":
-        return (probabilities >= 0.5).astype(np.float64)
+        return (probabilities >= YES).astype(np.float64)
     return np.eye(probabilities.shape[1])[probabilities.argmax(axis=1)]

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from hardwood.learn.training import Callback, Training
@@ -64,6 +65,13 @@ def n_threads(value: Any) -> int:
     if value is not None:
         integer("n_jobs", abs(value) if isinstance(value, numbers.Integral) else value, 1)
     return min(effective_n_jobs(value), _MAX_THREADS)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def switch(name: str, value: Any) -> bool | None:

@@ -73,9 +73,10 @@ def label_target(y: Any, n_rows: int) -> NumberTarget:
     if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
         found = np.unique(values[:100].astype(str))[:5].tolist()
         raise ValueError(
-            f"Unknown label type: y has {values.shape[1]} columns, which are read as yes/no labels, "
-            f"so each entry must be 0 or 1; found {', '.join(found)}, ... For one class per row give "
-            "one column, for several targets of several classes fit one classifier each."
+            f"Unknown label type: y has {values.shape[1]} columns, which are read as yes/no "
+            f"labels, so each entry must be 0 or 1; found {', '.join(found)}, ... For one class "
+            "per row give one column, for several targets of several classes fit one classifier "
+            "each."
         )
     return NumberTarget(values.astype(np.float64), _names(y, values.shape[1]))
 
@@ -194,7 +195,8 @@ def _check_finite(values: np.ndarray) -> None:
 
 def _names(y: Any, n_outputs: int) -> tuple[str, ...] | None:
     """Names of a data frame's columns or of a series, when there is one text per output."""
-    names = getattr(y, "columns", None)
+    names = getattr(y, "column_names", None)  # Arrow's word; its `columns` are the data
+    names = getattr(y, "columns", None) if names is None else names
     names = [getattr(y, "name", None)] if names is None else list(names)
     if len(names) != n_outputs or not all(isinstance(name, str) and name for name in names):
         return None

@@ -13,6 +13,8 @@
 
 namespace hardwood {
 
+using Output1 = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // Weights in float32, in the units of the encoded columns.
 class Router {
  public:
@@ -68,13 +70,13 @@ class Router {
     return answer_rows(leaves, source_of(encoder_, data, indices, indptr), n_threads);
   }
 
+  // The same for one row, into an array of k: making one would take longer than the answer.
   template <class T>
-  nb::ndarray<nb::numpy, double> answer_one(const LeafModels& models, Array1<T> x) const {
+  void answer_one(const LeafModels& models, Array1<T> x, Output1 out) const {
     const LinearLeaves& leaves = fitting(models);
-    return new_array<double>({static_cast<std::size_t>(leaves.n_outputs)}, [&](double* out) {
-      route_one_row(x, [&](const EncodedRows& rows, std::int32_t leaf) {
-        kernels().answer(leaves, rows, 1, &leaf, out);
-      });
+    require(static_cast<int>(out.size()) == leaves.n_outputs, "out has another size than answers");
+    route_one_row(x, [&](const EncodedRows& rows, std::int32_t leaf) {
+      kernels().answer(leaves, rows, 1, &leaf, out.data());
     });
   }
 

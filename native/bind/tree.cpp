@@ -33,8 +33,9 @@ void bind_tree(nb::module_& m) {
            nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
            nb::arg("n_threads") = 1)
       .def("answer_one", &Router::answer_one<double>, nb::arg("leaves"), nb::arg("x").noconvert(),
-           "The same to one row, (k,).")
-      .def("answer_one", &Router::answer_one<float>, nb::arg("leaves"), nb::arg("x").noconvert());
+           nb::arg("out").noconvert(), "The same to one row, written to out, (k,).")
+      .def("answer_one", &Router::answer_one<float>, nb::arg("leaves"), nb::arg("x").noconvert(),
+           nb::arg("out").noconvert());
 }
 
 }  // namespace hardwood

@@ -146,7 +146,7 @@ def test_a_row_alone_is_answered_as_in_company_and_by_any_number_of_threads(rng,
     np.testing.assert_array_equal(outputs_of(tree, X, n_threads=3), together)
     np.testing.assert_array_equal(outputs_of(tree, X[3:]), together[3:])
     for i in range(300):
-        np.testing.assert_array_equal(tree._router.answer_one(tree._leaf_models, X[i]), together[i])
+        np.testing.assert_array_equal(tree._output_of(X[i]), together[i])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -201,7 +201,7 @@ def test_wide_rows_are_answered_one_by_one(rng):
     X = rng.normal(size=(9, 700)) + tree.schema.column_center
     together = outputs_of(tree, X)
     for x, expected in zip(X, together, strict=True):
-        np.testing.assert_array_equal(tree._router.answer_one(tree._leaf_models, x), expected)
+        np.testing.assert_array_equal(tree._output_of(x), expected)
 
 
 def test_leaf_models_that_do_not_fit_are_refused(rng):
@@ -217,6 +217,8 @@ def test_leaf_models_that_do_not_fit_are_refused(rng):
     X = np.zeros((1, 2))
     with pytest.raises(ValueError, match="one leaf more"):
         tree._router.answer(_native.LeafModels(encoder, values[:2], A[:2], "softmax"), X)
+    with pytest.raises(ValueError, match="another size"):
+        tree._router.answer_one(tree._leaf_models, X[0], np.empty(2))
     other = make_tree(rng, n_splits=2, n_features=2, linear=True)
     with pytest.raises(ValueError, match="different encoders"):
         tree._router.answer(other._leaf_models, X)

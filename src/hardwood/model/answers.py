@@ -33,16 +33,16 @@ def answers(outputs: np.ndarray, task: Task, classes: Sequence[Label] | None) ->
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def plain_answers(outputs: np.ndarray, task: Task, classes: Sequence[Label] | None) -> list[Any]:
-    """Decide as :func:`answers` does; into plain labels, floats, or read-only arrays (k,)."""
+def answer_of_one(outputs: np.ndarray, task: Task, classes: Sequence[Label] | None) -> Any:
+    """Decide from the outputs of one row, (k,): a label, a float, or a read-only array (k,)."""
     if classes is not None:
-        return [classes[i] for i in outputs.argmax(axis=1).tolist()]
-    decided = answers(outputs, task, classes)
-    if decided.ndim == 1:
-        return list(decided.tolist())
-    decided = decided.view()
-    decided.flags.writeable = False
-    return list(decided)
+        return classes[int(outputs.argmax())]
+    if task == "multilabel":
+        outputs = (outputs >= YES).astype(np.int64)
+    elif outputs.size == 1:
+        return outputs.item()
+    outputs.flags.writeable = False
+    return outputs
 
 
 def label_array(classes: Sequence[Label]) -> np.ndarray:

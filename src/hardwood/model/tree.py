@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model import engine, one_row, strict_json, structure
-from hardwood.model.answers import answers, plain_answers
+from hardwood.model import engine, one_row, paths, strict_json, structure
+from hardwood.model.answers import answer_of_one, answers
 from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.split import Split
 from hardwood.model.structure import LINKS, Label, Link, Task
@@ -298,16 +298,7 @@ class ObliqueTree:
     @cached_property
     def node_depths(self) -> np.ndarray:
         """Depth of each split, then of each leaf, (m + L,); the root has depth 0."""
-        m = self.n_splits
-        depths = np.zeros(self.n_nodes, dtype=np.int32)
-        level, depth = np.zeros(min(m, 1), dtype=np.int32), 0
-        while level.size:
-            depth += 1
-            below = self.children[level].ravel()
-            depths[np.where(below >= 0, below, m + ~below)] = depth
-            level = below[below >= 0]
-        depths.flags.writeable = False
-        return depths
+        return paths.node_depths(self.children)
 
     @property
     def depth(self) -> int:
@@ -375,25 +366,17 @@ class ObliqueTree:
         try:
             if self.leaf_weights is None:
                 return self._answers[self._leaf_of(x)]
-            outputs = self._output_of(x)[None, :]
+            outputs = self._output_of(x)
         except (TypeError, ValueError):
             table = one_row.as_table(x, self.feature_names)
             if self.leaf_weights is None:
                 return self._answers[int(self.apply(table)[0])]
-            outputs = self._outputs(table, 1)
-        return plain_answers(outputs, self.task, self.classes)[0]
+            outputs = self._outputs(table, 1)[0]
+        return answer_of_one(outputs, self.task, self.classes)
 
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
         """Nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
-        from scipy.sparse import csr_array
-
-        leaves, inverse = np.unique(self.apply(X, n_jobs=n_jobs), return_inverse=True)
-        paths = [self._path_to(leaf) for leaf in leaves.tolist()]
-        lengths = np.array([path.size for path in paths], dtype=np.int64)
-        indptr = np.concatenate([[0], np.cumsum(lengths[inverse])])
-        indices = np.concatenate([paths[i] for i in inverse.tolist()])
-        ones = np.ones(indices.size, dtype=np.uint8)
-        return csr_array((ones, indices, indptr), shape=(inverse.size, self.n_nodes))
+        return paths.visited_nodes(self.children, self.apply(X, n_jobs=n_jobs))
 
     @cached_property
     def _router(self) -> Router:
@@ -414,7 +397,14 @@ class ObliqueTree:
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         if not self.schema.is_numeric:
             return _not_an_engine_row
-        return partial(self._router.answer_one, self._leaf_models)
+        answer_one, leaves, k = self._router.answer_one, self._leaf_models, self.n_outputs
+
+        def output_of(x: Any) -> np.ndarray:
+            outputs = np.empty(k)
+            answer_one(leaves, x, outputs)
+            return outputs
+
+        return output_of
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
         """Probabilities or values of each row, (n, k) float64."""
@@ -433,7 +423,7 @@ class ObliqueTree:
 
     @cached_property
     def _answers(self) -> list[Any]:
-        return plain_answers(self.values, self.task, self.classes)
+        return [answer_of_one(value, self.task, self.classes) for value in self.values]
 
     @cached_property
     def _leaf_answers(self) -> np.ndarray:
@@ -441,18 +431,7 @@ class ObliqueTree:
 
     @cached_property
     def _parents(self) -> np.ndarray:
-        m = self.n_splits
-        parents = np.full(self.n_nodes, -1, dtype=np.int32)
-        nodes = np.where(self.children >= 0, self.children, m + ~self.children)
-        parents[nodes] = np.arange(m, dtype=np.int32)[:, None]
-        return parents
-
-    def _path_to(self, leaf: int) -> np.ndarray:
-        """Node numbers from the root to a leaf; increasing, because parents come first."""
-        path = [self.n_splits + leaf]
-        while path[-1] != 0 and self._parents[path[-1]] >= 0:
-            path.append(int(self._parents[path[-1]]))
-        return np.array(path[::-1], dtype=np.int64)
+        return paths.parents_of(self.children)
 
     # Other forms
 

@@ -1,0 +1,59 @@
+"""Ways from the root: how deep nodes lie, and which of them a row meets.
+
+Nodes are numbered splits first, then leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def node_depths(children: np.ndarray) -> np.ndarray:
+    """Depth of each node, (m + L,) int32; the root has depth 0."""
+    m = len(children)
+    depths = np.zeros(2 * m + 1, dtype=np.int32)
+    level, depth = np.zeros(min(m, 1), dtype=np.int32), 0
+    while level.size:
+        depth += 1
+        below = children[level].ravel()
+        depths[np.where(below >= 0, below, m + ~below)] = depth
+        level = below[below >= 0]
+    depths.flags.writeable = False
+    return depths
+
+
+def parents_of(children: np.ndarray) -> np.ndarray:
+    """Split above each node, (m + L,) int32; -1 above the root."""
+    m = len(children)
+    parents = np.full(2 * m + 1, -1, dtype=np.int32)
+    nodes = np.where(children >= 0, children, m + ~children)
+    parents[nodes] = np.arange(m, dtype=np.int32)[:, None]
+    return parents
+
+
+def visited_nodes(children: np.ndarray, leaves: np.ndarray) -> csr_array:
+    """Nodes on the ways to given leaves, (n,): 0/1 CSR (n, m + L)."""
+    from scipy.sparse import csr_array
+
+    m = len(children)
+    parents = parents_of(children)
+    distinct, inverse = np.unique(leaves, return_inverse=True)
+    ways = [_way_to(m + leaf, parents) for leaf in distinct.tolist()]
+    lengths = np.array([way.size for way in ways], dtype=np.int64)
+    indptr = np.concatenate([[0], np.cumsum(lengths[inverse])])
+    indices = np.concatenate([ways[i] for i in inverse.tolist()])
+    ones = np.ones(indices.size, dtype=np.uint8)
+    return csr_array((ones, indices, indptr), shape=(inverse.size, 2 * m + 1))
+
+
+def _way_to(node: int, parents: np.ndarray) -> np.ndarray:
+    """Nodes from the root to a node; increasing, because parents come first."""
+    way = [node]
+    while parents[way[-1]] >= 0:
+        way.append(int(parents[way[-1]]))
+    return np.array(way[::-1], dtype=np.int64)

@@ -58,7 +58,7 @@ def _annealed(base: dict[str, list[Any]], **choice: str) -> Grid:
 
 
 def _variant(name: str, title: str, grid: Grid) -> Method:
-    return Method(name, title, tree, {"": grid}, is_ours=True, quick={"max_epochs": 3, "layers": 1})
+    return Method(name, title, tree, {"": grid}, is_ours=True, quick={"max_epochs": 3})
 
 
 VARIANTS = {

@@ -39,7 +39,7 @@ EPSILON = 1e-5
 VALIDATION_PART = 0.3
 FLOOR = 12.0
 COLUMNS = [
-    Column("name", "version", width=24, words=True),
+    Column("name", "version", width=26, words=True),
     Column("seconds", "fit, s", ".2f"),
     Column("accuracy", "test accuracy, %", ".1f"),
     Column("ratio", "times ours", ".1f"),

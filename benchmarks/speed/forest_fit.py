@@ -53,7 +53,7 @@ def row(what: str, times: dict[str, Timing]) -> dict[str, Any]:
 
 
 def fits(X: np.ndarray, y: np.ndarray, n_jobs: int) -> dict[str, Callable[..., Any]]:
-    """Return how to fit one tree, from one random start, and a forest; both take options."""
+    """Return how to fit one tree, from one random start, and a forest, which has no restarts."""
 
     def tree(restarts: Any = 1, **options: Any) -> DGTRegressor:
         options = {**SETTINGS, "n_jobs": n_jobs, "random_state": 0, **options}

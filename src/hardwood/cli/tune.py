@@ -1,0 +1,404 @@
+"""`hardwood tune`: search for good parameters, then a model file as `hardwood fit` writes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from hardwood.cli.failures import (
+    INTERRUPTED,
+    check_writable,
+    data_mistakes,
+    naming_the_file,
+)
+from hardwood.cli.fit import TaskChoice, _payload, _print_outcome, _print_problem
+from hardwood.cli.learning import Problem, Request, learn, read_problem, test_scores, with_origin
+from hardwood.cli.options import (
+    MAX_RESTARTS,
+    AsJson,
+    Jobs,
+    Seed,
+    TableFile,
+    TargetColumn,
+    WeightColumn,
+)
+from hardwood.cli.report import Notes, counted, figure, print_json, print_table, print_text
+from hardwood.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from hardwood.tuning import FinishedTrial, TuningResult
+
+
+class SamplerChoice(str, Enum):
+    """What `--sampler` takes."""
+
+    tpe = "tpe"
+    random = "random"
+    grid = "grid"
+
+
+class PrunerChoice(str, Enum):
+    """What `--pruner` takes."""
+
+    median = "median"
+    halving = "halving"
+    none = "none"
+
+
+def _check_finite(value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number")
+    return value
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How to search; the options of the command by their names."""
+
+    trials: int | None
+    timeout: float | None
+    validation: float | int
+    metric: str | None
+    sampler: str
+    pruner: str | None
+    storage: str | None
+    study: str
+
+
+def tune(
+    table: TableFile,
+    target: TargetColumn,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The model file.",
+            show_default="TABLE's name with .hardwood",
+        ),
+    ] = None,
+    task: Annotated[
+        TaskChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in TaskChoice),
+            help="What kind of answer; auto looks at the target.",
+        ),
+    ] = TaskChoice.auto,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="How many sets of parameters to try, with those in --storage.",
+            show_default="30; all with --sampler grid",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            callback=_check_finite,
+            help="When to end the search.",
+            show_default="no limit",
+        ),
+    ] = None,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(
+            "--max-depth",
+            "--height",
+            min=1,
+            max=16,
+            metavar="N",
+            help="Splits on the longest path; searched unless given.",
+            show_default="2, 4, 6, 8 and 10 are tried",
+        ),
+    ] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_RESTARTS,
+            metavar="N",
+            help="Trees to learn in every trial; the best is kept.",
+            show_default="auto: 4 where there is a validation part, else 1",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to judge by: a scorer of scikit-learn, such as accuracy or roc_auc.",
+            show_default="log loss or squared error",
+        ),
+    ] = None,
+    validation_fraction: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=0.9, metavar="NUMBER", help="Share of the training rows that judges."
+        ),
+    ] = 0.2,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="N",
+            help="Judge by cross-validation instead: so many folds.",
+            show_default="no folds",
+        ),
+    ] = None,
+    sampler: Annotated[
+        SamplerChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in SamplerChoice),
+            help="How parameters are drawn.",
+        ),
+    ] = SamplerChoice.tpe,
+    pruner: Annotated[
+        PrunerChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in PrunerChoice),
+            help="What ends hopeless trials early.",
+        ),
+    ] = PrunerChoice.median,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the trials in this .db or .log file, and continue those that are there.",
+            show_default="in memory",
+        ),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the search in the storage.",
+            show_default="TABLE's name and target",
+        ),
+    ] = None,
+    test_fraction: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.9,
+            metavar="NUMBER",
+            help="Share of the rows kept back for the test score.",
+        ),
+    ] = 0.2,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated."),
+    ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Learn from this column even if it looks like an identifier; may be repeated.",
+        ),
+    ] = None,
+    weight: WeightColumn = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Search for good parameters of a tree, learn with the best, and write the model file.
+
+    Parameters are judged on part of the training rows; the test score is of rows that neither
+    taught nor judged. With --storage the same command continues a search that was interrupted.
+    Ctrl-C ends the search, and the best parameters so far are learned with (exit code 130).
+    """
+    if find_spec("optuna") is None:
+        raise MissingExtraError("optuna", extra="tune", purpose="hardwood tune")
+    output = Path(table.name.split(".")[0] + ".hardwood") if output is None else output
+    check_writable(output, inputs=(table, *([Path(storage)] if storage else [])))
+    wanted: Any = None if task is TaskChoice.auto else task.value
+    request = Request(
+        table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
+    )
+    given = {"max_depth": max_depth, "restarts": restarts}
+    held = {name: value for name, value in given.items() if value is not None}
+    plan = _Plan(
+        trials,
+        timeout,
+        validation_fraction if folds is None else folds,
+        metric,
+        sampler.value,
+        None if pruner is PrunerChoice.none else pruner.value,
+        storage,
+        study or f"{table.name}: {target}",
+    )
+    _run(request, plan, held | {"n_jobs": jobs, "random_state": seed}, output, as_json)
+
+
+def _run(
+    request: Request, plan: _Plan, options: dict[str, Any], output: Path, as_json: bool
+) -> None:
+    notes, rng = Notes(), np.random.default_rng(options["random_state"])
+    with notes.collecting():
+        problem = read_problem(request, rng)
+    done = _done_before(plan)
+    if not as_json:
+        _print_problem(request, problem)
+        if done[0]:
+            words = f"{counted(done[0], 'trial')} done"
+            print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
+    with notes.collecting():
+        found = _search(request, problem, plan, options, done)
+    if not as_json:
+        _print_found(found)
+    with notes.collecting():
+        estimator = learn(problem, options | found.best_params)
+    scores, baseline = test_scores(estimator.tree_, problem, rng)
+    tree = with_origin(estimator, request, problem, scores)
+    with naming_the_file(output):
+        tree.save(output)
+    if as_json:
+        payload = _payload(request, output, problem, tree, scores, baseline, notes)
+        print_json(payload | _found_json(found, plan))
+    else:
+        _print_outcome(output, problem, tree, scores, baseline)
+    if notes.was_interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _done_before(plan: _Plan) -> tuple[int, float | None]:
+    from hardwood.tuning.study import found_before
+
+    with data_mistakes():
+        return found_before(plan.storage, plan.study)
+
+
+def _search(
+    request: Request,
+    problem: Problem,
+    plan: _Plan,
+    options: dict[str, Any],
+    done: tuple[int, float | None],
+) -> TuningResult:
+    """Search on the training rows, with a progress bar that starts with what was done before."""
+    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    from hardwood.tuning.search import tune as search
+
+    kind = DGTClassifier if problem.target.task == "classification" else DGTRegressor
+    estimator = kind(**options)
+    fixed = [name for name in ("max_depth",) if name in options]
+    bar = trial_bar(_n_trials(plan, estimator, fixed), *done, is_loss=plan.metric is None)
+    with data_mistakes(), bar as (on_trial, on_epoch):
+        return search(
+            estimator.set_params(callbacks=[on_epoch]),
+            problem.features.take(problem.train),
+            problem.target.values[problem.train],
+            sample_weight=None if request.weight is None else problem.weights[problem.train],
+            n_trials=plan.trials,
+            timeout=plan.timeout,
+            fixed=fixed,
+            scoring=plan.metric,
+            validation=plan.validation,
+            sampler=plan.sampler,
+            pruner=plan.pruner,
+            storage=plan.storage,
+            study_name=plan.study,
+            random_state=options["random_state"],
+            refit=False,
+            callbacks=[on_trial],
+        )
+
+
+def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
+    from hardwood.tuning.search import DEFAULT_TRIALS
+    from hardwood.tuning.spaces import grid, space_of
+
+    if plan.sampler != "grid":
+        return plan.trials or DEFAULT_TRIALS
+    size = len(grid(space_of(estimator, None, fixed)))
+    return min(plan.trials or size, size)
+
+
+def _print_found(found: TuningResult) -> None:
+    states = [(state, found.count(state)) for state in ("complete", "pruned", "failed")]
+    words = ", ".join(f"{n} {state}" for state, n in states if n)
+    print_text(f"Best of {counted(len(found.trials), 'trial')} ({words}): {_value_words(found)}")
+    rows = [[name, str(value)] for name, value in found.best_params.items()]
+    print_table("Best parameters", ["parameter", "value"], rows)
+
+
+def _value_words(found: TuningResult) -> str:
+    words = f"{found.metric} {figure(found.best_value)} on validation rows"
+    if found.metric == "squared error":
+        words += f" (its root: {figure(math.sqrt(found.best_value))})"
+    return words
+
+
+def _found_json(found: TuningResult, plan: _Plan) -> dict[str, Any]:
+    return {
+        "best_params": found.best_params,
+        "validation": {"metric": found.metric, "value": found.best_value},
+        "trials": {state: found.count(state) for state in ("complete", "pruned", "failed")},
+        "storage": plan.storage,
+        "study": plan.study,
+    }
+
+
+@contextmanager
+def trial_bar(
+    n_trials: int, n_done: int, best: float | None, *, is_loss: bool
+) -> Iterator[tuple[Callable[[FinishedTrial], None], Callable[[Any], bool]]]:
+    """Show a bar over the trials while the context lasts.
+
+    Parameters
+    ----------
+    n_trials, n_done
+        How many there shall be, and have been before.
+    best
+        The best value before.
+    is_loss
+        Whether small values are good.
+
+    Yields
+    ------
+    on_trial, on_epoch
+        What to call after every trial, and after every epoch of one.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("Tuning"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=n_trials, completed=n_done)
+
+        def on_trial(trial: FinishedTrial) -> None:
+            nonlocal n_done, best
+            n_done += 1
+            if trial.value is not None:
+                known = [trial.value] if best is None else [trial.value, best]
+                best = min(known) if is_loss else max(known)
+            progress.update(bar, completed=n_done, description=_words(n_done, n_trials, best))
+
+        def on_epoch(epoch: Any) -> bool:
+            where = f", tree {epoch.restart + 1}, epoch {epoch.epoch + 1} of {epoch.max_epochs}"
+            progress.update(bar, description=_words(n_done, n_trials, best) + where)
+            return False
+
+        yield on_trial, on_epoch
+
+
+def _words(n_done: int, n_trials: int, best: float | None) -> str:
+    found = "" if best is None else f", best so far {figure(best)}"
+    return f"{n_done} of {n_trials} trials{found}"

@@ -1,0 +1,178 @@
+"""What a trial is judged by on its validation rows: a loss, or a scorer of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from hardwood.learn.losses import (
+    AbsoluteError,
+    Custom,
+    Huber,
+    Loss,
+    Poisson,
+    Quantile,
+    SquaredError,
+    loss_of,
+)
+from hardwood.tuning.rows import Rows
+
+_TINY = np.finfo(np.float64).eps  # as in scikit-learn's log loss
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that says how good a fitted estimator is.
+
+    Attributes
+    ----------
+    name
+        In words.
+    direction
+        Whether small or large values are good.
+    of
+        ``of(fitted, train, validation)``: the value on validation rows, after learning from others.
+    """
+
+    name: str
+    direction: Literal["minimize", "maximize"]
+    of: Callable[[Any, Rows, Rows], float]
+
+    @property
+    def sign(self) -> float:
+        """What a value is multiplied by to be good when small."""
+        return 1.0 if self.direction == "minimize" else -1.0
+
+
+def metric_of(estimator: Any, scoring: Any) -> Metric:
+    """Return the metric that `scoring` names.
+
+    Parameters
+    ----------
+    estimator
+        What is tuned.
+    scoring
+        None: the loss of an estimator of this package, otherwise the estimator's own `score`. A
+        scorer of scikit-learn by its name, or a function ``(estimator, X, y) -> float``: larger is
+        better. With weights, both are called with ``sample_weight``.
+    """
+    if scoring is None:
+        return _loss(estimator) if _has_loss(estimator) else _score()
+    if callable(scoring):
+        return Metric(_name(scoring), "maximize", _scored_by(scoring))
+    if not isinstance(scoring, str):
+        raise TypeError(
+            "scoring must be None, the name of a scorer or a function (estimator, X, y) -> float, "
+            f"got {scoring!r}."
+        )
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if scoring not in get_scorer_names():
+        raise ValueError(
+            f"scoring={scoring!r} is no scorer of scikit-learn. Some that are: 'accuracy', "
+            "'balanced_accuracy', 'neg_log_loss', 'roc_auc', 'r2', 'neg_root_mean_squared_error', "
+            "'neg_mean_absolute_error'."
+        )
+    return Metric(scoring, "maximize", _scored_by(get_scorer(scoring)))
+
+
+def _name(scorer: Callable[..., float]) -> str:
+    return getattr(scorer, "__name__", None) or str(scorer)
+
+
+def _scored_by(scorer: Callable[..., float]) -> Callable[[Any, Rows, Rows], float]:
+    def of(fitted: Any, train: Rows, validation: Rows) -> float:
+        if validation.weight is None:
+            return float(scorer(fitted, validation.X, validation.y))
+        try:
+            weight = validation.weight
+            return float(scorer(fitted, validation.X, validation.y, sample_weight=weight))
+        except TypeError as error:
+            if "sample_weight" not in str(error):
+                raise
+            raise ValueError(
+                f"{_name(scorer)} takes no sample_weight. Judge by another scorer, or leave the "
+                "weights out."
+            ) from error
+
+    return of
+
+
+def _score() -> Metric:
+    return Metric(
+        "score", "maximize", _scored_by(lambda fitted, X, y, **w: fitted.score(X, y, **w))
+    )
+
+
+def _has_loss(estimator: Any) -> bool:
+    ours = any(kind.__module__.startswith("hardwood.") for kind in type(estimator).__mro__)
+    return ours and hasattr(estimator, "loss")
+
+
+def _loss(estimator: Any) -> Metric:
+    if is_classifier(estimator):
+        if callable(estimator.loss):
+            raise ValueError(
+                "A loss function of your own for classes takes scores, which a fitted tree no "
+                "longer has. Name what to judge by, for example scoring='neg_log_loss'."
+            )
+        return Metric("log loss", "minimize", _log_loss)
+    name = loss_of(estimator.loss, "regression").name.replace("_", " ")
+    return Metric(name, "minimize", _regression_loss)
+
+
+def _log_loss(fitted: Any, train: Rows, validation: Rows) -> float:
+    p = fitted.predict_proba(validation.X)  # (n, classes), or (n, labels) for several labels
+    y = np.asarray(validation.y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        given = np.where(y.astype(bool), p, 1 - p)
+    else:
+        y = y.ravel()
+        position = np.clip(np.searchsorted(fitted.classes_, y), 0, len(fitted.classes_) - 1)
+        is_known = fitted.classes_[position] == y
+        given = np.where(is_known, p[np.arange(len(y)), position], 0.0)
+    return _mean(-np.log(np.clip(given, _TINY, 1.0)), validation.weight)
+
+
+def _regression_loss(fitted: Any, train: Rows, validation: Rows) -> float:
+    loss = loss_of(fitted.loss, "regression")
+    target = np.asarray(validation.y, dtype=np.float64).reshape(len(validation), -1)
+    prediction = np.asarray(fitted.predict(validation.X)).reshape(target.shape)
+    scale = np.asarray(train.y, dtype=np.float64).reshape(len(train), -1).std(axis=0)
+    return _mean(_losses(loss, prediction, target, scale), validation.weight)
+
+
+def _losses(
+    loss: Loss, prediction: np.ndarray, target: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
+    """Losses (n, k), or (n,) of a function, in the units of the target."""
+    error = prediction - target
+    if isinstance(loss, SquaredError):
+        return error**2
+    if isinstance(loss, AbsoluteError):
+        return np.abs(error)
+    if isinstance(loss, Quantile):
+        return np.maximum(loss.level * -error, (1 - loss.level) * error)
+    if isinstance(loss, Huber):
+        bend = loss.delta * np.where(scale > 0, scale, 1.0)
+        size = np.abs(error)
+        return np.where(size <= bend, 0.5 * size**2, bend * (size - 0.5 * bend))
+    if isinstance(loss, Poisson):
+        return prediction - target * np.log(np.maximum(prediction, _TINY))
+    if isinstance(loss, Custom):
+        values, _ = loss(prediction.astype(np.float32), target.astype(np.float32))
+        if values is not None:
+            return values.astype(np.float64)
+    raise ValueError(
+        f"The loss {loss!r} gives no values to judge trials by. Name what to judge by, for example "
+        "scoring='neg_mean_absolute_error'."
+    )
+
+
+def _mean(losses: np.ndarray, weight: np.ndarray | None) -> float:
+    per_row = losses if losses.ndim == 1 else losses.mean(axis=1)
+    return float(np.average(per_row, weights=weight))

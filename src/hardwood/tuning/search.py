@@ -1,0 +1,326 @@
+"""`hardwood.tune`: the arguments, checked, and the search from beginning to end."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from hardwood.errors import FitInterruptedWarning, MissingExtraError
+from hardwood.estimators.parameters import integer, level, n_threads
+from hardwood.tuning.metric import Metric, metric_of
+from hardwood.tuning.result import FinishedTrial, TuningResult, best_of
+from hardwood.tuning.rows import Fold, Rows, digest_of, folds_of
+from hardwood.tuning.settings import ROWS, VALIDATION, as_text
+from hardwood.tuning.spaces import MappingSpace, Suggest, described, grid, space_of
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+    from optuna.study import Study
+
+DEFAULT_TRIALS = 30
+SAMPLERS = ("tpe", "random", "grid")
+_MAX_SEED = 2**32 - 1
+# Parameters that do not change what is learned: a search may go on with others.
+_INCIDENTAL = {"n_jobs", "verbose", "callbacks"}
+
+
+def tune(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    n_trials: int | None = None,
+    timeout: float | None = None,
+    space: Any = None,
+    fixed: Iterable[str] = (),
+    scoring: Any = None,
+    validation: Any = 0.2,
+    sampler: Any = "tpe",
+    pruner: Any = "median",
+    storage: Any = None,
+    study_name: str | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    refit: bool = True,
+    callbacks: Any = None,
+    verbose: int = 0,
+) -> TuningResult:
+    """Search for good parameters of an estimator, by its score on rows kept for validation.
+
+    Parameters
+    ----------
+    estimator
+        What to tune, for example ``DGTClassifier()``. Parameters that are not searched keep their
+        values.
+    X, y
+        The rows, as `fit` takes them.
+    sample_weight : array of shape (n,), default=None
+        What each row counts, in learning and in the score.
+    n_trials : int, default=None
+        How many sets of parameters to try: in all, with those of a study that is continued. None:
+        30, or all for a grid.
+    timeout : float, default=None
+        Seconds after which no trial begins; those under way end and do not count. One is completed
+        in any case.
+    space : dict or function, default=None
+        What to try. None: the values of the estimator's paper (`hardwood.tuning.SPACES`), less the
+        parameters that the estimator has at another value than their default. A dict from names to
+        lists, to `hardwood.tuning.Range` or to `hardwood.tuning.When`; or a function that takes
+        Optuna's trial and returns a dict of parameters.
+    fixed : list of str, default=()
+        Parameters of the built-in space to hold at the estimator's values although these are the
+        default.
+    scoring : str or function, default=None
+        What to judge by. None: the estimator's loss, the smaller the better. A scorer of
+        scikit-learn by its name, or a function ``(estimator, X, y) -> float``: the larger the
+        better.
+    validation : float, int, tuple, list or splitter, default=0.2
+        Which rows score; the same for all trials. A fraction of the rows, with every class in
+        proportion; a number of folds, over which scores are averaged; rows of their own, ``(X, y)``
+        or ``(X, y, sample_weight)``; a list of ``(train, validation)`` row numbers; or a splitter
+        of scikit-learn.
+    sampler : "tpe", "random", "grid" or sampler of Optuna, default="tpe"
+        How parameters are drawn.
+    pruner : "median", "halving", None or pruner of Optuna, default="median"
+        What ends hopeless trials early. It hears of the validation loss after some epochs of the
+        first restart; where the estimator has none, no trial is pruned.
+    storage : path, URL or storage of Optuna, default=None
+        Where to keep the trials: a file ``.db`` (SQLite) or ``.log`` (journal), or a database. The
+        same call then continues a search that was interrupted in any way. None: in memory.
+    study_name : str, default=None
+        Name of the search within the storage. None: that of the estimator's class.
+    random_state : int, RandomState instance or None, default=None
+        Of the validation rows, of what is tried, and of the estimator where its own is None.
+    n_jobs : int, default=None
+        Trials made at the same time, on threads; -1 for all processors. With more than one, what is
+        tried depends on which is faster. Threads of each fit are the estimator's ``n_jobs``.
+    refit : bool, default=True
+        Whether to learn with the best parameters from all rows in the end.
+    callbacks : function or list of functions, default=None
+        Called with a `FinishedTrial` after every trial; a true answer ends the search.
+    verbose : int, default=0
+        1 prints a line per trial.
+
+    Returns
+    -------
+    result : TuningResult
+        ``best_params``, ``best_value``, ``best_estimator``, ``trials`` and Optuna's ``study``.
+
+    Raises
+    ------
+    MissingExtraError
+        Where Optuna is not installed.
+    ValueError, TypeError
+        For arguments that make no search, and for a study that searches something else. What a
+        trial raises before any was completed; later it is warned of (`FitFailedWarning`).
+
+    Notes
+    -----
+    Ctrl-C ends the search with a `FitInterruptedWarning`: the best parameters so far are learned
+    with and returned. Before the first trial is complete it raises KeyboardInterrupt.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hardwood import DGTClassifier
+    >>> from hardwood.tuning import tune
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = tune(
+    ...     DGTClassifier(max_epochs=20), X, y, n_trials=3, random_state=0,
+    ...     space={"max_depth": [1, 2], "momentum": [0.0, 0.3]},
+    ... )
+    >>> found.best_params["max_depth"]
+    2
+    """
+    if find_spec("optuna") is None:
+        raise MissingExtraError("optuna", extra="tune", purpose="Tuning")
+    from hardwood.tuning.loop import Search
+    from hardwood.tuning.objective import Candidate, Objective
+    from hardwood.tuning.study import opened
+
+    _check_estimator(estimator)
+    _check_limits(n_trials, timeout)
+    on_trial = _callbacks(callbacks) + ([_print] if level("verbose", verbose) else [])
+    jobs = n_threads(n_jobs)
+    rows = Rows.of(X, y, sample_weight)
+    suggest = space_of(estimator, space, fixed)
+    metric = metric_of(estimator, scoring)
+    if scoring is None:
+        _check_comparable(suggest)
+    points = grid(suggest) if _is_grid(sampler) else None
+    plan = _Plan(estimator, suggest, metric, rows, validation, sampler, pruner, points)
+    with opened(storage) as found:
+        study, folds, seed = plan.open(found, study_name, random_state)
+        candidate = Candidate(estimator, seed)
+        search = Search(
+            study,
+            Objective(candidate, suggest, metric, rows, folds),
+            n_trials=_n_trials(n_trials, points),
+            timeout=timeout,
+            on_trial=on_trial,
+        )
+        was_interrupted = search.run(jobs)
+        trials = search.finished()
+    best = best_of(trials, metric.direction)
+    assert best.value is not None  # it is complete
+    result = TuningResult(
+        best_params=best.params,
+        best_value=best.value,
+        best_estimator=candidate.learn(best.params, rows) if refit else None,
+        trials=trials,
+        metric=metric.name,
+        direction=metric.direction,
+        study=study,
+        interrupted=was_interrupted,
+    )
+    if was_interrupted:  # said last: the result is whole already
+        warnings.warn(
+            f"The search was interrupted after {len(trials)} trial(s); the best so far is kept.",
+            FitInterruptedWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is searched, and how: all that a study must agree with to be continued."""
+
+    estimator: Any
+    suggest: Suggest
+    metric: Metric
+    rows: Rows
+    validation: Any
+    sampler: Any
+    pruner: Any
+    points: list[dict[str, Any]] | None
+
+    def open(
+        self, storage: BaseStorage | None, study_name: str | None, random_state: Any
+    ) -> tuple[Study, tuple[Fold, ...], int]:
+        """Return the study, new or continued, with its validation rows and its seed."""
+        from hardwood.tuning.pruning import pruner_of
+        from hardwood.tuning.samplers import sampler_of
+        from hardwood.tuning.study import check_settings, known_settings, open_study
+
+        name = study_name or type(self.estimator).__name__
+        pruner = pruner_of(self.pruner)
+        known = known_settings(storage, name)
+        seed = _seed(random_state, known)
+        folds = folds_of(
+            self.validation,
+            self.rows,
+            is_classifier=is_classifier(self.estimator),
+            rng=np.random.default_rng(seed),
+        )
+        settings = self.settings(folds, seed)
+        if known is not None:
+            check_settings(name, known, settings)
+        study = open_study(
+            storage,
+            name,
+            settings,
+            direction=self.metric.direction,
+            sampler=sampler_of(self.sampler, seed, self.points),
+            pruner=pruner,
+        )
+        return study, folds, seed
+
+    def settings(self, folds: tuple[Fold, ...], seed: int) -> dict[str, Any]:
+        """Return all that would make trials incomparable if it changed, as JSON can hold it."""
+        sampler = self.sampler if isinstance(self.sampler, str) else type(self.sampler).__name__
+        settings = {
+            "estimator": type(self.estimator).__name__,
+            "space": described(self.suggest),
+            "metric": self.metric.name,
+            "sampler": sampler,
+            "random_state": seed,
+            ROWS: self.rows.digest(),
+            VALIDATION: digest_of(folds),
+        }
+        for name, value in self.estimator.get_params(deep=False).items():
+            if name not in _INCIDENTAL:
+                settings[f"parameter {name}"] = as_text(value)
+        return settings
+
+
+def _check_estimator(estimator: Any) -> None:
+    if isinstance(estimator, type) or not (
+        hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    ):
+        raise TypeError(f"tune takes an estimator, for example DGTClassifier(), got {estimator!r}.")
+
+
+def _check_limits(n_trials: Any, timeout: Any) -> None:
+    if n_trials is not None:
+        integer("n_trials", n_trials, 1)
+    is_number = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
+    if timeout is not None and not (is_number and 0 < timeout < math.inf):
+        raise ValueError(f"timeout must be a positive number of seconds, got {timeout!r}.")
+
+
+def _callbacks(callbacks: Any) -> list[Callable[[FinishedTrial], Any]]:
+    if callbacks is None:
+        return []
+    functions = [callbacks] if callable(callbacks) else callbacks
+    if not isinstance(functions, Sequence) or not all(callable(each) for each in functions):
+        raise TypeError(
+            "callbacks must be None, a function of one FinishedTrial, or a list of such functions, "
+            f"got {callbacks!r}."
+        )
+    return list(functions)
+
+
+def _check_comparable(suggest: Suggest) -> None:
+    if isinstance(suggest, MappingSpace) and "loss" in suggest.entries:
+        raise ValueError(
+            "The space holds 'loss', and values of different losses cannot be compared. Name what "
+            "to judge by, for example scoring='neg_mean_absolute_error'."
+        )
+
+
+def _is_grid(sampler: Any) -> bool:
+    """Whether a grid is asked for; raise for what is no sampler."""
+    from optuna.samplers import BaseSampler
+
+    if isinstance(sampler, BaseSampler):
+        return False
+    if not isinstance(sampler, str) or sampler not in SAMPLERS:
+        raise ValueError(
+            f"sampler must be one of {list(SAMPLERS)} or a sampler of Optuna, got {sampler!r}."
+        )
+    return sampler == "grid"
+
+
+def _n_trials(n_trials: int | None, points: list[dict[str, Any]] | None) -> int:
+    if points is None:
+        return DEFAULT_TRIALS if n_trials is None else n_trials
+    return len(points) if n_trials is None else min(n_trials, len(points))
+
+
+def _seed(random_state: Any, known: Mapping[str, Any] | None) -> int:
+    """Return the seed of a search: as given, that of the study which is continued, or a new one."""
+    if random_state is None:
+        if known is not None:
+            return int(known["random_state"])
+        return int(np.random.default_rng().integers(_MAX_SEED))
+    if isinstance(random_state, numbers.Integral):
+        return integer("random_state", random_state, 0, _MAX_SEED)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _print(trial: FinishedTrial) -> None:
+    value = "pruned" if trial.value is None else f"{trial.value:.6g}"
+    words = "failed" if trial.state == "failed" else value
+    params = ", ".join(f"{name}={setting!r}" for name, setting in trial.params.items())
+    print(f"trial {trial.number}: {words}  {trial.seconds:.1f} s  {params}", flush=True)

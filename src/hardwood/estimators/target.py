@@ -51,9 +51,15 @@ class NumberTarget:
 def has_several_labels(y: Any) -> bool:
     """Whether a classifier's target has several columns."""
     shape = getattr(y, "shape", None)
-    if shape is None:
-        shape = np.shape(y) if isinstance(y, list | tuple) and y and _is_row(y[0]) else ()
-    return len(shape) == 2 and shape[1] > 1
+    if shape is None and isinstance(y, list | tuple) and y and _is_row(y[0]):
+        widths = {len(row) if _is_row(row) else 0 for row in y}
+        if len(widths) > 1:
+            raise ValueError(
+                f"Unknown label type: rows of y have {min(widths)} to {max(widths)} entries; "
+                "several labels are a table of 0 and 1 with one column each."
+            )
+        shape = np.shape(y)
+    return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
 def _is_row(entry: Any) -> bool:
@@ -68,10 +74,12 @@ def label_target(y: Any, n_rows: int) -> NumberTarget:
     ValueError
         For anything but 0 and 1, or another number of rows than the table's.
     """
-    values = _plain_array(y.toarray() if sparse.issparse(y) else y)
+    values = _plain_array(y)
     _check_length(values, n_rows)
+    if values.dtype.kind == "f":
+        _check_finite(values)
     if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        found = np.unique(values[:100].astype(str))[:5].tolist()
+        found = sorted({repr(entry) for entry in values[:100].ravel().tolist()})[:5]
         raise ValueError(
             f"Unknown label type: y has {values.shape[1]} columns, which are read as yes/no "
             f"labels, so each entry must be 0 or 1; found {', '.join(found)}, ... For one class "
@@ -140,6 +148,8 @@ def _plain_array(y: Any) -> np.ndarray:
     """Read any sequence; objects of one plain type become an array of that type."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    if sparse.issparse(y):
+        y = y.toarray()
     if np.ma.is_masked(y):
         raise ValueError("Input y is masked in places. Drop the rows without a target.")
     # NumPy would turn a list of 1 and "a", or of "a" and NaN, into texts.

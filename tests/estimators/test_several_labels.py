@@ -19,7 +19,7 @@ import hardwood
 from hardwood import DGTClassifier
 from hardwood.reference import losses as twin
 
-OPTIONS = {"max_depth": 3, "max_epochs": 40, "random_state": 0}
+OPTIONS = {"max_depth": 3, "max_epochs": 120, "random_state": 0}
 NAMES = ["north", "south", "east"]
 
 

@@ -37,9 +37,9 @@ def model(table):
 def test_labels_are_learned(table, model):
     X, Y = table
     assert model.tree_.task == "multilabel"
-    assert model.score(X, Y) > 0.65  # all three right
+    assert model.score(X, Y) > 0.75  # all three right
     assert (model.predict(X) == Y).mean() > 0.9
-    assert roc_auc_score(Y, model.predict_proba(X)) > 0.95
+    assert roc_auc_score(Y, model.predict_proba(X)) > 0.9
 
 
 def test_what_is_predicted(table, model):

@@ -29,6 +29,7 @@ const Kernels table = {
     encode_rows,
     route,
     route_plain,
+    route_encoded,
     answer,
     loss_and_gradient,
     optimise,

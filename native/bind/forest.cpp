@@ -1,65 +1,167 @@
-#include <cstdlib>
+#include "tree/forest.hpp"
+
+#include <nanobind/stl/string_view.h>
+
 #include "bind/router.hpp"
-#include <nanobind/stl/vector.h>
 
 namespace hardwood {
 
 namespace {
 
+// Trees that were packed each for itself, to be asked together.
 class ForestRouter {
  public:
-  ForestRouter(std::vector<nb::object> routers, Array2<double> values) : kept_(routers) {
-    for (auto& r : kept_) trees_.push_back(&nb::cast<const Router&>(r));
-    k_ = values.shape(1);
-    values_.assign(values.data(), values.data() + values.size());
+  // leaves: of each tree, its LeafModels or its values (L, k).
+  ForestRouter(nb::list routers, nb::list leaves, std::string_view vote)
+      : routers_(routers), leaves_(leaves) {
+    const std::size_t n_trees = nb::len(routers);
+    require(n_trees > 0, "a forest has at least one tree");
+    require(n_trees == nb::len(leaves), "a forest has leaves for each of its trees");
+    const Router& first = nb::cast<const Router&>(routers[0]);
+    encoder_ = &first.encoder();
+    forest_.encoding = first.encoding();
+    forest_.stride = first.stride();
+    forest_.vote = vote_of(vote);
+    for (std::size_t i = 0; i < n_trees; ++i)
+      add(nb::cast<const Router&>(routers[i]), nb::borrow(leaves[i]));
+  }
+  ForestRouter(const ForestRouter&) = delete;
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, int n_threads) const {
+    return route(source_of(*encoder_, X), n_threads);
   }
 
   template <class T>
-  nb::ndarray<nb::numpy, double> mean(Array2<T> X, int mode, int block) const {
-    const Source source = source_of(trees_[0]->encoder(), X);
-    return new_array<double>({static_cast<std::size_t>(source.n_rows), k_}, [&](double* out) {
-      const nb::gil_scoped_release release;
-      const auto stride = trees_[0]->stride();
-      Buffer<float> values(static_cast<std::size_t>(block) * stride);
-      Buffer<std::int32_t> active(static_cast<std::size_t>(block) * std::max(source.n_features, 1));
-      Buffer<std::int32_t> active_end(block), leaves(block);
-      BadEntry bad;
-      for (std::int64_t first = 0; first < source.n_rows; first += block) {
-        const std::int64_t last = std::min<std::int64_t>(first + block, source.n_rows);
-        const int n = last - first;
-        EncodedRows rows{values.data(), stride, active.data(), active_end.data()};
-        if (mode == 1)
-          kernels().encode_rows(trees_[0]->encoding(), source, nullptr, first, n, rows, bad);
-        const double* v = values_.data();
-        for (const Router* tree : trees_) {
-          if (mode == 0)
-            kernels().route(tree->encoding(), tree->splits(), source, first, last, rows,
-                            leaves.data(), bad);
-          else
-            kernels().route_plain(tree->splits(), rows, n, leaves.data());
-          for (int i = 0; i < n; ++i)
-            for (std::size_t j = 0; j < k_; ++j)
-              out[(first + i) * k_ + j] += v[leaves[i] * k_ + j];
-          v += tree->n_leaves() * k_;
-        }
-      }
-    });
+  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                                 Array1<std::int64_t> indptr, int n_threads) const {
+    return route(source_of(*encoder_, data, indices, indptr), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> mean(Array2<T> X, int n_threads) const {
+    return answer(source_of(*encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> mean_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                          Array1<std::int64_t> indptr, int n_threads) const {
+    return answer(source_of(*encoder_, data, indices, indptr), n_threads);
+  }
+
+  // The same for one row, into an array of k: making one would take longer than the answer.
+  template <class T>
+  void mean_one(Array1<T> x, Output1 out) const {
+    require_width(x.size(), forest_.encoding);
+    require(static_cast<int>(out.size()) == forest_.n_outputs, "out has another size than answers");
+    const Source row{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
+                     x.data(),
+                     1,
+                     forest_.encoding.n_features,
+                     nullptr,
+                     nullptr};
+    std::fill_n(out.data(), out.size(), 0.0);
+    const BadEntry bad = answer_rows(forest_, row, 1, out.data());
+    if (bad.feature >= 0) throw_infinity(bad);
   }
 
  private:
-  std::vector<nb::object> kept_;
-  std::vector<const Router*> trees_;
-  std::vector<double> values_;
-  std::size_t k_;
+  static Vote vote_of(std::string_view name) {
+    if (name == "none") return Vote::kNone;
+    if (name == "class") return Vote::kClass;
+    require(name == "labels", "a vote is none, class or labels");
+    return Vote::kLabels;
+  }
+
+  void add(const Router& router, nb::object leaves) {
+    require(&router.encoder() == encoder_, "the trees of a forest have different encoders");
+    ForestTree tree{&router.splits(), nullptr, nullptr};
+    std::size_t n_leaves, n_outputs;
+    if (nb::isinstance<LeafModels>(leaves)) {
+      const LeafModels& models = nb::cast<const LeafModels&>(leaves);
+      require(&models.encoder() == encoder_, "the leaves and the splits have different encoders");
+      tree.linear = &models.leaves();
+      n_leaves = tree.linear->n_leaves, n_outputs = tree.linear->n_outputs;
+    } else {
+      const auto values = nb::cast<Array2<double>>(leaves);
+      n_leaves = values.shape(0), n_outputs = values.shape(1);
+      values_.push_back(voted(values));
+      tree.values = values_.back().data();
+    }
+    require(n_leaves == static_cast<std::size_t>(router.n_leaves()),
+            "a tree has one leaf more than it has splits");
+    require(n_outputs > 0, "a tree has at least one output");
+    require(forest_.trees.empty() || n_outputs == static_cast<std::size_t>(forest_.n_outputs),
+            "the trees of a forest differ in their number of outputs");
+    forest_.n_outputs = static_cast<int>(n_outputs);
+    forest_.trees.push_back(tree);
+  }
+
+  Buffer<double> voted(const Array2<double>& values) const {
+    const std::size_t k = values.shape(1);
+    Buffer<double> copy(values.size());
+    std::copy_n(values.data(), values.size(), copy.data());
+    for (std::size_t leaf = 0; leaf < values.shape(0); ++leaf)
+      vote(forest_.vote, static_cast<int>(k), copy.data() + leaf * k);
+    return copy;
+  }
+
+  nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
+    BadEntry bad;
+    auto leaves = new_array<std::int32_t>(
+        {static_cast<std::size_t>(source.n_rows), forest_.trees.size()}, [&](std::int32_t* out) {
+          const nb::gil_scoped_release release;
+          bad = leaves_of_rows(forest_, source, n_threads, out);
+        });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return leaves;
+  }
+
+  nb::ndarray<nb::numpy, double> answer(const Source& source, int n_threads) const {
+    BadEntry bad;
+    auto answers = new_array<double>(
+        {static_cast<std::size_t>(source.n_rows), static_cast<std::size_t>(forest_.n_outputs)},
+        [&](double* out) {
+          const nb::gil_scoped_release release;
+          bad = answer_rows(forest_, source, n_threads, out);
+        });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return answers;
+  }
+
+  nb::list routers_, leaves_;  // keep the packed trees alive
+  const Encoder* encoder_ = nullptr;
+  std::vector<Buffer<double>> values_;
+  Forest forest_;
 };
 
 }  // namespace
 
 void bind_forest(nb::module_& m) {
-  nb::class_<ForestRouter>(m, "ForestRouter")
-      .def(nb::init<std::vector<nb::object>, Array2<double>>())
-      .def("mean", &ForestRouter::mean<float>)
-      .def("mean", &ForestRouter::mean<double>);
+  nb::class_<ForestRouter>(m, "ForestRouter", "Packed trees of one schema, asked together.")
+      .def(nb::init<nb::list, nb::list, std::string_view>(), nb::arg("routers"), nb::arg("leaves"),
+           nb::arg("vote"),
+           "leaves: of each tree its LeafModels, or its values (L, k); vote: "
+           "none, class, labels.")
+      .def("apply", &ForestRouter::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
+           "Leaves of every row, (n, trees).")
+      .def("apply", &ForestRouter::apply<double>, nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1)
+      .def("apply_csr", &ForestRouter::apply_csr<float>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("apply_csr", &ForestRouter::apply_csr<double>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("mean", &ForestRouter::mean<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
+           "Mean of the trees' answers or votes for every row, (n, k).")
+      .def("mean", &ForestRouter::mean<double>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1)
+      .def("mean_csr", &ForestRouter::mean_csr<float>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("mean_csr", &ForestRouter::mean_csr<double>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("mean_one", &ForestRouter::mean_one<double>, nb::arg("x").noconvert(),
+           nb::arg("out").noconvert(), "The same for one row, written to out, (k,).")
+      .def("mean_one", &ForestRouter::mean_one<float>, nb::arg("x").noconvert(),
+           nb::arg("out").noconvert());
 }
 
 }  // namespace hardwood

@@ -28,6 +28,7 @@ Kernels avx512_with_narrow_routing() {
   mixed.encode_rows = avx2::table.encode_rows;
   mixed.route = avx2::table.route;
   mixed.route_plain = avx2::table.route_plain;
+  mixed.route_encoded = avx2::table.route_encoded;
   mixed.answer = avx2::table.answer;
   return mixed;
 }

@@ -28,6 +28,8 @@ struct Kernels {
   void (*route)(const Encoding&, const Splits&, const Source&, std::int64_t first,
                 std::int64_t last, const EncodedRows& scratch, std::int32_t* leaves, BadEntry&);
   void (*route_plain)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
+  void (*route_encoded)(const Splits&, const EncodedRows&, std::ptrdiff_t listed, int n,
+                        std::int32_t* leaves);
   void (*answer)(const LinearLeaves&, const EncodedRows&, int n, const std::int32_t* leaf,
                  double* out);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);

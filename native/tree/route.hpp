@@ -126,23 +126,28 @@ HARDWOOD_INLINE void add_indicators(const Splits& tree, const EncodedRows& rows,
   }
 }
 
+// Scores of kRowsTogether encoded rows at their nodes, without indicators.
+template <int kVectors>
+HARDWOOD_INLINE Vector<8> scores_at(const Splits& tree, const float* values, std::ptrdiff_t stride,
+                                    const Nodes& node) {
+  Vector<8> sums[kRowsTogether];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRowsTogether; ++r) {
+    const RouteNode& at = tree.nodes[node[r]];
+    sums[r] = score_8<kVectors>(at.bias, weights_of(tree, at), values + r * stride, tree.n_values);
+  }
+  return fold1_of_8(sums);
+}
+
 // kRowsTogether encoded rows down the tree, from level `level` to their leaves.
 template <int kVectors, bool kIndicators>
 HARDWOOD_INLINE void descend(const Splits& tree, const EncodedRows& rows, int level, Nodes& node) {
-  const RouteNode* const nodes = tree.nodes;
   const std::ptrdiff_t stride = kVectors ? 8 * kVectors : rows.stride;
   for (; level < tree.depth; ++level) {
     if (!tree.is_perfect && all_arrived(tree, node)) return;
-    Vector<8> sums[kRowsTogether];
-#pragma GCC unroll 8
-    for (int r = 0; r < kRowsTogether; ++r) {
-      const RouteNode& at = nodes[node[r]];
-      sums[r] =
-          score_8<kVectors>(at.bias, weights_of(tree, at), rows.values + r * stride, tree.n_values);
-    }
-    Vector<8> scores = fold1_of_8(sums);
+    Vector<8> scores = scores_at<kVectors>(tree, rows.values, stride, node);
     if constexpr (kIndicators) add_indicators(tree, rows, node, scores);
-    follow(nodes, scores, node);
+    follow(tree.nodes, scores, node);
   }
 }
 
@@ -153,27 +158,35 @@ constexpr int top_nodes(int n_vectors) {
 }
 inline constexpr int kRowsPerPass = 4;
 
-// Centres four rows of floats and scores them at the top nodes, not yet folded.
-template <int kVectors, int kTop>
-HARDWOOD_INLINE void encode_four(const Encoding& e, const RouteNode* const (&top)[kTop],
-                                 const float* const (&weights)[kTop], const float* x, float* values,
-                                 std::ptrdiff_t stride, Vector<8> (&sums)[kTop][kRowsTogether],
-                                 int first) {
-  const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
+// The first nodes of a tree, whose weights meet every row.
+template <int kTop>
+struct TopNodes {
+  const RouteNode* node[kTop];
+  const float* weights[kTop];
+
+  HARDWOOD_INLINE explicit TopNodes(const Splits& tree) {
+    for (int t = 0; t < kTop; ++t) {
+      node[t] = t == 0 ? tree.nodes : &tree.nodes[tree.nodes[0].child[t - 1]];
+      weights[t] = weights_of(tree, *node[t]);
+    }
+  }
+};
+
+// Scores four rows at the top nodes, not yet folded. value_of(r, v): vector v of row r.
+template <int kTop, class ValueOf>
+HARDWOOD_INLINE void score_four(const TopNodes<kTop>& top, int n_vectors, ValueOf&& value_of,
+                                Vector<8> (&sums)[kTop][kRowsTogether], int first) {
   for (int parity = 0; parity < 2; ++parity) {  // first the even sums, then the odd ones
     Vector<8> sum[kTop][kRowsPerPass];
     for (int t = 0; t < kTop; ++t)
       for (int r = 0; r < kRowsPerPass; ++r)
-        sum[t][r] = parity ? Vector<8>{} : Vector<8>{top[t]->bias};
+        sum[t][r] = parity ? Vector<8>{} : Vector<8>{top.node[t]->bias};
 #pragma GCC unroll 8
     for (int v = parity; v < n_vectors; v += 2) {
       Vector<8> w[kTop];
-      for (int t = 0; t < kTop; ++t) w[t] = load<8>(weights[t] + 8 * v);
+      for (int t = 0; t < kTop; ++t) w[t] = load<8>(top.weights[t] + 8 * v);
       for (int r = 0; r < kRowsPerPass; ++r) {
-        // All vectors but the last are whole, which the compiler cannot know.
-        const Vector<8> value = centered_8(x + static_cast<std::ptrdiff_t>(r) * n, e.center_float,
-                                           8 * v, v + 1 < n_vectors ? 8 * v + 8 : n);
-        store<8>(values + r * stride + 8 * v, value);
+        const Vector<8> value = value_of(r, v);
         for (int t = 0; t < kTop; ++t) sum[t][r] += w[t] * value;
       }
     }
@@ -183,6 +196,18 @@ HARDWOOD_INLINE void encode_four(const Encoding& e, const RouteNode* const (&top
   }
 }
 
+// From the scores at the top nodes down; returns the level the rows are at.
+template <int kTop>
+HARDWOOD_INLINE int follow_top(const Splits& tree, Vector<8> at_root,
+                               const Vector<8> (&sums)[kTop][kRowsTogether], Nodes& node) {
+  follow(tree.nodes, at_root, node);
+  if constexpr (kTop == 3) {
+    const Vector<8> left = fold1_of_8(sums[1]), right = fold1_of_8(sums[2]);
+    follow(tree.nodes, at_root >= 0 ? right : left, node);
+  }
+  return kTop == 3 ? 2 : 1;
+}
+
 // Encodes kRowsTogether rows and, where that costs little, takes them down the first levels.
 // Returns the level they are at, or -1 when a row has missing or huge entries and needs the careful
 // path.
@@ -190,25 +215,25 @@ template <int kVectors>
 HARDWOOD_INLINE int start_rows(const Encoding& e, const Splits& tree, const float* x,
                                const EncodedRows& rows, Nodes& node) {
   constexpr int kTop = top_nodes(kVectors);
-  const RouteNode* top[kTop];
-  const float* weights[kTop];
-  for (int t = 0; t < kTop; ++t) {
-    top[t] = t == 0 ? tree.nodes : &tree.nodes[tree.nodes[0].child[t - 1]];
-    weights[t] = weights_of(tree, *top[t]);
-  }
+  const int n = e.n_numeric, n_vectors = kVectors ? kVectors : (n + 7) / 8;
+  const TopNodes<kTop> top(tree);
   Vector<8> sums[kTop][kRowsTogether];
-  for (int r = 0; r < kRowsTogether; r += kRowsPerPass)
-    encode_four<kVectors, kTop>(e, top, weights, x + static_cast<std::ptrdiff_t>(r) * e.n_numeric,
-                                rows.values + r * rows.stride, rows.stride, sums, r);
+  for (int first = 0; first < kRowsTogether; first += kRowsPerPass) {
+    const float* from = x + static_cast<std::ptrdiff_t>(first) * n;
+    float* to = rows.values + first * rows.stride;
+    const auto encoded = [&](int r, int v) __attribute__((always_inline)) {
+      // All vectors but the last are whole, which the compiler cannot know.
+      const Vector<8> value = centered_8(from + static_cast<std::ptrdiff_t>(r) * n, e.center_float,
+                                         8 * v, v + 1 < n_vectors ? 8 * v + 8 : n);
+      store<8>(to + r * rows.stride + 8 * v, value);
+      return value;
+    };
+    score_four(top, n_vectors, encoded, sums, first);
+  }
   const Vector<8> at_root = fold1_of_8(sums[0]);
   // Whatever the weights, zeros included, a value that is NaN or infinite leaves no finite score.
   if (any_nan(doubt_of(at_root))) return -1;
-  follow(tree.nodes, at_root, node);
-  if constexpr (kTop == 3) {
-    const Vector<8> left = fold1_of_8(sums[1]), right = fold1_of_8(sums[2]);
-    follow(tree.nodes, at_root >= 0 ? right : left, node);
-  }
-  return kTop == 3 ? 2 : 1;
+  return follow_top(tree, at_root, sums, node);
 }
 
 template <int kVectors>
@@ -281,6 +306,108 @@ inline void with_vectors(int n_vectors, Function&& function) {
                     try_one.template operator()<5>() || try_one.template operator()<6>() ||
                     try_one.template operator()<7>() || try_one.template operator()<8>();
   if (!done) function.template operator()<0>();
+}
+
+// Takes kRowsTogether rows that are encoded already, none with an indicator on, down the first
+// levels: the weights there meet every row, and the two children cost less than the one met.
+template <int kVectors>
+HARDWOOD_INLINE int start_encoded(const Splits& tree, const EncodedRows& rows, Nodes& node) {
+  constexpr int kTop = 3;
+  const int n_vectors = kVectors ? kVectors : (tree.n_values + 7) / 8;
+  const std::ptrdiff_t stride = kVectors ? 8 * kVectors : rows.stride;
+  const TopNodes<kTop> top(tree);
+  Vector<8> sums[kTop][kRowsTogether];
+  for (int first = 0; first < kRowsTogether; first += kRowsPerPass) {
+    const float* from = rows.values + first * stride;
+    const auto value = [&](int r, int v) __attribute__((always_inline)) {
+      return load<8>(from + r * stride + 8 * v);
+    };
+    score_four(top, n_vectors, value, sums, first);
+  }
+  return follow_top(tree, fold1_of_8(sums[0]), sums, node);
+}
+
+// Groups of encoded rows, none with an indicator on, that go down in turns: the time of short rows
+// goes into waiting for the next node, which others can use. (Of long rows it is arithmetic:
+// benchmarks/speed/forest.py.)
+constexpr int groups_in_turns(int n_vectors) {
+  return 1 <= n_vectors && n_vectors <= 3 ? 3 : 1;
+}
+
+template <int kVectors>
+HARDWOOD_INLINE void descend_in_turns(const Splits& tree, const EncodedRows& rows,
+                                      std::int32_t* leaves) {
+  constexpr int kGroups = groups_in_turns(kVectors);
+  constexpr std::ptrdiff_t kStride = 8 * kVectors;
+  Nodes node[kGroups] = {};
+  for (int level = 0; level < tree.depth; ++level) {
+    bool arrived = !tree.is_perfect;
+    for (int g = 0; g < kGroups && arrived; ++g) arrived = all_arrived(tree, node[g]);
+    if (arrived) break;
+    for (int g = 0; g < kGroups; ++g) {
+      const float* values = rows.values + g * kRowsTogether * kStride;
+      follow(tree.nodes, scores_at<kVectors>(tree, values, kStride, node[g]), node[g]);
+    }
+  }
+  for (int g = 0; g < kGroups; ++g) write_leaves(tree, node[g], leaves + g * kRowsTogether);
+}
+
+// One group of encoded rows, with or without indicators.
+template <int kVectors>
+HARDWOOD_INLINE void descend_alone(const Splits& tree, const EncodedRows& rows,
+                                   std::int32_t* leaves) {
+  Nodes node = {};
+  if (rows.active_end[kRowsTogether - 1] > 0)
+    descend<kVectors, true>(tree, rows, 0, node);
+  else
+    descend<kVectors, false>(tree, rows, start_encoded<kVectors>(tree, rows, node), node);
+  write_leaves(tree, node, leaves);
+}
+
+HARDWOOD_INLINE bool has_indicators(const EncodedRows& rows, int n_groups) {
+  std::int32_t n_on = 0;
+  for (int g = 1; g <= n_groups; ++g) n_on |= rows.active_end[g * kRowsTogether - 1];
+  return n_on != 0;
+}
+
+// Group g of encoded rows, whose indicators are listed on their own.
+HARDWOOD_INLINE EncodedRows group_of(const EncodedRows& rows, std::ptrdiff_t listed, int g) {
+  const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(g) * kRowsTogether;
+  return {rows.values + first * rows.stride, rows.stride, rows.active + g * listed,
+          rows.active_end + first};
+}
+
+// Whole groups of rows.
+template <int kVectors>
+inline void route_groups(const Splits& tree, const EncodedRows& rows, std::ptrdiff_t listed,
+                         int n_groups, std::int32_t* leaves) {
+  constexpr int kGroups = groups_in_turns(kVectors);
+  for (int g = 0; g < n_groups;) {
+    const EncodedRows here = group_of(rows, listed, g);
+    std::int32_t* leaves_here = leaves + g * kRowsTogether;
+    if (kGroups > 1 && g + kGroups <= n_groups && !has_indicators(here, kGroups)) {
+      descend_in_turns<kVectors>(tree, here, leaves_here);
+      g += kGroups;
+    } else {
+      descend_alone<kVectors>(tree, here, leaves_here);
+      g += 1;
+    }
+  }
+}
+
+// Leaves of n encoded rows, in groups of kRowsTogether: the indicators of each group are listed on
+// their own, `listed` entries after those of the group before.
+inline void route_encoded(const Splits& splits, const EncodedRows& rows, std::ptrdiff_t listed,
+                          int n, std::int32_t* leaves) {
+  const Splits tree = splits;  // a copy, which the leaves written cannot be part of
+  const int n_whole = tree.n_splits > 0 ? n / kRowsTogether : 0;
+  with_vectors((tree.n_values + 7) / 8, [&]<int kVectors>() {
+    route_groups<kVectors>(tree, rows, listed, n_whole, leaves);
+  });
+  for (int g = n_whole; g * kRowsTogether < n; ++g) {
+    const int first = g * kRowsTogether;
+    route_listed(tree, group_of(rows, listed, g), min_of(kRowsTogether, n - first), leaves + first);
+  }
 }
 
 // Leaves of the rows [first, last) of a raw table. `scratch` holds kRowsTogether encoded rows.

@@ -1,0 +1,185 @@
+// A forest's answer: the mean of its trees' answers, or the share of their votes.
+//
+// A block of rows is encoded once and goes through all trees while it is in cache. What the trees
+// say is added up in float64 and in their order, whichever thread has the block.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/kernels.hpp"
+#include "core/threads.hpp"
+
+namespace hardwood {
+
+// What a tree adds: its answer, a vote for its most probable class, or a vote for each label whose
+// probability is at least a half.
+enum class Vote { kNone, kClass, kLabels };
+
+inline void vote(Vote how, int n, double* answer) {
+  if (how == Vote::kClass) {
+    const auto chosen = std::max_element(answer, answer + n) - answer;
+    std::fill_n(answer, n, 0.0);
+    answer[chosen] = 1.0;
+  } else if (how == Vote::kLabels) {
+    for (int o = 0; o < n; ++o) answer[o] = answer[o] >= 0.5;
+  }
+}
+
+// One tree of a forest. Its leaves are linear where `linear` is given; otherwise they are `values`
+// (leaves, n_outputs), which are votes already where the forest votes.
+struct ForestTree {
+  const Splits* splits = nullptr;
+  const double* values = nullptr;
+  const LinearLeaves* linear = nullptr;
+};
+
+struct Forest {
+  Encoding encoding;
+  std::ptrdiff_t stride = 0;  // floats from one encoded row to the next
+  int n_outputs = 0;
+  Vote vote = Vote::kNone;
+  std::vector<ForestTree> trees;
+};
+
+// Encoded rows in groups of kRouteRows, which list the indicators that are on each for itself.
+class EncodedBlock {
+ public:
+  EncodedBlock(const Forest& forest, int n_rows)
+      : listed_(forest.encoding.n_indicators ? kRouteRows * forest.encoding.n_features : 0),
+        stride_(forest.stride),
+        values_(static_cast<std::size_t>(n_rows) * stride_),
+        active_(static_cast<std::size_t>(n_groups(n_rows)) * listed_),
+        active_end_(n_rows) {}
+
+  void encode(const Encoding& encoding, const Source& source, std::int64_t first, int n,
+              BadEntry& bad) {
+    for (int i = 0; i < n; i += kRouteRows)
+      kernels().encode_rows(encoding, source, nullptr, first + i, std::min(kRouteRows, n - i),
+                            group(i), bad);
+  }
+
+  // The group that starts with row i.
+  EncodedRows group(int i) {
+    return {values_.data() + i * stride_, stride_, active_.data() + i / kRouteRows * listed_,
+            active_end_.data() + i};
+  }
+
+  void route(const Splits& splits, int n, std::int32_t* leaves) {
+    kernels().route_encoded(splits, group(0), listed_, n, leaves);
+  }
+
+ private:
+  static int n_groups(int n_rows) { return (n_rows + kRouteRows - 1) / kRouteRows; }
+
+  std::ptrdiff_t listed_, stride_;
+  Buffer<float> values_;
+  Buffer<std::int32_t> active_, active_end_;
+};
+
+// Rows per block: as many as a second-level cache holds beside a tree, since every block fetches
+// every tree once; fewer where otherwise some thread would have none.
+inline int block_rows(const Forest& forest, std::int64_t n_rows, int n_threads) {
+  constexpr std::int64_t kFloats = 1 << 17, kMostRows = 2048, kFewestRows = 64;
+  const std::int64_t fit = std::clamp(kFloats / forest.stride, kFewestRows, kMostRows);
+  const std::int64_t share = std::max((n_rows + n_threads - 1) / n_threads, kFewestRows);
+  return rounded_up(static_cast<int>(std::min({fit, share, n_rows})), kRouteRows);
+}
+
+// Calls task(block, first, n, bad) for all blocks of rows; returns the first bad entry.
+template <class Task>
+BadEntry in_blocks(const Forest& forest, std::int64_t n_rows, int n_threads, Task&& task) {
+  n_threads = std::max(n_threads, 1);
+  const int rows = block_rows(forest, n_rows, n_threads);
+  const std::int64_t n_blocks = rows ? (n_rows + rows - 1) / rows : 0;
+  // A few tasks per thread, so that none waits long for the last; each has memory for a block.
+  const std::int64_t n_tasks = std::min<std::int64_t>(n_blocks, 8 * std::int64_t{n_threads});
+  std::vector<BadEntry> bad(n_tasks);
+  parallel_for(static_cast<int>(n_tasks), n_threads, [&](int t) {
+    EncodedBlock block(forest, rows);
+    for (std::int64_t b = t * n_blocks / n_tasks; b < (t + 1) * n_blocks / n_tasks; ++b) {
+      const std::int64_t first = b * rows;
+      task(block, first, static_cast<int>(std::min<std::int64_t>(rows, n_rows - first)), bad[t]);
+      if (bad[t].feature >= 0) return;
+    }
+  });
+  const auto found =
+      std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
+  return found == bad.end() ? BadEntry{} : *found;
+}
+
+// Adds the values of the leaves that n rows reached to their sums (n, k).
+inline void add_leaf_values(const double* values, int k, std::span<const std::int32_t> leaves,
+                            double* sums) {
+  if (k == 1) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) sums[i] += values[leaves[i]];
+    return;
+  }
+  for (const std::int32_t leaf : leaves) {
+    const double* value = values + static_cast<std::ptrdiff_t>(leaf) * k;
+    for (int o = 0; o < k; ++o) sums[o] += value[o];
+    sums += k;
+  }
+}
+
+inline void add_linear_answers(const Forest& forest, const LinearLeaves& linear,
+                               EncodedBlock& block, std::span<const std::int32_t> leaves,
+                               std::span<double> answers, double* sums) {
+  const int n = static_cast<int>(leaves.size()), k = forest.n_outputs;
+  for (int i = 0; i < n; i += kRouteRows) {
+    const int n_here = std::min(kRouteRows, n - i);
+    kernels().answer(linear, block.group(i), n_here, leaves.data() + i, answers.data());
+    for (int r = 0; r < n_here; ++r, sums += k) {
+      double* answer = answers.data() + static_cast<std::ptrdiff_t>(r) * k;
+      vote(forest.vote, k, answer);
+      for (int o = 0; o < k; ++o) sums[o] += answer[o];
+    }
+  }
+}
+
+// Means (n, k) over the trees for n rows of a block. `sums` are zero before.
+inline void answer_block(const Forest& forest, EncodedBlock& block, std::span<std::int32_t> leaves,
+                         std::span<double> answers, double* sums) {
+  const int n = static_cast<int>(leaves.size()), k = forest.n_outputs;
+  for (const ForestTree& tree : forest.trees) {
+    block.route(*tree.splits, n, leaves.data());
+    if (tree.linear)
+      add_linear_answers(forest, *tree.linear, block, leaves, answers, sums);
+    else
+      add_leaf_values(tree.values, k, leaves, sums);
+  }
+  const double n_trees = static_cast<double>(forest.trees.size());
+  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n) * k; ++i) sums[i] /= n_trees;
+}
+
+// Answers (n_rows, k), zero before, for a table.
+inline BadEntry answer_rows(const Forest& forest, const Source& source, int n_threads,
+                            double* out) {
+  return in_blocks(
+      forest, source.n_rows, n_threads,
+      [&](EncodedBlock& block, std::int64_t first, int n, BadEntry& bad) {
+        block.encode(forest.encoding, source, first, n, bad);
+        std::vector<std::int32_t> leaves(n);
+        std::vector<double> answers(static_cast<std::size_t>(kRouteRows) * forest.n_outputs);
+        answer_block(forest, block, leaves, answers, out + first * forest.n_outputs);
+      });
+}
+
+// Leaves (n_rows, trees) for a table.
+inline BadEntry leaves_of_rows(const Forest& forest, const Source& source, int n_threads,
+                               std::int32_t* out) {
+  const std::ptrdiff_t n_trees = static_cast<std::ptrdiff_t>(forest.trees.size());
+  return in_blocks(forest, source.n_rows, n_threads,
+                   [&](EncodedBlock& block, std::int64_t first, int n, BadEntry& bad) {
+                     block.encode(forest.encoding, source, first, n, bad);
+                     std::vector<std::int32_t> leaves(n);
+                     for (std::ptrdiff_t t = 0; t < n_trees; ++t) {
+                       block.route(*forest.trees[t].splits, n, leaves.data());
+                       for (int i = 0; i < n; ++i) out[(first + i) * n_trees + t] = leaves[i];
+                     }
+                   });
+}
+
+}  // namespace hardwood

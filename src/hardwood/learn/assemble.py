@@ -59,7 +59,9 @@ def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int)
     """What a tree predicts for rows that were read already, (n, k): values or probabilities."""
     router = engine.packed_splits(tree)
     if tree.leaf_weights is None:
-        values: np.ndarray = tree.values[_asked(router.apply, router.apply_csr, matrix[rows], n_jobs)]
+        values: np.ndarray = tree.values[
+            _asked(router.apply, router.apply_csr, matrix[rows], n_jobs)
+        ]
         return values
     leaves = engine.packed_leaves(tree)
     of_dense, of_sparse = partial(router.answer, leaves), partial(router.answer_csr, leaves)
@@ -76,7 +78,10 @@ def _leaves(
 
 
 def _asked(
-    of_dense: Callable[..., np.ndarray], of_sparse: Callable[..., np.ndarray], X: Matrix, n_jobs: int
+    of_dense: Callable[..., np.ndarray],
+    of_sparse: Callable[..., np.ndarray],
+    X: Matrix,
+    n_jobs: int,
 ) -> np.ndarray:
     """Ask the engine of rows that were read already: `ObliqueTree` would take codes for values."""
     if sparse.issparse(X):

@@ -321,8 +321,8 @@ def _learn(
 def _grown(
     tree: dict[str, Any], history: tuple[Epoch, ...], run: int, answer: dict[str, Any]
 ) -> Grown:
-    arrays = [tree[part] for part in ("weights", "bias", "scores", "leaf_weights")]
-    if not all(array is None or np.isfinite(array).all() for array in arrays):
+    arrays = {part: tree[part] for part in ("weights", "bias", "scores", "leaf_weights")}
+    if not all(array is None or np.isfinite(array).all() for array in arrays.values()):
         raise ValueError(
             "Learning diverged: weights became infinite. Lower learning_rate, l1 or l2, or the "
             "range of sample_weight; with init, give a tree learned from targets and columns of "
@@ -330,7 +330,7 @@ def _grown(
         )
     gap = tree["criterion"] - tree["soft_criterion"]
     return Grown(
-        *arrays,
+        **arrays,
         history=history,
         best_restart=run,
         best_epoch=tree["best_epoch"],
@@ -362,7 +362,9 @@ def fold_leaves(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]
     """Return the linear leaves' scores (L, k) and weights (L, k, c), per raw unit."""
     assert grown.leaf_weights is not None
     L, k, c = grown.leaf_weights.shape
-    weights, scores = _fold_rows(grown.leaf_weights.reshape(L * k, c), grown.scores.ravel(), problem)
+    weights, scores = _fold_rows(
+        grown.leaf_weights.reshape(L * k, c), grown.scores.ravel(), problem
+    )
     return scores.reshape(L, k), weights.reshape(L, k, c)
 
 

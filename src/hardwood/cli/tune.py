@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -180,7 +181,7 @@ def tune(
             show_default="in memory",
         ),
     ] = None,
-    study: Annotated[
+    study_name: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
@@ -237,7 +238,7 @@ def tune(
         sampler.value,
         None if pruner is PrunerChoice.none else pruner.value,
         storage,
-        study or f"{table.name}: {target}",
+        study_name or f"{table.name}: {target}",
     )
     _run(request, plan, held | {"n_jobs": jobs, "random_state": seed}, output, as_json)
 
@@ -256,12 +257,17 @@ def _run(
             print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
     with notes.collecting():
         found = _search(request, problem, plan, options, done)
+    failed = [trial.error for trial in found.trials if trial.state == "failed"]
+    if failed:
+        notes.add(f"{counted(len(failed), 'trial')} failed; the last one: {failed[-1]}")
     if not as_json:
         _print_found(found)
     with notes.collecting():
         estimator = learn(problem, options | found.best_params)
     scores, baseline = test_scores(estimator.tree_, problem, rng)
     tree = with_origin(estimator, request, problem, scores)
+    if tree.n_splits == 0:
+        notes.add("no split survived: the tree gives every row the same answer")
     with naming_the_file(output):
         tree.save(output)
     if as_json:
@@ -295,7 +301,7 @@ def _search(
     estimator = kind(**options)
     fixed = [name for name in ("max_depth",) if name in options]
     bar = trial_bar(_n_trials(plan, estimator, fixed), *done, is_loss=plan.metric is None)
-    with data_mistakes(), bar as (on_trial, on_epoch):
+    with data_mistakes(), failures_in_notes(), bar as (on_trial, on_epoch):
         return search(
             estimator.set_params(callbacks=[on_epoch]),
             problem.features.take(problem.train),
@@ -314,6 +320,16 @@ def _search(
             refit=False,
             callbacks=[on_trial],
         )
+
+
+@contextmanager
+def failures_in_notes() -> Iterator[None]:
+    """Leave trials that fail to the notes, in place of a warning each."""
+    from sklearn.exceptions import FitFailedWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitFailedWarning)
+        yield
 
 
 def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:

@@ -17,7 +17,7 @@ from sklearn.exceptions import FitFailedWarning
 from hardwood.errors import FitInterruptedWarning, TableWarning
 from hardwood.tuning.objective import Objective, Outcome
 from hardwood.tuning.result import FinishedTrial
-from hardwood.tuning.samplers import can_redraw
+from hardwood.tuning.samplers import can_redraw, position_of
 from hardwood.tuning.study import ERROR, Worker, counts, in_order
 
 _STATES: dict[TrialState, Literal["complete", "pruned", "failed"]] = {
@@ -176,8 +176,7 @@ class Search:
                 self._has_complete = True
             trials = self._trials()
             ended = next(t for t in trials if t.number == trial.number)
-            position = next(place for place, t in in_order(trials) if t.number == trial.number)
-            record = self._finished(position, ended)
+            record = self._finished(position_of(ended, trials), ended)
             for callback in self.on_trial:
                 if callback(record):
                     self._stop.set()

@@ -69,7 +69,7 @@ def metric_of(estimator: Any, scoring: Any) -> Metric:
             "scoring must be None, the name of a scorer or a function (estimator, X, y) -> float, "
             f"got {scoring!r}."
         )
-    from sklearn.metrics import get_scorer, get_scorer_names
+    from sklearn.metrics import get_scorer_names
 
     if scoring not in get_scorer_names():
         raise ValueError(
@@ -77,7 +77,7 @@ def metric_of(estimator: Any, scoring: Any) -> Metric:
             "'balanced_accuracy', 'neg_log_loss', 'roc_auc', 'r2', 'neg_root_mean_squared_error', "
             "'neg_mean_absolute_error'."
         )
-    return Metric(scoring, "maximize", _scored_by(get_scorer(scoring)))
+    return Metric(scoring, "maximize", _named_scorer(scoring))
 
 
 def _name(scorer: Callable[..., float]) -> str:
@@ -86,17 +86,28 @@ def _name(scorer: Callable[..., float]) -> str:
 
 def _scored_by(scorer: Callable[..., float]) -> Callable[[Any, Rows, Rows], float]:
     def of(fitted: Any, train: Rows, validation: Rows) -> float:
-        if validation.weight is None:
-            return float(scorer(fitted, validation.X, validation.y))
+        options = {} if validation.weight is None else {"sample_weight": validation.weight}
+        return float(scorer(fitted, validation.X, validation.y, **options))
+
+    return of
+
+
+def _named_scorer(name: str) -> Callable[[Any, Rows, Rows], float]:
+    from sklearn.metrics import get_scorer
+
+    score = _scored_by(get_scorer(name))
+
+    def of(fitted: Any, train: Rows, validation: Rows) -> float:
         try:
-            weight = validation.weight
-            return float(scorer(fitted, validation.X, validation.y, sample_weight=weight))
-        except TypeError as error:
-            if "sample_weight" not in str(error):
-                raise
+            return score(fitted, train, validation)
+        except (TypeError, ValueError) as error:
+            if validation.weight is not None and "sample_weight" in str(error):
+                raise ValueError(
+                    f"The scorer '{name}' takes no sample_weight. Judge by another one, or leave "
+                    "the weights out."
+                ) from error
             raise ValueError(
-                f"{_name(scorer)} takes no sample_weight. Judge by another scorer, or leave the "
-                "weights out."
+                f"The scorer '{name}' cannot judge this target; is it for another task? {error}"
             ) from error
 
     return of

@@ -215,7 +215,8 @@ class Worker:
         retried = {trial.user_attrs.get(_RETRY_OF) for trial in trials}
         for trial in trials:
             if was_interrupted(trial) and trial.number not in retried:
-                _try_again(study, trial, position_of(trial, trials), redraws_of(trial))
+                queued = trial.system_attrs.get("fixed_params", {})  # by `Study.enqueue_trial`
+                _try_again(study, trial, position_of(trial, trials), redraws_of(trial), queued)
 
     def redraw(self, study: Study, number: int) -> None:
         """Give up a trial that repeats another, and queue its position with another draw."""
@@ -233,8 +234,15 @@ class Worker:
         return trial.datetime_start is None or datetime.now() - trial.datetime_start > patience
 
 
-def _try_again(study: Study, trial: FrozenTrial, position: int, redraws: int) -> None:
-    study.enqueue_trial({}, {POSITION: position, REDRAWS: redraws, _RETRY_OF: trial.number})
+def _try_again(
+    study: Study,
+    trial: FrozenTrial,
+    position: int,
+    redraws: int,
+    params: Mapping[str, Any] | None = None,
+) -> None:
+    attributes = {POSITION: position, REDRAWS: redraws, _RETRY_OF: trial.number}
+    study.enqueue_trial(dict(params or {}), attributes)
 
 
 def was_interrupted(trial: FrozenTrial) -> bool:
@@ -262,12 +270,20 @@ def _is_alive(pid: int) -> bool:
 
 def in_order(trials: Sequence[FrozenTrial]) -> list[tuple[int, FrozenTrial]]:
     """Return the trials that have an answer or an error, by their position."""
-    finished = [t for t in trials if t.state.is_finished() and not was_interrupted(t)]
-    return sorted(((position_of(t, trials), t) for t in finished), key=lambda pair: pair[0])
+    first_attempts = [t.number for t in trials if POSITION not in t.user_attrs]
+    position = {number: place for place, number in enumerate(first_attempts)}
+    ended = [
+        (int(t.user_attrs[POSITION]) if POSITION in t.user_attrs else position[t.number], t)
+        for t in trials
+        if t.state.is_finished() and not was_interrupted(t)
+    ]
+    return sorted(ended, key=lambda pair: pair[0])
 
 
 def found_before(storage: Any, name: str) -> tuple[int, float | None]:
     """Return how many trials of a study have ended, and the best value; 0 where it is new."""
+    if isinstance(storage, str) and "://" not in storage and not Path(storage).exists():
+        return 0, None  # opening it would make it
     with opened(storage) as found:
         if found is None or known_settings(found, name) is None:
             return 0, None

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hardwood
+from hardwood.cli.tune import trial_bar
+from hardwood.tuning import FinishedTrial
+
+QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Numbers, text and missing entries; the class and the amount follow from two columns."""
+    rng = np.random.default_rng(0)
+    lines = ["width,colour,junk,answer,amount,weight"]
+    for i in range(160):
+        width, colour = rng.normal(), ["red", "blue", ""][rng.integers(3)]
+        answer = "yes" if width + (colour == "red") > 0.5 else "no"
+        lines.append(
+            f"{width:.4f},{colour},{rng.normal():.3f},{answer},{3 * width:.3f},{1 + i % 3}"
+        )
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_tune_writes_a_model_that_predicts(run, table, tmp_path):
+    result = run("tune", table, "--target", "answer", "--drop", "amount", *QUICK)
+    assert result.exit_code == 0
+    for words in (
+        "classification of 'answer', because it holds text",
+        "Best of 3 trials (3 complete): log loss",
+        "layers",
+        "momentum",
+        "Test score on 32 rows",
+        "most frequent class",
+        "Wrote t.hardwood",
+    ):
+        assert words in result.stdout
+    assert "max_depth" not in result.stdout  # it was given
+    assert "3 of 3 trials, best so far" in result.stderr
+    tree = hardwood.load(tmp_path / "t.hardwood")
+    assert tree.target_names == ("answer",)
+    assert tree.depth <= 2
+    evaluated = run("evaluate", "t.hardwood", table, "-t", "answer", "--json")
+    assert json.loads(evaluated.stdout)["metrics"]["accuracy"]["value"] > 0.8
+
+
+def test_json_of_tune_is_one_object(run, table):
+    result = run("tune", table, "-t", "amount", "--drop", "answer", "--json", *QUICK)
+    payload = json.loads(result.stdout)
+    assert payload["task"] == "regression"
+    assert set(payload["best_params"]) == {"layers", "l1", "l2", "momentum"}
+    assert payload["validation"]["metric"] == "squared error"
+    assert payload["trials"] == {"complete": 3, "pruned": 0, "failed": 0}
+    assert payload["test"]["RMSE"]["value"] < payload["baseline"]["test"]["RMSE"]["value"]
+    assert payload["interrupted"] is False
+    model = hardwood.load("t.hardwood")
+    assert model.record["parameters"]["momentum"] == payload["best_params"]["momentum"]
+
+
+def test_metrics_folds_weights_and_the_other_name_of_the_depth(run, table):
+    result = run(
+        *("tune", table, "-t", "answer", "--metric", "accuracy", "--folds", 2, "--weight"),
+        *("weight", "--height", 1, "--restarts", 1, "--trials", 2, "--pruner", "none", "--json"),
+    )
+    payload = json.loads(result.stdout)
+    assert payload["validation"]["metric"] == "accuracy"
+    assert 0.5 < payload["validation"]["value"] <= 1
+    assert payload["depth"] <= 1
+
+
+@pytest.fixture
+def keep(run, table):
+    """Search in a file, for so many trials, and return the parsed answer."""
+
+    def continued(n_trials, *more):
+        options = ["--max-depth", 2, "--restarts", 1, "--trials", n_trials, "--storage", "s.db"]
+        result = run("tune", table, "-t", "answer", *options, *more)
+        assert result.exit_code == 0, result.stderr
+        return result
+
+    return continued
+
+
+def test_a_search_is_continued(keep, tmp_path):
+    keep(2)
+    again = keep(3)
+    assert "Continuing 't.csv: answer' in s.db: 2 trials done" in again.stdout
+    assert "Best of 3 trials" in again.stdout
+    continued = (tmp_path / "t.hardwood").read_bytes()
+    whole = json.loads(keep(3, "--json", "--study-name", "another", "-o", "w.hardwood").stdout)
+    assert whole["study"] == "another"
+    assert (tmp_path / "w.hardwood").read_bytes() == continued
+
+
+def test_another_seed_does_not_continue_a_search(keep, run, table):
+    keep(1)
+    result = run(
+        *("tune", table, "-t", "answer", "--max-depth", 2, "--restarts", 1, "--seed", 1),
+        *("--storage", "s.db"),
+    )
+    assert result.exit_code == 2
+    assert "random_state was 0, is 1" in result.stderr
+
+
+def test_a_timeout_ends_the_search(run, table):
+    result = run(
+        *("tune", table, "-t", "answer", "--timeout", 0.01, "--max-depth", 1, "--restarts", 1),
+        "--json",
+    )
+    assert sum(json.loads(result.stdout)["trials"].values()) < 30
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "words"),
+    [
+        (None, ["-t", "y"], "does not exist"),
+        ("a,answer\n1,x\n2,y\n", ["-t", "anwser"], "Did you mean 'answer'"),
+        ("a,y\n1,x\n2,x\n", ["-t", "y"], "single value, 'x'"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "no/m.hardwood"], "does not exist"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--trials", "0"], "trials"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--timeout", "inf"], "finite"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--metric", "acuracy"], "no scorer"),
+        (
+            "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
+            ["-t", "y", "--metric", "r2"],
+            "scorer 'r2' cannot judge",
+        ),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--folds", "99"], "number of folds"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "s.xls"], "must end in"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "no/s.db"], "no folder"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y"], "too few"),
+    ],
+)
+def test_mistakes_are_explained_and_leave_nothing_behind(run, tmp_path, content, arguments, words):
+    if content is not None:
+        (tmp_path / "t.csv").write_text(content)
+    before = os.listdir(tmp_path)
+    result = run("tune", "t.csv", "--max-depth", 1, *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert os.listdir(tmp_path) == before
+
+
+def test_without_optuna_the_install_line_is_shown(run, table, monkeypatch):
+    monkeypatch.setattr("hardwood.cli.tune.find_spec", lambda name: None)
+    result = run("tune", table, "-t", "answer")
+    assert result.exit_code == 2
+    assert "pip install 'hardwood[tune]'" in result.stderr
+
+
+def test_the_bar_counts_trials_and_shows_the_best(capsys):
+    def trial(number, value):
+        return FinishedTrial(number, "complete" if value else "pruned", value, {}, 0.1)
+
+    for is_loss, best in ((True, "0.2000"), (False, "0.9000")):
+        with trial_bar(5, 1, 0.5, is_loss=is_loss) as (on_trial, _):
+            for number, value in ((1, 0.9), (2, None), (3, 0.2)):
+                on_trial(trial(number, value))
+        assert f"4 of 5 trials, best so far {best}" in capsys.readouterr().err
+
+
+def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
+    command = [sys.executable, "-c", "from hardwood.cli import main; main()", "tune", "t.csv"]
+    command += ["-t", "answer", "--trials", "1000", "--max-depth", "3", "--json"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"FORCE_COLOR": "1", "COLUMNS": "200"},  # the bar moves without a terminal
+    ) as process:
+        shown = b""
+        while b"best so far" not in shown:  # the first trial is complete
+            byte = process.stderr.read(1)
+            assert byte, shown
+            shown += byte
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130, stderr
+    payload = json.loads(stdout)
+    assert payload["interrupted"] is True
+    assert payload["trials"]["complete"] >= 1
+    assert b"interrupted after" in stderr
+    assert hardwood.load(tmp_path / "t.hardwood").n_features == 5

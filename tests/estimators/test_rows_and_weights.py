@@ -1,16 +1,37 @@
-"""What a row counts: weights, repetitions, order, classes. Trees are compared bit for bit."""
+"""What a row counts: weights, repetitions, order, classes. Models are compared bit for bit."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from hardwood import DGTClassifier, DGTRegressor
+from hardwood import (
+    DGTClassifier,
+    DGTForestClassifier,
+    DGTForestRegressor,
+    DGTRegressor,
+    Relaxation,
+)
 
 OPTIONS = {"max_depth": 3, "max_epochs": 25, "random_state": 3}
 ESTIMATORS = [DGTClassifier, DGTRegressor]
+ANNEALED = Relaxation(path="product", routing="annealed")
+EVERY_WAY = {
+    "classifier": DGTClassifier,
+    "regressor": DGTRegressor,
+    "layers": partial(DGTClassifier, layers=[8, 6]),
+    "linear leaves": partial(DGTRegressor, leaves="linear"),
+    "annealed": partial(DGTClassifier, relaxation=ANNEALED),
+    "forest of classes": partial(DGTForestClassifier, n_estimators=3),
+    "forest of numbers": partial(DGTForestRegressor, n_estimators=3, sample_fraction=0.6),
+    "forest of linear leaves": partial(DGTForestClassifier, n_estimators=2, leaves="linear"),
+    "forest on all rows": partial(DGTForestRegressor, n_estimators=2, bootstrap=False),
+}
+every_way = pytest.mark.parametrize("Estimator", EVERY_WAY.values(), ids=EVERY_WAY)
 
 
 def mixed_table(n: int = 120) -> tuple[pd.DataFrame, np.ndarray]:
@@ -26,13 +47,17 @@ def mixed_table(n: int = 120) -> tuple[pd.DataFrame, np.ndarray]:
     return X, y
 
 
+def trees_of(model):
+    return model.forest_.trees if hasattr(model, "forest_") else (model.tree_,)
+
+
 def assert_same_tree(a, b):
-    assert a.tree_ == b.tree_
+    assert trees_of(a) == trees_of(b)
     assert [e.train_loss for e in a.history_] == [e.train_loss for e in b.history_]
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@every_way
 def test_the_order_of_rows_does_not_matter(Estimator, early_stopping):
     X, y = mixed_table()
     weight = np.random.default_rng(1).uniform(0, 2, len(y))
@@ -45,7 +70,7 @@ def test_the_order_of_rows_does_not_matter(Estimator, early_stopping):
 
 @pytest.mark.parametrize("form", ["frame", "array", "sparse"])
 @pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@every_way
 def test_a_weight_is_that_many_rows(Estimator, early_stopping, form):
     X, y = mixed_table()
     if form != "frame":
@@ -59,7 +84,7 @@ def test_a_weight_is_that_many_rows(Estimator, early_stopping, form):
     a = Estimator(early_stopping=early_stopping, **OPTIONS).fit(X, y, sample_weight=times)
     b = Estimator(early_stopping=early_stopping, **OPTIONS).fit(repeated, y[order])
     assert_same_tree(a, b)
-    assert a.tree_.counts[0] == times.sum()
+    assert [tree.counts[0] for tree in trees_of(a)] == [times.sum()] * len(trees_of(a))
 
 
 def test_a_level_of_no_weight_is_as_if_absent():
@@ -142,6 +167,18 @@ def test_class_weight_is_honoured_by_name():
     labels = np.where(y == 1, "yes", "no")
     model = DGTClassifier(class_weight={"yes": 1000.0, "no": 1e-4}, **OPTIONS).fit(X, labels)
     assert (model.predict(X) == "yes").mean() > 0.95
+
+
+def test_out_of_bag_scores_take_a_weight_for_that_many_rows():
+    X, y = mixed_table()
+    times = np.random.default_rng(1).integers(1, 4, len(y))
+    order = np.random.default_rng(2).permutation(np.repeat(np.arange(len(y)), times))
+    for Forest in (DGTForestClassifier, DGTForestRegressor):
+        a = Forest(n_estimators=5, oob_score=True, **OPTIONS).fit(X, y, sample_weight=times)
+        b = Forest(n_estimators=5, oob_score=True, **OPTIONS).fit(X.iloc[order], y[order])
+        assert a.oob_score_ == pytest.approx(b.oob_score_, abs=1e-12)
+        name = "oob_prediction_" if Forest is DGTForestRegressor else "oob_decision_function_"
+        np.testing.assert_array_equal(getattr(a, name)[order], getattr(b, name))
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])

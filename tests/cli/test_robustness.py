@@ -20,11 +20,11 @@ import pyarrow as pa
 import pytest
 
 import hardwood
+from hardwood.atomic_file import whole_file
 from hardwood.cli.failures import CommandError, check_writable
 from hardwood.cli.interrupts import first_interrupt_only, interrupts_as_before
 from hardwood.cli.tables import read_table
 from hardwood.cli.targets import read_target
-from hardwood.cli.whole_file import whole_file
 from hardwood.model import ObliqueTree
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardwood.atomic_file import whole_file
 from hardwood.cli.failures import CommandError, naming_the_file
-from hardwood.cli.whole_file import whole_file
 from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardwood.atomic_file import whole_file
 from hardwood.cli.failures import CommandError, check_readable, did_you_mean, shortened
-from hardwood.cli.whole_file import whole_file
 from hardwood.errors import TableWarning
 
 if TYPE_CHECKING:

@@ -15,58 +15,67 @@ import hashlib
 import io
 import math
 import os
-import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from hardwood.atomic_file import whole_file
 from hardwood.errors import ModelFileError
-from hardwood.model import strict_json
-from hardwood.model.document import HEADER_KEYS, build, check_header, header
-from hardwood.model.tree import ObliqueTree
+from hardwood.model import concatenated, strict_json
+from hardwood.model.document import FOREST, TREE, TREE_ARRAYS, Model, build, check_header, header
+from hardwood.model.forest import ObliqueForest
 
 METADATA_KEY = "hardwood"
 MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON are many times its size
+# Arrays by their names: dtype and number of dimensions.
 ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
 OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
+OPTIONAL_ARRAYS_2 = OPTIONAL_ARRAYS | {"leaf_weights": ("F64", 3)}
 DIGEST = "sha256"
 DIGEST_BYTES = 32
-KNOWN = ARRAYS | OPTIONAL_ARRAYS | {DIGEST: ("U8", 1)}
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "I32": np.dtype("<i4"),
     "U8": np.dtype("u1"),
 }
+_Kinds = Mapping[str, tuple[str, int]]
+# What a file holds, by format and kind: arrays that must be there, and those that may be.
+CONTENTS: dict[tuple[int, str], tuple[_Kinds, _Kinds]] = {
+    (1, TREE): (ARRAYS, OPTIONAL_ARRAYS),
+    (2, TREE): (ARRAYS, OPTIONAL_ARRAYS_2),
+    (2, FOREST): (ARRAYS | {"n_splits": ("I32", 1)}, OPTIONAL_ARRAYS_2),
+}
 
 
-def dumps(tree: ObliqueTree) -> bytes:
-    """Return the bytes of a model file. Equal trees give equal bytes."""
+def dumps(model: Model) -> bytes:
+    """Return the bytes of a model file. Equal models give equal bytes."""
     from safetensors.numpy import save as to_safetensors
 
-    text = strict_json.write(header(tree))
+    text = strict_json.write(header(model))
     if 2 * len(text.encode()) > MAX_HEADER_BYTES:  # it is escaped once more inside the file
         raise ValueError(
-            f"names, levels and record take {len(text)} characters as JSON, too many for a model "
-            f"file (at most {MAX_HEADER_BYTES // 2}); shorten the record or the levels"
+            f"names, levels and records take {len(text)} characters as JSON, too many for a model "
+            f"file (at most {MAX_HEADER_BYTES // 2}); shorten the records or the levels"
         )
-    arrays = {name: getattr(tree, name) for name in ARRAYS}
-    if tree.counts is not None:
-        arrays["counts"] = tree.counts
+    arrays = _arrays(model)
     arrays[DIGEST] = np.zeros(DIGEST_BYTES, dtype=np.uint8)  # bytes come last in safetensors
     content = bytes(to_safetensors(arrays, {METADATA_KEY: text}))[:-DIGEST_BYTES]
     return content + hashlib.sha256(content).digest()
 
 
-def save(tree: ObliqueTree, path: str | os.PathLike[str]) -> None:
-    """Write a tree to ``path``, in whole or not at all.
+def _arrays(model: Model) -> dict[str, np.ndarray]:
+    if isinstance(model, ObliqueForest):
+        return concatenated.concatenate(model.trees)
+    arrays = {name: getattr(model, name) for name in TREE_ARRAYS}
+    return {name: array for name, array in arrays.items() if array is not None}
 
-    The bytes go to a temporary file beside it, to the disk, and only then under the name: a crash,
-    a full disk or a second writer leaves the old file or a whole new one, never a mixture.
-    """
-    path = Path(os.path.realpath(path))  # a link stays a link, to the new file
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to ``path``, in whole or not at all: see `hardwood.atomic_file.whole_file`."""
+    path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(
             f"cannot write a model to {str(path)!r}: it is a directory. "
@@ -75,47 +84,20 @@ def save(tree: ObliqueTree, path: str | os.PathLike[str]) -> None:
     if path.exists() and not path.is_file():
         raise FileExistsError(
             f"cannot write a model to {str(path)!r}: it is a device or pipe. "
-            "Give a file name, or write hardwood.model.dumps(tree) there"
+            "Give a file name, or write hardwood.model.dumps(model) there"
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"cannot write a model to {str(path)!r}: the directory {str(path.parent)!r} "
             "does not exist. Make it first"
         )
-    _write_atomically(path, dumps(tree))
+    content = dumps(model)  # before the file: a model that cannot be written leaves no trace
+    with whole_file(path) as stream:
+        stream.write(content)
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name[:64]}.{secrets.token_hex(8)}.part")
-    # Not tempfile: its files are private to the user, this one shall be what `open` would make.
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(part, stat.S_IMODE(path.stat().st_mode))  # keep those of the file replaced
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the new name durable, where the system can open directories."""
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def load(path: str | os.PathLike[str]) -> ObliqueTree:
-    """Read a model file.
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model file: an `ObliqueTree` or an `ObliqueForest`, whichever it holds.
 
     Raises
     ------
@@ -137,7 +119,7 @@ def load(path: str | os.PathLike[str]) -> ObliqueTree:
             return _read(file, os.fstat(file.fileno()).st_size)
 
 
-def loads(content: bytes | bytearray | memoryview) -> ObliqueTree:
+def loads(content: bytes | bytearray | memoryview) -> Model:
     """Read the bytes of a model file; raises ``ModelFileError`` as :func:`load` does."""
     with _naming("these bytes"):
         return _read(io.BytesIO(content), len(content))
@@ -151,28 +133,28 @@ def _naming(source: str) -> Iterator[None]:
         raise ModelFileError(f"cannot load a model from {source}: {error}") from error.__cause__
 
 
-def _read(file: BinaryIO, size: int) -> ObliqueTree:
+def _read(file: BinaryIO, size: int) -> Model:
     places, text, start = _read_header(file, size)
     try:
         head = strict_json.parse(text)
     except ValueError as error:
         raise ModelFileError(f"its 'hardwood' entry cannot be read: {error}") from error
-    check_header(head, HEADER_KEYS)  # before the arrays: a newer format may have others
-    _check_places(places, size - start)
+    check_header(head)  # before the arrays: a newer format may have others
+    _check_places(places, size - start, *CONTENTS[head["format"], head["kind"]])
     file.seek(0)
     content = file.read(size)
     if len(content) != size:
         raise ModelFileError("it became shorter while it was read. Try again")
-    arrays = {name: _array(place, content[start:]) for name, place in places.items()}
-    arrays.pop(DIGEST)
-    tree = build(head, arrays)
+    data = memoryview(content)[start:]
+    arrays = {name: _array(place, data) for name, place in places.items() if name != DIGEST}
+    model = build(head, arrays)
     # Last, so that a file which says something impossible is told what.
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise ModelFileError(
             "it does not match its own checksum: it was damaged or changed after it was written. "
             "Copy or save it again"
         )
-    return tree
+    return model
 
 
 def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
@@ -185,7 +167,7 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
     if not 2 <= length <= MAX_HEADER_BYTES:
         raise ModelFileError(
             "it does not start as a model file does. Was it written by hardwood, "
-            "with tree.save(path)?"
+            "with model.save(path)?"
         )
     if length > size - 8:
         raise ModelFileError(
@@ -206,14 +188,15 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
     return places, text, 8 + length
 
 
-def _check_places(places: dict[str, Any], size: int) -> None:
+def _check_places(places: dict[str, Any], size: int, needed: _Kinds, optional: _Kinds) -> None:
     """Check names, dtypes and shapes, and that the arrays fill the ``size`` bytes exactly."""
-    missing = sorted(KNOWN.keys() - OPTIONAL_ARRAYS.keys() - places.keys())
-    unknown = sorted(places.keys() - KNOWN.keys())
+    needed = {**needed, DIGEST: ("U8", 1)}
+    missing = sorted(needed.keys() - places.keys())
+    unknown = sorted(places.keys() - needed.keys() - optional.keys())
     if missing or unknown:
         raise ModelFileError(f"it lacks the arrays {missing} and has unknown ones {unknown!r:.200}")
     for name, place in places.items():
-        _check_place(name, place)
+        _check_place(name, place, *{**optional, **needed}[name])
     end = 0
     for name, place in sorted(places.items(), key=lambda item: item[1]["data_offsets"]):
         first, last = place["data_offsets"]
@@ -231,8 +214,7 @@ def _check_places(places: dict[str, Any], size: int) -> None:
         )
 
 
-def _check_place(name: str, place: Any) -> None:
-    dtype, ndim = KNOWN[name]
+def _check_place(name: str, place: Any, dtype: str, ndim: int) -> None:
     if not isinstance(place, dict) or place.keys() != {"dtype", "shape", "data_offsets"}:
         raise ModelFileError(f"array {name!r} is not described by dtype, shape and data_offsets")
     if place["dtype"] != dtype:
@@ -258,7 +240,7 @@ def _are_sizes(items: Any, length: int) -> bool:
     )
 
 
-def _array(place: dict[str, Any], content: bytes) -> np.ndarray:
+def _array(place: dict[str, Any], content: memoryview) -> np.ndarray:
     first, last = place["data_offsets"]
     dtype = DTYPES[place["dtype"]]
     flat = np.frombuffer(content[first:last], dtype=dtype) if last > first else np.empty(0, dtype)

@@ -56,7 +56,7 @@ def assemble(
 
 
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
-    """What a tree predicts for rows that were read already, (n, k): values or probabilities."""
+    """Predict rows that were read already, (n, k): values or probabilities."""
     router = engine.packed_splits(tree)
     if tree.leaf_weights is None:
         values: np.ndarray = tree.values[

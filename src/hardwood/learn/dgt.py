@@ -21,8 +21,8 @@ L, d_i    ``layers``                  number of linear layers, or the sizes betw
 ========  ==========================  ===========================================
 
 The step is native (``native/learn/dgt.hpp``, ``dgt_soft.hpp``), its twin is ``reference/dgt.py``;
-layers are multiplied into one matrix at every step (``native/learn/layers.hpp``), so what is learned
-is the splits that the tree will have, to the bit.
+layers are multiplied into one matrix at every step (``native/learn/layers.hpp``), so what is
+learned is the splits that the tree will have, to the bit.
 
 What differs from the paper:
 
@@ -68,7 +68,7 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True)
 class Relaxation:
-    """How gradients get through the decisions: the design choices that Table 7 of the paper compares.
+    """How gradients get through the decisions: the design choices that Table 7 compares.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ class Relaxation:
         the batch (in parts of at most 128 rows), as the authors' code does.
     routing
         "quantized": hard decisions, and gradients straight through them. "annealed": sigmoids that
-        sharpen while the tree is learned, a soft tree until the end. With path="product" that is the
-        paper's baseline PAT. What hardening costs is recorded.
+        sharpen while the tree is learned, a soft tree until the end. With path="product" that is
+        the paper's baseline PAT. What hardening costs is recorded.
     sharpness
         Annealed routing: what scores are multiplied by, at the first step and at the last.
     annealing
@@ -167,7 +167,7 @@ class DGT:
 
 
 def hidden_size(height: int) -> int:
-    """Width of a hidden layer for a tree of this height: Table 12, between its rows a straight line."""
+    """Width of a hidden layer, by the height: Table 12, between its rows a straight line."""
     heights, sizes = zip(*_HIDDEN_SIZES.items(), strict=True)
     return int(np.interp(height, heights, sizes))
 
@@ -177,8 +177,8 @@ class Grown:
     """What the engine learned: a perfect tree in standard units, heap order.
 
     `weights` (m, c) multiply encoded columns, `scores` (2^h, k) are the leaves before the link,
-    `leaf_weights` (2^h, k, c) what linear leaves add per encoded column. `hardening_loss` is what the
-    hard tree loses against the soft one that annealed routing learned; None for quantized routing.
+    `leaf_weights` (2^h, k, c) what linear leaves add per encoded column. `hardening_loss` is what
+    the hard tree loses against the soft one that annealed routing learned, else None.
     """
 
     weights: np.ndarray
@@ -371,11 +371,11 @@ def fold_leaves(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]
 def _fold_rows(
     weights: np.ndarray, bias: np.ndarray, problem: Problem
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Linear functions of encoded columns, (r, c) and (r,), as ones of raw columns.
+    """Turn linear functions of encoded columns, (r, c) and (r,), into ones of raw columns.
 
     Exact for numbers, whose scale is a power of two. A categorical feature without missing entries
-    in training gets its levels' mean weight moved into the bias: the function stays the same, and an
-    unseen level, which has no indicator, then counts as an average one. Where a penalty has made
+    in training gets its levels' mean weight moved into the bias: the function stays the same, and
+    an unseen level, which has no indicator, then counts as an average one. Where a penalty has made
     some levels exactly zero they stay so, and an unseen level counts as one of them.
     """
     schema = problem.schema
@@ -403,7 +403,7 @@ def _level_shares(problem: Problem, j: int) -> np.ndarray:
 def _start_parameters(
     start: ObliqueTree, problem: Problem, config: DGT
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """A start tree's weights, bias, scores and leaf weights, as a perfect tree in our units."""
+    """Return a start tree's weights, bias, scores and leaf weights: perfect, in our units."""
     if start.depth > config.max_depth:
         raise ValueError(
             f"The start tree has depth {start.depth}, more than max_depth={config.max_depth}."
@@ -438,7 +438,7 @@ def _start_parameters(
 def _recenter(
     weights: np.ndarray, bias: np.ndarray, tree: ObliqueTree, problem: Problem
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Linear functions of a tree's raw columns (r, c), (r,), as ones of the encoded columns here."""
+    """Turn linear functions of a tree's raw columns (r, c), (r,) into ones of encoded columns."""
     old, new = tree.schema, problem.schema
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
     # A missing entry has neither term: its flag takes back what the bias gained.

@@ -48,7 +48,7 @@ class Loss(ABC):
         """From what a tree predicts to scores that give it: the inverse of the link."""
 
     def link_scores(self, scores: np.ndarray) -> np.ndarray:
-        """The scores (..., k) that `link_name` is applied to; linear, one per predicted value."""
+        """Return the scores (..., k) that `link_name` applies to: linear, one per output."""
         return scores
 
 

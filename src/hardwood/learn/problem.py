@@ -88,7 +88,7 @@ class TrainingSet:
         return cls(schema, schema.read(table), target, rows, learned_weight)
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray:
-        """What distinct rows count, by their numbers, in the user's units."""
+        """Return what distinct rows count, by their numbers, in the user's units."""
         weight = np.zeros(len(self.target))
         weight[self.rows.index] = self.rows.weight
         return weight[rows]

@@ -223,7 +223,11 @@ class ObliqueForest:
         outputs = engine.ask(
             self.schema, X, router.mean, router.mean_csr, n_jobs=n_jobs, who="ObliqueForest"
         )
-        return np.ldexp(outputs, exponent) if exponent else outputs
+        if exponent:
+            # No mean of finite numbers is beyond them; rounding could make it so.
+            limit = np.ldexp(np.finfo(np.float64).max, -exponent)
+            outputs = np.ldexp(np.clip(outputs, -limit, limit), exponent)
+        return outputs
 
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:

@@ -1,4 +1,4 @@
-"""`hardwood fit`: from a table to a model file, with a test score."""
+"""`hardwood fit`: from a table to a model file, a tree or a forest, with a test score."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ import numpy as np
 import typer
 
 from hardwood.cli.evaluate import print_scores
-from hardwood.cli.failures import INTERRUPTED, check_writable, naming_the_file
-from hardwood.cli.learning import Problem, Request, learn, read_problem, test_scores, with_origin
+from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable, naming_the_file
+from hardwood.cli.learning import (
+    Problem,
+    Request,
+    learn,
+    model_of,
+    read_problem,
+    test_scores,
+    with_origin,
+)
 from hardwood.cli.metrics import Score
 from hardwood.cli.models import size_words
 from hardwood.cli.options import AsJson, Jobs, Seed, TableFile, TargetColumn, WeightColumn
 from hardwood.cli.report import Notes, counted, print_json, print_text, scores_json
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree
+    from hardwood.cli.learning import Model
 
 
 DEFAULT_MAX_DEPTH = 6  # that of the estimators, which are too slow to import for a help text
@@ -31,6 +39,13 @@ class TaskChoice(str, Enum):
     auto = "auto"
     classification = "classification"
     regression = "regression"
+
+
+class LeavesChoice(str, Enum):
+    """What `--leaves` takes."""
+
+    constant = "constant"
+    linear = "linear"
 
 
 def _check_finite(value: float) -> float:
@@ -62,15 +77,39 @@ def fit(
     max_depth: Annotated[
         int, typer.Option(min=1, max=16, metavar="N", help="Splits on the longest path.")
     ] = DEFAULT_MAX_DEPTH,
+    trees: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="More than one: a forest, each tree from a sample of the rows; the paper has 30.",
+        ),
+    ] = 1,
     restarts: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help="Trees to learn from different starts; the best is kept.",
+            help="Of one tree: starts to learn from; the best is kept.",
             show_default="auto: 4 where there is a validation part, else 1",
         ),
     ] = None,
+    leaves: Annotated[
+        LeavesChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in LeavesChoice),
+            help="What a leaf answers: one value, or a linear function of the columns.",
+        ),
+    ] = LeavesChoice.constant,
+    layers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=16,
+            metavar="N",
+            help="Linear layers that splits are learned through; the paper tries 1 and 3.",
+        ),
+    ] = 1,
     l1: Annotated[
         float,
         typer.Option(
@@ -106,12 +145,12 @@ def fit(
     jobs: Jobs = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a tree from a table, score it on rows kept back, and write the model file.
+    """Learn a tree or a forest from a table, score it on rows kept back, write the model file.
 
     The model is learned from the training rows alone; --test-fraction 0 learns from all. The file
     goes to the current folder unless --output says otherwise. An existing model file is replaced,
-    at the end and in one step. Ctrl-C stops learning and keeps the best tree so far (exit code
-    130).
+    at the end and in one step. Ctrl-C stops learning and keeps the best tree so far, or the trees
+    of a forest (exit code 130).
     """
     output = Path(table.name.split(".")[0] + ".hardwood") if output is None else output
     check_writable(output, inputs=(table,))
@@ -119,9 +158,8 @@ def fit(
     request = Request(
         table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
     )
-    options = {"max_depth": max_depth, "l1": l1, "n_jobs": jobs, "random_state": seed}
-    if restarts is not None:
-        options["restarts"] = restarts
+    options = {"max_depth": max_depth, "leaves": leaves.value, "layers": layers, "l1": l1}
+    options |= {"n_jobs": jobs, "random_state": seed} | _tree_or_forest(trees, restarts)
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         problem = read_problem(request, rng)
@@ -129,23 +167,37 @@ def fit(
         _print_problem(request, problem)
     with notes.collecting():
         estimator = learn(problem, options)
-    scores, baseline = test_scores(estimator.tree_, problem, rng)
-    tree = with_origin(estimator, request, problem, scores)
-    if tree.n_splits == 0:
+    scores, baseline = test_scores(model_of(estimator), problem, rng)
+    model = with_origin(estimator, request, problem, scores)
+    if model.n_splits == 0 and leaves is LeavesChoice.constant:
         advice = "; try a smaller --l1" if l1 else ""
-        notes.add(f"no split survived: the tree gives every row the same answer{advice}")
+        notes.add(f"no split survived: every row gets the same answer{advice}")
     with naming_the_file(output):
-        tree.save(output)
+        model.save(output)
     if as_json:
-        print_json(_payload(request, output, problem, tree, scores, baseline, notes))
+        print_json(_payload(request, output, problem, model, scores, baseline, notes))
     else:
-        _print_outcome(output, problem, tree, scores, baseline)
+        _print_outcome(output, problem, model, scores, baseline)
     if notes.was_interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _baseline_name(task: str) -> str:
-    return "most frequent class" if task == "classification" else "training mean"
+def _tree_or_forest(trees: int, restarts: int | None) -> dict[str, int]:
+    if trees == 1:
+        return {} if restarts is None else {"restarts": restarts}
+    if restarts is not None:
+        raise CommandError(
+            "--restarts chooses one tree among several, and --trees keeps them all: give one of "
+            "the two."
+        )
+    return {"n_estimators": trees}
+
+
+def _baseline_name(problem: Problem) -> str:
+    is_several = len(problem.target.names) > 1
+    if problem.target.task == "regression":
+        return "training means" if is_several else "training mean"
+    return "training shares" if is_several else "most frequent class"
 
 
 def _print_problem(request: Request, problem: Problem) -> None:
@@ -163,12 +215,14 @@ def _print_problem(request: Request, problem: Problem) -> None:
 
 
 def _print_outcome(
-    output: Path, problem: Problem, tree: ObliqueTree, scores: list[Score], baseline: list[Score]
+    output: Path, problem: Problem, model: Model, scores: list[Score], baseline: list[Score]
 ) -> None:
-    print_text(f"Tree: {size_words(tree)}")
+    n_trees = getattr(model, "n_trees", None)
+    what = "Tree" if n_trees is None else f"Forest of {counted(n_trees, 'tree')}"
+    print_text(f"{what}: {size_words(model)}")
     if scores:
         title = f"Test score on {problem.test.size} rows"
-        print_scores(title, scores, baseline, _baseline_name(problem.target.task))
+        print_scores(title, scores, baseline, _baseline_name(problem))
     print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
 
 
@@ -176,7 +230,7 @@ def _payload(
     request: Request,
     output: Path,
     problem: Problem,
-    tree: ObliqueTree,
+    model: Model,
     scores: list[Score],
     baseline: list[Score],
     notes: Notes,
@@ -185,8 +239,8 @@ def _payload(
     return {
         "table": str(request.path),
         "model": str(output),
-        "target": target.name,
-        "task": target.task,
+        "target": target.names[0] if len(target.names) == 1 else list(target.names),
+        "task": model.task,
         "reason": target.reason,
         "n_features": problem.features.num_columns,
         "left_out": [
@@ -195,10 +249,11 @@ def _payload(
         "n_train": problem.train.size,
         "n_test": problem.test.size,
         "n_missing_target": target.n_missing,
-        "depth": tree.depth,
-        "n_leaves": tree.n_leaves,
+        "n_trees": getattr(model, "n_trees", 1),
+        "depth": model.depth,
+        "n_leaves": model.n_leaves,
         "test": scores_json(scores),
-        "baseline": {"name": _baseline_name(target.task), "test": scores_json(baseline)},
+        "baseline": {"name": _baseline_name(problem), "test": scores_json(baseline)},
         "interrupted": notes.was_interrupted,
         "notes": notes.messages,
     }

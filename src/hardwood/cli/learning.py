@@ -1,4 +1,4 @@
-"""From a table on disk to a tree with a test score: what `fit` and `demo` share."""
+"""From a table on disk to a model with a test score: what `fit`, `tune` and `demo` share."""
 
 from __future__ import annotations
 
@@ -13,24 +13,42 @@ from hardwood.cli.failures import CommandError, data_mistakes
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.identifiers import identifiers
 from hardwood.cli.interrupts import first_interrupt_only
-from hardwood.cli.metrics import Score, classification_scores, regression_scores
-from hardwood.cli.options import MAX_RESTARTS
+from hardwood.cli.metrics import (
+    Score,
+    classification_scores,
+    label_scores,
+    regression_scores,
+    several_regression_scores,
+)
+from hardwood.cli.options import MAX_RESTARTS, MAX_TREES
 from hardwood.cli.progress import epoch_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
-from hardwood.cli.targets import Target, Task, label_positions, read_target, read_weights
+from hardwood.cli.targets import (
+    Target,
+    Task,
+    columns_named,
+    label_positions,
+    read_targets,
+    read_weights,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hardwood.estimators import DGTClassifier, DGTRegressor
-    from hardwood.model import ObliqueTree
+    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.model import ObliqueForest, ObliqueTree
+
+    Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor
+    Model = ObliqueTree | ObliqueForest
 
 
 @dataclass(frozen=True)
 class Request:
     """Which columns of which file play which part.
 
-    ``use`` are columns to learn from even if they look like identifiers.
+    ``target`` is one column or several with commas between them, ``use`` are columns to learn from
+    even if they look like identifiers.
     """
 
     path: Path
@@ -81,9 +99,10 @@ def read_problem(request: Request, rng: np.random.Generator) -> Problem:
     if request.weight is not None:
         weights = read_weights(table, request.weight, path)
         table, weights = table.filter(weights > 0), weights[weights > 0]
-    target = read_target(table, request.target, path, request.task)
-    features, left_out = _features(table, request)
-    labels = target.values if target.task == "classification" else None
+    target = read_targets(table, columns_named(table, request.target, path), path, request.task)
+    features, left_out = _features(table, request, target.names)
+    is_classified = target.task == "classification" and len(target.names) == 1
+    labels = target.values if is_classified else None
     train, test = hold_out(target.rows.size, request.test_fraction, rng, labels)
     return Problem(
         features.take(target.rows),
@@ -96,10 +115,12 @@ def read_problem(request: Request, rng: np.random.Generator) -> Problem:
     )
 
 
-def _features(table: pa.Table, request: Request) -> tuple[pa.Table, dict[str, str]]:
+def _features(
+    table: pa.Table, request: Request, targets: tuple[str, ...]
+) -> tuple[pa.Table, dict[str, str]]:
     """Return the columns to learn from, and why others were left out."""
     path = request.path
-    apart = [request.target, *request.drop] + ([request.weight] if request.weight else [])
+    apart = [*targets, *request.drop] + ([request.weight] if request.weight else [])
     for name in request.use:
         check_column(table, name, path)
         if name in apart:
@@ -116,19 +137,15 @@ def _features(table: pa.Table, request: Request) -> tuple[pa.Table, dict[str, st
     return features, dict.fromkeys(request.drop, "--drop") | dict.fromkeys(found, "identifier")
 
 
-def learn(problem: Problem, options: dict[str, Any]) -> DGTClassifier | DGTRegressor:
+def learn(problem: Problem, options: dict[str, Any]) -> Estimator:
     """Fit an estimator to the training rows, with a progress bar; ``options`` are its parameters.
 
-    Ctrl-C ends it early with the best tree so far and a FitInterruptedWarning; from then on, or
-    from the end of learning, it is ignored until the command is done, lest the tree be lost.
+    It is a forest where they hold a number of trees, ``n_estimators``. Ctrl-C ends it early with
+    the best so far and a FitInterruptedWarning; from then on, or from the end of learning, it is
+    ignored until the command is done, lest the model be lost.
     """
-    from hardwood.estimators import DGTClassifier, DGTRegressor
-
-    if options.get("restarts", 1) > MAX_RESTARTS:
-        raise CommandError(f"--restarts {options['restarts']}: at most {MAX_RESTARTS} are made.")
-    kind = DGTClassifier if problem.target.task == "classification" else DGTRegressor
-    estimator = kind(**options)
-    bar = epoch_bar(options.get("restarts"))
+    estimator = _estimator(problem.target.task, options)
+    bar = epoch_bar(options.get("n_estimators", options.get("restarts")))
     with data_mistakes(), bar as on_epoch, first_interrupt_only():
         return estimator.set_params(callbacks=[on_epoch]).fit(
             problem.features.take(problem.train),
@@ -137,34 +154,66 @@ def learn(problem: Problem, options: dict[str, Any]) -> DGTClassifier | DGTRegre
         )
 
 
+def _estimator(task: Task, options: dict[str, Any]) -> Estimator:
+    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+
+    limits = {"restarts": ("--restarts", MAX_RESTARTS), "n_estimators": ("--trees", MAX_TREES)}
+    for name, (option, most) in limits.items():
+        if options.get(name, 1) > most:
+            raise CommandError(f"{option} {options[name]}: at most {most} are made.")
+    is_forest, is_classified = "n_estimators" in options, task == "classification"
+    kinds = {
+        (False, False): DGTRegressor,
+        (False, True): DGTClassifier,
+        (True, False): DGTForestRegressor,
+        (True, True): DGTForestClassifier,
+    }
+    return kinds[is_forest, is_classified](**options)
+
+
+def model_of(estimator: Estimator) -> Model:
+    """Return what an estimator has learned."""
+    model: Model = estimator.forest_ if hasattr(estimator, "forest_") else estimator.tree_
+    return model
+
+
 def test_scores(
-    tree: ObliqueTree, problem: Problem, rng: np.random.Generator
+    model: Model, problem: Problem, rng: np.random.Generator
 ) -> tuple[list[Score], list[Score]]:
-    """Scores on the test rows: of the tree, and of the best answer that looks at no feature."""
+    """Scores on the test rows: of the model, and of the best answer that looks at no feature."""
     if problem.test.size == 0:
         return [], []
     truth, weight = problem.test_values, problem.weights[problem.test]
-    scores, _, _ = score(tree, problem.test_features, truth, weight, rng)
     past, past_weight = problem.target.values[problem.train], problem.weights[problem.train]
-    if tree.classes is None:
-        mean = np.full(truth.size, np.average(past, weights=past_weight))
-        return scores, regression_scores(truth, mean, weight, rng)
-    positions = label_positions(past, tree.classes)
-    share = np.bincount(positions, past_weight, minlength=len(tree.classes))
-    always = np.tile(share / share.sum(), (truth.size, 1))
-    return scores, classification_scores(label_positions(truth, tree.classes), always, weight, rng)
+    if model.task == "classification":
+        scores, _, _ = score(model, problem.test_features, truth, weight, rng)
+        positions = label_positions(past, model.classes)
+        share = np.bincount(positions, past_weight, minlength=len(model.classes))
+        always = np.tile(share / share.sum(), (len(truth), 1))
+        known = label_positions(truth, model.classes)
+        return scores, classification_scores(known, always, weight, rng)
+    # The mean of zeros and ones is the share of ones.
+    mean = np.broadcast_to(np.average(past, axis=0, weights=past_weight), truth.shape)
+    if model.task == "multilabel":
+        found = model.predict_proba(problem.test_features)
+        measure: Any = label_scores
+    else:
+        found = model.predict(problem.test_features)
+        measure = several_regression_scores
+    if truth.ndim == 1:
+        return tuple(regression_scores(truth, each, weight, rng) for each in (found, mean))
+    names = problem.target.names
+    return tuple(measure(truth, each, names, weight, rng) for each in (found, mean))
 
 
 def with_origin(
-    estimator: DGTClassifier | DGTRegressor,
-    request: Request,
-    problem: Problem,
-    scores: list[Score],
-) -> ObliqueTree:
-    """Return the learned tree with the target's name and, in its record, where it comes from."""
-    from hardwood.model import ObliqueTree
+    estimator: Estimator, request: Request, problem: Problem, scores: list[Score]
+) -> Model:
+    """Return what was learned with the targets' names and, in its record, where it comes from."""
+    from hardwood.model import ObliqueForest
 
-    tree = estimator.tree_
+    model = model_of(estimator)
     origin = {
         "table": request.path.name,
         "table_rows": problem.n_table_rows,
@@ -173,6 +222,16 @@ def with_origin(
         "test_rows": int(problem.test.size),
         "test": {entry.name: entry.value for entry in scores if np.isfinite(entry.value)},
     }
+    names, record = problem.target.names, model.record | origin
+    if not isinstance(model, ObliqueForest):
+        return _named(model, names, record)
+    trees = [_named(tree, names, tree.record) for tree in model.trees]
+    return ObliqueForest(trees, combine=model.combine, record=record)
+
+
+def _named(tree: ObliqueTree, names: tuple[str, ...], record: dict[str, Any]) -> ObliqueTree:
+    from hardwood.model import ObliqueTree
+
     return ObliqueTree(
         tree.weights,
         tree.bias,
@@ -182,19 +241,24 @@ def with_origin(
         task=tree.task,
         counts=tree.counts,
         classes=tree.classes,
-        target_names=request.target,
-        record=tree.record | origin,
+        target_names=names,
+        record=record,
+        leaf_weights=tree.leaf_weights,
+        link=tree.link,
     )
 
 
-def _resolved(estimator: DGTClassifier | DGTRegressor) -> dict[str, Any]:
+def _resolved(estimator: Estimator) -> dict[str, Any]:
     """Return what the parameters that were "auto" came to."""
     history = estimator.history_
     if not history:  # interrupted before the first epoch was over
         return {}
+    model = model_of(estimator)
+    one = model if hasattr(estimator, "tree_") else model.trees[0]
     used = {
         "max_epochs": history[0].max_epochs,
         "restarts": 1 + max(epoch.restart for epoch in history),
-        "early_stopping": estimator.tree_.record["validation_rows"] > 0,
+        "early_stopping": one.record["validation_rows"] > 0,
     }
-    return {name: value for name, value in used.items() if getattr(estimator, name) == "auto"}
+    parameters = estimator.get_params(deep=False)
+    return {name: value for name, value in used.items() if parameters.get(name) == "auto"}

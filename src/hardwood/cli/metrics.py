@@ -6,8 +6,8 @@ vector of weights (how often each row was drawn), and sample weights cost nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,6 +80,46 @@ def regression_scores(
     return _bootstrap(metrics, weight, rng)
 
 
+def several_regression_scores(
+    truth: np.ndarray,
+    prediction: np.ndarray,
+    names: Sequence[str],
+    weight: np.ndarray,
+    rng: np.random.Generator,
+) -> list[Score]:
+    """Scores of several numbers, (n, k) both: those of `regression_scores` for each by its name."""
+    return [
+        replace(score, name=f"{score.name} of {name}")
+        for j, name in enumerate(names)
+        for score in regression_scores(truth[:, j], prediction[:, j], weight, rng)
+    ]
+
+
+def label_scores(
+    truth: np.ndarray,
+    probabilities: np.ndarray,
+    names: Sequence[str],
+    weight: np.ndarray,
+    rng: np.random.Generator,
+) -> list[Score]:
+    """Scores of several labels: (n, k) of 0 and 1, and (n, k) probabilities of 1.
+
+    The share of rows with all labels right and the log loss, a mean over the labels; then for each
+    label its accuracy and the area under its ROC curve.
+    """
+    is_right = ((probabilities >= 0.5) == (truth == 1)).astype(np.float64)
+    given = np.where(truth == 1, probabilities, 1 - probabilities)
+    scores = [
+        _wilson("all labels right", is_right.min(axis=1), weight),
+        *_bootstrap({"log loss": _mean(_minus_log(given).mean(axis=1))}, weight, rng),
+    ]
+    for j, name in enumerate(names):
+        curve = {f"AUC of {name}": _area_under_curve(truth[:, j], probabilities[:, j])}
+        scores.append(_wilson(f"accuracy of {name}", is_right[:, j], weight))
+        scores += _bootstrap(curve, weight, rng)
+    return scores
+
+
 def confusion(truth: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:
     """Count rows by true (row) and predicted class (column), (k, k), without unknown ones."""
     known = truth >= 0
@@ -109,7 +149,10 @@ def _balanced_accuracy(is_right: np.ndarray, truth: np.ndarray) -> Metric:
 
 def _surprise(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Return -log of the true class's probability, clipped as in scikit-learn's log loss."""
-    given = np.where(truth >= 0, probabilities[np.arange(truth.size), truth], 0.0)
+    return _minus_log(np.where(truth >= 0, probabilities[np.arange(truth.size), truth], 0.0))
+
+
+def _minus_log(given: np.ndarray) -> np.ndarray:
     return -np.log(np.clip(given, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps))
 
 

@@ -10,6 +10,7 @@ import typer
 MAX_JOBS = 1024
 MAX_SEED = 2**32 - 1  # what NumPy's and scikit-learn's generators take
 MAX_RESTARTS = 1000
+MAX_TREES = 10_000
 
 
 def _check_jobs(jobs: int) -> int:
@@ -25,7 +26,13 @@ TableFile = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file with a header.")
 ]
 TargetColumn = Annotated[
-    str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.")
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="The column to predict; several of them with commas between: a,b,c.",
+    ),
 ]
 WeightColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="A column of sample weights.")

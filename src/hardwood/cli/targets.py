@@ -1,9 +1,10 @@
-"""The column to predict: which task it asks for, and its values as the estimators take them."""
+"""What to predict: which task a column asks for, and its values as the estimators take them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,15 +33,61 @@ class Target:
     """What is to be predicted, with its task and the reason for it.
 
     ``rows`` are the numbers of the table's rows that have a target, ``values`` their targets:
-    labels (text, whole numbers or booleans) for classification, float64 for regression.
+    labels (text, whole numbers or booleans) for classification, float64 for regression. Of several
+    columns, ``values`` is (n, k): 0 and 1 for classification, where each is a label by itself.
+    ``names`` are the columns, ``name`` what they are called in a sentence.
     """
 
-    name: str
+    names: tuple[str, ...]
     task: Task
     reason: str
     rows: np.ndarray
     values: np.ndarray
     n_missing: int
+
+    @property
+    def name(self) -> str:
+        """The columns for a sentence that puts quotation marks around them."""
+        return "', '".join(self.names)
+
+
+def columns_named(table: pa.Table, text: str, path: Path) -> tuple[str, ...]:
+    """Return the columns that ``--target`` names: one, or several with commas between them.
+
+    A column whose own name has commas is found by it.
+    """
+    names = (text,) if text in table.column_names else tuple(map(str.strip, text.split(",")))
+    for name in names:
+        check_column(table, name, path)
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise CommandError(f"--target names the column '{repeated[0]}' twice.")
+    return names
+
+
+def read_targets(
+    table: pa.Table, names: tuple[str, ...], path: Path, task: Task | None = None
+) -> Target:
+    """Take one target from a table, or several: all yes/no labels, or all numbers.
+
+    Rows that lack one of several targets are left out. Raises CommandError as `read_target` does.
+    """
+    if len(names) == 1:
+        return read_target(table, names[0], path, task)
+    found = [_present(table[name], name, path) for name in names]
+    rows = reduce(np.intersect1d, [rows for _, rows in found])
+    if rows.size == 0:
+        raise CommandError(f"No row of {path} has an entry in all of {', '.join(names)}.")
+    columns = [values[np.searchsorted(present, rows)] for values, present in found]
+    kinds = [_kind(values, name) for values, name in zip(columns, names, strict=True)]
+    are_labels = all(map(_is_yes_or_no, columns, kinds))
+    chosen: Task = "classification" if are_labels else "regression"
+    reason = "they hold 0 and 1, or true and false" if are_labels else "they hold numbers"
+    if task is not None:
+        chosen, reason = task, f"--task {task}"
+    read = _yes_or_no if chosen == "classification" else _numbers
+    values = np.column_stack([read(*column) for column in zip(columns, kinds, names, strict=True)])
+    return Target(names, chosen, reason, rows, values, n_missing=table.num_rows - rows.size)
 
 
 def read_target(table: pa.Table, name: str, path: Path, task: Task | None = None) -> Target:
@@ -58,7 +105,7 @@ def read_target(table: pa.Table, name: str, path: Path, task: Task | None = None
     values = (
         _labels(values, kind, name) if chosen == "classification" else _numbers(values, kind, name)
     )
-    return Target(name, chosen, reason, rows, values, n_missing=table.num_rows - rows.size)
+    return Target((name,), chosen, reason, rows, values, n_missing=table.num_rows - rows.size)
 
 
 def known_answers(
@@ -161,6 +208,26 @@ def _infer_task(values: np.ndarray, kind: str) -> tuple[Task, str]:
     if n <= MAX_WHOLE_NUMBER_CLASSES and n * MIN_ROWS_PER_CLASS <= values.size:
         return "classification", f"it holds {n} different whole numbers"
     return "regression", f"it holds {n} different whole numbers in {values.size} rows"
+
+
+def _is_yes_or_no(values: np.ndarray, kind: str) -> bool:
+    return kind == "truth" or (kind == "whole" and bool(np.isin(values, (0, 1)).all()))
+
+
+def _yes_or_no(values: np.ndarray, kind: str, name: str) -> np.ndarray:
+    if not _is_yes_or_no(values, kind):
+        found = sorted({repr(value) for value in values[:100].tolist()})[:3]
+        raise CommandError(
+            f"Target '{name}' holds {', '.join(found)}, ...; of several targets each is a label of "
+            "0 and 1 or of true and false. Learn other classes one at a time, quantities with "
+            "--task regression."
+        )
+    if np.unique(values).size == 1:
+        raise CommandError(
+            f"Target '{name}' has a single value, {values.tolist()[0]!r}: there is nothing to "
+            "tell apart. Is it the right column?"
+        )
+    return values.astype(np.int64)
 
 
 def _labels(values: np.ndarray, kind: str, name: str) -> np.ndarray:

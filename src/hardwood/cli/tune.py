@@ -336,10 +336,8 @@ def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
     from hardwood.tuning.search import DEFAULT_TRIALS
     from hardwood.tuning.spaces import grid, space_of
 
-    if plan.sampler != "grid":
-        return plan.trials or DEFAULT_TRIALS
     size = len(grid(space_of(estimator, None, fixed)))
-    return min(plan.trials or size, size)
+    return min(plan.trials or (size if plan.sampler == "grid" else DEFAULT_TRIALS), size)
 
 
 def _print_found(found: TuningResult) -> None:

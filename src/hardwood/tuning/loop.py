@@ -17,8 +17,8 @@ from sklearn.exceptions import FitFailedWarning
 from hardwood.errors import FitInterruptedWarning, TableWarning
 from hardwood.tuning.objective import Objective, Outcome
 from hardwood.tuning.result import FinishedTrial
-from hardwood.tuning.samplers import can_redraw, position_of
-from hardwood.tuning.study import ERROR, Worker, counts, in_order
+from hardwood.tuning.samplers import position_of, untried
+from hardwood.tuning.study import ERROR, Worker, counts, in_order, replace
 
 _STATES: dict[TrialState, Literal["complete", "pruned", "failed"]] = {
     TrialState.COMPLETE: "complete",
@@ -46,6 +46,10 @@ class Search:
         trial is completed in any case.
     on_trial
         Called after every trial, one at a time.
+    points
+        All that the space holds, where it is finite: what is tried in place of a repetition.
+    seed
+        Draws among them.
     """
 
     study: Study
@@ -53,6 +57,8 @@ class Search:
     n_trials: int
     timeout: float | None = None
     on_trial: Sequence[OnTrial] = ()
+    points: Sequence[dict[str, Any]] = ()
+    seed: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _worker: Worker = field(default_factory=Worker)
@@ -131,9 +137,7 @@ class Search:
         try:
             params = self.objective.choose(trial)
             before = self.objective.same_before(trial, params, self._trials())
-            if before is not None and can_redraw(self.study.sampler, trial):
-                self._worker.redraw(self.study, trial.number)
-            else:
+            if before is None or not self._has_replaced(trial):
                 self._tell(trial, before or self._outcome(trial, params))
         except (KeyboardInterrupt, FitInterruptedWarning):
             self._give_up(trial)
@@ -142,6 +146,16 @@ class Search:
             self._give_up(trial)
             raise
         return True
+
+    def _has_replaced(self, trial: Trial) -> bool:
+        """Give the place of a trial that repeats another to parameters that nobody has tried."""
+        with self._lock:
+            trials = self._trials()
+            position = position_of(next(t for t in trials if t.number == trial.number), trials)
+            point = untried(self.points, trials, self.seed, position)
+            if point is not None:
+                replace(self.study, trial.number, position, point)
+            return point is not None
 
     def _outcome(self, trial: Trial, params: dict[str, Any]) -> Outcome | str:
         """Return how the trial has ended, or what error it has ended with."""

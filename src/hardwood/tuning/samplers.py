@@ -3,7 +3,7 @@
 A trial's *position* is its place in the search: attempts that were interrupted are made again, at
 the same position. Optuna's samplers have a generator that starts anew with every process; here each
 position has its own, seeded by the search's seed and the position. What is tried at a position is
-then a function of the seed and of the trials before it. What was tried before is drawn anew.
+then a function of the seed and of the trials before it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 POSITION = "position"
-REDRAWS = "redraws"
-MAX_REDRAWS = 10
-"""So often a position that repeats another trial is drawn anew, at random, before it may."""
 
 
 def position_of(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
@@ -31,21 +28,24 @@ def position_of(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
     return sum(t.number < trial.number and POSITION not in t.user_attrs for t in trials)
 
 
-def redraws_of(trial: FrozenTrial | Trial) -> int:
-    """Return how often the parameters of this position were drawn before."""
-    return int(trial.user_attrs.get(REDRAWS, 0))
+def untried(
+    points: Sequence[dict[str, Any]], trials: Sequence[FrozenTrial], seed: int, position: int
+) -> dict[str, Any] | None:
+    """Draw one of the points that no trial has tried, or is trying; None where none is left."""
+    taken = {_key(t.system_attrs.get("fixed_params") or t.params) for t in trials}
+    left = [point for point in points if _key(point) not in taken]
+    return left[np.random.default_rng([seed, position]).integers(len(left))] if left else None
 
 
-def can_redraw(sampler: BaseSampler, trial: FrozenTrial | Trial) -> bool:
-    """Whether another draw for this position may give something new."""
-    return isinstance(sampler, PositionSampler) and redraws_of(trial) < MAX_REDRAWS
+def _key(params: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted(params.items()))
 
 
-def sampler_of(sampler: Any, seed: int, points: list[dict[str, Any]] | None) -> BaseSampler:
+def sampler_of(sampler: Any, seed: int, points: list[dict[str, Any]]) -> BaseSampler:
     """Return a sampler for a name or itself; `points` are those of a grid."""
     if isinstance(sampler, BaseSampler):
         return sampler
-    if points is not None:
+    if sampler == "grid":
         return GridSampler(points, seed)
     if sampler == "random":
         return PositionSampler(RandomSampler, seed)
@@ -103,10 +103,8 @@ class PositionSampler(BaseSampler):
         with self._lock:
             if trial.number not in self._of_trial:
                 position = position_of(trial, study.get_trials(deepcopy=False))
-                redraws = redraws_of(trial)
-                words = np.random.SeedSequence([self._seed, position, redraws]).generate_state(1)
-                make = self._make if redraws == 0 else RandomSampler
-                self._of_trial[trial.number] = make(int(words[0]))
+                words = np.random.SeedSequence([self._seed, position]).generate_state(1)
+                self._of_trial[trial.number] = self._make(int(words[0]))
             return self._of_trial[trial.number]
 
 

@@ -20,7 +20,7 @@ from hardwood.tuning.metric import Metric, metric_of
 from hardwood.tuning.result import FinishedTrial, TuningResult, best_of
 from hardwood.tuning.rows import Fold, Rows, digest_of, folds_of
 from hardwood.tuning.settings import ROWS, VALIDATION, as_text
-from hardwood.tuning.spaces import MappingSpace, Suggest, described, grid, space_of
+from hardwood.tuning.spaces import MappingSpace, Suggest, described, finite_points, grid, space_of
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -67,8 +67,8 @@ def tune(
     sample_weight : array of shape (n,), default=None
         What each row counts, in learning and in the score.
     n_trials : int, default=None
-        How many sets of parameters to try: in all, with those of a study that is continued. None:
-        30, or all for a grid.
+        How many sets of parameters to try: in all, with those of a study that is continued, and no
+        more than there are. None: 30, or all for a grid.
     timeout : float, default=None
         Seconds after which no trial begins; those under way end and do not count. One is completed
         in any case.
@@ -157,7 +157,7 @@ def tune(
     metric = metric_of(estimator, scoring)
     if scoring is None:
         _check_comparable(suggest)
-    points = grid(suggest) if _is_grid(sampler) else None
+    points = grid(suggest) if _is_grid(sampler) else finite_points(suggest)
     plan = _Plan(estimator, suggest, metric, rows, validation, sampler, pruner, points)
     with opened(storage) as found:
         study, folds, seed = plan.open(found, study_name, random_state)
@@ -165,9 +165,11 @@ def tune(
         search = Search(
             study,
             Objective(candidate, suggest, metric, rows, folds),
-            n_trials=_n_trials(n_trials, points),
+            n_trials=_n_trials(n_trials, points, is_grid=_is_grid(sampler)),
             timeout=timeout,
             on_trial=on_trial,
+            points=points,
+            seed=seed,
         )
         was_interrupted = search.run(jobs)
         trials = search.finished()
@@ -203,7 +205,7 @@ class _Plan:
     validation: Any
     sampler: Any
     pruner: Any
-    points: list[dict[str, Any]] | None
+    points: list[dict[str, Any]]
 
     def open(
         self, storage: BaseStorage | None, study_name: str | None, random_state: Any
@@ -302,10 +304,11 @@ def _is_grid(sampler: Any) -> bool:
     return sampler == "grid"
 
 
-def _n_trials(n_trials: int | None, points: list[dict[str, Any]] | None) -> int:
-    if points is None:
-        return DEFAULT_TRIALS if n_trials is None else n_trials
-    return len(points) if n_trials is None else min(n_trials, len(points))
+def _n_trials(n_trials: int | None, points: list[dict[str, Any]], *, is_grid: bool) -> int:
+    """Return how many trials to make: no more than there are points, where these can be counted."""
+    if n_trials is None:
+        n_trials = len(points) if is_grid else DEFAULT_TRIALS
+    return min(n_trials, len(points)) if points else n_trials
 
 
 def _seed(random_state: Any, known: Mapping[str, Any] | None) -> int:

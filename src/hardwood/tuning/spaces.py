@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 from hardwood.tuning.settings import as_text
 
 _MAX_GRID = 100_000
+_MAX_POINTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,22 @@ def grid(suggest: Suggest) -> list[dict[str, Any]]:
                 "sampler='random'."
             )
     return points
+
+
+def finite_points(suggest: Suggest) -> list[dict[str, Any]]:
+    """Enumerate a mapping of at most 10,000 points; an empty list for all other spaces."""
+    if not isinstance(suggest, MappingSpace) or not all(
+        _is_finite(values) for values in suggest.entries.values()
+    ):
+        return []
+    points = list(itertools.islice(_paths(suggest), _MAX_POINTS + 1))
+    return points if len(points) <= _MAX_POINTS else []
+
+
+def _is_finite(values: Any) -> bool:
+    if isinstance(values, When):
+        return _is_finite(values.then) and _is_finite(values.otherwise)
+    return not isinstance(values, Range) or values.is_whole or values.step is not None
 
 
 class _Path:

@@ -21,7 +21,7 @@ from optuna.storages.journal import (
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from hardwood.tuning.samplers import POSITION, REDRAWS, position_of, redraws_of
+from hardwood.tuning.samplers import POSITION, position_of
 from hardwood.tuning.settings import ROWS, VALIDATION
 
 _SETTINGS = "hardwood"  # of the study: what it searches, to be compared when it goes on
@@ -215,15 +215,8 @@ class Worker:
         retried = {trial.user_attrs.get(_RETRY_OF) for trial in trials}
         for trial in trials:
             if was_interrupted(trial) and trial.number not in retried:
-                queued = trial.system_attrs.get("fixed_params", {})  # by `Study.enqueue_trial`
-                _try_again(study, trial, position_of(trial, trials), redraws_of(trial), queued)
-
-    def redraw(self, study: Study, number: int) -> None:
-        """Give up a trial that repeats another, and queue its position with another draw."""
-        study.tell(number, state=TrialState.FAIL)
-        trials = study.get_trials(deepcopy=False)
-        trial = next(t for t in trials if t.number == number)
-        _try_again(study, trial, position_of(trial, trials), redraws_of(trial) + 1)
+                queued = trial.system_attrs.get("fixed_params", {})
+                _try_again(study, trial.number, position_of(trial, trials), queued)
 
     def _has_gone(self, trial: FrozenTrial, patience: timedelta) -> bool:
         worker = trial.user_attrs.get(_WORKER, {})
@@ -234,15 +227,14 @@ class Worker:
         return trial.datetime_start is None or datetime.now() - trial.datetime_start > patience
 
 
-def _try_again(
-    study: Study,
-    trial: FrozenTrial,
-    position: int,
-    redraws: int,
-    params: Mapping[str, Any] | None = None,
-) -> None:
-    attributes = {POSITION: position, REDRAWS: redraws, _RETRY_OF: trial.number}
-    study.enqueue_trial(dict(params or {}), attributes)
+def replace(study: Study, number: int, position: int, params: Mapping[str, Any]) -> None:
+    """Give up a trial and queue its position with other parameters."""
+    study.tell(number, state=TrialState.FAIL)
+    _try_again(study, number, position, params)
+
+
+def _try_again(study: Study, number: int, position: int, params: Mapping[str, Any]) -> None:
+    study.enqueue_trial(dict(params), {POSITION: position, _RETRY_OF: number})
 
 
 def was_interrupted(trial: FrozenTrial) -> bool:

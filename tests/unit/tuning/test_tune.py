@@ -70,14 +70,28 @@ def test_the_same_seed_gives_the_same_trials(data):
 
 
 def test_what_was_tried_is_not_tried_again(data):
-    result = tune(quick(), *data, space=SPACE, n_trials=12, random_state=0)  # of 12 points
-    tried = {tuple(trial.params.values()) for trial in result.trials}
-    assert len(result.trials) == 12
-    assert len(tried) >= 11  # the last ones are hard to hit at random
-    few = tune(quick(), *data, space={"max_depth": [1, 2]}, n_trials=4, random_state=0)
-    values = {trial.params["max_depth"]: trial.value for trial in few.trials}
-    assert len(few.trials) == 4
-    assert [values[t.params["max_depth"]] for t in few.trials] == [t.value for t in few.trials]
+    for sampler in ("tpe", "random"):
+        result = tune(quick(), *data, space=SPACE, sampler=sampler, random_state=0)
+        tried = {tuple(trial.params.values()) for trial in result.trials}
+        assert len(result.trials) == len(tried) == 12  # all there are, and not 30
+
+
+def test_a_function_that_repeats_itself_is_not_learned_from_twice(data):
+    epochs = []
+    result = tune(
+        quick(callbacks=epochs.append),
+        *data,
+        space=lambda trial: {"max_depth": trial.suggest_int("depth", 1, 2)},
+        n_trials=5,
+        pruner=None,
+        random_state=0,
+        refit=False,
+    )
+    values = {trial.params["max_depth"]: trial.value for trial in result.trials}
+    assert [values[t.params["max_depth"]] for t in result.trials] == [
+        t.value for t in result.trials
+    ]
+    assert sum(epoch.epoch == 0 for epoch in epochs) == len(values)
 
 
 def test_a_grid_is_tried_whole_in_the_order_of_the_seed(data):

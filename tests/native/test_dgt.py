@@ -319,22 +319,63 @@ def test_steps_follow_the_twin_of_rmsprop(name, linear):
 # The layer of a network
 
 
-@pytest.mark.parametrize(
-    ("height", "n", "d", "K"),
-    [(1, 1, 1, 1), (2, 17, 3, 2), (4, 130, 9, 1), (5, 33, 40, 5), (7, 200, 16, 3), (9, 70, 4, 2)],
-)
+def layer_forward(case: Case, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    prediction = np.full((len(case.X), case.Theta.shape[1]), np.nan, np.float32)
+    leaf = np.full(len(case.X), -1, np.int32)
+    tree = (case.W, case.b, case.Theta)
+    _native.dgt_layer_forward(case.X, *tree, prediction, leaf, n_threads=n_threads)
+    return prediction, leaf
+
+
+def layer_backward(
+    case: Case, leaf: np.ndarray, g: np.ndarray, n_threads: int, *, with_x: bool = True
+) -> list[np.ndarray]:
+    """dX, dW, db and dTheta; dX is left as NaN where it is not asked for."""
+    tree = (case.W, case.b, case.Theta)
+    dX, *rest = (np.full(part.shape, np.nan, np.float32) for part in (case.X, *tree))
+    asked = dX if with_x else None
+    _native.dgt_layer_backward(case.X, *tree, leaf, g, asked, *rest, n_threads=n_threads)
+    return [dX, *rest]
+
+
+LAYERS = [
+    (1, 1, 1, 1),
+    (2, 17, 3, 2),
+    (4, 130, 9, 1),
+    (5, 33, 40, 5),
+    (7, 300, 16, 3),
+    (9, 70, 4, 2),
+]
+
+
+@pytest.mark.parametrize(("height", "n", "d", "K"), LAYERS)
 def test_the_layer_is_algorithm_2_with_the_gradient_by_its_input(height, n, d, K):
     case = make_case(height, n, d, K)
-    rng = np.random.default_rng(n)
-    g = rng.normal(size=(n, K)).astype(np.float32)
-    tree, a = (case.W, case.b, case.Theta), dgt.scores(case.X, case.W, case.b)
-    prediction, leaf = _native.dgt_layer_forward(case.X, *tree)
+    g = np.random.default_rng(n).normal(size=(n, K)).astype(np.float32)
+    a = dgt.scores(case.X, case.W, case.b)
+    prediction, leaf = layer_forward(case, 1)
     np.testing.assert_array_equal(leaf, dgt.leaf_of(a))
     np.testing.assert_array_equal(prediction, case.Theta[dgt.leaf_of(a)])
-    found = _native.dgt_layer_backward(case.X, *tree, g)
+    found = layer_backward(case, leaf, g, 1)
     dX = dgt.score_gradient(a, case.Theta, g) @ case.W.astype(np.float64)
-    expected = dX, *dgt.backward(case.X, *tree, g)
+    expected = dX, *dgt.backward(case.X, case.W, case.b, case.Theta, g)
     for part, x, e in zip(("dX", "dW", "db", "dTheta"), found, expected, strict=True):
-        assert x.shape == e.shape, part
         atol = 2 * TOLERANCE * np.abs(e).max()
         np.testing.assert_allclose(x, e, rtol=0, atol=atol, err_msg=part)
+
+
+@pytest.mark.parametrize(("height", "n", "d", "K"), LAYERS)
+def test_the_layer_answers_the_same_for_any_number_of_threads(height, n, d, K):
+    case = make_case(height, n, d, K)
+    g = np.random.default_rng(n).normal(size=(n, K)).astype(np.float32)
+    prediction, leaf = layer_forward(case, 1)
+    one = layer_backward(case, leaf, g, 1)
+    for n_threads in (2, 5):
+        for found, expected in zip(layer_forward(case, n_threads), (prediction, leaf), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        for found, expected in zip(layer_backward(case, leaf, g, n_threads), one, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    dX, *rest = layer_backward(case, leaf, g, 2, with_x=False)
+    assert np.isnan(dX).all()
+    for found, expected in zip(rest, one[1:], strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 
+from hardwood.learn.dgt import hidden_size
 from hardwood.reference import dgt, layers, losses, optimise
 from hardwood.reference.dgt import Relaxation
 
@@ -502,6 +503,12 @@ def test_hidden_sizes_of_table_12_are_multiples_of_the_number_of_nodes():
     for height, size in layers.HIDDEN.items():
         assert size % (2**height - 1) == 0
     assert [size // (2**h - 1) for h, size in layers.HIDDEN.items()] == [80, 40, 16, 6, 2]
+
+
+def test_default_hidden_sizes_are_those_of_table_12():
+    assert {height: hidden_size(height) for height in layers.HIDDEN} == layers.HIDDEN
+    sizes = [hidden_size(height) for height in range(1, 13)]
+    assert sizes == sorted(sizes)  # also between and beyond the rows of the table
 
 
 @pytest.mark.parametrize("n_nodes", [0, 2, 4, 6, 8])

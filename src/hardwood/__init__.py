@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
     from hardwood.model import ObliqueForest, ObliqueTree, load
+    from hardwood.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ _HOME = {
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "load": "hardwood.model",
+    "tune": "hardwood.tuning",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "TableWarning",
     "Training",
     "load",
+    "tune",
 ]
 
 

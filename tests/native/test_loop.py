@@ -627,6 +627,15 @@ def test_a_member_learns_from_its_sample(fraction, member):
     assert_close(parameters_of(fit(case, **own, **sizes)), expected)
 
 
+def test_a_sample_of_rows_that_count_nothing_leaves_the_start():
+    case = make_case(20)
+    case.weight[3:] = 0
+    samples = (bootstrap_sample(case.rows, case.weight, 1.0, 3, i) for i in range(100))
+    member = next(i for i, (_, weight) in enumerate(samples) if not weight.any())
+    answer = fit(case, sample_fraction=1.0, first_run=member, max_epochs=2)
+    assert_same(parameters_of(answer), case.start)
+
+
 def test_a_member_is_the_same_alone_and_in_company():
     """So a forest can be let grow on, and its members spread over threads."""
     case = make_case(60, height=3)

@@ -68,10 +68,11 @@ def bootstrap_sample(
     Returns
     -------
     drawn, drawn_weight
-        The rows drawn, in their order, and weight times number of draws, of mean one.
+        The rows drawn, in their order, and weight times number of draws, of mean one unless all
+        of them are zero.
     """
     n_draws = max(1, int(np.floor(fraction * len(rows) + 0.5)))
     counts = bootstrap_counts(len(rows), n_draws, seed, member)
     drawn = np.asarray(rows)[counts > 0]
     drawn_weight = np.asarray(weight, dtype=np.float64)[drawn] * counts[counts > 0]
-    return drawn, drawn_weight / drawn_weight.mean()
+    return drawn, drawn_weight / (drawn_weight.mean() or 1.0)

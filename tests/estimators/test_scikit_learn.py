@@ -19,17 +19,38 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
-from hardwood import DGTClassifier, DGTRegressor
+from hardwood import (
+    DGTClassifier,
+    DGTForestClassifier,
+    DGTForestRegressor,
+    DGTRegressor,
+    Relaxation,
+)
 
+ANNEALED = Relaxation(path="product", routing="annealed")
 EVERY_ESTIMATOR = [
     DGTClassifier(),
     DGTRegressor(),
     DGTClassifier(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
     DGTRegressor(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
+    DGTClassifier(max_depth=2, leaves="linear", layers=[12]),
+    DGTRegressor(max_depth=2, leaves="linear", layers=[12]),
+    DGTClassifier(max_depth=3, relaxation=ANNEALED),
+    DGTForestClassifier(n_estimators=3),
+    DGTForestRegressor(n_estimators=3),
+    DGTForestClassifier(n_estimators=3, combine="vote", early_stopping=True, n_jobs=2),
+    DGTForestRegressor(n_estimators=3, leaves="linear", max_depth=2, oob_score=True),
 ]
 
 
-@parametrize_with_checks(EVERY_ESTIMATOR)
+def expected_to_fail(estimator) -> dict[str, str]:
+    """A share of votes may be exactly 0 or 1; the check wants probabilities in between."""
+    if getattr(estimator, "combine", None) != "vote":
+        return {}
+    return {"check_classifiers_multilabel_output_format_predict_proba": "shares may be 0 or 1"}
+
+
+@parametrize_with_checks(EVERY_ESTIMATOR, expected_failed_checks=expected_to_fail)
 def test_scikit_learn_has_nothing_to_object(estimator, check):
     check(estimator)
 
@@ -72,6 +93,25 @@ def test_grid_search_over_depth_and_penalty(iris):
     search.fit(*iris)
     assert search.best_params_["max_depth"] == 3
     assert search.best_estimator_.score(*iris) > 0.9
+
+
+def test_grid_search_over_a_forest(iris):
+    forest = DGTForestClassifier(n_estimators=3, max_epochs=40, random_state=0)
+    grid = {"max_depth": [1, 3], "leaves": ["constant", "linear"], "combine": ["mean", "vote"]}
+    search = GridSearchCV(forest, grid, cv=3).fit(*iris)
+    assert search.best_score_ > 0.9
+    assert search.best_estimator_.forest_.n_trees == 3
+
+
+@pytest.mark.parametrize("library", ["default", "pandas", "polars"])
+def test_behind_a_transformer_of_any_output(library, iris):
+    scaler = StandardScaler().set_output(transform=library)
+    forest = DGTForestClassifier(n_estimators=3, max_depth=3, max_epochs=100, random_state=0)
+    model = make_pipeline(scaler, forest).fit(*iris)
+    assert model.score(*iris) > 0.9
+    names = [f"x{j}" for j in range(4)]
+    assert list(model[-1].forest_.feature_names) == names
+    assert clone(model).fit(*iris)[-1].forest_ == forest.forest_
 
 
 def test_inside_meta_estimators(iris):
@@ -158,26 +198,31 @@ def test_several_targets(diabetes):
 
 
 def test_one_row_does_not_wait_for_checks(iris, monkeypatch):
-    """A plain float array goes straight to the tree."""
-    model = small().fit(*iris)
+    """A plain float array goes straight to the model."""
+    models = [small().fit(*iris), DGTForestClassifier(n_estimators=2, max_epochs=5).fit(*iris)]
 
     def checks_run(*_, **__):
         raise AssertionError("a plain float array was checked at length")
 
     monkeypatch.setattr("hardwood.estimators.base.validate_data", checks_run)
     monkeypatch.setattr("hardwood.estimators.base.check_is_fitted", checks_run)
-    for dtype in (np.float32, np.float64):
-        assert model.predict(iris[0][:1].astype(dtype)).shape == (1,)
-    with pytest.raises(AssertionError, match="at length"):
-        model.predict(iris[0][:1].astype(int))
+    for model in models:
+        for dtype in (np.float32, np.float64):
+            assert model.predict(iris[0][:1].astype(dtype)).shape == (1,)
+        with pytest.raises(AssertionError, match="at length"):
+            model.predict(iris[0][:1].astype(int))
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "apply", "decision_path"])
-def test_before_fit_there_is_nothing_to_ask(method, iris):
+@pytest.mark.parametrize("Estimator", [DGTClassifier, DGTForestClassifier])
+def test_before_fit_there_is_nothing_to_ask(Estimator, method, iris):
+    if method == "decision_path" and Estimator is DGTForestClassifier:
+        assert not hasattr(Estimator(), method)
+        return
     with pytest.raises(NotFittedError):
-        getattr(DGTClassifier(), method)(iris[0])
+        getattr(Estimator(), method)(iris[0])
     with pytest.raises(NotFittedError):
-        DGTClassifier().save("nowhere")
+        Estimator().save("nowhere")
 
 
 def test_another_width_is_refused(iris):

@@ -12,9 +12,17 @@ import pytest
 from scipy import sparse
 from sklearn.utils.validation import _get_feature_names
 
-from hardwood import DGTClassifier, DGTRegressor, ObliqueTree, TableError
+from hardwood import (
+    DGTClassifier,
+    DGTForestClassifier,
+    DGTForestRegressor,
+    DGTRegressor,
+    ObliqueTree,
+    TableError,
+)
 
 OPTIONS = {"max_depth": 3, "max_epochs": 80, "random_state": 0}
+FOREST = {"n_estimators": 3, **OPTIONS}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +62,42 @@ def test_the_same_table_gives_the_same_tree(penguinlike, library):
     if _get_feature_names(table) is not None:  # older scikit-learn does not know every library
         assert model.feature_names_in_.tolist() == ["island", "bill", "male"]
     assert model.score(table, y) > 0.9
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_same_table_gives_the_same_forest(penguinlike, library):
+    X, y = penguinlike
+    expected = DGTForestClassifier(**FOREST).fit(X, y)
+    table = in_library(X, library)
+    model = DGTForestClassifier(**FOREST).fit(table, y)
+    assert model.forest_ == expected.forest_
+    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
+    assert model.forest_.target_names == ("species",)
+    assert model.score(table, y) > 0.9
+
+
+def test_a_forest_answers_unseen_levels_and_gaps(penguinlike):
+    X, y = penguinlike
+    odd = pd.DataFrame(
+        {"island": ["Atlantis", None], "bill": [41.0, np.nan], "male": [True, False]}
+    )
+    for leaves in ("constant", "linear"):
+        model = DGTForestClassifier(leaves=leaves, **FOREST).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(odd).sum(axis=1), 1.0)
+        mean = np.mean([tree.predict_proba(odd) for tree in model.estimators_], axis=0)
+        np.testing.assert_allclose(model.predict_proba(odd), mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("leaves", ["constant", "linear"])
+@pytest.mark.parametrize("Forest", [DGTForestClassifier, DGTForestRegressor])
+def test_sparse_tables_make_forests(Forest, leaves):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, size=(200, 6)).astype(float)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    model = Forest(leaves=leaves, oob_score=True, **FOREST).fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(model.predict(sparse.csc_array(X)), model.predict(X), rtol=1e-6)
+    assert model.score(X, y) > 0.75
+    assert model.oob_score_ > 0.5
 
 
 def test_the_tree_knows_the_names(penguinlike):

@@ -7,7 +7,7 @@ Atheris is no dependency of the tests; give it an environment of its own that al
 
 The fuzzer starts from valid files and from whatever is in the corpus folder, where it also keeps
 what it finds. It stops at the first input for which ``loads`` or ``from_json`` raises anything but
-``ModelFileError``, or accepts a tree that does not predict or cannot be saved and loaded again;
+``ModelFileError``, or accepts a model that does not predict or cannot be saved and loaded again;
 that input is written to ``crash-*``. An input that takes 10 seconds or 1 GB counts as such, too.
 Inputs come as raw bytes, or as a repaired file (right lengths around a fuzzed header), so that the
 fuzzer spends its time behind the first few checks.
@@ -26,12 +26,12 @@ import numpy as np
 
 with atheris.instrument_imports(include=["hardwood"]):
     from hardwood.errors import ModelFileError
-    from hardwood.model import ObliqueTree, dumps, loads
+    from hardwood.model import ObliqueForest, ObliqueTree, dumps, loads
     from hardwood.table import Feature, Schema
 
 
 def seeds() -> list[bytes]:
-    """Valid files to start from: numbers, a single leaf, categories with missing entries."""
+    """Valid files to start from: numbers, a single leaf, categories, linear leaves, forests."""
     mixed = Schema(
         (
             Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),
@@ -49,7 +49,24 @@ def seeds() -> list[bytes]:
             counts=np.arange(7),
         ),
     ]
-    return [dumps(tree) for tree in trees] + [tree.to_json().encode() for tree in trees]
+    linear = ObliqueTree(
+        np.ones((1, mixed.n_columns)),
+        [0.5],
+        [[-1, -2]],
+        [[1.0], [2.0]],
+        schema=mixed,
+        task="regression",
+        leaf_weights=np.ones((2, 1, mixed.n_columns)),
+        link="exp",
+    )
+    labels = trees[0].replace(task="multilabel", classes=None)
+    forests = [
+        ObliqueForest([trees[0], trees[0].simplify()], combine="vote", record={"trees": 2}),
+        ObliqueForest([trees[2], linear, trees[2]]),
+        ObliqueForest([labels]),
+    ]
+    models = [*trees, linear, labels, *forests]
+    return [dumps(model) for model in models] + [model.to_json().encode() for model in models]
 
 
 def repaired(content: bytes) -> bytes:
@@ -59,17 +76,19 @@ def repaired(content: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[end:]
 
 
-def check(tree: ObliqueTree) -> None:
-    """Use an accepted tree in every way that should then work."""
-    row = [[None] * tree.n_features]
-    expected = tree.predict(row)
-    again = loads(dumps(tree))
-    if again != tree or not np.array_equal(again.predict(row), expected):
-        raise AssertionError("a loaded tree is not what is saved again")
-    if ObliqueTree.from_json(tree.to_json()) != tree:
-        raise AssertionError("a loaded tree is not what is written as JSON")
-    tree.to_text()
-    tree.simplify()
+def check(model: ObliqueTree | ObliqueForest) -> None:
+    """Use an accepted model in every way that should then work."""
+    row = [[None] * model.n_features]
+    with np.errstate(all="ignore"):  # what linear leaves say may be beyond float64
+        expected = model.predict(row)
+        again = loads(dumps(model))
+        if again != model or not np.array_equal(again.predict(row), expected, equal_nan=True):
+            raise AssertionError("a loaded model is not what is saved again")
+    if type(model).from_json(model.to_json()) != model:
+        raise AssertionError("a loaded model is not what is written as JSON")
+    model.to_text()
+    if isinstance(model, ObliqueTree):
+        model.simplify()
 
 
 def one_input(content: bytes) -> None:
@@ -78,12 +97,13 @@ def one_input(content: bytes) -> None:
         (loads, content),
         (loads, repaired(content)),
         (ObliqueTree.from_json, content),
+        (ObliqueForest.from_json, content),
     ):
         try:
-            tree = read(text)
+            model = read(text)
         except ModelFileError:
             continue
-        check(tree)
+        check(model)
 
 
 def main() -> None:
@@ -117,6 +137,16 @@ def main() -> None:
         "values",
         "counts",
         "levels",
+        "ObliqueForest",
+        "leaf_weights",
+        "linear_leaves",
+        "link",
+        "logistic",
+        "softmax",
+        "combine",
+        "trees",
+        "n_splits",
+        "multilabel",
     ]
     dictionary.write_text("\n".join(json.dumps(key) for key in keys) + "\n")
     atheris.Setup(

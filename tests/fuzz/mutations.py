@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -97,6 +98,30 @@ def overwritten(draw: st.DrawFn, content: bytes) -> bytes:
         at = draw(st.integers(0, len(spoiled) // 4)) * 4
         spoiled[at : at + len(word)] = word
     return join_file(header, bytes(spoiled[: len(data)]))
+
+
+@st.composite
+def resized(draw: st.DrawFn, content: bytes) -> bytes:
+    """A well-formed file, one of whose arrays has rows dropped, doubled or in another order.
+
+    Its places and its digest are right: what is left to notice is that the model does not add up.
+    """
+    header, data = split_file(content)
+    metadata = header.pop("__metadata__")
+    arrays = {name: data[slice(*place["data_offsets"])] for name, place in header.items()}
+    name = draw(st.sampled_from(sorted(set(arrays) - {"sha256"})))
+    n_rows = header[name]["shape"][0]
+    size = len(arrays[name]) // n_rows if n_rows else 0
+    rows = [arrays[name][i * size : (i + 1) * size] for i in range(n_rows)]
+    order = draw(st.lists(st.integers(0, n_rows - 1), max_size=n_rows + 3)) if n_rows else []
+    arrays[name] = b"".join(rows[i] for i in order)
+    header[name]["shape"][0] = len(order)
+    joined, end = b"", 0
+    for other in sorted(header, key=lambda key: header[key]["data_offsets"]):
+        header[other]["data_offsets"] = [end, end + len(arrays[other])]
+        joined, end = joined + arrays[other], end + len(arrays[other])
+    whole = join_file({"__metadata__": metadata, **header}, joined)[:-32]
+    return whole + hashlib.sha256(whole).digest()
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""The JSON form of a tree."""
+"""The JSON form of a tree and of a forest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueTree
+from hardwood.model import ObliqueForest, ObliqueTree
 from trees import make_tree
 
 TREE = make_tree(0, mixed=True)
@@ -41,7 +42,9 @@ def test_types_of_labels_survive() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 2}, "newer hardwood"),
+        ({"format": 3}, "newer hardwood"),
+        ({"format": 2}, r"lacks the keys \['leaf_weights', 'link'\]"),
+        ({"link": "identity"}, r"unknown keys \['link'\]"),
         ({"weights": None}, "weights must be a list of lists"),
         ({"weights": [1, 2]}, "weights must hold lists of numbers"),
         ({"weights": [[1.0], [1.0, 2.0]]}, "each row of weights must have"),
@@ -71,3 +74,112 @@ def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
 def test_other_text_is_refused(text: str | bytes) -> None:
     with pytest.raises(ModelFileError, match="cannot read a tree from this JSON"):
         ObliqueTree.from_json(text)
+
+
+# Format 2
+
+LATER = make_tree(0, mixed=True, linear=True)
+LATER_CONTENT = json.loads(LATER.to_json())
+N_COLUMNS = LATER.schema.n_columns
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("n_splits", [0, 3])
+def test_every_kind_of_tree_is_read(task: str, linear: bool, n_splits: int) -> None:
+    tree = make_tree(4, task=task, linear=linear, n_splits=n_splits, mixed=True)
+    assert ObliqueTree.from_json(tree.to_json()) == tree
+    is_plain = task != "multilabel" and not linear
+    assert json.loads(tree.to_json())["format"] == (1 if is_plain else 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"link": "identity"}, "link"),
+        ({"link": "probit"}, "link"),
+        ({"link": 3}, "link"),
+        ({"link": ["softmax"]}, "link"),
+        ({"leaf_weights": None}, "probabilities that sum to 1"),
+        ({"leaf_weights": []}, "a list with a matrix for each leaf"),
+        ({"leaf_weights": 3}, "a list with a matrix for each leaf"),
+        ({"leaf_weights": [3]}, "leaf_weights must be a list of lists"),
+        ({"leaf_weights": [[3]]}, "leaf_weights must hold lists of numbers"),
+        ({"leaf_weights": [[["x"]]]}, "leaf_weights must hold lists of numbers"),
+        ({"leaf_weights": [[[1.0]]] * 6}, "each row of leaf_weights must have"),
+        ({"leaf_weights": [[[1.0] * N_COLUMNS]] * 6}, r"leaf_weights must have shape \(6, 3"),
+        ({"leaf_weights": [[[1.0] * N_COLUMNS] * 3] * 5}, r"leaf_weights must have shape \(6, 3"),
+        (
+            {"leaf_weights": [[[1.0] * N_COLUMNS] * 3] * 5 + [[[1.0] * N_COLUMNS] * 2]},
+            "as many outputs",
+        ),
+        ({"leaf_weights": [[[1e999] * N_COLUMNS] * 3] * 6}, "NaN|Infinity|finite"),
+        ({"task": "multilabel"}, "classes|link"),
+        ({"kind": "ObliqueForest"}, r"lacks the keys \['combine', 'trees'\]"),
+    ],
+)
+def test_what_is_wrong_in_format_2_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        ObliqueTree.from_json(json.dumps(LATER_CONTENT | change))
+
+
+# Forests
+
+FOREST = make_forest(0, mixed=True, counts=(True, False), linear=(False, True))
+FOREST_CONTENT = json.loads(FOREST.to_json())
+
+
+def with_member(i: int, **changes: Any) -> dict[str, Any]:
+    """The trees of the forest, some entries of one changed; a change to ... removes the key."""
+    trees = list(FOREST_CONTENT["trees"])
+    trees[i] = {key: value for key, value in (trees[i] | changes).items() if value is not ...}
+    return {"trees": trees}
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("linear", [(False,), (True, False)])
+def test_every_kind_of_forest_is_read(task: str, linear: tuple[bool, ...]) -> None:
+    forest = make_forest(4, task=task, linear=linear, mixed=True)
+    assert ObliqueForest.from_json(forest.to_json()) == forest
+    assert ObliqueForest.from_json(forest.to_json().encode()) == forest
+
+
+def test_the_schema_is_written_once() -> None:
+    assert FOREST.to_json().count('"has_missing"') == len(FOREST.schema.features)
+    assert [tree["counts"] is None for tree in FOREST_CONTENT["trees"]] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 3}, "newer hardwood"),
+        ({"format": 1}, "expected 'ObliqueTree' in format 1"),
+        ({"kind": "ObliqueTree"}, "lacks the keys"),
+        ({"combine": "median"}, "combine must be"),
+        ({"combine": ["mean"]}, "combine must be"),
+        ({"record": 3}, "record must be a dict"),
+        ({"trees": []}, "at least one tree"),
+        ({"trees": {}}, "at least one tree"),
+        ({"trees": [3]}, "tree 0 is described by 3"),
+        ({"trees": [None] * 1_000_000}, "1000000 trees, more than 100000"),
+        (with_member(1, bias=...), r"tree 1 lacks the keys \['bias'\]"),
+        (with_member(1, schema={}), r"tree 1 .* unknown keys \['schema'\]"),
+        (with_member(2, bias=[]), "tree 2: bias must have shape"),
+        (with_member(2, bias=["x"] * 3), "tree 2: bias must hold lists of numbers"),
+        (with_member(2, values=[[1.0, 0.0]] * 4), "tree 2: values has 2 columns"),
+        (with_member(2, children=[[0, 1]] * 3), "tree 2: .* a cycle"),
+        (with_member(2, record=3), "tree 2: record must be a dict"),
+        (with_member(1, link="identity"), "tree 1: the link"),
+        (with_member(0, leaf_weights=[[[0.0]]]), "tree 0: each row of leaf_weights"),
+    ],
+)
+def test_what_is_wrong_in_a_forest_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelFileError, match=words) as caught:
+        ObliqueForest.from_json(json.dumps(FOREST_CONTENT | change))
+    assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[]", "{}", "[" * 100_000, b"\xff"])
+def test_other_text_is_no_forest(text: str | bytes) -> None:
+    with pytest.raises(ModelFileError, match="cannot read a forest from this JSON"):
+        ObliqueForest.from_json(text)

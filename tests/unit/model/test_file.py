@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import multiprocessing
@@ -10,6 +11,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as to_safetensors
 
+from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueTree, dumps, load, loads
+from hardwood.model import ObliqueForest, ObliqueTree, dumps, load, loads
+from hardwood.model.concatenated import concatenate
 from hardwood.model.file import MAX_HEADER_BYTES
 from trees import make_rows, make_tree
 
@@ -44,26 +48,35 @@ def with_document(content: bytes, **changes: Any) -> bytes:
     return joined(header, data)
 
 
-def with_arrays(tree: ObliqueTree, **changes: np.ndarray) -> bytes:
-    """A well-formed file whose arrays are wrong."""
-    header, _ = parts(dumps(tree))
-    arrays = {
-        name: getattr(tree, name) for name in ["weights", "bias", "children", "values", "counts"]
-    }
-    arrays = {name: np.asarray(array) for name, array in (arrays | changes).items()}
+def with_arrays(model: ObliqueTree | ObliqueForest, **changes: Any) -> bytes:
+    """A well-formed file whose arrays are wrong; a change to ... leaves one out."""
+    header, _ = parts(dumps(model))
+    if isinstance(model, ObliqueForest):
+        arrays = concatenate(model.trees)
+    else:
+        names = ["weights", "bias", "children", "values", "counts", "leaf_weights"]
+        arrays = {name: getattr(model, name) for name in names}
+    arrays = {name: array for name, array in (arrays | changes).items() if array is not ...}
+    arrays = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
     arrays["sha256"] = np.zeros(32, dtype=np.uint8)
     return bytes(to_safetensors(arrays, metadata=header["__metadata__"]))
 
 
 TREE = make_tree(0, mixed=True)
 CONTENT = dumps(TREE)
+LINEAR = make_tree(0, mixed=True, linear=True)
+FOREST = make_forest(0, sizes=(4, 0, 3), mixed=True, counts=(True, False), linear=(False, True))
+FOREST_CONTENT = dumps(FOREST)
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
 @pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize("n_splits", [0, 1, 7])
-def test_what_is_saved_is_loaded(tmp_path: Path, task: str, counts: bool, n_splits: int) -> None:
-    tree = make_tree(4, task=task, counts=counts, n_splits=n_splits, mixed=True)
+def test_what_is_saved_is_loaded(
+    tmp_path: Path, task: str, counts: bool, linear: bool, n_splits: int
+) -> None:
+    tree = make_tree(4, task=task, counts=counts, n_splits=n_splits, linear=linear, mixed=True)
     path = tmp_path / "a model.hardwood"
     tree.save(path)
     again = load(str(path))
@@ -79,6 +92,41 @@ def test_others_can_read_it_with_safetensors(tmp_path: Path) -> None:
     with safe_open(tmp_path / "m", framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("weights"), TREE.weights)
         assert json.loads(file.metadata()["hardwood"])["format"] == 1
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("counts", [(True,), (False,), (True, False)])
+@pytest.mark.parametrize("linear", [(True,), (False,), (False, True)])
+@pytest.mark.parametrize("sizes", [(0,), (0, 0), (3, 0, 5)])
+def test_a_forest_that_is_saved_is_loaded(
+    tmp_path: Path,
+    task: str,
+    counts: tuple[bool, ...],
+    linear: tuple[bool, ...],
+    sizes: tuple[int, ...],
+) -> None:
+    forest = make_forest(4, sizes=sizes, task=task, counts=counts, linear=linear, mixed=True)
+    path = tmp_path / "forest.hardwood"
+    forest.save(path)
+    again = load(path)
+    assert again == forest
+    rows = make_rows(1, forest.schema, 10)
+    np.testing.assert_array_equal(again.predict(rows), forest.predict(rows))
+    assert path.read_bytes() == dumps(again)
+
+
+def test_a_plain_tree_is_still_of_the_first_format() -> None:
+    def format_of(model: Any) -> int:
+        return json.loads(parts(dumps(model))[0]["__metadata__"]["hardwood"])["format"]
+
+    assert [format_of(make_tree(0, task=t)) for t in ("classification", "regression")] == [1, 1]
+    later = [make_tree(0, task="multilabel"), LINEAR, FOREST, make_forest(0, sizes=(1,))]
+    assert [format_of(model) for model in later] == [2, 2, 2, 2]
+
+
+def test_the_schema_of_a_forest_is_written_once() -> None:
+    one, many = (len(dumps(make_forest(0, sizes=(0,) * n, n_features=200))) for n in (1, 50))
+    assert many < 2 * one
 
 
 def test_names_of_any_kind_survive(tmp_path: Path) -> None:
@@ -257,9 +305,13 @@ def place(name: str = "weights", **changes: Any) -> bytes:
         (joined(HEADER | {"__metadata__": {"hardwood": '"\\ud800"'}}, DATA), "not valid Unicode"),
         (joined(HEADER | {"__metadata__": {"hardwood": "[]"}}, DATA), "has no 'format'"),
         (joined(HEADER | {"extra": PLACE}, DATA), r"unknown ones \['extra'\]"),
+        (joined(HEADER | {"leaf_weights": PLACE}, DATA), r"unknown ones \['leaf_weights'\]"),
+        (joined(HEADER | {"n_splits": PLACE}, DATA), r"unknown ones \['n_splits'\]"),
         (joined({k: v for k, v in HEADER.items() if k != "bias"}, DATA), r"lacks .*\['bias'\]"),
-        (with_document(CONTENT, format=2), r"newer hardwood \(format 2.*pip install --upgrade"),
-        (with_document(CONTENT, format=2, kind="Forest", schema=...), "newer hardwood"),
+        (with_document(CONTENT, format=3), r"newer hardwood \(format 3.*pip install --upgrade"),
+        (with_document(CONTENT, format=3, kind="Grove", schema=...), "newer hardwood"),
+        (with_document(CONTENT, format=2), r"lacks the keys \['link'\]"),
+        (with_document(CONTENT, link="identity"), r"unknown keys \['link'\]"),
         (with_document(CONTENT, format=0), "expected a whole number"),
         (with_document(CONTENT, format=True), "expected a whole number"),
         (with_document(CONTENT, format="1"), "expected a whole number"),
@@ -271,6 +323,8 @@ def place(name: str = "weights", **changes: Any) -> bytes:
         (with_document(CONTENT, schema={"named": True, "features": []}), "at least one feature"),
         (with_document(CONTENT, task="ranking"), "task must be"),
         (with_document(CONTENT, task=["classification"]), "task must be"),
+        (with_document(CONTENT, task="multilabel"), "task must be .* in format 1"),
+        (with_document(CONTENT, kind=["ObliqueTree"]), r"holds a \['ObliqueTree'\]"),
         (with_document(CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
         (with_document(CONTENT, classes=["a", "b", ["c"]]), "a class must be"),
         (with_document(CONTENT, classes="abc"), "classes must be a list"),
@@ -312,8 +366,118 @@ def test_what_is_wrong_is_said(tmp_path: Path, content: bytes, words: str) -> No
     assert caught.match(words)
 
 
-def test_every_flipped_bit_is_noticed() -> None:
-    content = dumps(make_tree(n_splits=2, n_features=2))
+MEMBERS = json.loads(parts(FOREST_CONTENT)[0]["__metadata__"]["hardwood"])["trees"]
+
+
+def with_member(i: int, **changes: Any) -> bytes:
+    """The forest's file with entries of one tree's header changed; ... removes the key."""
+    members = list(MEMBERS)
+    members[i] = {key: value for key, value in (MEMBERS[i] | changes).items() if value is not ...}
+    return with_document(FOREST_CONTENT, trees=members)
+
+
+LINEAR_CONTENT = dumps(LINEAR)
+SIZES = np.array([4, 0, 3], np.int32)
+CHILDREN = concatenate(FOREST.trees)["children"]
+LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (with_document(LINEAR_CONTENT, format=1, link=...), r"unknown ones \['leaf_weights'\]"),
+        (with_document(LINEAR_CONTENT, link="identity"), "must be 'softmax'"),
+        (with_document(LINEAR_CONTENT, link=["softmax"]), "must be 'softmax'"),
+        (with_document(LINEAR_CONTENT, link=None), "must be 'softmax'"),
+        (with_document(LINEAR_CONTENT, task="ranking"), "task must be"),
+        (with_document(LINEAR_CONTENT, task=["classification"]), "task must be|unhashable"),
+        (with_arrays(LINEAR, leaf_weights=...), "sum to 1"),
+        (with_arrays(LINEAR, leaf_weights=np.zeros((6, 3, 2))), "leaf_weights must have shape"),
+        (with_arrays(LINEAR, leaf_weights=np.zeros((6, 3))), "expected 3 sizes"),
+        (with_arrays(LINEAR, leaf_weights=LINEAR.leaf_weights * np.nan), "must be finite"),
+        (with_document(FOREST_CONTENT, format=1), "expected 'ObliqueTree' in format 1"),
+        (with_document(FOREST_CONTENT, kind="ObliqueTree"), r"lacks the keys \['link'\]"),
+        (with_document(FOREST_CONTENT, kind="Grove"), "holds a 'Grove'"),
+        (with_document(FOREST_CONTENT, combine="median"), "combine must be"),
+        (with_document(FOREST_CONTENT, combine=...), r"lacks the keys \['combine'\]"),
+        (with_document(FOREST_CONTENT, task="regression", classes=None), "target name"),
+        (with_document(FOREST_CONTENT, classes=["a", "b"]), "tree 0: values has 3 columns"),
+        (with_document(FOREST_CONTENT, record=3), "record must be a dict"),
+        (with_document(FOREST_CONTENT, trees=None), "at least one tree"),
+        (with_document(FOREST_CONTENT, trees=[]), "at least one tree"),
+        (with_document(FOREST_CONTENT, trees=MEMBERS[:2]), "n_splits has 3 entries for 2 trees"),
+        (with_document(FOREST_CONTENT, trees=[*MEMBERS, []]), "tree 3 is described by"),
+        (with_document(FOREST_CONTENT, trees=[{}] * 200_000), "200000 trees, more than 100000"),
+        (with_member(1, link=...), r"tree 1 lacks the keys \['link'\]"),
+        (with_member(1, code="import os"), r"tree 1 .*unknown keys \['code'\]"),
+        (with_member(1, link="exp"), "tree 1: the link"),
+        (with_member(1, link={}), "tree 1: the link"),
+        (with_member(1, record="x"), "tree 1: record must be a dict"),
+        (with_member(1, counts=1), "counts of a tree must be true or false"),
+        (with_member(1, counts=True), "the trees have 17 rows of counts, but there are 16"),
+        (with_member(0, linear_leaves=True), "the trees have 6 rows of leaf_weights"),
+        (with_member(1, linear_leaves=False), "leaf_weights is there and no tree has it"),
+        (with_arrays(FOREST, n_splits=SIZES + 1), "the trees have 10 rows of weights"),
+        (with_arrays(FOREST, n_splits=SIZES - 1), "n_splits must not be negative"),
+        (with_arrays(FOREST, n_splits=SIZES[:2]), "n_splits has 2 entries for 3 trees"),
+        (with_arrays(FOREST, n_splits=SIZES[::-1].copy()), "tree 0: "),
+        (with_arrays(FOREST, n_splits=np.array([2**31 - 1] * 3, np.int32)), "6442450941 rows"),
+        (with_arrays(FOREST, n_splits=SIZES.astype(np.int64)), "has dtype 'I64'"),
+        (with_arrays(FOREST, n_splits=SIZES[:, None]), "expected 1 sizes"),
+        (with_arrays(FOREST, n_splits=...), r"lacks the arrays \['n_splits'\]"),
+        (with_arrays(FOREST, counts=...), "counts is there and no tree has it, or the other way"),
+        (
+            with_arrays(FOREST, leaf_weights=LEAF_WEIGHTS[:0]),
+            "of leaf_weights, but there are 0",
+        ),
+        (with_arrays(FOREST, children=CHILDREN * 0), "tree 0: .* a cycle"),
+        (with_arrays(FOREST, children=CHILDREN + 1), "tree 0: children must lie between"),
+        (with_arrays(FOREST, values=np.full((10, 3), 0.5)), "tree 0: .* sum to 1"),
+        (with_arrays(FOREST, values=np.full((10, 2), 0.5)), "tree 0: values has 2 columns"),
+        (with_arrays(FOREST, weights=np.zeros((7, 3))), "tree 0: weights must have shape"),
+    ],
+)
+def test_what_is_wrong_in_format_2_is_said(content: bytes, words: str) -> None:
+    with pytest.raises(ModelFileError, match=words) as caught:
+        loads(content)
+    assert len(str(caught.value)) < 1500
+
+
+def many_trees(n: int) -> bytes:
+    """A file of n single leaves."""
+    header, _ = parts(dumps(make_forest(0, sizes=(0,), k=1, task="regression", counts=(False,))))
+    document = json.loads(header["__metadata__"]["hardwood"])
+    document["trees"] *= n
+    arrays = {
+        "n_splits": np.zeros(n, np.int32),
+        "weights": np.zeros((0, 4)),
+        "bias": np.zeros(0),
+        "children": np.zeros((0, 2), np.int32),
+        "values": np.zeros((n, 1)),
+        "sha256": np.zeros(32, np.uint8),
+    }
+    content = bytes(to_safetensors(arrays, metadata={"hardwood": json.dumps(document)}))[:-32]
+    return content + hashlib.sha256(content).digest()
+
+
+def test_absurdly_many_trees_are_refused_at_once() -> None:
+    assert loads(many_trees(50)).n_trees == 50
+    content = many_trees(150_000)
+    start = time.perf_counter()
+    with pytest.raises(ModelFileError, match="150000 trees, more than 100000"):
+        loads(content)
+    assert time.perf_counter() - start < 5  # many times that if the trees were made
+    long_header = joined(b" " * (65 * 2**20), b"")
+    with pytest.raises(ModelFileError, match="does not start as a model file"):
+        loads(long_header)
+
+
+@pytest.mark.parametrize("of", ["tree", "linear", "forest"])
+def test_every_flipped_bit_is_noticed(of: str) -> None:
+    model: Any = make_tree(n_splits=2, n_features=2, linear=of == "linear")
+    if of == "forest":
+        model = make_forest(sizes=(1, 0), n_features=2, k=2)
+    content = dumps(model)
     for position in range(len(content)):
         spoiled = bytearray(content)
         spoiled[position] ^= 1 << position % 8

@@ -97,6 +97,188 @@ def test_rows_of_weight_zero_do_not_teach(run, mixed_csv):
     assert payload["n_train"] + payload["n_test"] == 148  # of 197, less those with i % 4 == 0
 
 
+# Forests, leaves and layers
+
+
+def test_several_trees_are_a_forest(run, mixed_csv, tmp_path):
+    options = ["-t", "answer", "--drop", "amount", "--trees", 5, "-o", "m.hardwood", *QUICK]
+    result = run("fit", mixed_csv, *options)
+    assert result.exit_code == 0
+    assert "Forest of 5 trees: depth 2," in result.stdout
+    forest = hardwood.load(tmp_path / "m.hardwood")
+    assert isinstance(forest, hardwood.ObliqueForest)
+    assert forest.n_trees == 5
+    assert forest.target_names == ("answer",)
+    assert forest.record["learner"] == "DGTForestClassifier"
+    assert forest.record["table"] == "mixed.csv"
+    assert forest.record["resolved"] == {"max_epochs": 400, "early_stopping": False}
+    assert forest.record["test"]["accuracy"] > 0.8
+    payload = json.loads(run("fit", mixed_csv, *options, "--json", "--jobs", 2).stdout)
+    assert payload["n_trees"] == 5
+    assert payload["depth"] == 2
+    assert hardwood.load(tmp_path / "m.hardwood") == forest
+
+
+def test_one_tree_is_a_tree(run, mixed_csv, tmp_path):
+    for name, more in (("a.hardwood", []), ("b.hardwood", ["--trees", 1])):
+        run("fit", mixed_csv, "-t", "answer", "-o", name, *more, *QUICK)
+    assert (tmp_path / "a.hardwood").read_bytes() == (tmp_path / "b.hardwood").read_bytes()
+    assert isinstance(hardwood.load(tmp_path / "a.hardwood"), hardwood.ObliqueTree)
+
+
+def test_a_forest_of_numbers_predicts(run, mixed_csv, tmp_path):
+    run("fit", mixed_csv, "-t", "amount", "--trees", 4, "-o", "m.hardwood", *QUICK)
+    predicted = run("predict", "m.hardwood", mixed_csv)
+    assert len(predicted.stdout.splitlines()) == 201
+    assert hardwood.load(tmp_path / "m.hardwood").task == "regression"
+
+
+def test_leaves_may_be_linear(run, mixed_csv, tmp_path):
+    options = ["-t", "amount", "--drop", "answer", "-o", "m.hardwood", "--json", *QUICK]
+    errors = []
+    for leaves in ("constant", "linear"):
+        payload = json.loads(run("fit", mixed_csv, *options, "--leaves", leaves).stdout)
+        errors.append(payload["test"]["RMSE"]["value"])
+        tree = hardwood.load(tmp_path / "m.hardwood")
+        assert tree.has_linear_leaves == (leaves == "linear")
+        assert tree.target_names == ("amount",)
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_layers_are_recorded(run, mixed_csv, tmp_path):
+    run("fit", mixed_csv, "-t", "answer", "--layers", 2, "-o", "m.hardwood", *QUICK)
+    tree = hardwood.load(tmp_path / "m.hardwood")
+    assert tree.record["parameters"]["layers"] == 2
+    assert tree.record["parameters"]["leaves"] == "constant"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--trees", 0], "trees"),
+        (["--trees", 3, "--restarts", 2], "--restarts chooses one tree"),
+        (["--trees", 10**6], "--trees 1000000: at most 10000"),
+        (["--restarts", 10**6], "--restarts 1000000: at most 1000"),
+        (["--leaves", "quadratic"], "leaves"),
+        (["--layers", 0], "layers"),
+    ],
+)
+def test_mistakes_with_trees_and_leaves_are_explained(run, mixed_csv, arguments, words):
+    result = run("fit", mixed_csv, "-t", "answer", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not os.path.exists("mixed.hardwood")
+
+
+# Several targets
+
+
+@pytest.fixture
+def several_csv(tmp_path):
+    """Labels of 0 and 1 and of true and false, quantities, and a name with a comma."""
+    rng = np.random.default_rng(0)
+    lines = ['width,colour,wide,"red, or not",huge,amount,price,grade,never']
+    for i in range(240):
+        width, colour = rng.normal(), "red" if rng.random() < 0.5 else "blue"
+        wide = "" if i == 7 else int(width > 0)
+        amount = "" if i == 9 else f"{3 * width + 1:.2f}"
+        huge = "true" if width > 1 else "false"
+        lines.append(
+            f"{width:.3f},{colour},{wide},{int(colour == 'red')},{huge},{amount},"
+            f"{100 * abs(width):.1f},{i % 3},0"
+        )
+    path = tmp_path / "several.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_several_columns_of_zero_and_one_are_labels(run, several_csv, tmp_path):
+    options = ["--drop", "amount", "--drop", "price", "--drop", "red, or not", "-o", "m.hardwood"]
+    result = run("fit", several_csv, "-t", "wide,huge", *options, *QUICK)
+    assert result.exit_code == 0
+    for words in (
+        "classification of 'wide', 'huge', because they hold 0 and 1, or true and false",
+        "Left out: 1 row in which one of 'wide', 'huge' is missing",
+        "all labels right",
+        "accuracy of huge",
+        "training shares",
+    ):
+        assert words in result.stdout
+    tree = hardwood.load(tmp_path / "m.hardwood")
+    assert tree.task == "multilabel"
+    assert tree.target_names == ("wide", "huge")
+    assert "wide" not in tree.feature_names
+    assert "huge" not in tree.feature_names
+    payload = json.loads(
+        run("fit", several_csv, "-t", "wide, huge", *options, "--json", *QUICK).stdout
+    )
+    assert payload["target"] == ["wide", "huge"]
+    assert payload["task"] == "multilabel"
+    assert payload["n_missing_target"] == 1
+    right = payload["test"]["all labels right"]["value"]
+    assert right > payload["baseline"]["test"]["all labels right"]["value"] + 0.2
+    assert hardwood.load(tmp_path / "m.hardwood") == tree
+
+
+def test_several_columns_of_numbers(run, several_csv, tmp_path):
+    options = ["-t", "amount,price", "--drop", "wide", "-o", "m.hardwood", "--json"]
+    payload = json.loads(run("fit", several_csv, *options, "--max-depth", 3).stdout)
+    assert payload["task"] == "regression"
+    assert payload["reason"] == "they hold numbers"
+    assert payload["baseline"]["name"] == "training means"
+    for name in ("amount", "price"):
+        value = payload["test"][f"RMSE of {name}"]["value"]
+        assert value < 0.7 * payload["baseline"]["test"][f"RMSE of {name}"]["value"]
+    tree = hardwood.load(tmp_path / "m.hardwood")
+    assert tree.target_names == ("amount", "price")
+    lines = run("predict", "m.hardwood", several_csv).stdout.splitlines()
+    assert lines[0] == '"prediction of amount","prediction of price"'
+
+
+def test_the_task_of_several_columns_may_be_given(run, several_csv, tmp_path):
+    run("fit", several_csv, "-t", "wide,huge", "--task", "regression", "-o", "m.hardwood", *QUICK)
+    assert hardwood.load(tmp_path / "m.hardwood").task == "regression"
+
+
+def test_several_targets_of_a_forest(run, several_csv, tmp_path):
+    run("fit", several_csv, "-t", "wide,huge", "--trees", 3, "-o", "m.hardwood", *QUICK)
+    forest = hardwood.load(tmp_path / "m.hardwood")
+    assert (forest.task, forest.target_names) == ("multilabel", ("wide", "huge"))
+
+
+def test_a_name_with_a_comma_is_a_name(run, several_csv, tmp_path):
+    run("fit", several_csv, "-t", "red, or not", "-o", "m.hardwood", *QUICK)
+    tree = hardwood.load(tmp_path / "m.hardwood")
+    assert (tree.task, tree.target_names) == ("classification", ("red, or not",))
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "words"),
+    [
+        ("wide,hugh", [], "Did you mean 'huge'"),
+        ("wide,huge,", [], "no column ''"),
+        ("wide,wide", [], "names the column 'wide' twice"),
+        ("wide,colour", [], "Target 'colour' holds text"),
+        ("wide,grade", ["--task", "classification"], "Target 'grade' holds 0, 1, 2, ...;"),
+        ("wide,never", [], "Target 'never' has a single value, 0"),
+        ("wide,huge", ["--use", "huge"], "cannot be a feature and the target"),
+    ],
+)
+def test_mistakes_with_several_targets_are_explained(run, several_csv, target, more, words):
+    result = run("fit", several_csv, "-t", target, *more)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not os.path.exists("several.hardwood")
+
+
+def test_rows_must_have_all_of_several_targets(run, tmp_path):
+    rows = "\n".join(f"{i},{i % 2},\n{i},,{i % 2}" for i in range(20))
+    (tmp_path / "t.csv").write_text(f"x,a,b\n{rows}\n")
+    result = run("fit", "t.csv", "-t", "a,b")
+    assert result.exit_code == 2
+    assert "No row of t.csv has an entry in all of a, b" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "words"),
     [

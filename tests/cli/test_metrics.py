@@ -7,8 +7,10 @@ from sklearn import metrics as sk
 from hardwood.cli.metrics import (
     classification_scores,
     confusion,
+    label_scores,
     n_resamples,
     regression_scores,
+    several_regression_scores,
 )
 
 
@@ -115,3 +117,33 @@ def test_large_tables_get_fewer_resamples():
     assert n_resamples(100) == 1000
     assert 200 <= n_resamples(10**6) < 1000
     assert n_resamples(10**9) == 200
+
+
+def test_scores_of_several_numbers_are_those_of_each():
+    rng = np.random.default_rng(0)
+    truth, found, w = rng.normal(size=(80, 2)), rng.normal(size=(80, 2)), rng.uniform(1, 2, 80)
+    scores = by_name(several_regression_scores(truth, found, ["a", "b"], w, rng))
+    assert list(scores) == ["RMSE of a", "MAE of a", "R2 of a", "RMSE of b", "MAE of b", "R2 of b"]
+    for j, name in enumerate("ab"):
+        expected = sk.r2_score(truth[:, j], found[:, j], sample_weight=w)
+        assert scores[f"R2 of {name}"].value == pytest.approx(expected)
+
+
+def test_scores_of_labels_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    truth, w = rng.integers(0, 2, (120, 3)), rng.uniform(1, 2, 120)
+    p = np.clip(truth * 0.4 + rng.choice([0.0, 0.2, 0.5, 0.6], (120, 3)), 0, 1)
+    scores = by_name(label_scores(truth, p, ["a", "b", "c"], w, rng))
+    labels = (p >= 0.5).astype(int)
+    assert scores["all labels right"].value == pytest.approx(
+        sk.accuracy_score(truth, labels, sample_weight=w)
+    )
+    losses = [sk.log_loss(truth[:, j], p[:, j], sample_weight=w) for j in range(3)]
+    assert scores["log loss"].value == pytest.approx(np.mean(losses))
+    for j, name in enumerate("abc"):
+        assert scores[f"accuracy of {name}"].value == pytest.approx(
+            sk.accuracy_score(truth[:, j], labels[:, j], sample_weight=w)
+        )
+        assert scores[f"AUC of {name}"].value == pytest.approx(
+            sk.roc_auc_score(truth[:, j], p[:, j], sample_weight=w)
+        )

@@ -205,9 +205,8 @@ def _print_problem(request: Request, problem: Problem) -> None:
     n_rows, n_features = problem.features.num_rows, problem.features.num_columns
     print_text(f"{request.path}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
     if target.n_missing:
-        print_text(
-            f"Left out: {counted(target.n_missing, 'row')} in which '{target.name}' is missing"
-        )
+        which = f"'{target.name}'" if len(target.names) == 1 else f"one of '{target.name}'"
+        print_text(f"Left out: {counted(target.n_missing, 'row')} in which {which} is missing")
     print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
     n_train, n_test = problem.train.size, problem.test.size
     kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"

@@ -82,8 +82,9 @@ def check(model: ObliqueTree | ObliqueForest) -> None:
     with np.errstate(all="ignore"):  # what linear leaves say may be beyond float64
         expected = model.predict(row)
         again = loads(dumps(model))
-        if again != model or not np.array_equal(again.predict(row), expected, equal_nan=True):
-            raise AssertionError("a loaded model is not what is saved again")
+        np.testing.assert_array_equal(again.predict(row), expected)
+    if again != model:
+        raise AssertionError("a loaded model is not what is saved again")
     if type(model).from_json(model.to_json()) != model:
         raise AssertionError("a loaded model is not what is written as JSON")
     model.to_text()

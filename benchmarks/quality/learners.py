@@ -56,8 +56,19 @@ _NARROW_CLASSES: Grid = [
         "training": [_CLIP],
     }
 ]
+_MORE_NARROW_CLASSES: Grid = [  # where a fit takes seconds
+    {
+        "layers": [[64], [64, 64]],
+        "momentum": [0.0, 0.3],
+        "l2": [1e-5, 1e-4, 3e-4],
+        "batch_size": [256],
+        "relaxation": [_SCALED],
+        "training": [_CLIP],
+    }
+]
 _DGT: dict[str, Grid] = {
-    "": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
+    "": _ONE_LAYER_CLASSES + _MORE_NARROW_CLASSES,
+    "letter": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
     **dict.fromkeys(("mnist", "connect4", "covtype", "hiv"), _LARGE_CLASSES),
     **dict.fromkeys(("ailerons", "abalone", "cpu_act"), _ONE_LAYER_NUMBERS + _NARROW_NUMBERS),
 }
@@ -140,7 +151,7 @@ _XGBOOST: dict[str, Grid] = {"": [{"max_depth": [4, 7, 10], "learning_rate": [0.
 _ADABOOST: dict[str, Grid] = {"": [{"max_depth": [10, 15], "learning_rate": [0.1, 1.0]}]}
 
 # Fits per setting whose validation scores are averaged: few rows make a noisy choice.
-_REPEATS = {"bace": 3, "segment": 2}
+_REPEATS = {"bace": 3, **dict.fromkeys(("pendigits", "satimage", "segment", "optdigits"), 2)}
 # What is added to a setting of ours while settings are compared, so that the comparison is
 # affordable: the fits that count have the best of several random starts.
 _ONE_START: Setting = {"restarts": 1}

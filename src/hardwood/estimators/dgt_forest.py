@@ -21,9 +21,9 @@ from hardwood.learn.dgt import DGT, Bootstrap, Grown, learn_forest
 from hardwood.learn.problem import Problem
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.answers import YES
+from hardwood.model.forest import MAX_TREES
 from hardwood.model.structure import Task
 
-_MAX_TREES = 100_000
 _COMBINATIONS = ("mean", "vote")
 _OUT_OF_BAG = ("oob_score_", "oob_prediction_", "oob_decision_function_")
 
@@ -244,7 +244,7 @@ _Draws = tuple[float | None, int]  # sample_fraction, and of how many rows
 
 def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
     """Learn the trees that are missing, and set everything at once."""
-    n_trees = parameters.integer("n_estimators", estimator.n_estimators, 1, _MAX_TREES)
+    n_trees = parameters.integer("n_estimators", estimator.n_estimators, 1, MAX_TREES)
     is_scored = parameters.flag("oob_score", estimator.oob_score)
     combine = parameters.choice("combine", getattr(estimator, "combine", "mean"), _COMBINATIONS)
     kept, seed = _kept(estimator, n_trees)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from functools import partial
 
-from hardwood import DGTClassifier, DGTRegressor, Training
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from hardwood import (
+    DGTClassifier,
+    DGTForestClassifier,
+    DGTForestRegressor,
+    DGTRegressor,
+    Relaxation,
+    Training,
+)
 
 
 @pytest.fixture
@@ -120,3 +131,140 @@ def test_momentum_is_the_optimisers_own_by_default(table):
     assert weights(training=adam) == weights(training=adam, momentum=0.9)
     assert weights(training=adam) != weights(training=adam, momentum=0.0)
     assert weights() == weights(momentum=0.0)
+
+
+# Every way of learning, on every odd table
+
+QUICK = {"max_depth": 3, "max_epochs": 8, "random_state": 0}
+ANNEALED = Relaxation(path="product", routing="annealed")
+WAYS = {
+    "forest of classes": (partial(DGTForestClassifier, n_estimators=3, oob_score=True), "class"),
+    "forest of numbers": (partial(DGTForestRegressor, n_estimators=3, oob_score=True), "number"),
+    "forest of labels": (
+        partial(DGTForestClassifier, n_estimators=3, combine="vote", leaves="linear"),
+        "labels",
+    ),
+    "linear classes": (partial(DGTClassifier, leaves="linear"), "class"),
+    "linear numbers": (partial(DGTRegressor, leaves="linear"), "number"),
+    "linear counts": (partial(DGTRegressor, leaves="linear", loss="poisson"), "count"),
+    "layers": (partial(DGTClassifier, layers=[20, 20]), "class"),
+    "annealed": (partial(DGTRegressor, relaxation=ANNEALED), "number"),
+    "labels": (DGTClassifier, "labels"),
+}
+
+
+def frame(X, **columns):
+    return pd.DataFrame({"a": X[:, 0], **columns})
+
+
+ODD_TABLES = {
+    "constant columns": lambda X: np.ones((len(X), 2)),
+    "gaps": lambda X: np.where(X > 0.8, np.nan, X),
+    "the same column twice": lambda X: np.hstack([X, X]),
+    "as many levels as rows": lambda X: frame(X, b=[f"v{i}" for i in range(len(X))]),
+    "dates": lambda X: frame(X, day=pd.date_range("2020", periods=len(X))),
+    "numbers as text": lambda X: frame(X, b=[str(i % 7) for i in range(len(X))]),
+    "odd names": lambda X: pd.DataFrame(X, columns=['a"b', "c\nd", "é", "🌲"]),
+    "1e30": lambda X: X * 1e30,
+    "1e-300": lambda X: X * 1e-300,
+    "far from zero": lambda X: X + 1e9,
+    "one outlier": lambda X: np.where(np.arange(len(X))[:, None] == 3, 1e12, X),
+    "sparse": lambda X: sparse.csr_array(np.where(X > 0, X, 0)),
+    "every other column": lambda X: np.hstack([X, X])[:, ::2],
+    "float16": lambda X: X.astype(np.float16),
+    "booleans": lambda X: X > 0,
+    "more columns than rows": lambda X: np.hstack([X] * 50),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_TABLES)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_odd_table_is_learned_from(way, odd, table):
+    X, y = table
+    Estimator, kind = WAYS[way]
+    target = {
+        "class": y,
+        "number": 3 * X[:, 0],
+        "count": np.abs(X[:, 0]),
+        "labels": np.column_stack([y, X[:, 1] > 0]),
+    }[kind]
+    given = ODD_TABLES[odd](X)
+    model = Estimator(**QUICK).fit(given, target)
+    answers = [model.predict(given)]
+    if hasattr(model, "predict_proba"):
+        answers.append(model.predict_proba(given))
+        assert (answers[1] >= 0).all()
+        assert (answers[1] <= 1).all()
+    for answer in answers:
+        assert np.isfinite(answer).all()
+        assert len(answer) == len(X)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("bad", [np.inf, "gap"])
+def test_what_no_tree_learns_from_is_refused_by_every_way(way, bad, table):
+    X, y = table
+    Estimator, kind = WAYS[way]
+    target = np.column_stack([y, y]) if kind == "labels" else y
+    X = X.copy()
+    X[:, 2] = np.nan if bad == "gap" else bad
+    with pytest.raises(ValueError, match="no entry" if bad == "gap" else "infinity"):
+        Estimator(**QUICK).fit(X, target)
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e-300])
+@pytest.mark.parametrize("Forest", [DGTForestClassifier, DGTForestRegressor])
+def test_the_unit_of_weights_does_not_matter_out_of_bag(Forest, weight, table):
+    X, y = table
+    options = {"n_estimators": 3, "oob_score": True, **QUICK}
+    plain = Forest(**options).fit(X, y)
+    found = Forest(**options).fit(X, y, sample_weight=np.full(len(y), weight))
+    assert found.oob_score_ == pytest.approx(plain.oob_score_, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_the_unit_of_the_target_does_not_matter_out_of_bag(unit, table):
+    X, _ = table
+    y = np.round(X[:, 0], 1)
+    options = {"n_estimators": 3, "oob_score": True, **QUICK}
+    scores = [DGTForestRegressor(**options).fit(X, y * u).oob_score_ for u in (1.0, unit)]
+    assert scores[1] == pytest.approx(scores[0], abs=0.1)
+    assert 0.1 < scores[1] < 0.95
+
+
+def test_rows_far_from_those_of_training_get_probabilities(table):
+    X, y = table
+    model = DGTClassifier(leaves="linear", **QUICK).fit(X, y)
+    labels = DGTClassifier(leaves="linear", **QUICK).fit(X, np.column_stack([y, 1 - y]))
+    for factor in (1e6, 1e300):
+        np.testing.assert_allclose(model.predict_proba(X * factor).sum(axis=1), 1.0)
+        assert np.isfinite(labels.predict_proba(X * factor)).all()
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [True, 1.0, np.array([[3]]), [True], ["a"], {3}, None, "16", b"ab", [2**16 + 1], 2**70],
+)
+def test_layers_that_make_no_sense_are_named(layers, table):
+    with pytest.raises(ValueError, match="layers"):
+        DGTClassifier(layers=layers, **QUICK).fit(*table)
+
+
+@pytest.mark.parametrize("layers", [np.int64(2), np.array(2), range(6, 8), (6, 7), [65536]])
+def test_layers_may_be_any_numbers(layers, table):
+    assert DGTClassifier(layers=layers, **QUICK).fit(*table).n_iter_ == 8
+
+
+@pytest.mark.parametrize("options", [{"layers": [8]}, {"leaves": "linear"}])
+def test_every_way_calls_divergence_that(options, table):
+    with pytest.raises(ValueError, match="diverged"):
+        DGTRegressor(learning_rate=1e300, **QUICK, **options).fit(*table)
+    with pytest.raises(ValueError, match="diverged"):
+        DGTForestRegressor(n_estimators=2, learning_rate=1e300, **QUICK, **options).fit(*table)
+
+
+def test_a_forest_is_no_start(table):
+    forest = DGTForestClassifier(n_estimators=2, **QUICK).fit(*table)
+    for init in (forest, forest.forest_):
+        with pytest.raises(TypeError, match="init must be None, an ObliqueTree"):
+            DGTClassifier(init=init).fit(*table)

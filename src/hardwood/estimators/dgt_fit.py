@@ -194,7 +194,7 @@ def config_of(estimator: Any, stops_early: bool, restarts: int) -> DGT:
 def _layers(value: Any) -> int | tuple[int, ...]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return tuple(
             parameters.integer("a hidden size of layers", size, 1, _MAX_HIDDEN) for size in value
         )

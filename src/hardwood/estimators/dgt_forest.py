@@ -400,16 +400,21 @@ def _out_of_bag(
     shown = np.full((len(exercise.data.target), forest.n_outputs), np.nan)
     shown[rows[known]] = predicted
     shown = shown[exercise.data.representatives()]
-    score = _score(exercise, rows[known], predicted)
+    score = _score(exercise, problem, rows[known], predicted)
     if exercise.task == "regression":
         return {"oob_score_": score, "oob_prediction_": shown[:, 0] if len(shown.T) == 1 else shown}
     return {"oob_score_": score, "oob_decision_function_": shown}
 
 
-def _score(exercise: Exercise, rows: np.ndarray, predicted: np.ndarray) -> float:
-    """R^2 or accuracy (all labels right), as `score` has it, weighted as the user does."""
+def _score(exercise: Exercise, problem: Problem, rows: np.ndarray, predicted: np.ndarray) -> float:
+    """Return R^2 or the accuracy (all labels right), as `score` does, by the user's weights."""
     target, weight = exercise.data.target[rows], exercise.data.weight_of(rows)
+    weight = weight / weight.max()  # sums of weights must not overflow, nor squares of numbers
     if exercise.task == "regression":
+        target, predicted = (
+            (values - problem.target_center) / problem.target_scale
+            for values in (target, predicted)
+        )
         return float(r2_score(target, predicted, sample_weight=weight))
     chosen = _votes(predicted, exercise.task)
     if exercise.task == "classification":

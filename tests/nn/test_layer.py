@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hardwood.learn.dgt import hidden_size
-from hardwood.nn import DenseGradientTree
+from hardwood.nn import DenseGradientTree, engine_available
 from hardwood.nn.dgt_operator import dense_gradient_tree, dense_gradient_tree_backward
 
 DTYPES = [torch.float32, torch.float64]
@@ -93,6 +93,10 @@ def assert_compiles(network, backend, dtype=torch.float32):
             torch.testing.assert_close(f, e)
 
 
+torchs_own_warnings = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # while it compiles
+
+
+@torchs_own_warnings
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_compiles_without_a_graph_break_on_top_of_a_network(dtype):
     tree = DenseGradientTree(6, 2, 3, layers=[5], dtype=dtype)
@@ -100,11 +104,28 @@ def test_compiles_without_a_graph_break_on_top_of_a_network(dtype):
     assert_compiles(network, "aot_eager", dtype)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of inductor, about torch's own parts
+@torchs_own_warnings
 def test_compiles_by_the_default_backend():
     assert_compiles(DenseGradientTree(4, 2, 3), "inductor")
 
 
+@torchs_own_warnings
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_compiler_sees_into_the_layer_where_the_engine_does_not_compute(dtype):
+    torch.compiler.reset()
+    seen = []
+
+    def backend(module, example):
+        seen.extend(str(node.target) for node in module.graph.nodes)
+        return module
+
+    layer = DenseGradientTree(4, 2, 3, dtype=dtype)
+    torch.compile(layer, fullgraph=True, backend=backend)(torch.ones(2, 4, dtype=dtype))
+    in_engine = engine_available() and dtype == torch.float32
+    assert any("hardwood" in target for target in seen) == in_engine
+
+
+@torchs_own_warnings
 @pytest.mark.parametrize("layers", [1, 3])
 def test_compiles_under_autocast(layers):
     torch.compiler.reset()

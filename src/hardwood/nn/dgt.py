@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from hardwood.nn.dgt_operator import dense_gradient_tree
+from hardwood.nn.dgt_operator import descend
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -186,7 +186,7 @@ class DenseGradientTree(nn.Module):
             weight = self.weight
             bias = weight.new_zeros(self.n_splits) if self.bias is None else self.bias
             rows = x.reshape(-1, self.in_features)  # (n, d)
-            prediction, leaf = dense_gradient_tree(rows, weight, bias, self.leaves)
+            prediction, leaf = descend(rows, weight, bias, self.leaves)
         shape = x.shape[:-1]
         return prediction.reshape(*shape, self.out_features), leaf.reshape(shape)
 

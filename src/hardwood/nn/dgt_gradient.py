@@ -60,14 +60,14 @@ def score_gradient(scores: Tensor, leaves: Tensor, slope: Tensor) -> Tensor:
     own two, :math:`v_l, v_r` the softmax means of the slope times the leaves below its children and
     :math:`\bar v` that of the root.
     """
-    p = (scores >= 0).to(scores.dtype) * _TANH_1 + 0.5 * (1.0 - _TANH_1)  # (m, n), to the right
-    sides = torch.stack([1.0 - p, p], dim=1)  # (m, 2, n)
+    likely, unlikely = (scores.new_full((), 0.5 * (1.0 + t)) for t in (_TANH_1, -_TANH_1))
+    p = torch.where(scores >= 0, likely, unlikely)  # (m, n), to the right
     means = _means_below(p, leaves @ slope.T)  # (2m + 1, n)
-    from_root = (means[1:] - means[:1]).unflatten(0, (-1, 2))  # (m, 2, n): v_l, v_r less v
-    weighted = sides * from_root
-    difference = weighted[:, 1] - weighted[:, 0]  # (m, n)
+    root, left, right = means[:1], means[1::2], means[2::2]
+    both = torch.sub(left + right, root, alpha=2)
+    difference = torch.addcmul(root - left, p, both)  # (m, n); p_l = 1 - p_r
     passes = scores.abs() <= 1  # the straight-through estimator, line 10
-    return torch.where(passes, _probabilities(sides) * difference, 0.0)
+    return torch.where(passes, _probabilities(p) * difference, 0.0)
 
 
 def _means_below(p: Tensor, of_leaves: Tensor) -> Tensor:
@@ -79,13 +79,14 @@ def _means_below(p: Tensor, of_leaves: Tensor) -> Tensor:
     return torch.cat(means[::-1])
 
 
-def _probabilities(sides: Tensor) -> Tensor:
+def _probabilities(p: Tensor) -> Tensor:
     """Softmax probability of the leaves below every node, (m, n), from the root down."""
-    m, _, n = sides.shape
-    probabilities = [sides.new_ones((1, n))]
+    m, n = p.shape
+    probabilities = [p.new_ones((1, n))]
     for depth in range((m + 1).bit_length() - 2):
-        both = probabilities[-1][:, None] * level(sides, depth)  # (2^depth, 2, n)
-        probabilities.append(both.flatten(0, 1))
+        above = probabilities[-1]  # (2^depth, n)
+        right = above * level(p, depth)
+        probabilities.append(torch.stack([above - right, right], dim=1).flatten(0, 1))
     return torch.cat(probabilities)
 
 

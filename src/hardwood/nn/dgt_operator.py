@@ -1,7 +1,8 @@
 """DGT as two torch operators, so that `torch.compile` and autograd take them as built-in ones.
 
 ``hardwood::dense_gradient_tree`` predicts, ``hardwood::dense_gradient_tree_backward`` estimates the
-gradient. On the CPU in float32 both run in the engine where it is there, otherwise in torch.
+gradient. On the CPU in float32 both run in the engine where it is there, otherwise in torch; a
+compiler then gets to see what is inside, since it makes few kernels of many small steps.
 """
 
 from __future__ import annotations
@@ -92,6 +93,32 @@ def _no_second_derivative(ctx: Any, *_: Tensor) -> None:
         "(Algorithm 2 of the DGT paper), not the derivative of a function. Leave out "
         "create_graph=True, or keep the tree out of what is differentiated twice."
     )
+
+
+class _Transparent(torch.autograd.Function):
+    """The same two functions, open to a compiler, which takes no second derivative either."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        prediction, leaf = dgt_gradient.forward(x, weight, bias, leaves)
+        ctx.save_for_backward(x, weight, bias, leaves, leaf)
+        ctx.mark_non_differentiable(leaf)
+        return prediction, leaf
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        needs_x = ctx.needs_input_grad[0]
+        dx, *others = dgt_gradient.backward(*ctx.saved_tensors, slope, with_x=needs_x)
+        return (dx if needs_x else None, *others)
+
+
+def descend(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the values (n, k) and the numbers (n,) int32 of the leaves that rows reach."""
+    if torch.compiler.is_compiling() and not engine.takes(x):
+        return _Transparent.apply(x, weight, bias, leaves)
+    return dense_gradient_tree(x, weight, bias, leaves)
 
 
 dense_gradient_tree.register_autograd(_gradient, setup_context=_keep)

@@ -6,21 +6,21 @@ into memory that torch allocated.
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
+_IS_BUILT = find_spec("hardwood._native") is not None
 
-@cache
+
 def engine_available() -> bool:
     """Whether layers on the CPU in float32 run in the engine, which is part of a built hardwood.
 
     Without it (a checkout that was not built, say) they run in torch: the same up to rounding, and
     slower. float64 and other devices always run in torch.
     """
-    return find_spec("hardwood._native") is not None
+    return _IS_BUILT
 
 
 def takes(x: Tensor) -> bool:

@@ -102,6 +102,13 @@ def child_nodes(tree: ObliqueTree) -> np.ndarray:
     return nodes
 
 
+def parent_splits(tree: ObliqueTree) -> np.ndarray:
+    """Parent of each node, splits before leaves, (m + L,) int64; -1 for the root."""
+    parents = np.full(tree.n_nodes, -1, dtype=np.int64)
+    parents[child_nodes(tree)] = np.arange(tree.n_splits)[:, None]
+    return parents
+
+
 def summed_up(tree: ObliqueTree, amounts: np.ndarray) -> np.ndarray:
     """Add to the amount of each split, (m + L,), what all nodes below it have; returns it."""
     nodes = child_nodes(tree)

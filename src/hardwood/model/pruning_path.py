@@ -40,7 +40,7 @@ from hardwood.errors import TableError
 from hardwood.model.collapse import collapse
 from hardwood.model.cost import node_operations, node_weights
 from hardwood.model.criterion import Criterion, criterion_for
-from hardwood.model.descent import Descent, child_nodes, summed_up
+from hardwood.model.descent import Descent, child_nodes, parent_splits, summed_up
 from hardwood.model.tree import ObliqueTree
 from hardwood.model.unreached import prune_unreached
 
@@ -249,7 +249,7 @@ def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> 
         At least 0; no split is stronger than its parent. The smallest pruning that minimises
         R + alpha |T| has the splits whose strength exceeds alpha.
     """
-    m, nodes, parents = tree.n_splits, child_nodes(tree), tree._parents
+    m, nodes, parents = tree.n_splits, child_nodes(tree), parent_splits(tree)
     branch_risk, branch_price = risks.copy(), prices.copy()
     branch_risk[:m] = 0
     summed_up(tree, branch_risk)
@@ -320,7 +320,7 @@ def _of_branches(
 
 def _collapsed_above(tree: ObliqueTree, strengths: np.ndarray) -> np.ndarray:
     """Return the strength of each node's parent, (m + L,); infinity for the root."""
-    return np.append(strengths, np.inf)[tree._parents]
+    return np.append(strengths, np.inf)[parent_splits(tree)]
 
 
 def _between(

@@ -22,10 +22,20 @@ def most_operations(tree, weights):
     return np.array([len(numbers), len(used), 0])
 
 
+def splits_above(tree, leaf):
+    """The splits on the way to a leaf, found by looking for each one's parent."""
+    place = np.argwhere(tree.children == ~leaf)
+    above = []
+    while place.size:
+        above.append(int(place[0, 0]))
+        place = np.argwhere(tree.children == above[-1])
+    return above
+
+
 def cost_of_leaf(tree, leaf):
     """Walk from the root to a leaf, counting."""
     total = np.zeros(3)
-    for node in tree._path_to(leaf)[:-1].tolist():
+    for node in splits_above(tree, leaf):
         total += most_operations(tree, tree.weights[node]) + [0, 0, 1]
     if tree.leaf_weights is not None:
         total += sum(most_operations(tree, weights) for weights in tree.leaf_weights[leaf])

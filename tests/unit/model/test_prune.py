@@ -177,6 +177,16 @@ def test_the_pruning_of_each_alpha_is_the_smallest_best_of_all(task, criterion, 
             assert pruned.n_leaves == n_leaves[costs <= costs.min() + 1e-10].min()
 
 
+def splits_above(tree, leaf):
+    """The splits on the way to a leaf, found by looking for each one's parent."""
+    place = np.argwhere(tree.children == ~leaf)
+    above = []
+    while place.size:
+        above.append(int(place[0, 0]))
+        place = np.argwhere(tree.children == above[-1])
+    return above
+
+
 def prices(tree, stays, complexity, shares):
     """What a pruning costs, node by node."""
     numbers = (tree.weights != 0).sum(axis=1)
@@ -185,7 +195,7 @@ def prices(tree, stays, complexity, shares):
     total = sum(numbers[i] * shares[i] for i in stays)
     for leaf, n in enumerate(ends):
         node = tree.n_splits + leaf
-        if all(i in stays for i in tree._path_to(leaf)[:-1].tolist()):
+        if all(i in stays for i in splits_above(tree, leaf)):
             total += n * shares[node]
     return per_weight * total
 
@@ -377,6 +387,13 @@ def test_new_leaves_of_quantiles_minimise_the_pinball_loss(level, rng):
     assert pinball(value) == pytest.approx(min(map(pinball, y)))
 
 
+def test_a_median_lies_half_way_between_the_middle_numbers():
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 0.0])
+    y = np.array([1.0, 2.0, 4.0, 9.0])
+    pruned = prune(tree, [[-1.0], [1.0], [-1.0], [1.0]], y, alpha=9.0, criterion="absolute_error")
+    assert pruned.values.tolist() == [[np.median(y)]]
+
+
 # --- Validation ----------------------------------------------------------------------------------
 
 
@@ -533,6 +550,8 @@ def test_a_split_with_two_small_sides_becomes_their_mean():
     assert pruned.counts.tolist() == [7, 3, 4]
     alone = prune_unreached(tree, X, min_samples=8)
     assert alone.values[0, 0] == pytest.approx((1 + 2 + 2 + 3 + 3 + 4 + 4) / 7)
+    alone = prune_unreached(tree, X, min_samples=99, sample_weight=[5, 0, 0, 0, 0, 0, 1])
+    assert alone.values[0, 0] == pytest.approx((5 * 1 + 4) / 6)
 
 
 # --- What is refused -----------------------------------------------------------------------------

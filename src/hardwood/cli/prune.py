@@ -1,0 +1,398 @@
+"""`hardwood prune`: a smaller tree out of a model and a table."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from hardwood.cli.evaluate import score, was_learned_from
+from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
+from hardwood.cli.holdout import hold_out
+from hardwood.cli.metrics import Score
+from hardwood.cli.models import open_model
+from hardwood.cli.options import AsJson, ModelFile, Seed, TableFile, WeightColumn
+from hardwood.cli.report import (
+    Notes,
+    counted,
+    figure,
+    print_json,
+    print_table,
+    print_text,
+    scores_json,
+)
+from hardwood.cli.tables import read_table
+from hardwood.cli.targets import known_answers, label_positions, read_weights
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hardwood.model import ObliqueTree
+
+_VALIDATION_FRACTION = 0.3
+# The sizes that are shown, and how they are called.
+_WORDS = {
+    "n_splits": "splits",
+    "n_leaves": "leaves",
+    "depth": "depth",
+    "n_weights": "weights other than 0",
+    "multiplications": "multiplications per row",
+    "additions": "additions per row",
+}
+_STALE = ("test", "test_rows")  # of a record: what was said of the tree as it was
+
+
+class CriterionChoice(str, Enum):
+    """What `--criterion` takes."""
+
+    auto = "auto"
+    log_loss = "log_loss"
+    squared_error = "squared_error"
+    misclassification = "misclassification"
+    absolute_error = "absolute_error"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the table, their weights, and their true answers where there is a target."""
+
+    table: pa.Table
+    weight: np.ndarray
+    truth: np.ndarray | None
+
+    def part(self, rows: np.ndarray) -> Rows:
+        """Return some of the rows, by number."""
+        truth = None if self.truth is None else self.truth[rows]
+        return Rows(self.table.take(rows), self.weight[rows], truth)
+
+    def __len__(self) -> int:
+        return self.weight.size
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to prune: by the price of a leaf, by rows held out, or, with neither, by reach."""
+
+    alpha: float | None
+    validation_fraction: float | None
+    one_standard_error: bool
+    min_samples: float
+    criterion: str | None
+    sparsify: float | None
+
+
+def _check_finite(value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number")
+    return value
+
+
+def prune(
+    model: ModelFile,
+    table: TableFile,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="The column that the model predicts; without it, only what no row reaches goes.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file of the smaller model.",
+            show_default="MODEL's name with -pruned",
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            callback=_check_finite,
+            help="Remove what lowers the mean loss by less than this per leaf.",
+        ),
+    ] = None,
+    validation_fraction: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=0.9,
+            metavar="NUMBER",
+            help="Share of the rows held out to choose the size by; not with --alpha.",
+            show_default=f"{_VALIDATION_FRACTION}, with --target and without --alpha",
+        ),
+    ] = None,
+    one_standard_error: Annotated[
+        bool,
+        typer.Option(
+            "--one-standard-error",
+            help="Take the smallest tree within one standard error of the best.",
+        ),
+    ] = False,
+    min_samples: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            callback=_check_finite,
+            help="Remove nodes that fewer rows reach, or rows of less weight.",
+        ),
+    ] = 0.0,
+    sparsify: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.99,
+            metavar="NUMBER",
+            callback=_check_finite,
+            help="Remove terms of splits, too, as long as no more than this share of the rows "
+            "reaches another leaf; 0 moves none.",
+            show_default="splits are kept as they are",
+        ),
+    ] = None,
+    criterion: Annotated[
+        CriterionChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in CriterionChoice),
+            help="The loss; auto is the log loss of classes, the squared error of numbers.",
+        ),
+    ] = CriterionChoice.auto,
+    weight: WeightColumn = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Make a model smaller, and show what that changes.
+
+    Rows of TABLE that the model was not learned from are best. With --target a share of them is
+    held out: the others say what a shortened tree should answer, these say how short it should be.
+    """
+    output = Path(f"{model.stem}-pruned.hardwood") if output is None else output
+    check_writable(output, inputs=(model, table))
+    plan = _plan(
+        target, alpha, validation_fraction, one_standard_error, min_samples, criterion, sparsify
+    )
+    tree, notes, rng = _open_tree(model, target), Notes(), np.random.default_rng(seed)
+    with notes.collecting(), data_mistakes():
+        rows, n_table_rows = _read_rows(tree, table, target, weight, notes)
+        train, judged = _divide(rows, plan, rng, tree)
+        smaller = _with_record(_pruned(tree, train, judged, plan), tree, table, rows, plan)
+        scores = [[] if judged.truth is None else _scores(t, judged, seed) for t in (tree, smaller)]
+    if plan.validation_fraction is not None and was_learned_from(tree, table, n_table_rows):
+        notes.add(
+            f"{model} was learned from {table.name}, it seems (same name, same number of rows): "
+            "on rows that taught the tree every split looks useful; prune by other rows"
+        )
+    with naming_the_file(output):
+        smaller.save(output)
+    if as_json:
+        print_json(_payload(output, tree, smaller, train, judged, scores, plan, notes))
+        return
+    _print_outcome(tree, smaller, judged, scores, plan)
+    print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
+
+
+def _plan(
+    target: str | None,
+    alpha: float | None,
+    validation_fraction: float | None,
+    one_standard_error: bool,
+    min_samples: float,
+    criterion: CriterionChoice,
+    sparsify: float | None,
+) -> Plan:
+    """Check that the options go together, and fill in the default."""
+    asked = {
+        "--alpha": alpha is not None,
+        "--validation-fraction": validation_fraction is not None,
+        "--one-standard-error": one_standard_error,
+        "--criterion": criterion is not CriterionChoice.auto,
+    }
+    for option, is_asked in asked.items():
+        if is_asked and target is None:
+            raise CommandError(f"{option} compares answers with the truth: name it by --target.")
+    if alpha is not None:
+        for option in ("--validation-fraction", "--one-standard-error"):
+            if asked[option]:
+                raise CommandError(f"--alpha says how small the tree gets; leave out {option}.")
+    elif target is not None and validation_fraction is None:
+        validation_fraction = _VALIDATION_FRACTION
+    loss = None if criterion is CriterionChoice.auto else criterion.value
+    return Plan(alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify)
+
+
+def _open_tree(model: Path, target: str | None) -> ObliqueTree:
+    tree = open_model(model)
+    if hasattr(tree, "trees"):
+        raise CommandError(
+            f"{model} holds a forest, whose trees vote best unpruned; prune takes a single tree."
+        )
+    if target is not None and tree.task != "classification" and tree.n_outputs > 1:
+        raise CommandError(
+            f"{model} predicts {tree.n_outputs} outputs, and --target names one column. From "
+            "Python, tree.prune takes them all; without --target, unreached nodes are removed."
+        )
+    return tree
+
+
+def _read_rows(
+    tree: ObliqueTree, path: Path, target: str | None, weight: str | None, notes: Notes
+) -> tuple[Rows, int]:
+    """Read the rows that count and whose answer, where one is asked for, the model knows."""
+    table = read_table(path)
+    weights = np.ones(table.num_rows) if weight is None else read_weights(table, weight, path)
+    n_table_rows = table.num_rows
+    if target is None:
+        rows = Rows(table, weights, None)
+    else:
+        known, truth = known_answers(table, target, path, tree.task)
+        rows = Rows(table.take(known), weights[known], truth)
+        if len(known) < n_table_rows:
+            n_missing = n_table_rows - len(known)
+            notes.add(f"left out: {counted(n_missing, 'row')} in which '{target}' is missing")
+        rows = _of_known_classes(tree, rows, notes)
+    rows = rows.part(np.flatnonzero(rows.weight))
+    if not len(rows):
+        raise CommandError(f"No row of {path} with a known target has a weight above 0.")
+    return rows, n_table_rows
+
+
+def _of_known_classes(tree: ObliqueTree, rows: Rows, notes: Notes) -> Rows:
+    if tree.classes is None:
+        return rows
+    assert rows.truth is not None
+    is_known = label_positions(rows.truth, tree.classes) >= 0
+    if not is_known.any():
+        raise CommandError(
+            f"None of the target's values, for example {rows.truth.tolist()[0]!r}, is a class of "
+            f"the model: {', '.join(map(repr, tree.classes[:8]))}. Is it the right column?"
+        )
+    if not is_known.all():
+        n_unknown = counted(int((~is_known).sum()), "row")
+        notes.add(f"left out: {n_unknown} of a class that the model does not know")
+    return rows.part(np.flatnonzero(is_known))
+
+
+def _divide(
+    rows: Rows, plan: Plan, rng: np.random.Generator, tree: ObliqueTree
+) -> tuple[Rows, Rows]:
+    """Return the rows to prune by, and those to judge the outcome by."""
+    if plan.validation_fraction is None:
+        return rows, rows
+    labels = None if tree.classes is None else rows.truth
+    try:
+        train, valid = hold_out(len(rows), plan.validation_fraction, rng, labels)
+    except CommandError as error:
+        raise CommandError(
+            f"{counted(len(rows), 'row')} are too few to hold out the share "
+            f"{plan.validation_fraction:g} of; use --alpha to prune by all of them."
+        ) from error
+    return rows.part(train), rows.part(valid)
+
+
+def _answers(tree: ObliqueTree, rows: Rows) -> Any:
+    """Return the true answers as the tree has them: its own labels, or numbers."""
+    assert rows.truth is not None
+    if tree.classes is None:
+        return rows.truth
+    return [tree.classes[i] for i in label_positions(rows.truth, tree.classes).tolist()]
+
+
+def _pruned(tree: ObliqueTree, train: Rows, judged: Rows, plan: Plan) -> ObliqueTree:
+    options: dict[str, Any] = {"min_samples": plan.min_samples, "sample_weight": train.weight}
+    if train.truth is not None:
+        options |= {"y": _answers(tree, train), "alpha": plan.alpha, "criterion": plan.criterion}
+    if plan.validation_fraction is not None:
+        options["validation"] = (judged.table, _answers(tree, judged), judged.weight)
+        options["one_standard_error"] = plan.one_standard_error
+    smaller = tree.prune(train.table, **options)
+    if plan.sparsify is not None:
+        smaller = smaller.sparsify(train.table, tolerance=plan.sparsify, sample_weight=train.weight)
+    return smaller
+
+
+def _with_record(
+    smaller: ObliqueTree, tree: ObliqueTree, table: Path, rows: Rows, plan: Plan
+) -> ObliqueTree:
+    """Note in the record what was done; scores of the tree as it was are no longer its own."""
+    chosen = {
+        "alpha": plan.alpha,
+        "validation fraction": plan.validation_fraction,
+        "min_samples": plan.min_samples or None,
+        "criterion": plan.criterion,
+        "sparsify": plan.sparsify,
+    }
+    pruned = {"table": table.name, "rows": len(rows), "splits before": tree.n_splits}
+    pruned |= {name: value for name, value in chosen.items() if value is not None}
+    record = {name: entry for name, entry in tree.record.items() if name not in _STALE}
+    return smaller.replace(record=record | {"pruned": pruned})
+
+
+def _scores(tree: ObliqueTree, rows: Rows, seed: int) -> list[Score]:
+    assert rows.truth is not None
+    return score(tree, rows.table, rows.truth, rows.weight, np.random.default_rng(seed))[0]
+
+
+def _sizes(tree: ObliqueTree, rows: Rows) -> dict[str, float]:
+    from hardwood.model.cost import flops, remaining
+
+    cost = flops(tree, rows.table).mean
+    assert cost is not None  # there are rows
+    return {
+        "n_splits": tree.n_splits,
+        "n_leaves": tree.n_leaves,
+        "depth": tree.depth,
+        "n_weights": remaining(tree).n_weights,
+        "multiplications": cost.multiplications,
+        "additions": cost.additions,
+    }
+
+
+def _size(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _print_outcome(
+    tree: ObliqueTree, smaller: ObliqueTree, judged: Rows, scores: list[list[Score]], plan: Plan
+) -> None:
+    sizes = [_sizes(t, judged) for t in (tree, smaller)]
+    lines = [[words, *(_size(size[name]) for size in sizes)] for name, words in _WORDS.items()]
+    lines += [[a.name, figure(a.value), figure(b.value)] for a, b in zip(*scores, strict=True)]
+    if judged.truth is None:
+        title = f"By where {counted(len(judged), 'row')} go"
+    elif plan.validation_fraction is None:
+        title = f"Scores on the {counted(len(judged), 'row')} that it was pruned by"
+    else:
+        title = f"Scores on {counted(len(judged), 'row')} held out, which chose the size"
+    print_table(title, ["", "before", "after"], lines)
+
+
+def _payload(
+    output: Path,
+    tree: ObliqueTree,
+    smaller: ObliqueTree,
+    train: Rows,
+    judged: Rows,
+    scores: list[list[Score]],
+    plan: Plan,
+    notes: Notes,
+) -> dict[str, Any]:
+    return {
+        "model": str(output),
+        "task": tree.task,
+        "n_rows": len(train),
+        "n_validation": 0 if plan.validation_fraction is None else len(judged),
+        "before": _sizes(tree, judged) | {"scores": scores_json(scores[0])},
+        "after": _sizes(smaller, judged) | {"scores": scores_json(scores[1])},
+        "notes": notes.messages,
+    }

@@ -15,6 +15,8 @@ from hardwood.cli.evaluate import evaluate
 from hardwood.cli.failures import Commands
 from hardwood.cli.fit import fit
 from hardwood.cli.predict import predict
+from hardwood.cli.prune import prune
+from hardwood.cli.tune import tune
 
 
 class Command(TyperCommand):
@@ -37,7 +39,7 @@ app = typer.Typer(
     "130 interrupted, 141 the reader of the output has gone.",
 )
 
-for command in (fit, predict, evaluate, describe, benchmark, demo):
+for command in (fit, tune, predict, evaluate, describe, prune, benchmark, demo):
     app.command(cls=Command)(command)
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.models import open_model, size_words
+from hardwood.cli.models import is_forest, open_model, size_words
 from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
 from hardwood.cli.report import counted, figure, print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree
+    from hardwood.cli.models import Model
     from hardwood.table import Schema
 
 _SECONDS = 1.0  # of repeated batches, and of single rows
@@ -52,15 +52,16 @@ def benchmark(
     row as a dict by names and, where all features are numbers, as a 1-D array, which is the fast
     way.
     """
-    tree = open_model(model)
+    opened = open_model(model)
     rng = np.random.default_rng(seed)
-    timings = [time_batches(tree, n, jobs, rng) for n in ([rows] if rows else _BATCH_SIZES)]
-    timings += time_single_rows(tree, rng)
+    timings = [time_batches(opened, n, jobs, rng) for n in ([rows] if rows else _BATCH_SIZES)]
+    timings += time_single_rows(opened, rng)
     if as_json:
-        sizes = {"depth": tree.depth, "n_leaves": tree.n_leaves, "n_features": tree.n_features}
-        print_json({"tree": sizes, "threads": jobs, "timings": [asdict(t) for t in timings]})
+        kind = "forest" if is_forest(opened) else "tree"
+        print_json({kind: _sizes(opened), "threads": jobs, "timings": [asdict(t) for t in timings]})
         return
-    print_text(f"{model}: {size_words(tree)}")
+    trees = f"{counted(opened.n_trees, 'tree')}, " if is_forest(opened) else ""
+    print_text(f"{model}: {trees}{size_words(opened)}")
     header = ["timed", "rows per call", "rows per second", "p50 of a call", "p99 of a call"]
     cells = [
         [
@@ -76,29 +77,35 @@ def benchmark(
     print_table(f"Batches on {threads}, single rows on one", header, cells)
 
 
-def time_batches(tree: ObliqueTree, n_rows: int, n_jobs: int, rng: np.random.Generator) -> Timing:
-    """Time `ObliqueTree.predict` on tables of ``n_rows`` made-up rows."""
-    data, kind = made_up_rows(tree.schema, n_rows, rng)
-    micros = _repeat(lambda: tree.predict(data, n_jobs=n_jobs))
-    return _timing(f"ObliqueTree.predict({kind})", n_rows, micros)
+def _sizes(model: Model) -> dict[str, int]:
+    n_trees = {"n_trees": model.n_trees} if is_forest(model) else {}
+    sizes = {"depth": model.depth, "n_leaves": model.n_leaves, "n_features": model.n_features}
+    return n_trees | sizes
 
 
-def time_single_rows(tree: ObliqueTree, rng: np.random.Generator) -> list[Timing]:
-    """Time `ObliqueTree.predict_one` on made-up rows, one call at a time.
+def time_batches(model: Model, n_rows: int, n_jobs: int, rng: np.random.Generator) -> Timing:
+    """Time `predict` on tables of ``n_rows`` made-up rows."""
+    data, kind = made_up_rows(model.schema, n_rows, rng)
+    micros = _repeat(lambda: model.predict(data, n_jobs=n_jobs))
+    return _timing(f"{type(model).__name__}.predict({kind})", n_rows, micros)
+
+
+def time_single_rows(model: Model, rng: np.random.Generator) -> list[Timing]:
+    """Time `predict_one` on made-up rows, one call at a time.
 
     Rows are dicts; where all features are numbers they are also, before that, 1-D arrays.
     """
-    data, _ = made_up_rows(tree.schema, _N_SINGLE, rng)
+    data, _ = made_up_rows(model.schema, _N_SINGLE, rng)
     if not isinstance(data, np.ndarray):
-        return [_time_calls(tree, data.to_pylist(), "dict")]
-    dicts = [dict(zip(tree.feature_names, row, strict=True)) for row in data.tolist()]
-    return [_time_calls(tree, list(data), "1-D float64 array"), _time_calls(tree, dicts, "dict")]
+        return [_time_calls(model, data.to_pylist(), "dict")]
+    dicts = [dict(zip(model.feature_names, row, strict=True)) for row in data.tolist()]
+    return [_time_calls(model, list(data), "1-D float64 array"), _time_calls(model, dicts, "dict")]
 
 
-def _time_calls(tree: ObliqueTree, rows: list[Any], what: str) -> Timing:
+def _time_calls(model: Model, rows: list[Any], what: str) -> Timing:
     turn = itertools.cycle(rows)
-    micros = _repeat(lambda: tree.predict_one(next(turn)))
-    return _timing(f"ObliqueTree.predict_one({what})", 1, micros)
+    micros = _repeat(lambda: model.predict_one(next(turn)))
+    return _timing(f"{type(model).__name__}.predict_one({what})", 1, micros)
 
 
 def made_up_rows(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""`hardwood describe`: what a tree does, in words."""
+"""`hardwood describe`: what a model does, in words."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.failures import check_writable
-from hardwood.cli.models import open_model
+from hardwood.cli.failures import CommandError, check_writable
+from hardwood.cli.models import is_forest, open_model, trees_of
 from hardwood.cli.options import AsJson, ModelFile
 from hardwood.cli.pictures import check_drawable, draw
-from hardwood.cli.report import print_json, print_table, print_text
+from hardwood.cli.report import counted, print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree
+    from hardwood.cli.models import Model
+    from hardwood.model import ObliqueForest, ObliqueTree
 
+_MAX_TREES_LISTED = 10
 
 # A record's entries in the order of a story, by the names they have here; others follow.
 _RECORD_NAMES = {
@@ -39,11 +41,15 @@ _RECORD_NAMES = {
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """In how many splits a feature has a weight, and its share of all weight (sum 1)."""
+    """In how many splits a feature has a weight, and its share of all their weight (sum 1).
+
+    ``n_leaves`` counts the linear leaves in which it has a weight.
+    """
 
     name: str
     n_splits: int
     share: float
+    n_leaves: int = 0
 
 
 def describe(
@@ -51,6 +57,10 @@ def describe(
     terms: Annotated[
         int, typer.Option(min=1, metavar="N", help="Terms to show per split, the largest.")
     ] = 4,
+    tree: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Describe this tree of a forest, counted from 1."),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the tree, too: .png, .svg, .pdf, ..."),
@@ -59,61 +69,130 @@ def describe(
 ) -> None:
     """Print a model: the tree in words, its sizes, the features it uses, how it was learned.
 
-    With --plot also draw it, which needs matplotlib (the extra `plot`).
+    Of a forest: its sizes, the features that its trees use, and with --tree N one of the trees.
+    With --plot also draw the tree, which needs matplotlib (the extra `plot`).
     """
     if plot is not None:
         check_writable(plot, inputs=(model,), option="--plot")
         check_drawable(plot)
-    tree = open_model(model)
-    use = feature_use(tree)
+    shown = _chosen(open_model(model), model, tree)
+    use = feature_use(shown)
     if plot is not None:
-        draw(tree, plot, max_terms=terms)
+        draw(_drawable(shown), plot, max_terms=terms)
     if as_json:
-        print_json(_payload(tree, use) | {"picture": None if plot is None else str(plot)})
+        print_json(_payload(shown, use) | {"picture": None if plot is None else str(plot)})
         return
-    print_text(tree.to_text(max_terms=terms))
-    _print_use(tree, use)
-    _print_record(tree.record)
+    if is_forest(shown):
+        _print_forest(shown)
+    else:
+        print_text(shown.to_text(max_terms=terms))
+    _print_use(shown, use)
+    _print_record(shown.record)
+    if is_forest(shown):
+        print_text(f"One of the trees in words: hardwood describe {model} --tree 1")
     if plot is not None:
         print_text(f"Drew the tree: {plot}")
 
 
-def feature_use(tree: ObliqueTree) -> list[FeatureUse]:
-    """Features by their share of the weights, largest first.
+def _chosen(model: Model, path: Path, number: int | None) -> Model:
+    """Return what is to be described: the model, or one tree of a forest."""
+    if number is None:
+        return model
+    trees = trees_of(model)
+    if not is_forest(model):
+        raise CommandError(f"{path} holds a single tree; --tree chooses one of a forest.")
+    if number > len(trees):
+        raise CommandError(f"{path} has the trees 1 to {len(trees)}, not --tree {number}.")
+    return trees[number - 1]
+
+
+def _drawable(model: Model) -> ObliqueTree:
+    if is_forest(model):
+        raise CommandError("A drawing shows one tree: choose it with --tree N.")
+    return model
+
+
+def feature_use(model: Model) -> list[FeatureUse]:
+    """Features by their share of the weights of splits, largest first.
 
     A weight counts per standard deviation of its column, levels and missing flags included. Each
     split has one vote to divide among its features, and votes count by the training rows that pass
-    through the split, where the model knows them.
+    through the split, where the model knows them. The trees of a forest count alike.
     """
-    spread = tree.schema.column_spread
-    feature = np.array([column.feature for column in tree.columns], dtype=np.int64)
+    trees = trees_of(model)
+    votes = np.sum([_votes(tree) for tree in trees], axis=0)
+    share = votes / max(votes.sum(), np.finfo(np.float64).tiny)
+    n_splits = np.sum([_times_used(tree, tree.weights) for tree in trees], axis=0)
+    n_leaves = np.sum([_leaves_used(tree) for tree in trees], axis=0)
+    uses = [
+        FeatureUse(name, int(n), float(s), int(leaves))
+        for name, n, s, leaves in zip(model.feature_names, n_splits, share, n_leaves, strict=True)
+    ]
+    return sorted(uses, key=lambda use: (-use.share, -use.n_leaves))
+
+
+def _votes(tree: ObliqueTree) -> np.ndarray:
+    """Share of each feature in the weights of a tree's splits, (p,); 0 of a single leaf."""
+    feature = tree.schema.column_feature
     by_feature = np.zeros((tree.n_splits, tree.n_features))
-    np.add.at(by_feature, (slice(None), feature), np.abs(tree.weights) * spread)
+    np.add.at(by_feature, (slice(None), feature), np.abs(tree.weights) * tree.schema.column_spread)
     total = by_feature.sum(axis=1, keepdims=True)
     votes = np.divide(by_feature, total, out=np.zeros_like(by_feature), where=total > 0)
     if tree.counts is not None:
         votes = votes * tree.counts[: tree.n_splits, None]
-    share = votes.sum(axis=0) / max(votes.sum(), np.finfo(np.float64).tiny)
-    is_used = np.zeros((tree.n_splits, tree.n_features), dtype=bool)
-    np.logical_or.at(is_used, (slice(None), feature), tree.weights != 0)
-    n_splits = is_used.sum(axis=0)
-    uses = [
-        FeatureUse(name, int(n), float(s))
-        for name, n, s in zip(tree.feature_names, n_splits, share, strict=True)
+    shares: np.ndarray = votes.sum(axis=0) / max(votes.sum(), np.finfo(np.float64).tiny)
+    return shares
+
+
+def _times_used(tree: ObliqueTree, weights: np.ndarray) -> np.ndarray:
+    """Count the rows of weights (r, c) in which each feature has one other than zero, (p,)."""
+    is_used = np.zeros((len(weights), tree.n_features), dtype=bool)
+    np.logical_or.at(is_used, (slice(None), tree.schema.column_feature), weights != 0)
+    times: np.ndarray = is_used.sum(axis=0)
+    return times
+
+
+def _leaves_used(tree: ObliqueTree) -> np.ndarray:
+    if tree.leaf_weights is None:
+        return np.zeros(tree.n_features, dtype=np.int64)
+    return _times_used(tree, (tree.leaf_weights != 0).any(axis=1))
+
+
+def _print_forest(forest: ObliqueForest) -> None:
+    print_text(forest.to_text(max_trees=0).splitlines()[0] + "\n")
+    shown = forest.trees[:_MAX_TREES_LISTED]
+    rows = [
+        [str(i), str(tree.depth), str(tree.n_splits), str(tree.n_leaves)]
+        for i, tree in enumerate(shown, start=1)
     ]
-    return sorted(uses, key=lambda use: -use.share)
+    print_table("Trees", ["tree", "depth", "splits", "leaves"], rows)
+    left_out = forest.n_trees - len(shown)
+    if left_out:
+        print_text(f"... and {counted(left_out, 'more tree', 'more trees')}\n")
 
 
-def _print_use(tree: ObliqueTree, use: list[FeatureUse]) -> None:
-    if tree.n_splits == 0:
-        print_text("The tree is a single leaf and uses no feature.")
+def _print_use(model: Model, use: list[FeatureUse]) -> None:
+    used = [u for u in use if u.n_splits + u.n_leaves > 0]
+    if not used:
+        what = "The tree is a single leaf" if model.n_splits == 0 else "The model has no weights"
+        if is_forest(model) and model.n_splits == 0:
+            what = "Every tree is a single leaf"
+        print_text(f"{what} and uses no feature.")
         return
-    used = [u for u in use if u.n_splits > 0]
-    rows = [[u.name, f"{u.n_splits} of {tree.n_splits}", f"{u.share:.1%}"] for u in used]
-    print_table("Feature use", ["feature", "splits", "share of weight"], rows)
-    unused = [u.name for u in use if u.n_splits == 0]
+    header = ["feature", "splits", "share of weight"]
+    rows = [[u.name, f"{u.n_splits} of {model.n_splits}", f"{u.share:.1%}"] for u in used]
+    if model.has_linear_leaves:
+        header.append("linear leaves")
+        for row, u in zip(rows, used, strict=True):
+            row.append(f"{u.n_leaves} of {_n_linear_leaves(model)}")
+    print_table("Feature use", header, rows)
+    unused = [u.name for u in use if u.n_splits + u.n_leaves == 0]
     if unused:
         print_text(f"Not used: {', '.join(unused)}\n")
+
+
+def _n_linear_leaves(model: Model) -> int:
+    return sum(tree.n_leaves for tree in trees_of(model) if tree.has_linear_leaves)
 
 
 def _print_record(record: dict[str, Any]) -> None:
@@ -148,19 +227,44 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _payload(tree: ObliqueTree, use: list[FeatureUse]) -> dict[str, Any]:
-    return {
-        "task": tree.task,
-        "target": list(tree.target_names or ()),
-        "classes": None if tree.classes is None else list(tree.classes),
-        "depth": tree.depth,
-        "n_splits": tree.n_splits,
-        "n_leaves": tree.n_leaves,
-        "n_features": tree.n_features,
+def _payload(model: Model, use: list[FeatureUse]) -> dict[str, Any]:
+    common = {
+        "kind": type(model).__name__,
+        "task": model.task,
+        "target": list(model.target_names or ()),
+        "classes": None if model.classes is None else list(model.classes),
+        "depth": model.depth,
+        "n_splits": model.n_splits,
+        "n_leaves": model.n_leaves,
+        "has_linear_leaves": model.has_linear_leaves,
+        "n_features": model.n_features,
         "features": [
-            {"name": u.name, "n_splits": u.n_splits, "share_of_weight": u.share} for u in use
+            {
+                "name": u.name,
+                "n_splits": u.n_splits,
+                "share_of_weight": u.share,
+                "n_linear_leaves": u.n_leaves,
+            }
+            for u in use
         ],
+        "record": model.record,
+    }
+    return common | (_forest_payload(model) if is_forest(model) else _tree_payload(model))
+
+
+def _tree_payload(tree: ObliqueTree) -> dict[str, Any]:
+    return {
         "splits": [tree.split(i).describe(max_terms=None) for i in range(tree.n_splits)],
         "text": tree.to_text(max_terms=None),
-        "record": tree.record,
+    }
+
+
+def _forest_payload(forest: ObliqueForest) -> dict[str, Any]:
+    return {
+        "combine": forest.combine,
+        "n_trees": forest.n_trees,
+        "trees": [
+            {"depth": tree.depth, "n_splits": tree.n_splits, "n_leaves": tree.n_leaves}
+            for tree in forest.trees
+        ],
     }

@@ -9,10 +9,12 @@ from hardwood.cli.failures import check_readable
 from hardwood.cli.report import counted
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree
+    from hardwood.model import ObliqueForest, ObliqueTree
+
+    Model = ObliqueTree | ObliqueForest
 
 
-def open_model(path: Path) -> ObliqueTree:
+def open_model(path: Path) -> Model:
     """Load a model file; anything that is not one is a HardwoodError naming the path."""
     from hardwood.model import load
 
@@ -20,11 +22,27 @@ def open_model(path: Path) -> ObliqueTree:
     return load(path)
 
 
-def size_words(tree: ObliqueTree) -> str:
-    """Sizes of a tree in a phrase."""
+def trees_of(model: Model) -> tuple[ObliqueTree, ...]:
+    """Return the trees of a forest, or the tree."""
+    return model.trees if is_forest(model) else (model,)
+
+
+def is_forest(model: Model) -> bool:
+    """Whether a model is a forest, even of one tree."""
+    return hasattr(model, "trees")
+
+
+def size_words(model: Model) -> str:
+    """Sizes of a tree, or of all trees of a forest together, in a phrase."""
+    kind = "linear " if model.has_linear_leaves else ""
     counts = (
-        counted(tree.n_splits, "split"),
-        counted(tree.n_leaves, "leaf", "leaves"),
-        counted(tree.n_features, "feature"),
+        counted(model.n_splits, "split"),
+        counted(model.n_leaves, f"{kind}leaf", f"{kind}leaves"),
+        counted(model.n_features, "feature"),
     )
-    return f"depth {tree.depth}, {', '.join(counts)}"
+    return f"depth {model.depth}, {', '.join(counts)}"
+
+
+def output_names(model: Model) -> tuple[str, ...]:
+    """Names of what a model predicts, one per output; their numbers where it knows no names."""
+    return model.target_names or tuple(str(i) for i in range(model.n_outputs))

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import open_model
+from hardwood.cli.models import open_model, output_names
 from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile
 from hardwood.cli.report import Notes, print_json
 from hardwood.cli.tables import check_column, check_format, read_table, write_csv, write_table
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
-    from hardwood.model import ObliqueTree
+    from hardwood.cli.models import Model
 
 
 def predict(
@@ -33,7 +34,7 @@ def predict(
         ),
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Add a column of probability for each class.")
+        bool, typer.Option("--proba", help="Add a column of probability for each class or label.")
     ] = False,
     keep: Annotated[
         list[str] | None,
@@ -43,8 +44,8 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict every row of a table, in its order."""
-    tree = open_model(model)
-    if proba and tree.task != "classification":
+    opened = open_model(model)
+    if proba and opened.task == "regression":
         raise CommandError(f"{model} predicts numbers; --proba needs a classification model.")
     if output is not None:
         check_writable(output, inputs=(model, table))
@@ -52,7 +53,7 @@ def predict(
     notes = Notes()
     with notes.collecting():
         rows = read_table(table)
-        answers = prediction_table(tree, rows, keep or [], table, with_proba=proba, n_jobs=jobs)
+        answers = prediction_table(opened, rows, keep or [], table, with_proba=proba, n_jobs=jobs)
     if output is not None:
         with naming_the_file(output):
             write_table(answers, output)
@@ -60,7 +61,7 @@ def predict(
 
 
 def prediction_table(
-    tree: ObliqueTree,
+    model: Model,
     rows: pa.Table,
     keep: list[str],
     path: Path,
@@ -68,12 +69,15 @@ def prediction_table(
     with_proba: bool = False,
     n_jobs: int = 1,
 ) -> pa.Table:
-    """Arrow table of the kept columns, ``prediction``, and ``probability of <class>``."""
+    """Arrow table of the kept columns, ``prediction``, and ``probability of <class>``.
+
+    Where there are several outputs, ``prediction of <name>`` and ``probability of <name>``.
+    """
     columns: dict[str, Any] = {}
     for name in keep:
         check_column(rows, name, path)
         columns[name] = rows[name]
-    answers = _answers(tree, rows, with_proba=with_proba, n_jobs=n_jobs)
+    answers = _answers(model, rows, with_proba=with_proba, n_jobs=n_jobs)
     clash = columns.keys() & answers.keys()
     if clash:
         raise CommandError(f"--keep {clash.pop()} has the name of a column of the predictions.")
@@ -82,17 +86,23 @@ def prediction_table(
     return pa.table(columns | answers)
 
 
-def _answers(tree: ObliqueTree, rows: pa.Table, *, with_proba: bool, n_jobs: int) -> dict[str, Any]:
-    values = tree.predict(rows, n_jobs=n_jobs)
-    if values.ndim == 2:
-        names = tree.target_names or tuple(str(i) for i in range(tree.n_outputs))
-        return {f"prediction of {name}": values[:, i] for i, name in enumerate(names)}
-    answers = {"prediction": values}
-    if with_proba:
-        probabilities = tree.predict_proba(rows, n_jobs=n_jobs)
-        for i, label in enumerate(tree.classes or ()):
-            answers[f"probability of {label}"] = probabilities[:, i]
-    return answers
+def _answers(model: Model, rows: pa.Table, *, with_proba: bool, n_jobs: int) -> dict[str, Any]:
+    from hardwood.model.answers import answers
+
+    if not with_proba:
+        return _columns("prediction", model, model.predict(rows, n_jobs=n_jobs))
+    probabilities = model.predict_proba(rows, n_jobs=n_jobs)  # which predictions follow from
+    predicted = _columns("prediction", model, answers(probabilities, model.task, model.classes))
+    if model.classes is None:
+        return predicted | _columns("probability", model, probabilities)
+    names = [f"probability of {label}" for label in model.classes]
+    return predicted | dict(zip(names, probabilities.T, strict=True))
+
+
+def _columns(what: str, model: Model, values: np.ndarray) -> dict[str, np.ndarray]:
+    if values.ndim == 1:
+        return {what: values}
+    return {f"{what} of {name}": values[:, i] for i, name in enumerate(output_names(model))}
 
 
 def _say(answers: pa.Table, output: Path | None, notes: Notes, *, as_json: bool) -> None:

@@ -166,30 +166,3 @@ def test_there_is_no_second_derivative():
     (gradient,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="no second derivative"):
         gradient.sum().backward()
-
-
-@pytest.mark.skipif(not engine_available(), reason="the engine is not built")
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"W": (6, 3)}, "2\\^h - 1 splits"),
-        ({"W": (7, 4)}, "one length"),
-        ({"slope": (5, 1)}, "sizes differ"),
-        ({"leaf": 8}, "out of range"),
-    ],
-)
-def test_the_engine_refuses_what_does_not_fit(change, message):
-    from hardwood._native import dgt_layer_backward
-
-    shapes = {"X": (5, 3), "W": (7, 3), "b": (7,), "theta": (8, 2), "slope": (5, 2)}
-    arrays = {name: torch.zeros(shapes[name]) for name in shapes}
-    leaf = torch.zeros(5, dtype=torch.int32)
-    for name, value in change.items():
-        if name == "leaf":
-            leaf[2] = value
-        else:
-            arrays[name] = torch.zeros(value)
-    results = [torch.empty(shapes[name]) for name in ("X", "W", "b", "theta")]
-    X, W, b, theta, slope = arrays.values()
-    with pytest.raises(ValueError, match=message):
-        dgt_layer_backward(X, W, b, theta, leaf, slope, *results)

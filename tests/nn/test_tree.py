@@ -60,6 +60,37 @@ def test_one_output_is_the_score_of_the_second_of_two_classes():
     np.testing.assert_allclose(tree.predict_proba(x.numpy())[:, 1], expected, rtol=1e-12)
 
 
+def test_labels_get_the_logistic_function_of_their_scores_and_come_back():
+    layer = make_layer(k=3)
+    x = torch.randn(200, 6)
+    tree = layer.to_tree(task="multilabel", target_names=["a", "b", "c"])
+    expected = torch.sigmoid(layer(x).double()).detach().numpy()
+    np.testing.assert_allclose(tree.predict_proba(x.numpy()), expected, rtol=1e-12)
+    back = DenseGradientTree.from_tree(tree)
+    torch.testing.assert_close(back(x), layer(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": "ranking"}, "task must be .* got 'ranking'"),
+        ({"task": "classification"}, "classes go together"),
+        ({"task": "multilabel", "classes": [0, 1, 2]}, "classes go together"),
+    ],
+)
+def test_a_task_that_does_not_fit_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_layer(k=3).to_tree(**options)
+
+
+def test_linear_leaves_are_refused():
+    tree = ObliqueTree.of(
+        [[1.0]], bias=[0.0], values=[1.0, 2.0], leaf_weights=np.ones((2, 1, 1)), task="regression"
+    )
+    with pytest.raises(ValueError, match="constant leaves"):
+        DenseGradientTree.from_tree(tree)
+
+
 def test_a_wrong_number_of_classes_is_refused():
     with pytest.raises(ValueError, match="2 classes were given for a layer with 3 outputs"):
         make_layer(k=3).to_tree(classes=[0, 1])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model import ObliqueTree
+    from hardwood.model.tree import Task
     from hardwood.table import Schema
 
 # [DGT22], Table 12: the width of the hidden layers by height.
@@ -209,6 +210,7 @@ class DenseGradientTree(nn.Module):
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,
         schema: Schema | None = None,
+        task: Task | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> ObliqueTree:
         """Return the tree as a model: to read, draw, save, and predict by without torch.
@@ -229,6 +231,9 @@ class DenseGradientTree(nn.Module):
             What is predicted.
         schema
             Instead of names: the schema of numbers that the tree came from (see `from_tree`).
+        task
+            ``"multilabel"`` where each output is the score of one yes/no label: leaves then hold
+            their logistic functions. Otherwise it follows from `classes`.
         record
             Notes to keep with the tree.
         """
@@ -240,6 +245,7 @@ class DenseGradientTree(nn.Module):
             classes=classes,
             target_names=target_names,
             schema=schema,
+            task=task,
             record=record,
         )
 
@@ -259,8 +265,8 @@ class DenseGradientTree(nn.Module):
         tree
             A tree of numbers, without categories, missing entries or linear leaves. Its centers
             move into the bias; its scales are part of its weights already. Scores of a
-            classification tree are the logarithms of its probabilities, of which those under 1e-6
-            count as 1e-6.
+            classification tree are the logarithms of its probabilities, of yes/no labels their
+            log-odds; probabilities within 1e-6 of 0 (for labels, of 1 too) count as 1e-6 away.
         depth
             Of the layer, at least the tree's own, which is the default. A leaf above that becomes
             splits over copies of it.

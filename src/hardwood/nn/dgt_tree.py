@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hardwood.model import ObliqueTree
+    from hardwood.model.tree import Task
     from hardwood.nn.dgt import DenseGradientTree
     from hardwood.table import Schema
 
@@ -32,32 +33,44 @@ def to_tree(
     classes: Iterable[Any] | None,
     target_names: Iterable[str] | str | None,
     schema: Schema | None,
+    task: Task | None,
     record: Mapping[str, Any] | None,
 ) -> ObliqueTree:
     """Return the tree that `layer` evaluates; see `DenseGradientTree.to_tree`."""
     from hardwood.model import ObliqueTree
 
+    labels = None if classes is None else list(classes)
+    if task is None:
+        task = "regression" if labels is None else "classification"
+    if task not in ("regression", "classification", "multilabel"):
+        raise ValueError(
+            f"task must be 'regression', 'classification' or 'multilabel', got {task!r}"
+        )
+    if (task == "classification") != (labels is not None):
+        raise ValueError("task='classification' and classes go together: give both or neither")
     weight = _array(layer.weight)  # (m, d)
     bias = weight[:, 0] * 0.0 if layer.bias is None else _array(layer.bias)
     if schema is not None:
         _check_numbers(schema, "schema")
         bias = bias + weight @ schema.column_center
-    labels = None if classes is None else list(classes)
     return ObliqueTree.of(
         weight,
         bias=bias,
-        values=_array(_leaf_values(layer, labels)),
+        values=_array(_leaf_values(layer, task, labels)),
         feature_names=feature_names,
         schema=schema,
+        task=task,
         classes=labels,
         target_names=target_names,
         record={"learner": type(layer).__name__} if record is None else record,
     )
 
 
-def _leaf_values(layer: DenseGradientTree, classes: list[Any] | None) -> Tensor:
+def _leaf_values(layer: DenseGradientTree, task: Task, classes: list[Any] | None) -> Tensor:
     """Return what the tree answers at each leaf, (L, k)."""
     scores = layer.leaves.double()
+    if task == "multilabel":
+        return torch.sigmoid(scores)
     if classes is None:
         return scores
     if layer.out_features == 1 and len(classes) == 2:
@@ -84,9 +97,14 @@ def from_tree(
     if not isinstance(tree, ObliqueTree):
         raise TypeError(
             f"from_tree takes an ObliqueTree, found a {type(tree).__name__}. An estimator has its "
-            "tree as estimator.tree_"
+            "tree as estimator.tree_, a forest its trees as forest.trees"
         )
     _check_numbers(tree.schema, "tree")
+    if tree.has_linear_leaves:
+        raise ValueError(
+            "a torch layer has constant leaves, but the tree's are linear in its columns. Learn it "
+            "with leaves='constant'"
+        )
     perfect = tree.to_perfect(max(tree.depth, 1) if depth is None else depth)
     layer = make(tree.n_features, tree.n_outputs, perfect.depth, device=device, dtype=dtype)
     parts = {
@@ -105,11 +123,14 @@ def from_tree(
 
 
 def _scores(tree: ObliqueTree) -> np.ndarray:
-    """Return scores whose softmax, for classes, gives what the tree answers, (L, k)."""
+    """Return scores whose softmax (of labels: logistic function) is the tree's answer, (L, k)."""
     import numpy as np
 
     if tree.task == "regression":
         return tree.values
+    if tree.task == "multilabel":
+        p = np.clip(tree.values, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
+        return np.log(p / (1.0 - p))
     return np.log(np.maximum(tree.values, _SMALLEST_PROBABILITY))
 
 

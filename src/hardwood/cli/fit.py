@@ -22,12 +22,12 @@ from hardwood.cli.learning import (
     with_origin,
 )
 from hardwood.cli.metrics import Score
-from hardwood.cli.models import size_words
+from hardwood.cli.models import is_forest, size_words, trees_of
 from hardwood.cli.options import AsJson, Jobs, Seed, TableFile, TargetColumn, WeightColumn
 from hardwood.cli.report import Notes, counted, print_json, print_text, scores_json
 
 if TYPE_CHECKING:
-    from hardwood.cli.learning import Model
+    from hardwood.cli.models import Model
 
 
 DEFAULT_MAX_DEPTH = 6  # that of the estimators, which are too slow to import for a help text
@@ -216,8 +216,8 @@ def _print_problem(request: Request, problem: Problem) -> None:
 def _print_outcome(
     output: Path, problem: Problem, model: Model, scores: list[Score], baseline: list[Score]
 ) -> None:
-    n_trees = getattr(model, "n_trees", None)
-    what = "Tree" if n_trees is None else f"Forest of {counted(n_trees, 'tree')}"
+    n_trees = len(trees_of(model))
+    what = f"Forest of {counted(n_trees, 'tree')}" if is_forest(model) else "Tree"
     print_text(f"{what}: {size_words(model)}")
     if scores:
         title = f"Test score on {problem.test.size} rows"
@@ -248,7 +248,7 @@ def _payload(
         "n_train": problem.train.size,
         "n_test": problem.test.size,
         "n_missing_target": target.n_missing,
-        "n_trees": getattr(model, "n_trees", 1),
+        "n_trees": len(trees_of(model)),
         "depth": model.depth,
         "n_leaves": model.n_leaves,
         "test": scores_json(scores),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.cli.evaluate import score
+from hardwood.cli.evaluate import judge
 from hardwood.cli.failures import CommandError, data_mistakes
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.identifiers import identifiers
@@ -20,6 +20,7 @@ from hardwood.cli.metrics import (
     regression_scores,
     several_regression_scores,
 )
+from hardwood.cli.models import trees_of
 from hardwood.cli.options import MAX_RESTARTS, MAX_TREES
 from hardwood.cli.progress import epoch_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
@@ -35,12 +36,12 @@ from hardwood.cli.targets import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hardwood.cli.models import Model
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
-    from hardwood.model import ObliqueForest, ObliqueTree
+    from hardwood.model import ObliqueTree
 
     Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor
-    Model = ObliqueTree | ObliqueForest
 
 
 @dataclass(frozen=True)
@@ -184,27 +185,22 @@ def test_scores(
     """Scores on the test rows: of the model, and of the best answer that looks at no feature."""
     if problem.test.size == 0:
         return [], []
-    truth, weight = problem.test_values, problem.weights[problem.test]
+    truth, weight, names = problem.test_values, problem.weights[problem.test], problem.target.names
+    found = judge(model, problem.test_features, truth, weight, rng, names).scores
     past, past_weight = problem.target.values[problem.train], problem.weights[problem.train]
-    if model.task == "classification":
-        scores, _, _ = score(model, problem.test_features, truth, weight, rng)
+    if model.classes is not None:
         positions = label_positions(past, model.classes)
         share = np.bincount(positions, past_weight, minlength=len(model.classes))
         always = np.tile(share / share.sum(), (len(truth), 1))
         known = label_positions(truth, model.classes)
-        return scores, classification_scores(known, always, weight, rng)
-    # The mean of zeros and ones is the share of ones.
+        return found, classification_scores(known, always, weight, rng)
+    # Of zeros and ones the mean is the share of ones: the best probability that looks at nothing.
     mean = np.broadcast_to(np.average(past, axis=0, weights=past_weight), truth.shape)
     if model.task == "multilabel":
-        found = model.predict_proba(problem.test_features)
-        measure: Any = label_scores
-    else:
-        found = model.predict(problem.test_features)
-        measure = several_regression_scores
+        return found, label_scores(truth, mean, names, weight, rng)
     if truth.ndim == 1:
-        return tuple(regression_scores(truth, each, weight, rng) for each in (found, mean))
-    names = problem.target.names
-    return tuple(measure(truth, each, names, weight, rng) for each in (found, mean))
+        return found, regression_scores(truth, mean, weight, rng)
+    return found, several_regression_scores(truth, mean, names, weight, rng)
 
 
 def with_origin(
@@ -223,10 +219,10 @@ def with_origin(
         "test": {entry.name: entry.value for entry in scores if np.isfinite(entry.value)},
     }
     names, record = problem.target.names, model.record | origin
-    if not isinstance(model, ObliqueForest):
-        return _named(model, names, record)
-    trees = [_named(tree, names, tree.record) for tree in model.trees]
-    return ObliqueForest(trees, combine=model.combine, record=record)
+    if isinstance(model, ObliqueForest):
+        trees = [_named(tree, names, tree.record) for tree in model.trees]
+        return ObliqueForest(trees, combine=model.combine, record=record)
+    return _named(model, names, record)
 
 
 def _named(tree: ObliqueTree, names: tuple[str, ...], record: dict[str, Any]) -> ObliqueTree:
@@ -253,12 +249,11 @@ def _resolved(estimator: Estimator) -> dict[str, Any]:
     history = estimator.history_
     if not history:  # interrupted before the first epoch was over
         return {}
-    model = model_of(estimator)
-    one = model if hasattr(estimator, "tree_") else model.trees[0]
+    first = trees_of(model_of(estimator))[0]
     used = {
         "max_epochs": history[0].max_epochs,
         "restarts": 1 + max(epoch.restart for epoch in history),
-        "early_stopping": one.record["validation_rows"] > 0,
+        "early_stopping": first.record["validation_rows"] > 0,
     }
     parameters = estimator.get_params(deep=False)
     return {name: value for name, value in used.items() if parameters.get(name) == "auto"}

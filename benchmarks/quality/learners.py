@@ -35,7 +35,16 @@ _SCALED = {"quantizer": "scaled"}
 _PRODUCT = {"path": "product"}
 _ONE_LAYER_NUMBERS: Grid = [{"layers": [1], "momentum": [0.0, 0.3]}]
 _ONE_LAYER_CLASSES: Grid = [{"layers": [1], "momentum": [0.0, 0.3, 0.8]}]
-_LARGE_CLASSES: Grid = [{"layers": [1], "momentum": [0.3, 0.8]}]
+_LARGE_CLASSES: Grid = [
+    {"layers": [1], "momentum": [0.3, 0.8]},
+    {
+        "layers": [[64]],
+        "l2": [1e-5],
+        "batch_size": [256],
+        "relaxation": [_SCALED],
+        "training": [_CLIP],
+    },
+]
 _NARROW_NUMBERS: Grid = [
     {
         "layers": [[32, 32]],

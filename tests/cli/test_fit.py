@@ -246,6 +246,24 @@ def test_several_targets_of_a_forest(run, several_csv, tmp_path):
     assert (forest.task, forest.target_names) == ("multilabel", ("wide", "huge"))
 
 
+@pytest.mark.parametrize("target", ["wide", "amount", "wide,huge", "amount,price"])
+@pytest.mark.parametrize("more", [[], ["--trees", 2], ["--leaves", "linear"]], ids=str)
+def test_other_commands_read_what_fit_writes(run, several_csv, target, more):
+    arguments = ["-t", target, "-o", "m.hardwood", "--test-fraction", 0, *more, *QUICK]
+    assert run("fit", several_csv, *arguments).exit_code == 0
+    evaluated = json.loads(
+        run("evaluate", "m.hardwood", several_csv, "-t", target, "--json").stdout
+    )
+    assert evaluated["n_rows"] == 239
+    assert len(evaluated["metrics"]) >= 3
+    predicted = run("predict", "m.hardwood", several_csv).stdout.splitlines()
+    assert len(predicted) == 241
+    assert len(predicted[0].split(",")) == len(target.split(","))
+    described = run("describe", "m.hardwood")
+    assert described.exit_code == 0
+    assert "several.csv" in described.stdout
+
+
 def test_a_name_with_a_comma_is_a_name(run, several_csv, tmp_path):
     run("fit", several_csv, "-t", "red, or not", "-o", "m.hardwood", *QUICK)
     tree = hardwood.load(tmp_path / "m.hardwood")

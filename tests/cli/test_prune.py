@@ -181,11 +181,34 @@ def test_rows_that_taught_the_tree_are_noted(run, overgrown, data, tmp_path):
     assert "other rows" not in run("prune", "m.hardwood", data[0]).stderr
 
 
-def test_several_outputs_have_no_one_target(run, tmp_path, data):
-    tree = ObliqueTree.of([[1.0, 0.0]], thresholds=[0.0], values=[[0, 1], [1, 0]])
-    tree = tree.replace(schema=hardwood.table.Schema.numeric(2, ["a", "b"]))
-    tree.save(tmp_path / "two.hardwood")
-    result = run("prune", "two.hardwood", data[0], "-t", "answer")
+def test_several_outputs_have_several_targets(run, tmp_path, rng):
+    X = rng.normal(size=(200, 2))
+    y = np.column_stack([X[:, 0] >= 0, X[:, 0] >= 0]).astype(int)
+    lines = [f"{a},{b},{u},{v}" for (a, b), (u, v) in zip(X, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,u,v", *lines]) + "\n")
+    for task in ("regression", "multilabel"):
+        tree = ObliqueTree.of(
+            [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]],
+            thresholds=[0.0, 0.0, 0.0],
+            values=[[0.1, 0.1], [0.2, 0.2], [0.8, 0.8], [0.9, 0.9]],
+            task=task,
+            target_names=["u", "v"],
+            feature_names=["a", "b"],
+        )
+        tree.save(tmp_path / "two.hardwood")
+        options = ["--alpha", "0.02", "--criterion", "squared_error"]
+        result = run("prune", "two.hardwood", "t.csv", "-t", "v,u", *options)
+        assert result.exit_code == 0
+        pruned = hardwood.load("two-pruned.hardwood")
+        assert pruned.n_leaves == 2
+        assert pruned.values == pytest.approx(np.array([[0.0, 0.0], [1.0, 1.0]]))
+        result = run("prune", "two.hardwood", "t.csv", "-t", "u", "--alpha", "0.1")
+        assert result.exit_code == 2
+        assert "predicts 2 columns" in result.stderr
+
+
+def test_a_forest_is_refused(run, overgrown, data, tmp_path):
+    hardwood.ObliqueForest([overgrown, overgrown]).save(tmp_path / "f.hardwood")
+    result = run("prune", "f.hardwood", data[0])
     assert result.exit_code == 2
-    assert "2 outputs" in result.stderr
-    assert run("prune", "two.hardwood", data[0]).exit_code == 0
+    assert "holds a forest" in result.stderr

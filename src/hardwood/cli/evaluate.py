@@ -65,8 +65,8 @@ def evaluate(
     notes = Notes()
     with notes.collecting():
         data = read_table(table)
-        names = _target_columns(opened, data, target, table, model)
-        rows, truth = _truth(opened, data, names, table)
+        names = target_columns(opened, data, target, table, model)
+        rows, truth = true_answers(opened, data, names, table)
         weights = np.ones(data.num_rows) if weight is None else read_weights(data, weight, table)
         found = judge(
             opened, data.take(rows), truth, weights[rows], np.random.default_rng(seed), names
@@ -84,7 +84,7 @@ def evaluate(
         _print_confusion(opened, found.confusion)
 
 
-def _target_columns(
+def target_columns(
     model: Model, data: pa.Table, target: str, table: Path, path: Path
 ) -> tuple[str, ...]:
     """Return the columns with the truth, in the order of the model's outputs."""
@@ -101,7 +101,7 @@ def _target_columns(
     return names
 
 
-def _truth(
+def true_answers(
     model: Model, data: pa.Table, names: tuple[str, ...], table: Path
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that have an answer in all columns, and the answers: (n,), or (n, k)."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.evaluate import score, was_learned_from
+from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
 from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.metrics import Score
-from hardwood.cli.models import open_model
+from hardwood.cli.models import is_forest, open_model
 from hardwood.cli.options import AsJson, ModelFile, Seed, TableFile, WeightColumn
 from hardwood.cli.report import (
     Notes,
@@ -27,7 +27,7 @@ from hardwood.cli.report import (
     scores_json,
 )
 from hardwood.cli.tables import read_table
-from hardwood.cli.targets import known_answers, label_positions, read_weights
+from hardwood.cli.targets import label_positions, read_weights
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,8 @@ def prune(
             "--target",
             "-t",
             metavar="COLUMN",
-            help="The column that the model predicts; without it, only what no row reaches goes.",
+            help="The column that the model predicts (several: a,b); without it, only what no "
+            "row reaches goes.",
         ),
     ] = None,
     output: Annotated[
@@ -182,9 +183,9 @@ def prune(
     plan = _plan(
         target, alpha, validation_fraction, one_standard_error, min_samples, criterion, sparsify
     )
-    tree, notes, rng = _open_tree(model, target), Notes(), np.random.default_rng(seed)
+    tree, notes, rng = _open_tree(model), Notes(), np.random.default_rng(seed)
     with notes.collecting(), data_mistakes():
-        rows, n_table_rows = _read_rows(tree, table, target, weight, notes)
+        rows, n_table_rows = _read_rows(tree, model, table, target, weight, notes)
         train, judged = _divide(rows, plan, rng, tree)
         smaller = _with_record(_pruned(tree, train, judged, plan), tree, table, rows, plan)
         scores = [[] if judged.truth is None else _scores(t, judged, seed) for t in (tree, smaller)]
@@ -231,40 +232,43 @@ def _plan(
     return Plan(alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify)
 
 
-def _open_tree(model: Path, target: str | None) -> ObliqueTree:
-    tree = open_model(model)
-    if hasattr(tree, "trees"):
+def _open_tree(path: Path) -> ObliqueTree:
+    model = open_model(path)
+    if is_forest(model):
         raise CommandError(
-            f"{model} holds a forest, whose trees vote best unpruned; prune takes a single tree."
+            f"{path} holds a forest; prune takes a single tree. From Python, its trees can be "
+            "pruned one by one: ObliqueForest([tree.prune(X) for tree in forest.trees])."
         )
-    if target is not None and tree.task != "classification" and tree.n_outputs > 1:
-        raise CommandError(
-            f"{model} predicts {tree.n_outputs} outputs, and --target names one column. From "
-            "Python, tree.prune takes them all; without --target, unreached nodes are removed."
-        )
-    return tree
+    return model
 
 
 def _read_rows(
-    tree: ObliqueTree, path: Path, target: str | None, weight: str | None, notes: Notes
+    tree: ObliqueTree,
+    model: Path,
+    path: Path,
+    target: str | None,
+    weight: str | None,
+    notes: Notes,
 ) -> tuple[Rows, int]:
-    """Read the rows that count and whose answer, where one is asked for, the model knows."""
+    """Read the rows that count and whose answers, where asked for, the model knows.
+
+    Also returns how many rows the table has.
+    """
     table = read_table(path)
     weights = np.ones(table.num_rows) if weight is None else read_weights(table, weight, path)
-    n_table_rows = table.num_rows
-    if target is None:
-        rows = Rows(table, weights, None)
-    else:
-        known, truth = known_answers(table, target, path, tree.task)
+    rows = Rows(table, weights, None)
+    if target is not None:
+        names = target_columns(tree, table, target, path, model)
+        known, truth = true_answers(tree, table, names, path)
         rows = Rows(table.take(known), weights[known], truth)
-        if len(known) < n_table_rows:
-            n_missing = n_table_rows - len(known)
-            notes.add(f"left out: {counted(n_missing, 'row')} in which '{target}' is missing")
+        if len(known) < table.num_rows:
+            left_out = counted(table.num_rows - len(known), "row")
+            notes.add(f"left out: {left_out} in which '{target}' is missing")
         rows = _of_known_classes(tree, rows, notes)
     rows = rows.part(np.flatnonzero(rows.weight))
     if not len(rows):
         raise CommandError(f"No row of {path} with a known target has a weight above 0.")
-    return rows, n_table_rows
+    return rows, table.num_rows
 
 
 def _of_known_classes(tree: ObliqueTree, rows: Rows, notes: Notes) -> Rows:
@@ -340,7 +344,8 @@ def _with_record(
 
 def _scores(tree: ObliqueTree, rows: Rows, seed: int) -> list[Score]:
     assert rows.truth is not None
-    return score(tree, rows.table, rows.truth, rows.weight, np.random.default_rng(seed))[0]
+    rng = np.random.default_rng(seed)
+    return judge(tree, rows.table, rows.truth, rows.weight, rng).scores
 
 
 def _sizes(tree: ObliqueTree, rows: Rows) -> dict[str, float]:

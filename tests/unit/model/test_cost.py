@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood.model import ObliqueTree
+from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.cost import Flops, Operations, Remaining, flops, remaining
 from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree
@@ -97,16 +95,19 @@ def test_a_category_costs_one_addition_at_most():
 
 
 def test_a_forest_costs_what_its_trees_cost():
-    trees = [make_tree(seed, n_splits=4 + seed) for seed in range(3)]
-    forest = SimpleNamespace(trees=tuple(trees), depth=max(tree.depth for tree in trees))
-    parts = [flops(tree) for tree in trees]
-    whole = flops(forest)
+    first = make_tree(0, n_splits=4)
+    others = [make_tree(seed, n_splits=3 + seed) for seed in (1, 2)]
+    trees = [first, *(tree.replace(schema=first.schema) for tree in others)]
+    forest = ObliqueForest(trees)
+    whole, parts = forest.flops(), [flops(tree) for tree in trees]
     assert whole.worst.total == sum(part.worst.total for part in parts)
     assert whole.mean.total == pytest.approx(sum(part.mean.total for part in parts))
-    forest.trees = (*trees, trees[0].replace(counts=None))
-    assert flops(forest).mean is None
+    X = np.zeros((1, 4))
+    assert forest.flops(X).mean.total == sum(flops(tree, X).mean.total for tree in trees)
+    assert flops(forest.with_trees([first.replace(counts=None)])).mean is None
     sizes = remaining(forest)
-    assert (sizes.n_splits, sizes.of_splits) == (4 + 5 + 6 + 4, 4 * (2**forest.depth - 1))
+    assert (sizes.n_splits, sizes.of_splits) == (4 + 4 + 5, 3 * (2**forest.depth - 1))
+    assert sizes.n_weights == sum(np.count_nonzero(tree.weights) for tree in trees)
 
 
 def test_it_prints_well():

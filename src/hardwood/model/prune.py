@@ -79,16 +79,20 @@ def prune(
     tree
         With the counts of the rows of ``X``.
     """
-    smaller = prune_unreached(tree, X, sample_weight=sample_weight, min_samples=min_samples)
-    if y is None:
-        if alpha is not None or validation is not None:
-            raise ValueError("alpha and validation need y, the true answers of the rows of X")
-        return smaller
-    if (alpha is None) == (validation is None):
+    if y is None and not (alpha is None and validation is None and criterion is None):
+        raise ValueError(
+            "alpha, validation and criterion need y, the true answers of the rows of X"
+        )
+    if y is not None and (alpha is None) == (validation is None):
         raise ValueError(
             "with y, give alpha, the price of a leaf (0 removes only what helps no given row), or "
             "validation=(X, y), rows that were not learned from; one of the two"
         )
+    if one_standard_error and validation is None:
+        raise ValueError("one_standard_error is about the loss on validation=(X, y): give these")
+    smaller = prune_unreached(tree, X, sample_weight=sample_weight, min_samples=min_samples)
+    if y is None:
+        return smaller
     path = cost_complexity_path(
         smaller, X, y, sample_weight=sample_weight, criterion=criterion, complexity=complexity
     )
@@ -132,7 +136,7 @@ def prune_by_validation(
     criterion, complexity
         As in `cost_complexity_path`.
     method
-        ``"path"`` chooses among the prunings of the cost-complexity path, a few dozen at most.
+        ``"path"`` chooses among the prunings of the cost-complexity path.
         ``"reduced_error"`` (Quinlan, 1987) chooses among all prunings the smallest of those with
         the least loss on the validation rows: closer to these, and for few of them too close.
     one_standard_error

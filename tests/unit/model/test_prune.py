@@ -561,7 +561,9 @@ def test_a_split_with_two_small_sides_becomes_their_mean():
     ("change", "words"),
     [
         ({"y": None}, "need y"),
+        ({"y": None, "alpha": None, "criterion": "log_loss"}, "need y"),
         ({"alpha": None}, "give alpha"),
+        ({"one_standard_error": True}, "give these"),
         ({"validation": ([[0.0, 0.0]], ["no"])}, "one of the two"),
         ({"alpha": None, "validation": [[0.0]]}, "validation must be"),
         ({"alpha": -1.0}, "at least 0"),

@@ -65,7 +65,7 @@ _NARROW_CLASSES: Grid = [
         "training": [_CLIP],
     }
 ]
-_MORE_NARROW_CLASSES: Grid = [  # where a fit takes seconds
+_BACE: Grid = [
     {
         "layers": [[64], [64, 64]],
         "momentum": [0.0, 0.3],
@@ -75,8 +75,20 @@ _MORE_NARROW_CLASSES: Grid = [  # where a fit takes seconds
         "training": [_CLIP],
     }
 ]
+_MORE_NARROW_CLASSES: Grid = [  # where a fit takes seconds
+    *_BACE,
+    {"layers": [1], "momentum": [0.8], "relaxation": [_SCALED]},
+    {
+        "layers": [[64]],
+        "l2": [1e-5, 1e-4],
+        "batch_size": [256],
+        "relaxation": [_PRODUCT],
+        "training": [_CLIP],
+    },
+]
 _DGT: dict[str, Grid] = {
     "": _ONE_LAYER_CLASSES + _MORE_NARROW_CLASSES,
+    "bace": _ONE_LAYER_CLASSES + _BACE,
     "letter": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
     **dict.fromkeys(("mnist", "connect4", "covtype", "hiv"), _LARGE_CLASSES),
     **dict.fromkeys(("ailerons", "abalone", "cpu_act"), _ONE_LAYER_NUMBERS + _NARROW_NUMBERS),
@@ -160,7 +172,7 @@ _XGBOOST: dict[str, Grid] = {"": [{"max_depth": [4, 7, 10], "learning_rate": [0.
 _ADABOOST: dict[str, Grid] = {"": [{"max_depth": [10, 15], "learning_rate": [0.1, 1.0]}]}
 
 # Fits per setting whose validation scores are averaged: few rows make a noisy choice.
-_REPEATS = {"bace": 3, **dict.fromkeys(("pendigits", "satimage", "segment", "optdigits"), 2)}
+_REPEATS = {"bace": 3, **dict.fromkeys(("pendigits", "satimage", "segment", "optdigits"), 3)}
 # What is added to a setting of ours while settings are compared, so that the comparison is
 # affordable: the fits that count have the best of several random starts.
 _ONE_START: Setting = {"restarts": 1}

@@ -9,8 +9,7 @@ import pytest
 
 import hardwood
 from hardwood.model import ObliqueTree
-from hardwood.model.prune import cost_complexity_path, prune_unreached
-from hardwood.model.sparsify import sparsify
+from hardwood.model.pruning import cost_complexity_path, prune_unreached, sparsify
 
 
 @pytest.fixture

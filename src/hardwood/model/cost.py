@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model.descent import Descent, child_nodes
+from hardwood.model.routed_rows import RoutedRows, child_nodes
 
 if TYPE_CHECKING:
     from hardwood.model.tree import ObliqueTree
@@ -160,7 +160,7 @@ def _tree_flops(tree: ObliqueTree, X: Any) -> Flops:
         costs[:, children] += costs[:, i, None]
     at_leaves = costs[:, m:]
     worst = at_leaves[:, at_leaves[:2].sum(axis=0).argmax()]
-    counts = tree.counts if X is None else Descent.of(tree, X).counts
+    counts = tree.counts if X is None else RoutedRows.of(tree, X).counts
     if counts is None or not counts[m:].any():
         return Flops(None, Operations(*worst.tolist()))
     share = counts[m:] / counts[m:].max()  # at most 1 each, so that no sum overflows

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hardwood._native import LeafModels, Router
     from hardwood.model.cost import Flops
-    from hardwood.model.pruning_path import Complexity, PruningPath
+    from hardwood.model.pruning.path import Complexity, PruningPath
 
 _PARTS = (
     "weights",
@@ -506,12 +506,12 @@ class ObliqueTree:
         complexity: Complexity = "leaves",
         one_standard_error: bool = False,
     ) -> ObliqueTree:
-        """Make the tree smaller: see :func:`hardwood.model.prune.prune`.
+        """Make the tree smaller: see `hardwood.model.pruning.prune`.
 
         ``prune(X)`` removes what no row reaches; ``prune(X, y, alpha=0.01)`` also what gains less
         than that per leaf; ``prune(X, y, validation=(X_valid, y_valid))`` what does not help there.
         """
-        from hardwood.model.prune import prune
+        from hardwood.model.pruning import prune
 
         return prune(
             self,
@@ -535,16 +535,16 @@ class ObliqueTree:
         criterion: Any = None,
         complexity: Complexity = "leaves",
     ) -> PruningPath:
-        """All prunings worth their size: see :func:`hardwood.model.prune.cost_complexity_path`."""
-        from hardwood.model.prune import cost_complexity_path
+        """All prunings worth their size: see `hardwood.model.pruning.cost_complexity_path`."""
+        from hardwood.model.pruning import cost_complexity_path
 
         return cost_complexity_path(
             self, X, y, sample_weight=sample_weight, criterion=criterion, complexity=complexity
         )
 
     def sparsify(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> ObliqueTree:
-        """Drop terms of splits that no row needs: see :func:`hardwood.model.sparsify.sparsify`."""
-        from hardwood.model.sparsify import sparsify
+        """Drop terms of splits that no row needs: see `hardwood.model.pruning.sparsify`."""
+        from hardwood.model.pruning import sparsify
 
         return sparsify(self, X, tolerance=tolerance, sample_weight=sample_weight).tree
 

@@ -13,13 +13,13 @@ import hardwood
 from hardwood.errors import TableError
 from hardwood.model import ObliqueTree
 from hardwood.model.cost import flops, remaining
-from hardwood.model.prune import (
+from hardwood.model.pruning import (
     cost_complexity_path,
     prune,
     prune_by_validation,
     prune_unreached,
+    sparsify,
 )
-from hardwood.model.sparsify import sparsify
 from trees import make_children, make_rows, make_tree
 
 LABELS = np.array(["no", "perhaps", "yes"])

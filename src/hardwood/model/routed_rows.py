@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
+class RoutedRows:
     """Rows in the order of the leaves they reach, so that those of any node are consecutive.
 
     Attributes
@@ -41,7 +41,7 @@ class Descent:
     last: np.ndarray
 
     @classmethod
-    def of(cls, tree: ObliqueTree, X: Any, sample_weight: Any = None) -> Descent:
+    def of(cls, tree: ObliqueTree, X: Any, sample_weight: Any = None) -> RoutedRows:
         """Take the rows of a table down a tree; ``TableError`` where the weights are unusable."""
         leaf = tree.apply(X)
         weight = row_weights(sample_weight, leaf.size)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.collapse import collapse
-from hardwood.model.descent import Descent, child_nodes
+from hardwood.model.pruning.collapse import collapse
+from hardwood.model.routed_rows import RoutedRows, child_nodes
 from hardwood.model.tree import ObliqueTree
 
 
@@ -37,7 +37,7 @@ def prune_unreached(
     """
     if not 0 <= min_samples < np.inf:
         raise ValueError(f"min_samples must be a finite weight, at least 0, not {min_samples!r}")
-    rows = Descent.of(tree, X, sample_weight)
+    rows = RoutedRows.of(tree, X, sample_weight)
     stays = (rows.counts > 0) & (rows.counts >= min_samples)
     stays[0] = True
     root, children, merged = _without(tree, stays)
@@ -49,7 +49,7 @@ def prune_unreached(
             leaves[i] = np.average(outputs[here], axis=0, weights=rows.weight[here])
     smaller = collapse(tree, leaves, rows.counts, root=root, children=children)
     if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have found other ways
-        smaller = smaller.replace(counts=Descent.of(smaller, X, sample_weight).counts)
+        smaller = smaller.replace(counts=RoutedRows.of(smaller, X, sample_weight).counts)
     return smaller
 
 

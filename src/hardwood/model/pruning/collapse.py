@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hardwood.model.criterion import SMALLEST_PROBABILITY
+from hardwood.model.pruning.criterion import SMALLEST_PROBABILITY
 from hardwood.model.tree import ObliqueTree
 
 

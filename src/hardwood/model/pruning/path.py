@@ -4,9 +4,9 @@ L. Breiman, J. Friedman, R. Olshen and C. Stone, *Classification and Regression 
 chapter 3.
 
 *Collapsing* a split makes it a leaf that gives all its rows one output, the best one for them by a
-criterion (`hardwood.model.criterion`): for most, the weighted mean or the class shares. A *pruning*
-of a tree is what collapsing some splits leaves of it. Weighing what a pruning T loses against how
-large it is,
+criterion (`hardwood.model.pruning.criterion`): for most, the weighted mean or the class shares. A
+*pruning* of a tree is what collapsing some splits leaves of it. Weighing what a pruning T loses
+against how large it is,
 
 .. math:: R_\alpha(T) = R(T) + \alpha |T|
 
@@ -37,12 +37,12 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.model.collapse import collapse
 from hardwood.model.cost import node_operations, node_weights
-from hardwood.model.criterion import Criterion, criterion_for
-from hardwood.model.descent import Descent, child_nodes, parent_splits, summed_up
+from hardwood.model.pruning.collapse import collapse
+from hardwood.model.pruning.criterion import Criterion, criterion_for
+from hardwood.model.pruning.unreached import prune_unreached
+from hardwood.model.routed_rows import RoutedRows, child_nodes, parent_splits, summed_up
 from hardwood.model.tree import ObliqueTree
-from hardwood.model.unreached import prune_unreached
 
 Complexity = Literal["leaves", "weights", "flops"]
 COMPLEXITIES = ("leaves", "weights", "flops")
@@ -98,7 +98,7 @@ class PruningPath:
 
     def risks_on(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Mean loss of each pruning on other rows, (s,)."""
-        rows = Descent.of(self.tree, X, sample_weight)
+        rows = RoutedRows.of(self.tree, X, sample_weight)
         losses = node_losses(rows, rows.truth(y), self.criterion, self._outputs, rows.outputs(X))
         return _of_leaves(self.tree, self.alphas, self.strengths, losses) / rows.counts[0]
 
@@ -168,7 +168,7 @@ def cost_complexity_path(
         here, too.
     criterion
         What R is the mean of, and of what new leaves hold the best: see
-        `hardwood.model.criterion.criterion_for`.
+        `hardwood.model.pruning.criterion.criterion_for`.
     complexity
         What \|T\| counts: ``"leaves"``; ``"weights"``, those that are not zero; or ``"flops"``,
         the multiplications and additions of a prediction, in the mean over the rows.
@@ -181,7 +181,7 @@ def cost_complexity_path(
         raise ValueError(f"complexity must be one of {COMPLEXITIES}, not {complexity!r:.80}")
     judge = criterion_for(tree, criterion)
     tree = prune_unreached(tree, X, sample_weight=sample_weight)
-    rows = Descent.of(tree, X, sample_weight)
+    rows = RoutedRows.of(tree, X, sample_weight)
     truth = rows.truth(y)
     outputs = best_outputs(rows, truth, judge)
     risks = node_losses(rows, truth, judge, outputs, rows.outputs(X)) / rows.counts[0]
@@ -202,7 +202,7 @@ def cost_complexity_path(
     )
 
 
-def best_outputs(rows: Descent, truth: np.ndarray, judge: Criterion) -> np.ndarray:
+def best_outputs(rows: RoutedRows, truth: np.ndarray, judge: Criterion) -> np.ndarray:
     """Return the best one output for the rows of each split, (m, k)."""
     splits = range(rows.tree.n_splits)
     best = [judge.best(truth[rows.at(i)], rows.weight[rows.at(i)]) for i in splits]
@@ -210,7 +210,11 @@ def best_outputs(rows: Descent, truth: np.ndarray, judge: Criterion) -> np.ndarr
 
 
 def node_losses(
-    rows: Descent, truth: np.ndarray, judge: Criterion, of_splits: np.ndarray, of_rows: np.ndarray
+    rows: RoutedRows,
+    truth: np.ndarray,
+    judge: Criterion,
+    of_splits: np.ndarray,
+    of_rows: np.ndarray,
 ) -> np.ndarray:
     """Sum up the losses at each node, (m + L,), were it a leaf.
 
@@ -286,7 +290,7 @@ def _collapse_branch(top: int, alpha: float, nodes: np.ndarray, strengths: np.nd
             branch += nodes[i].tolist()
 
 
-def _prices(rows: Descent, complexity: Complexity) -> np.ndarray:
+def _prices(rows: RoutedRows, complexity: Complexity) -> np.ndarray:
     """Price each node, as long as it is part of the tree, (m + L,)."""
     tree = rows.tree
     if complexity == "leaves":  # one more than there are splits
@@ -338,7 +342,7 @@ def _standard_error(
     tree: ObliqueTree, judge: Criterion, X: Any, y: Any, sample_weight: Any
 ) -> float:
     """Return the standard error of a tree's mean loss on rows."""
-    rows = Descent.of(tree, X, sample_weight)
+    rows = RoutedRows.of(tree, X, sample_weight)
     losses = judge.losses(rows.outputs(X), rows.truth(y))
     share = rows.weight / rows.weight.sum()
     variance = share @ (losses - share @ losses) ** 2

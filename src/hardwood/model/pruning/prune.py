@@ -10,27 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.model.collapse import collapse
-from hardwood.model.criterion import criterion_for
-from hardwood.model.descent import Descent
-from hardwood.model.pruning_path import (
+from hardwood.model.pruning.collapse import collapse
+from hardwood.model.pruning.criterion import criterion_for
+from hardwood.model.pruning.path import (
     Complexity,
-    PruningPath,
     best_outputs,
     cost_complexity_path,
     link_strengths,
     node_losses,
 )
+from hardwood.model.pruning.unreached import prune_unreached
+from hardwood.model.routed_rows import RoutedRows
 from hardwood.model.tree import ObliqueTree
-from hardwood.model.unreached import prune_unreached
-
-__all__ = [
-    "PruningPath",
-    "cost_complexity_path",
-    "prune",
-    "prune_by_validation",
-    "prune_unreached",
-]
 
 METHODS = ("path", "reduced_error")
 
@@ -164,9 +155,9 @@ def prune_by_validation(
         raise ValueError("one_standard_error chooses from a path; use method='path' with it")
     judge = criterion_for(tree, criterion)
     tree = prune_unreached(tree, X_train, sample_weight=sample_weight)
-    rows = Descent.of(tree, X_train, sample_weight)
+    rows = RoutedRows.of(tree, X_train, sample_weight)
     outputs = best_outputs(rows, rows.truth(y_train), judge)
-    valid = Descent.of(tree, X_valid, validation_weight)
+    valid = RoutedRows.of(tree, X_valid, validation_weight)
     losses = node_losses(valid, valid.truth(y_valid), judge, outputs, valid.outputs(X_valid))
     prices = np.concatenate([np.ones(tree.n_splits), np.zeros(tree.n_leaves)])
     is_leaf = np.flatnonzero(link_strengths(tree, losses, prices) <= 0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.descent import Descent, child_nodes
+from hardwood.model.routed_rows import RoutedRows, child_nodes
 from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 
@@ -80,7 +80,7 @@ def sparsify(
     """
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is a share of the rows, in [0, 1), not {tolerance!r}")
-    rows = Descent.of(tree, X, sample_weight)
+    rows = RoutedRows.of(tree, X, sample_weight)
     table = tree.schema.read(X, who="ObliqueTree")
     weights, bias = tree.weights.copy(), tree.bias.copy()
     at_splits = rows.counts[: tree.n_splits]

@@ -1,0 +1,18 @@
+"""Smaller trees out of a tree: fewer splits (`prune`), fewer weights (`sparsify`)."""
+
+from __future__ import annotations
+
+from hardwood.model.pruning.path import PruningPath, cost_complexity_path
+from hardwood.model.pruning.prune import prune, prune_by_validation
+from hardwood.model.pruning.sparsify import Sparsified, sparsify
+from hardwood.model.pruning.unreached import prune_unreached
+
+__all__ = [
+    "PruningPath",
+    "Sparsified",
+    "cost_complexity_path",
+    "prune",
+    "prune_by_validation",
+    "prune_unreached",
+    "sparsify",
+]

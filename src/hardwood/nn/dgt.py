@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model import ObliqueTree
-    from hardwood.model.tree import Task
+    from hardwood.model.structure import Task
     from hardwood.table import Schema
 
 # [DGT22], Table 12: the width of the hidden layers by height.
@@ -124,7 +124,7 @@ class DenseGradientTree(nn.Module):
             factor = nn.Parameter(torch.empty((sizes[i], sizes[i - 1]), **place))
             self.register_parameter(f"weight_{i}", factor)
         offsets = nn.Parameter(torch.empty(self.n_splits, **place)) if bias else None
-        self.register_parameter("bias", offsets)
+        self.register_parameter("bias", offsets)  # departs: (1)
         self.leaves = nn.Parameter(torch.empty((self.n_leaves, self.out_features), **place))
         self.reset_parameters(generator)
 

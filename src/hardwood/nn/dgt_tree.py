@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hardwood.model import ObliqueTree
-    from hardwood.model.tree import Task
+    from hardwood.model.structure import Task
     from hardwood.nn.dgt import DenseGradientTree
     from hardwood.table import Schema
 

@@ -54,14 +54,17 @@ def backward(
     from hardwood._native import dgt_layer_backward
 
     dx = x.new_empty((x.shape[0] if with_x else 0, x.shape[1]))
-    others = tuple(part.new_empty(part.shape) for part in (weight, bias, leaves))
+    dweight, dbias = weight.new_empty(weight.shape), bias.new_empty(bias.shape)
+    dleaves = leaves.new_empty(leaves.shape)
     dgt_layer_backward(
         *_given(x, weight, bias, leaves, leaf, slope),
         dx if with_x else None,
-        *others,
+        dweight,
+        dbias,
+        dleaves,
         n_threads=torch.get_num_threads(),
     )
-    return dx, *others
+    return dx, dweight, dbias, dleaves
 
 
 def _given(*tensors: Tensor) -> tuple[Tensor, ...]:

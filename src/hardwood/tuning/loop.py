@@ -18,7 +18,7 @@ from hardwood.errors import FitInterruptedWarning, TableWarning
 from hardwood.tuning.objective import Objective, Outcome
 from hardwood.tuning.result import FinishedTrial
 from hardwood.tuning.samplers import position_of, untried
-from hardwood.tuning.study import ERROR, Worker, counts, in_order, replace
+from hardwood.tuning.study import ERROR, Worker, counts, in_order
 
 _STATES: dict[TrialState, Literal["complete", "pruned", "failed"]] = {
     TrialState.COMPLETE: "complete",
@@ -154,7 +154,7 @@ class Search:
             position = position_of(next(t for t in trials if t.number == trial.number), trials)
             point = untried(self.points, trials, self.seed, position)
             if point is not None:
-                replace(self.study, trial.number, position, point)
+                self._worker.replace(self.study, trial.number, position, point)
             return point is not None
 
     def _outcome(self, trial: Trial, params: dict[str, Any]) -> Outcome | str:

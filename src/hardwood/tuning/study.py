@@ -198,9 +198,15 @@ class Worker:
         self.name = {"host": socket.gethostname(), "pid": os.getpid(), "call": uuid.uuid4().hex}
 
     def ask(self, study: Study) -> optuna.Trial:
-        """Begin a trial under this worker's name."""
+        """Begin a trial under this worker's name.
+
+        It is queued with the name first, or a process that is killed would leave a trial of nobody.
+        """
+        if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+            study.enqueue_trial({}, {_WORKER: self.name})
         trial = study.ask()
-        trial.set_user_attr(_WORKER, self.name)
+        if trial.user_attrs.get(_WORKER) != self.name:  # somebody else, or the user, has queued it
+            trial.set_user_attr(_WORKER, self.name)
         return trial
 
     def repair(self, study: Study) -> None:
@@ -216,7 +222,18 @@ class Worker:
         for trial in trials:
             if was_interrupted(trial) and trial.number not in retried:
                 queued = trial.system_attrs.get("fixed_params", {})
-                _try_again(study, trial.number, position_of(trial, trials), queued)
+                self._try_again(study, trial.number, position_of(trial, trials), queued)
+
+    def replace(self, study: Study, number: int, position: int, params: Mapping[str, Any]) -> None:
+        """Give up a trial and queue its position with other parameters."""
+        study.tell(number, state=TrialState.FAIL)
+        self._try_again(study, number, position, params)
+
+    def _try_again(
+        self, study: Study, number: int, position: int, params: Mapping[str, Any]
+    ) -> None:
+        attributes = {POSITION: position, _RETRY_OF: number, _WORKER: self.name}
+        study.enqueue_trial(dict(params), attributes)
 
     def _has_gone(self, trial: FrozenTrial, patience: timedelta) -> bool:
         worker = trial.user_attrs.get(_WORKER, {})
@@ -225,16 +242,6 @@ class Worker:
                 return worker["call"] != self.name["call"]
             return not _is_alive(worker["pid"])
         return trial.datetime_start is None or datetime.now() - trial.datetime_start > patience
-
-
-def replace(study: Study, number: int, position: int, params: Mapping[str, Any]) -> None:
-    """Give up a trial and queue its position with other parameters."""
-    study.tell(number, state=TrialState.FAIL)
-    _try_again(study, number, position, params)
-
-
-def _try_again(study: Study, number: int, position: int, params: Mapping[str, Any]) -> None:
-    study.enqueue_trial(dict(params), {POSITION: position, _RETRY_OF: number})
 
 
 def was_interrupted(trial: FrozenTrial) -> bool:

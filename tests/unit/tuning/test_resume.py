@@ -17,6 +17,7 @@ import pytest
 from hardwood import DGTClassifier
 from hardwood.errors import FitInterruptedWarning
 from hardwood.tuning import tune
+from hardwood.tuning.pruning import pruner_of
 from hardwood.tuning.study import Worker, found_before
 
 
@@ -238,3 +239,49 @@ def test_trials_of_other_machines_are_given_up_after_an_hour(monkeypatch):
     monkeypatch.setattr("hardwood.tuning.study.datetime", Later)
     Worker().repair(study)
     assert study.trials[0].state.name == "FAIL"
+
+
+def test_a_trial_of_an_earlier_call_in_this_process_is_made_again():
+    study = optuna.create_study()
+    worker = Worker()
+    worker.ask(study)
+    worker.repair(study)
+    assert [t.state.name for t in study.trials] == ["RUNNING"]  # its own
+    Worker().repair(study)
+    assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+def test_a_process_that_was_killed_and_not_waited_for_has_gone():
+    other = Worker()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as killed:
+        other.name["pid"] = killed.pid
+        study = optuna.create_study()
+        other.ask(study)
+        killed.kill()
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+        Worker().repair(study)
+        assert study.trials[0].state.name == "FAIL"
+
+
+def test_attempts_that_were_interrupted_do_not_compete():
+    study = optuna.create_study(pruner=pruner_of("halving"))
+    interrupted, other = study.ask(), study.ask()
+    for trial, value in ((interrupted, 0.1), (other, 0.2)):
+        trial.report(value, 3)
+        if trial is interrupted:
+            assert not trial.should_prune()
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    assert not other.should_prune()
+    worse = study.ask()
+    worse.report(0.3, 3)
+    assert worse.should_prune()
+
+
+def test_parameters_that_were_queued_are_tried_after_an_interruption():
+    study = optuna.create_study()
+    study.enqueue_trial({"depth": 7})
+    Worker().ask(study)
+    worker = Worker()
+    worker.repair(study)
+    assert worker.ask(study).suggest_int("depth", 1, 9) == 7

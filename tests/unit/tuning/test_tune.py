@@ -188,6 +188,16 @@ def test_the_first_restart_of_the_first_fold_is_judged(data):
     assert len(epochs) == 5 * 3 * 2 * 12 + 3 * (3 + 1)
 
 
+def test_a_restart_that_stops_early_has_a_whole_curve(data):
+    epochs = []
+    model = {"callbacks": epochs.append, "training": Training(patience=0.1)}
+    result = five_good_three_hopeless(data, n_trials=5, model=model)
+    assert len(epochs) < 5 * 12
+    for trial in result.trials:
+        assert list(trial.curve) == list(range(1, 13))
+        assert sorted(trial.curve.values(), reverse=True) == list(trial.curve.values())
+
+
 def test_without_a_validation_part_of_the_estimator_nothing_is_pruned(data):
     result = five_good_three_hopeless(data, model={"early_stopping": False})
     assert states(result) == ["complete"] * 8

@@ -10,6 +10,7 @@ SCRIPTS = (
     "speed.dgt_step",
     "speed.dgt_layers",
     "speed.inference",
+    "speed.forest_inference",
     "speed.one_row",
     "speed.gemm",
     "speed.import_time",

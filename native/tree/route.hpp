@@ -329,7 +329,7 @@ HARDWOOD_INLINE int start_encoded(const Splits& tree, const EncodedRows& rows, N
 
 // Groups of encoded rows, none with an indicator on, that go down in turns: the time of short rows
 // goes into waiting for the next node, which others can use. (Of long rows it is arithmetic:
-// benchmarks/speed/forest.py.)
+// benchmarks/speed/forest_inference.py.)
 constexpr int groups_in_turns(int n_vectors) {
   return 1 <= n_vectors && n_vectors <= 3 ? 3 : 1;
 }

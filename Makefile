@@ -82,7 +82,7 @@ lint: .venv/.built .venv/.ready
 	.venv/bin/lint-imports
 	.venv/bin/clang-format --dry-run --Werror $(CPP)
 
-# Peers have an environment of their own: torch in .venv could hide that something imports it.
+# Peers have an environment of their own, so that the tests do not wait for all of them.
 .venv-bench/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-bench/bin/python
 	.venv-bench/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	.venv-bench/bin/python -m pip install -q -c constraints.txt --no-build-isolation \

@@ -47,7 +47,9 @@ TrainingOptions training_options(const nb::dict& options) {
 Annealing annealing_of(const nb::dict& options) {
   const auto [first, last] = nb::cast<std::pair<float, float>>(options["sharpness"]);
   require(first > 0 && last >= first, "sharpness must be positive and not fall");
-  return {first, last, nb::cast<std::string>(options["annealing"]) == "log"};
+  return {first, last,
+          named<bool>(nb::cast<std::string>(options["annealing"]), "annealing",
+                      {{"linear", false}, {"log", true}})};
 }
 
 // A table as it came from Python, kept alive while it is read.
@@ -194,10 +196,9 @@ struct BootstrapSample {
   std::vector<std::int64_t> rows;
   std::vector<float> weight;
 
-  BootstrapSample(const Problem& problem, double fraction, std::uint64_t seed, int member)
+  BootstrapSample(const Problem& problem, std::size_t n_draws, std::uint64_t seed, int member)
       : weight(problem.weight, problem.weight + problem.source.n_rows) {
     const std::size_t n = problem.train.size();
-    const auto n_draws = std::max<std::size_t>(1, std::llround(fraction * static_cast<double>(n)));
     const auto counts = bootstrap_counts(n, n_draws, seed, member);
     double total = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -215,7 +216,7 @@ struct BootstrapSample {
 Problem problem_of(const Encoder& encoder, const Source& source, const Array2<float>& target,
                    const Array1<float>& weight, const Array1<std::int64_t>& train_rows,
                    const Array1<std::int64_t>& valid_rows, int n_outputs, const std::string& loss,
-                   double loss_parameter, const nb::object& custom) {
+                   double loss_parameter, const CustomLoss& custom) {
   Problem problem;
   problem.encoding = encoder.encoding();
   problem.source = source;
@@ -235,25 +236,85 @@ Problem problem_of(const Encoder& encoder, const Source& source, const Array2<fl
   problem.train = checked_rows(train_rows, source.n_rows);
   problem.valid = checked_rows(valid_rows, source.n_rows);
   require(!problem.train.empty(), "no rows to learn from");
-  if (problem.loss == Loss::kCustom)
-    problem.custom = custom_loss(custom, n_outputs, problem.n_targets);
+  problem.custom = &custom;
   return problem;
 }
 
+// Trees that are learned side by side: restarts, or members of a forest.
+struct Runs {
+  int first = 0;
+  int n = 1;
+  std::optional<std::size_t> n_draws;  // of a bootstrap sample for each; none: all rows, once
+  std::uint64_t seed = 0;
+  int n_threads = 1;
+};
+
+template <class NewLearner>
+std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
+                                      const TrainingOptions& training, std::span<const float> start,
+                                      NewLearner&& new_learner, Monitor& monitor) {
+  std::vector<TrainingResult> results(runs.n);
+  const auto train_one = [&](int i) {
+    DgtLearner learner = new_learner();
+    const int run = runs.first + i;
+    if (!runs.n_draws) {
+      results[i] = train(learner, problem, training, run, runs.seed, start, monitor);
+      return;
+    }
+    const BootstrapSample sample(problem, *runs.n_draws, runs.seed, run);
+    Problem own = problem;
+    own.train = sample.rows;
+    own.weight = sample.weight.data();
+    results[i] = train(learner, own, training, run, runs.seed, start, monitor);
+  };
+  const auto work = [&] {
+    parallel_for(runs.n, runs.n_threads, [&](int i) {
+      try {
+        train_one(i);
+      } catch (...) {
+        monitor.stop = true;  // an error in one run ends them all
+        throw;
+      }
+    });
+  };
+  run_interruptible(work, [&] { monitor.stop = true; });
+  return results;
+}
+
+nb::dict answer_of_runs(const Runs& runs, bool keep_all, const DgtLearner& learner,
+                        const Encoder& encoder, std::vector<TrainingResult>& results) {
+  int best = 0;
+  bool interrupted = false;
+  nb::list histories, kept;
+  for (int i = 0; i < runs.n; ++i) {
+    if (results[i].criterion < results[best].criterion) best = i;
+    interrupted |= results[i].interrupted;
+    histories.append(history_of(results[i]));
+  }
+  for (int i = 0; i < runs.n; ++i)
+    if (keep_all || i == best) kept.append(answer_of(learner, encoder, results[i]));
+  nb::dict answer;
+  answer["trees"] = kept;
+  answer["history"] = histories;
+  answer["best_run"] = runs.first + best;
+  answer["interrupted"] = interrupted;
+  return answer;
+}
+
 // Trains several trees over threads: restarts, of which the best is returned, or members of a forest
-// (`keep_all`), each from a bootstrap sample of its own where there is a `sample_fraction`.
+// (`keep_all`), each from a bootstrap sample of its own where there are `n_draws`.
 nb::dict fit_dgt(const Encoder& encoder, const nb::object& X, Array2<float> target,
                  Array1<float> weight, Array1<std::int64_t> train_rows,
                  Array1<std::int64_t> valid_rows, int height, int n_outputs,
                  const std::string& loss, double loss_parameter, nb::object custom,
-                 nb::object start, int first_run, int n_runs, std::optional<double> sample_fraction,
+                 nb::object start, int first_run, int n_runs, std::optional<std::size_t> n_draws,
                  bool keep_all, std::uint64_t seed, int n_threads, nb::object callback,
                  const nb::dict& options) {
   const TableArrays table(encoder, X);
+  const CustomLoss outside = custom_loss(custom, n_outputs, static_cast<int>(target.shape(1)));
   const Problem problem = problem_of(encoder, table.source(), target, weight, train_rows,
-                                     valid_rows, n_outputs, loss, loss_parameter, custom);
-  require(height >= 1 && height <= 20 && first_run >= 0 && n_runs >= 1 &&
-              (!sample_fraction || *sample_fraction > 0),
+                                     valid_rows, n_outputs, loss, loss_parameter, outside);
+  require(height >= 1 && height <= 20 && first_run >= 0 && n_runs >= 1 && n_draws != 0u,
           "options out of range");
   const TrainingOptions training = training_options(options);
   const DgtShape shape{height, problem.n_columns(), n_outputs,
@@ -266,50 +327,13 @@ nb::dict fit_dgt(const Encoder& encoder, const nb::object& X, Array2<float> targ
     return DgtLearner(shape, form, annealing, problem.loss, problem.loss_parameter,
                       training.batch_size);
   };
+  const Runs runs{first_run, n_runs, n_draws, seed, n_threads};
   const auto first = start_parameters(new_learner(), encoder, start);
   Monitor monitor;
   monitor.on_epoch = epoch_callback(callback);
-  std::vector<TrainingResult> results(n_runs);
-  run_interruptible(
-      [&] {
-        parallel_for(n_runs, n_threads, [&](int i) {
-          try {
-            DgtLearner learner = new_learner();
-            const int run = first_run + i;
-            if (!sample_fraction) {
-              results[i] = train(learner, problem, training, run, seed, first, monitor);
-              return;
-            }
-            const BootstrapSample sample(problem, *sample_fraction, seed, run);
-            Problem own = problem;
-            own.train = sample.rows;
-            own.weight = sample.weight.data();
-            results[i] = train(learner, own, training, run, seed, first, monitor);
-          } catch (...) {
-            monitor.stop = true;  // an error in one run ends them all
-            throw;
-          }
-        });
-      },
-      [&] { monitor.stop = true; });
-
-  int best = 0;
-  bool interrupted = false;
-  nb::list histories, kept;
-  for (int i = 0; i < n_runs; ++i) {
-    if (results[i].criterion < results[best].criterion) best = i;
-    interrupted |= results[i].interrupted;
-    histories.append(history_of(results[i]));
-  }
-  const DgtLearner shown = new_learner();
-  for (int i = 0; i < n_runs; ++i)
-    if (keep_all || i == best) kept.append(answer_of(shown, encoder, results[i]));
-  nb::dict answer;
-  answer["trees"] = kept;
-  answer["history"] = histories;
-  answer["best_run"] = first_run + best;
-  answer["interrupted"] = interrupted;
-  return answer;
+  std::vector<TrainingResult> results =
+      train_all(runs, problem, training, first, new_learner, monitor);
+  return answer_of_runs(runs, keep_all, new_learner(), encoder, results);
 }
 
 }  // namespace
@@ -318,10 +342,9 @@ void bind_learn(nb::module_& m) {
   m.def("fit_dgt", &fit_dgt, nb::arg("encoder"), nb::arg("X"), nb::arg("target"), nb::arg("weight"),
         nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(), nb::arg("height"),
         nb::arg("n_outputs"), nb::arg("loss"), nb::arg("loss_parameter"), nb::arg("custom").none(),
-        nb::arg("start").none(), nb::arg("first_run"), nb::arg("n_runs"),
-        nb::arg("sample_fraction").none(), nb::arg("keep_all"), nb::arg("seed"),
-        nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"),
-        "Trees learned side by side: {trees, history, best_run, interrupted}.");
+        nb::arg("start").none(), nb::arg("first_run"), nb::arg("n_runs"), nb::arg("n_draws").none(),
+        nb::arg("keep_all"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("callback").none(),
+        nb::arg("options"), "Trees learned side by side: {trees, history, best_run, interrupted}.");
   m.def("bootstrap_counts", &bootstrap_counts, nb::arg("n_rows"), nb::arg("n_draws"),
         nb::arg("seed"), nb::arg("member"),
         "How often each row is drawn for a member of a forest.");

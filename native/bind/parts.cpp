@@ -128,18 +128,16 @@ class DgtProbe {
            const std::string& loss_name, double parameter, const std::string& path,
            const std::string& quantizer, const std::string& routing, double sharpness,
            bool linear_leaves, std::vector<int> hidden)
-      : n_(static_cast<int>(X.shape(0))),
+      : n_(checked_rows(X, target, weight, height, n_outputs)),
         stride_(padded(static_cast<int>(X.shape(1)))),
-        n_targets_(static_cast<int>(target.shape(1))),
+        n_targets_(checked_targets(target, loss_named(loss_name), n_outputs)),
         learner_({height, static_cast<int>(X.shape(1)), n_outputs, linear_leaves},
                  form_named(path, quantizer, routing),
                  {static_cast<float>(sharpness), static_cast<float>(sharpness), false},
                  loss_named(loss_name), static_cast<float>(parameter), n_),
         X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)),
         gradient_(learner_.n_parameters()) {
-    require(
-        n_ >= 1 && static_cast<int>(target.shape(0)) == n_ && static_cast<int>(weight.size()) == n_,
-        "sizes differ");
+    for (const int size : hidden) require(size >= 1, "a hidden size is not positive");
     const int capacity = learner_.tile_capacity(n_);
     for (int first = 0; first < n_; first += capacity) {
       Tile& tile = tiles_.emplace_back(Tile{
@@ -216,6 +214,20 @@ class DgtProbe {
   struct Tile {
     Buffer<float> target, weight;
   };
+
+  static int checked_rows(const Array2<float>& X, const Array2<float>& target,
+                          const Array1<float>& weight, int height, int n_outputs) {
+    require(X.shape(0) >= 1 && target.shape(0) == X.shape(0) && weight.size() == X.shape(0),
+            "sizes differ");
+    require(height >= 1 && height <= 20 && n_outputs >= 1, "options out of range");
+    return static_cast<int>(X.shape(0));
+  }
+
+  static int checked_targets(const Array2<float>& target, Loss loss, int n_outputs) {
+    const int n_targets = static_cast<int>(target.shape(1));
+    require(n_targets == (has_class_target(loss) ? 1 : n_outputs), "sizes differ");
+    return n_targets;
+  }
 
   SampleTile sample_tile(std::size_t i) {
     const int capacity = learner_.tile_capacity(n_), first = static_cast<int>(i) * capacity;

@@ -22,12 +22,11 @@ void Descent::start(Random& random, std::span<const float> parameters) {
   else
     std::copy(parameters.begin(), parameters.end(), parameters_.begin());
   if (!layers_) return;
-  float* bias = parameters_.data() + place_.bias_at;
   if (parameters.empty())
     layers_->initialise(random);
   else
-    layers_->start_from(random, weights(parameters_.data()), bias);
-  layers_->collapse(weights(parameters_.data()), bias);
+    layers_->start_from(random, weights(parameters_.data()), biases());
+  layers_->collapse(weights(parameters_.data()), biases());
 }
 
 void Descent::step(const float* gradient, double learning_rate) {
@@ -42,20 +41,16 @@ void Descent::step(const float* gradient, double learning_rate) {
     return;
   }
   // The splits' weights and biases move through their factors, everything else directly.
-  const std::size_t after_weights =
-      place_.weights_at + static_cast<std::size_t>(place_.n_nodes) * padded(place_.n_columns);
-  const std::size_t after_bias = place_.bias_at + place_.n_nodes;
-  const Matrix<const float> weight_gradient = weights(const_cast<float*>(gradient));
-  const double norm =
-      layers_->spread(weight_gradient, gradient + place_.bias_at) +
-      kernels().squared_norm(place_.bias_at - after_weights, gradient + after_weights) +
-      kernels().squared_norm(n - after_bias, gradient + after_bias);
+  const std::size_t weights_end = place_.weights_end(), biases_end = penalised + place_.n_nodes;
+  const double norm = layers_->spread(weights(gradient), gradient + penalised) +
+                      kernels().squared_norm(penalised - weights_end, gradient + weights_end) +
+                      kernels().squared_norm(n - biases_end, gradient + biases_end);
   clock_.prepare(step, norm, options_.clip_norm);
   layers_->step(step);
-  optimise(after_weights, place_.bias_at, gradient, step);
+  optimise(weights_end, penalised, gradient, step);
   step.l1 = step.l2 = 0;
-  optimise(after_bias, n, gradient, step);
-  layers_->collapse(weights(parameters_.data()), parameters_.data() + place_.bias_at);
+  optimise(biases_end, n, gradient, step);
+  layers_->collapse(weights(parameters_.data()), biases());
 }
 
 void Descent::optimise(std::size_t first, std::size_t last, const float* gradient,

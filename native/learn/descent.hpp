@@ -25,9 +25,11 @@ class Descent {
   const Learner& learner_;
   const TrainingOptions& options_;
   SplitPlace place_;
-  Matrix<float> weights(float* of) const {
-    return {of + place_.weights_at, place_.n_nodes, place_.n_columns, padded(place_.n_columns)};
+  template <class T>
+  Matrix<T> weights(T* of) const {
+    return {of, place_.n_nodes, place_.n_columns, padded(place_.n_columns)};
   }
+  float* biases() { return parameters_.data() + learner_.n_penalised(); }
   Buffer<float> parameters_, second_moment_, first_moment_;
   std::optional<LinearLayers> layers_;
   StepClock clock_;

@@ -26,7 +26,7 @@ class DgtLearner final : public Learner {
     return theta_at() + static_cast<std::size_t>(shape_.n_leaves()) * shape_.n_outputs;
   }
   std::size_t n_penalised() const override { return bias_at(); }
-  SplitPlace splits() const override { return {shape_.n_nodes(), shape_.n_columns, 0, bias_at()}; }
+  SplitPlace splits() const override { return {shape_.n_nodes(), shape_.n_columns}; }
   bool is_soft() const override { return form_.routing == Routing::kAnnealed; }
   void set_progress(double progress) override;
   int tile_capacity(int batch_size) const override;

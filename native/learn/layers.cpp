@@ -66,7 +66,8 @@ LinearLayers::LinearLayers(int n_nodes, int n_columns, std::span<const int> hidd
     second_moment_.emplace_back(size);
     first_moment_.emplace_back(size);
   }
-  for (Buffer<float>& gram : gram_) gram = Buffer<float>(thin_ * padded(thin_));
+  for (Buffer<float>& gram : gram_)
+    gram = Buffer<float>(static_cast<std::size_t>(thin_) * padded(thin_));
   up_transposed_ = Buffer<float>(thin_ * widest);
   rows_ = Buffer<float>(kRowsAtOnce * widest);
   set_identity(by_columns() ? thin(up_, 0) : thin(down_, n_layers()));
@@ -134,12 +135,12 @@ void LinearLayers::fall(int first, int last) {
 }
 
 void LinearLayers::collapse(Matrix<float> W, float* bias) {
-  const int m = width_.back(), d = width_.front() - 1, L = n_layers();
+  const int m = width_.back(), d = width_.front() - 1, n = n_layers();
   if (by_columns())
-    climb(1, L);
+    climb(1, n);
   else
-    fall(L - 1, 0);
-  const Matrix<float> product = by_columns() ? thin(up_, L) : thin(down_, 0);
+    fall(n - 1, 0);
+  const Matrix<float> product = by_columns() ? thin(up_, n) : thin(down_, 0);
   for (int node = 0; node < m; ++node) {
     for (int c = 0; c < d; ++c)
       W.row(node)[c] = by_columns() ? product.row(node)[c] : product.row(c)[node];
@@ -148,20 +149,20 @@ void LinearLayers::collapse(Matrix<float> W, float* bias) {
 }
 
 double LinearLayers::spread(Matrix<const float> gradient, const float* bias_gradient) {
-  const int m = width_.back(), d = width_.front() - 1, L = n_layers();
-  const Matrix<float> G = by_columns() ? thin(down_, L) : thin(up_, 0);
+  const int m = width_.back(), d = width_.front() - 1, n = n_layers();
+  const Matrix<float> G = by_columns() ? thin(down_, n) : thin(up_, 0);
   for (int node = 0; node < m; ++node) {
     for (int c = 0; c < d; ++c)
       (by_columns() ? G.row(node)[c] : G.row(c)[node]) = gradient.row(node)[c];
     (by_columns() ? G.row(node)[d] : G.row(d)[node]) = bias_gradient[node];
   }
   if (by_columns())
-    fall(L - 1, 1);
+    fall(n - 1, 1);
   else
-    climb(1, L - 1);
+    climb(1, n - 1);
   // |down up^T|^2 = <down^T down, up^T up>
   double norm = 0;
-  for (int i = 0; i < L; ++i) {
+  for (int i = 0; i < n; ++i) {
     const Matrix<float> D = thin(down_, i + 1), U = thin(up_, i);
     const Matrix<float> of_down{gram_[0].data(), thin_, thin_, padded(thin_)},
         of_up{gram_[1].data(), thin_, thin_, padded(thin_)};
@@ -171,7 +172,7 @@ double LinearLayers::spread(Matrix<const float> gradient, const float* bias_grad
       for (int c = 0; c < thin_; ++c)
         norm += static_cast<double>(of_down.row(r)[c]) * of_up.row(r)[c];
   }
-  return norm;
+  return std::max(norm, 0.0);  // a tiny one may be lost to rounding
 }
 
 void LinearLayers::step(const StepOptions& options) {

@@ -206,14 +206,16 @@ class Run {
               prediction_[static_cast<std::size_t>(o) * tile.capacity + i];
     });
     for (int i = 0; i < n; ++i)
-      std::copy_n(problem_.target + rows[i] * t, t, target.begin() + i * t);
+      std::copy_n(problem_.target + rows[i] * t, t,
+                  target.begin() + static_cast<std::ptrdiff_t>(i) * t);
     custom_has_value_ =
-        problem_.custom(n, prediction.data(), target.data(), batch_slope_.data(), values.data());
+        (*problem_.custom)(n, prediction.data(), target.data(), batch_slope_.data(), values.data());
     double total = 0;
     for (int i = 0; i < n; ++i) {
       const float weight = problem_.weight[rows[i]];
       total += custom_has_value_ ? weight * values[i] : 0.0;
-      for (int o = 0; o < k; ++o) batch_slope_[i * k + o] *= weight * factor;
+      for (int o = 0; o < k; ++o)
+        batch_slope_[static_cast<std::size_t>(i) * k + o] *= weight * factor;
     }
     return total;
   }

@@ -30,7 +30,7 @@ struct Problem {
   Loss loss = Loss::kSquared;
   float loss_parameter = 0;
   int n_outputs = 1;
-  CustomLoss custom;
+  const CustomLoss* custom = nullptr;  // not owned: runs copy their problem on threads of their own
 
   int n_columns() const { return encoding.n_numeric + encoding.n_indicators; }
 };
@@ -70,12 +70,12 @@ struct SampleTile {
   float* weight = nullptr;  // (capacity,), zero beyond n
 };
 
-// Where the splits of a learner lie among its parameters.
+// Where the splits of a learner lie among its parameters: the weights (n_nodes, padded(n_columns))
+// come first of all, then what else is penalised, then the biases (n_nodes,), then the rest.
 struct SplitPlace {
   int n_nodes = 0;
   int n_columns = 0;
-  std::size_t weights_at = 0;  // (n_nodes, padded(n_columns))
-  std::size_t bias_at = 0;     // (n_nodes,)
+  std::size_t weights_end() const { return static_cast<std::size_t>(n_nodes) * padded(n_columns); }
 };
 
 // What a tile is predicted for: the gradient of a step, which some learners take through a softer
@@ -88,7 +88,7 @@ class Learner {
   virtual ~Learner() = default;
   virtual std::size_t n_parameters() const = 0;
   virtual std::size_t n_penalised() const = 0;  // the first parameters, which l1 and l2 apply to
-  virtual SplitPlace splits() const = 0;
+  virtual SplitPlace splits() const = 0;        // their biases follow the penalised parameters
   // Whether a step's model is softer than the answer's.
   virtual bool is_soft() const { return false; }
   // How much of the training is over, from 0 to 1; told before every step.

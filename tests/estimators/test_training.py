@@ -452,3 +452,26 @@ def test_ctrl_c_in_this_process_warns(iris):
         model.fit(*iris)
     thread.join()
     assert model.score(*iris) > 0.9
+
+
+def test_predictions_follow_a_tree_that_is_replaced():
+    X, y = load_iris(return_X_y=True)
+    model = DGTClassifier(max_depth=3, max_epochs=30, random_state=0).fit(X, y)
+    model.predict(X)
+    model.tree_ = model.tree_.prune(X, y, alpha=1.0)
+    assert model.tree_.n_leaves == 1
+    assert (model.predict(X) == model.tree_.predict(X)).all()
+
+
+@pytest.mark.parametrize("restarts", [2, np.int64(2)])
+def test_gradients_alone_cannot_choose_among_restarts(restarts):
+    X, y = load_iris(return_X_y=True)
+    model = DGTRegressor(loss=lambda f, y: f - y, restarts=restarts, max_epochs=2)
+    with pytest.raises(ValueError, match="restarts > 1"):
+        model.fit(X, y)
+
+
+def test_switches_of_numpy_are_switches():
+    X, y = load_iris(return_X_y=True)
+    model = DGTRegressor(early_stopping=np.True_, max_epochs=2, max_depth=1).fit(X, y)
+    assert model.tree_.record["validation_rows"] > 0

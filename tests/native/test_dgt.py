@@ -379,3 +379,14 @@ def test_the_layer_answers_the_same_for_any_number_of_threads(height, n, d, K):
     assert np.isnan(dX).all()
     for found, expected in zip(rest, one[1:], strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("n", "height", "n_outputs", "n_targets"), [(0, 2, 1, 1), (3, 0, 1, 1), (3, 2, 2, 1)]
+)
+def test_a_probe_checks_its_sizes_first(n, height, n_outputs, n_targets):
+    X, target, weight = (np.zeros(shape, np.float32) for shape in ((n, 2), (n, n_targets), (n,)))
+    with pytest.raises(ValueError, match="sizes differ|out of range"):
+        _native.DgtProbe(
+            X, target, weight, height=height, n_outputs=n_outputs, loss="squared_error"
+        )

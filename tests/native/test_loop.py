@@ -124,7 +124,7 @@ def fit(
     from_start: bool = True,
     restarts: int = 1,
     first_run: int = 0,
-    sample_fraction: float | None = None,
+    n_draws: int | None = None,
     keep_all: bool = False,
     seed: int = 3,
     n_threads: int = 1,
@@ -153,7 +153,7 @@ def fit(
         start=(*case.start, None)[:4] if from_start else None,
         first_run=first_run,
         n_runs=restarts,
-        sample_fraction=sample_fraction,
+        n_draws=n_draws,
         keep_all=keep_all,
         seed=seed,
         n_threads=n_threads,
@@ -612,7 +612,7 @@ def test_a_member_learns_from_its_sample(fraction, member):
     train = case.rows[5:55]
     rows, weight = bootstrap_sample(train, case.weight, fraction, 3, member)
     sizes = {"train": train, "batch_size": 8, "max_epochs": 3}
-    own = {"sample_fraction": fraction, "first_run": member}
+    own = {"n_draws": max(1, int(np.floor(fraction * len(train) + 0.5))), "first_run": member}
     order = batches(case, **own, **sizes)
     passes = np.concatenate(order).reshape(3, -1)
     np.testing.assert_array_equal(np.sort(passes), np.tile(rows, (3, 1)))
@@ -632,14 +632,14 @@ def test_a_sample_of_rows_that_count_nothing_leaves_the_start():
     case.weight[3:] = 0
     samples = (bootstrap_sample(case.rows, case.weight, 1.0, 3, i) for i in range(100))
     member = next(i for i, (_, weight) in enumerate(samples) if not weight.any())
-    answer = fit(case, sample_fraction=1.0, first_run=member, max_epochs=2)
+    answer = fit(case, n_draws=len(case.rows), first_run=member, max_epochs=2)
     assert_same(parameters_of(answer), case.start)
 
 
 def test_a_member_is_the_same_alone_and_in_company():
     """So a forest can be let grow on, and its members spread over threads."""
     case = make_case(60, height=3)
-    options = {"max_epochs": 3, "sample_fraction": 0.8, "keep_all": True, "from_start": False}
+    options = {"max_epochs": 3, "n_draws": 48, "keep_all": True, "from_start": False}
     together = fit(case, restarts=5, n_threads=2, **options)["trees"]
     assert len({tree["weights"][0, 0] for tree in together}) == 5
     for member, tree in enumerate(together):

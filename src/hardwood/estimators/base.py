@@ -150,21 +150,19 @@ class TreeEstimator(ModelEstimator):
 class TreeClassifier(TreeEstimator, ModelClassifier):
     """A classifier whose answer is one tree."""
 
-    _leaf_classes: np.ndarray | None
+    _classes_of_leaves: tuple[ObliqueTree, np.ndarray]
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row, (n,), or its labels, (n, n_labels) of 0 and 1."""
-        if self.__dict__.get("_leaf_classes") is None:
-            return super().predict(X)
         self._check_predictable(X)
-        return self._leaf_classes[self.tree_.apply(X, n_jobs=self.n_jobs)]
-
-    def _remember_leaf_classes(self) -> None:
-        """Keep the class of each leaf, so that one row's answer is one lookup."""
-        is_constant = self.tree_.task == "classification" and not self.tree_.has_linear_leaves
-        self._leaf_classes = (
-            self.classes_[self.tree_.values.argmax(axis=1)] if is_constant else None
-        )
+        tree = self.tree_
+        if tree.task == "multilabel" or tree.has_linear_leaves:
+            return super().predict(X)
+        # Kept, so that one row's answer is one lookup; with its tree, which may be replaced.
+        kept = self.__dict__.get("_classes_of_leaves")
+        if kept is None or kept[0] is not tree:
+            kept = self._classes_of_leaves = (tree, self.classes_[tree.values.argmax(axis=1)])
+        return kept[1][tree.apply(X, n_jobs=self.n_jobs)]
 
 
 class TreeRegressor(TreeEstimator, ModelRegressor):

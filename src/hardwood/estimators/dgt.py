@@ -5,6 +5,7 @@ The method is in `hardwood.learn.dgt`; `dgt_fit` makes a problem of table, targe
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Literal
 
 from sklearn.utils.validation import validate_data
@@ -48,8 +49,9 @@ class DGTClassifier(TreeClassifier):
     momentum : float, default=None
         Of the optimiser, in [0, 1); for Adam its beta_1. None: 0.9 for Adam, else 0.
     l1, l2 : float, default=0.0
-        Penalties on the weights of the splits, in standard units; l1 makes weights exactly zero.
-        With several layers they apply to the layers, whose product is not sparse.
+        Penalties on the weights of the splits, and on the slopes of linear leaves, in standard
+        units; l1 makes weights exactly zero. With several layers they apply to the layers, whose
+        product is not sparse.
     loss : "log_loss", Loss or function, default="log_loss"
         What is minimised. A function takes the scores (B, n_classes) and the class indices (B, 1)
         of a batch and returns the gradient by the scores, or a pair of losses (B,) and gradient.
@@ -171,7 +173,6 @@ class DGTClassifier(TreeClassifier):
         tree, grown = _learn(self, exercise)
         _adopt(self, X, tree, grown)
         self.classes_ = exercise.classes
-        self._remember_leaf_classes()
         dgt_fit.warn_if_interrupted([grown], "the best tree")
         return self
 
@@ -179,7 +180,7 @@ class DGTClassifier(TreeClassifier):
 class DGTRegressor(TreeRegressor):
     """A hard oblique decision tree for numbers, learned by gradient descent (DGT).
 
-    Parameters and attributes are those of `DGTClassifier`, except for:
+    Parameters and attributes are those of `DGTClassifier` without `class_weight` and `classes_`, and:
 
     Parameters
     ----------
@@ -282,7 +283,7 @@ def _learn(
     stops_early = dgt_fit.stops_early(
         estimator,
         exercise,
-        compares=isinstance(estimator.restarts, int) and estimator.restarts > 1,
+        compares=isinstance(estimator.restarts, Integral) and estimator.restarts > 1,
         by_default=True,
     )
     config = dgt_fit.config_of(estimator, stops_early, _restarts(estimator, stops_early))

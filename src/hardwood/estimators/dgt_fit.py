@@ -9,7 +9,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,11 @@ from hardwood.estimators.target import (
 )
 from hardwood.estimators.weights import class_weights, row_weights
 from hardwood.learn.assemble import assemble
-from hardwood.learn.dgt import DGT, Grown, Relaxation, fold, fold_leaves
+from hardwood.learn.dgt import DGT, Grown, Relaxation
 from hardwood.learn.losses import Custom, Logistic, Loss, Poisson, loss_of
 from hardwood.learn.problem import Problem, TrainingSet
 from hardwood.learn.training import Callback
+from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Task
 from hardwood.table import Table
@@ -48,9 +49,6 @@ _UNRECORDED = {
     "n_jobs",
     "verbose",
     "callbacks",
-    "init",
-    "training",
-    "relaxation",
     "warm_start",
     "oob_score",
 }
@@ -294,12 +292,15 @@ def tree_of(
     estimator: Any, exercise: Exercise, problem: Problem, config: DGT, grown: Grown, n_jobs: int
 ) -> ObliqueTree:
     """Make the tree of what was learned: in raw units, counted and simplified."""
-    weights, bias = fold(grown, problem, is_sparse=config.l1 > 0 and not config.hidden_sizes)
+    is_sparse = config.l1 > 0 and not config.hidden_sizes
+    weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem, is_sparse=is_sparse)
     leaf_weights, link = None, "identity"
     if grown.leaf_weights is None:
         values = problem.leaf_values(grown.scores)
     else:
-        values, leaf_weights = problem.linear_leaves(*fold_leaves(grown, problem))
+        values, leaf_weights = problem.linear_leaves(
+            *leaves_in_raw_units(grown.scores, grown.leaf_weights, problem)
+        )
         link = problem.loss.link_name
     return assemble(
         exercise.data,
@@ -359,6 +360,9 @@ def _writable(value: Any) -> Any:
         return {str(key): _writable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_writable(entry) for entry in value]
+    if is_dataclass(value):
+        options = {field.name: _writable(getattr(value, field.name)) for field in fields(value)}
+        return {type(value).__name__: options} if options else type(value).__name__
     return getattr(value, "__qualname__", None) or type(value).__name__
 
 
@@ -374,5 +378,5 @@ def warn_if_interrupted(grown: Sequence[Grown], what: str) -> None:
         warnings.warn(
             f"Learning was interrupted after {n_epochs} epoch(s); {what} so far is kept.",
             FitInterruptedWarning,
-            stacklevel=4,
+            stacklevel=3,
         )

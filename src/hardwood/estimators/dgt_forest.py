@@ -17,7 +17,7 @@ from hardwood.estimators import dgt_fit, parameters
 from hardwood.estimators.base import ForestClassifier, ForestRegressor
 from hardwood.estimators.dgt_fit import Exercise
 from hardwood.learn.assemble import outputs_of
-from hardwood.learn.dgt import DGT, Bootstrap, Grown, learn_forest
+from hardwood.learn.dgt import DGT, Grown, Runs, learn_forest
 from hardwood.learn.problem import Problem
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.answers import YES
@@ -150,7 +150,8 @@ class DGTForestClassifier(ForestClassifier):
 class DGTForestRegressor(ForestRegressor):
     """A forest of hard oblique trees for numbers, each from a bootstrap sample (DGT-Forest).
 
-    Parameters and attributes are those of `DGTForestClassifier`, except for:
+    Parameters and attributes are those of `DGTForestClassifier` without `combine`, `class_weight`,
+    `classes_` and `oob_decision_function_`, and:
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def _learn(
     estimator: Estimator,
     problem: Problem,
     config: DGT,
-    members: Bootstrap,
+    members: Runs,
     start: ObliqueTree | None,
     seed: int,
     n_jobs: int,
@@ -340,12 +341,12 @@ def _kept(estimator: Estimator, n_trees: int) -> tuple[Sequence[ObliqueTree], in
     return trees, estimator._seed
 
 
-def _members(estimator: Estimator, n_trees: int, first: int) -> Bootstrap:
+def _members(estimator: Estimator, n_trees: int, first: int) -> Runs:
     is_drawn = parameters.flag("bootstrap", estimator.bootstrap)
     fraction = parameters.real(
         "sample_fraction", estimator.sample_fraction, 0.0, 1.0, open_low=True, open_high=False
     )
-    return Bootstrap(n_trees, first, fraction if is_drawn else None)
+    return Runs(n_trees, first, fraction if is_drawn else None)
 
 
 def _check_same_table(kept: ObliqueTree, exercise: Exercise) -> None:
@@ -378,7 +379,7 @@ def _out_of_bag(
     forest: ObliqueForest,
     exercise: Exercise,
     problem: Problem,
-    members: Bootstrap,
+    members: Runs,
     seed: int,
     n_jobs: int,
 ) -> dict[str, Any]:

@@ -76,8 +76,8 @@ def flag(name: str, value: Any) -> bool:
 
 def switch(name: str, value: Any) -> bool | None:
     """Return True, False, or None for "auto"."""
-    if isinstance(value, bool):
-        return value
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
     if isinstance(value, str) and value == "auto":
         return None
     raise ValueError(f"{name} must be 'auto', True or False, got {value!r}.")

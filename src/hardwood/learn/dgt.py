@@ -52,6 +52,7 @@ from scipy import sparse
 
 from hardwood.learn.problem import Problem
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback, one_of
+from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree
 
 # Table 11: 30 to 400 epochs "depending on dataset size"; here, so many that they make these steps.
@@ -61,9 +62,6 @@ _EPOCHS = (30, 400)
 
 # Table 12: hidden sizes by height, for L = 3; heights between them are interpolated.
 _HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
-# L1 keeps the weights that are smaller than this part of a split's largest from being exactly zero
-# only because the last steps of the schedule are too short to bring them there.
-_NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -193,8 +191,8 @@ class Grown:
 
 
 @dataclass(frozen=True)
-class Bootstrap:
-    """Members of a forest: how many, from which number on, and what each learns from.
+class Runs:
+    """Trees learned side by side: how many, from which number on, and what each learns from.
 
     Attributes
     ----------
@@ -209,16 +207,19 @@ class Bootstrap:
     first: int = 0
     sample_fraction: float | None = 1.0
 
-    def n_draws(self, n_rows: int) -> int:
-        """Rows drawn for one tree."""
-        assert self.sample_fraction is not None
+    def n_draws(self, n_rows: int) -> int | None:
+        """Return how many rows are drawn for one tree; None where none are."""
+        if self.sample_fraction is None:
+            return None
         return max(1, int(math.floor(self.sample_fraction * n_rows + 0.5)))
 
     def drawn(self, n_rows: int, seed: int, tree: int) -> np.ndarray:
-        """How often each training row was drawn for a tree, by its number in the forest."""
+        """Return how often each training row was drawn for a tree, by its number in the forest."""
         from hardwood import _native
 
-        return np.asarray(_native.bootstrap_counts(n_rows, self.n_draws(n_rows), seed, tree))
+        n_draws = self.n_draws(n_rows)
+        assert n_draws is not None
+        return np.asarray(_native.bootstrap_counts(n_rows, n_draws, seed, tree))
 
 
 def learn(
@@ -247,14 +248,14 @@ def learn(
     callbacks
         Called after every epoch.
     """
-    runs = Bootstrap(config.restarts, sample_fraction=None)
+    runs = Runs(config.restarts, sample_fraction=None)
     return _learn(problem, config, runs, False, start, n_jobs, seed, callbacks)[0]
 
 
 def learn_forest(
     problem: Problem,
     config: DGT,
-    members: Bootstrap,
+    members: Runs,
     *,
     start: ObliqueTree | None = None,
     n_jobs: int = 1,
@@ -271,7 +272,7 @@ def learn_forest(
 def _learn(
     problem: Problem,
     config: DGT,
-    runs: Bootstrap,
+    runs: Runs,
     keep_all: bool,
     start: ObliqueTree | None,
     n_jobs: int,
@@ -293,10 +294,10 @@ def _learn(
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
         custom=problem.loss if problem.loss.name == "custom" else None,
-        start=None if start is None else _start_parameters(start, problem, config),
+        start=None if start is None else _start(start, problem, config),
         first_run=runs.first,
         n_runs=runs.n_trees,
-        sample_fraction=runs.sample_fraction,
+        n_draws=runs.n_draws(len(problem.train)),
         keep_all=keep_all,
         seed=seed,
         n_threads=n_jobs,
@@ -339,115 +340,21 @@ def _grown(
     )
 
 
-def fold(
-    grown: Grown, problem: Problem, *, is_sparse: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the splits in raw units: weights (m, c) and bias (m,) in float64.
-
-    Parameters
-    ----------
-    grown, problem
-        What was learned, from what.
-    is_sparse
-        Whether weights were penalised to be zero: those that are next to nothing then are.
-    """
-    weights = grown.weights
-    if is_sparse:
-        largest = np.abs(weights).max(axis=1, keepdims=True, initial=0.0)
-        weights = np.where(np.abs(weights) < _NEGLIGIBLE * largest, 0.0, weights)
-    return _fold_rows(weights, grown.bias, problem)
-
-
-def fold_leaves(grown: Grown, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Return the linear leaves' scores (L, k) and weights (L, k, c), per raw unit."""
-    assert grown.leaf_weights is not None
-    L, k, c = grown.leaf_weights.shape
-    weights, scores = _fold_rows(
-        grown.leaf_weights.reshape(L * k, c), grown.scores.ravel(), problem
-    )
-    return scores.reshape(L, k), weights.reshape(L, k, c)
-
-
-def _fold_rows(
-    weights: np.ndarray, bias: np.ndarray, problem: Problem
-) -> tuple[np.ndarray, np.ndarray]:
-    """Turn linear functions of encoded columns, (r, c) and (r,), into ones of raw columns.
-
-    Exact for numbers, whose scale is a power of two. A categorical feature without missing entries
-    in training gets its levels' mean weight moved into the bias: the function stays the same, and
-    an unseen level, which has no indicator, then counts as an average one. Where a penalty has made
-    some levels exactly zero they stay so, and an unseen level counts as one of them.
-    """
-    schema = problem.schema
-    weights = weights.astype(np.float64) / schema.column_scale
-    bias = bias.astype(np.float64)
-    for j, feature in enumerate(schema.features):
-        if feature.kind == "categorical" and not feature.has_missing:
-            first = schema.first_column[j]
-            levels = slice(first, first + len(feature.levels))
-            is_dense = (weights[:, levels] != 0).all(axis=1)
-            mean = np.where(is_dense, weights[:, levels] @ _level_shares(problem, j), 0.0)
-            weights[:, levels] -= mean[:, None]
-            bias += mean
-    return weights, bias
-
-
-def _level_shares(problem: Problem, j: int) -> np.ndarray:
-    rows = np.concatenate([problem.train, problem.valid])
-    codes = problem.matrix[rows, j].astype(np.int64)
-    n_levels = len(problem.schema.features[j].levels)
-    total = np.bincount(codes, problem.weight[rows], minlength=n_levels)
-    return total / total.sum()
-
-
-def _start_parameters(
-    start: ObliqueTree, problem: Problem, config: DGT
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return a start tree's weights, bias, scores and leaf weights: perfect, in our units."""
+def _start(start: ObliqueTree, problem: Problem, config: DGT) -> StartParameters:
+    """Return a start tree as the engine takes it, or say why it cannot be one."""
     if start.depth > config.max_depth:
         raise ValueError(
             f"The start tree has depth {start.depth}, more than max_depth={config.max_depth}."
         )
-    tree = start.to_perfect(config.max_depth)
-    old, new = tree.schema, problem.schema
-    if old.column_names != new.column_names:
-        raise ValueError(
-            f"init has the columns {list(old.column_names)}, "
-            f"but the table has {list(new.column_names)}."
-        )
-    if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
-        raise ValueError("init has another number of outputs or classes than the target.")
-    if tree.leaf_weights is not None and config.leaves != "linear":
+    if start.leaf_weights is not None and config.leaves != "linear":
         raise ValueError("init has linear leaves. Give leaves='linear' to go on learning them.")
-    if min(config.hidden_sizes, default=new.n_columns + 1) <= new.n_columns:
+    n_columns = problem.schema.n_columns
+    if min(config.hidden_sizes, default=n_columns + 1) <= n_columns:
         raise ValueError(
             f"init with layers={config.layers!r} needs hidden sizes of more than the "
-            f"{new.n_columns} columns of the table. Give larger ones, or layers=1."
+            f"{n_columns} columns of the table. Give larger ones, or layers=1."
         )
-    weights, bias = _recenter(tree.weights, tree.bias, tree, problem)
-    scores, leaf_weights = problem.scores_of(tree.values, tree.leaf_weights)
-    if leaf_weights is not None:
-        L, k, c = leaf_weights.shape
-        flat, moved = _recenter(leaf_weights.reshape(L * k, c), scores.ravel(), tree, problem)
-        scores, leaf_weights = moved.reshape(L, k), flat.reshape(L, k, c)
-    W, b, theta = (np.ascontiguousarray(a, dtype=np.float32) for a in (weights, bias, scores))
-    A = None if leaf_weights is None else np.ascontiguousarray(leaf_weights, dtype=np.float32)
-    return W, b, theta, A
-
-
-def _recenter(
-    weights: np.ndarray, bias: np.ndarray, tree: ObliqueTree, problem: Problem
-) -> tuple[np.ndarray, np.ndarray]:
-    """Turn linear functions of a tree's raw columns (r, c), (r,) into ones of encoded columns."""
-    old, new = tree.schema, problem.schema
-    # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
-    # A missing entry has neither term: its flag takes back what the bias gained.
-    gain = weights * (new.column_center - old.column_center)
-    weights = weights.copy()
-    for first, flag in zip(new.first_column, new.flag_column, strict=True):
-        if flag >= 0:
-            weights[:, flag] -= gain[:, first]
-    return weights * new.column_scale, bias + gain.sum(axis=1)
+    return start_parameters(start.to_perfect(config.max_depth), problem)
 
 
 def _engine_matrix(matrix: Any) -> Any:

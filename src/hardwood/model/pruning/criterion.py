@@ -203,6 +203,8 @@ def _criteria(tree: ObliqueTree) -> dict[str, Criterion]:
 def _check_learned_means(tree: ObliqueTree) -> None:
     parameters = tree.record.get("parameters")
     loss = parameters.get("loss") if isinstance(parameters, dict) else None
+    if isinstance(loss, dict):  # a loss object, by its name and options
+        loss = next(iter(loss), None)
     if tree.task == "regression" and loss in _NOT_OF_MEANS:
         raise ValueError(
             f"the tree was learned with the loss {loss!r}, whose best leaf is not the mean of its "

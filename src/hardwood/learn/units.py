@@ -1,0 +1,122 @@
+"""Between the units of a learner and those of a table: from what was learned to a tree, and back.
+
+A learner sees encoded columns, in standard units around their means; a tree has weights per raw
+unit.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from hardwood.learn.problem import Problem
+from hardwood.model import ObliqueTree
+from hardwood.table import Schema
+
+StartParameters: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
+"""Weights (m, c), bias (m,), scores (L, k), and leaf weights (L, k, c) or None, in float32."""
+
+# A penalty that makes weights zero leaves some next to nothing, since the last steps of a schedule
+# are too short to bring them there. Below this part of a split's largest weight they are made zero.
+_NEGLIGIBLE = 1e-6
+
+
+def splits_in_raw_units(
+    weights: np.ndarray, bias: np.ndarray, problem: Problem, *, is_sparse: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return splits in raw units: weights (m, c) and bias (m,) in float64.
+
+    Parameters
+    ----------
+    weights, bias, problem
+        What was learned, of encoded columns, and from what.
+    is_sparse
+        Whether weights were penalised to be zero: those that are next to nothing then are.
+    """
+    if is_sparse:
+        largest = np.abs(weights).max(axis=1, keepdims=True, initial=0.0)
+        weights = np.where(np.abs(weights) < _NEGLIGIBLE * largest, 0.0, weights)
+    return _in_raw_units(weights, bias, problem)
+
+
+def leaves_in_raw_units(
+    scores: np.ndarray, leaf_weights: np.ndarray, problem: Problem
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return linear leaves' scores (L, k) and weights (L, k, c), per raw unit."""
+    L, k, c = leaf_weights.shape
+    weights, flat = _in_raw_units(leaf_weights.reshape(L * k, c), scores.ravel(), problem)
+    return flat.reshape(L, k), weights.reshape(L, k, c)
+
+
+def _in_raw_units(
+    weights: np.ndarray, bias: np.ndarray, problem: Problem
+) -> tuple[np.ndarray, np.ndarray]:
+    """Turn linear functions of encoded columns, (r, c) and (r,), into ones of raw columns.
+
+    Exact for numbers, whose scale is a power of two. A categorical feature without missing entries
+    in training gets its levels' mean weight moved into the bias: the function stays the same, and
+    an unseen level, which has no indicator, then counts as an average one. Where a penalty has made
+    some levels exactly zero they stay so, and an unseen level counts as one of them.
+    """
+    schema = problem.schema
+    weights = weights.astype(np.float64) / schema.column_scale
+    bias = bias.astype(np.float64)
+    for j, feature in enumerate(schema.features):
+        if feature.kind == "categorical" and not feature.has_missing:
+            first = schema.first_column[j]
+            levels = slice(first, first + len(feature.levels))
+            is_dense = (weights[:, levels] != 0).all(axis=1)
+            mean = np.where(is_dense, weights[:, levels] @ _level_shares(problem, j), 0.0)
+            weights[:, levels] -= mean[:, None]
+            bias += mean
+    return weights, bias
+
+
+def _level_shares(problem: Problem, j: int) -> np.ndarray:
+    rows = np.concatenate([problem.train, problem.valid])
+    codes = problem.matrix[rows, j].astype(np.int64)
+    n_levels = len(problem.schema.features[j].levels)
+    total = np.bincount(codes, problem.weight[rows], minlength=n_levels)
+    return total / total.sum()
+
+
+def start_parameters(tree: ObliqueTree, problem: Problem) -> StartParameters:
+    """Return a tree's parameters in the units of a problem, to go on learning from.
+
+    Raises
+    ------
+    ValueError
+        Where the tree has other columns or outputs than the problem.
+    """
+    old, new = tree.schema, problem.schema
+    if old.column_names != new.column_names:
+        raise ValueError(
+            f"init has the columns {list(old.column_names)}, "
+            f"but the table has {list(new.column_names)}."
+        )
+    if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
+        raise ValueError("init has another number of outputs or classes than the target.")
+    weights, bias = _in_standard_units(tree.weights, tree.bias, old, new)
+    scores, leaf_weights = problem.scores_of(tree.values, tree.leaf_weights)
+    if leaf_weights is not None:
+        L, k, c = leaf_weights.shape
+        flat, moved = _in_standard_units(leaf_weights.reshape(L * k, c), scores.ravel(), old, new)
+        scores, leaf_weights = moved.reshape(L, k), flat.reshape(L, k, c)
+    W, b, theta = (np.ascontiguousarray(a, dtype=np.float32) for a in (weights, bias, scores))
+    A = None if leaf_weights is None else np.ascontiguousarray(leaf_weights, dtype=np.float32)
+    return W, b, theta, A
+
+
+def _in_standard_units(
+    weights: np.ndarray, bias: np.ndarray, old: Schema, new: Schema
+) -> tuple[np.ndarray, np.ndarray]:
+    """Turn linear functions of raw columns (r, c), (r,) into ones of encoded columns."""
+    # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
+    # A missing entry has neither term: its flag takes back what the bias gained.
+    gain = weights * (new.column_center - old.column_center)
+    weights = weights.copy()
+    for first, flag in zip(new.first_column, new.flag_column, strict=True):
+        if flag >= 0:
+            weights[:, flag] -= gain[:, first]
+    return weights * new.column_scale, bias + gain.sum(axis=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
-from hardwood import DGTClassifier, DGTRegressor, Relaxation, Training
+from hardwood import DGTClassifier, DGTRegressor, Quantile, Relaxation, Training
 from hardwood.learn.dgt import DGT
 from hardwood.reference import losses as twin
 
@@ -281,17 +281,25 @@ def test_an_annealed_tree_may_start_from_another(relaxation, iris):
 # Exact zeros
 
 
-@pytest.mark.parametrize("Estimator", [DGTClassifier, DGTRegressor])
-@pytest.mark.parametrize("l1", [3e-4, 1e-3])
-def test_l1_leaves_nothing_between_zero_and_a_weight_that_counts(Estimator, l1, cancer):
-    model = Estimator(max_depth=3, l1=l1, max_epochs=80, random_state=0).fit(*cancer)
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("task", ["cancer", "diabetes"])
+def test_l1_leaves_nothing_between_zero_and_a_weight_that_counts(task, seed, optimizer, request):
+    """Weights that only the last, short steps kept from zero are zero."""
+    X, y = request.getfixturevalue(task)
+    Estimator, l1 = (DGTClassifier, 3e-4) if task == "cancer" else (DGTRegressor, 1e-3)
+    model = Estimator(
+        max_depth=3,
+        l1=l1,
+        max_epochs=60,
+        early_stopping=False,
+        training=Training(optimizer=optimizer),
+        random_state=seed,
+    ).fit(X, y)
     weights = np.abs(model.tree_.weights * model.tree_.schema.column_scale)
-    largest = weights.max(axis=1, keepdims=True)
-    assert (weights == 0).any()
-    assert (
-        weights[weights > 0] >= 1e-6 * np.broadcast_to(largest, weights.shape)[weights > 0]
-    ).all()
-    assert model.score(*cancer) > 0.6
+    share = weights / weights.max(axis=1, keepdims=True)
+    assert ((share == 0) | (share >= 1e-6)).all()
+    assert model.score(X, y) > (0.9 if task == "cancer" else 0.2)
 
 
 def test_more_l1_means_fewer_terms(cancer):
@@ -301,3 +309,17 @@ def test_more_l1_means_fewer_terms(cancer):
 
     assert n_terms(0.0) == 30
     assert n_terms(2e-3) < n_terms(5e-4) < 30
+
+
+def test_the_record_tells_option_objects_in_full():
+    model = DGTRegressor(
+        max_depth=1,
+        max_epochs=1,
+        loss=Quantile(0.9),
+        relaxation=Relaxation(path="product"),
+        training=Training(clip_norm=None),
+    ).fit(np.arange(20.0).reshape(-1, 1), np.arange(20.0))
+    parameters = model.tree_.record["parameters"]
+    assert parameters["loss"] == {"Quantile": {"level": 0.9}}
+    assert parameters["relaxation"]["Relaxation"]["path"] == "product"
+    assert parameters["training"]["Training"]["clip_norm"] is None

@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 import hardwood
 from hardwood import DGTClassifier, DGTRegressor
+from hardwood.learn.losses import CrossEntropy
 
 LINEAR = {"leaves": "linear", "max_depth": 1, "random_state": 0}
 STILL = {"max_epochs": 1, "learning_rate": 1e-9, "random_state": 1}
@@ -110,6 +111,15 @@ def test_constant_leaves_may_become_linear(task, X):
     np.testing.assert_allclose(getattr(still, ask)(X), getattr(first, ask)(X), rtol=1e-4, atol=1e-4)
     more = Estimator(init=first, **LINEAR, **options).fit(X, y)
     assert more.score(X, y) > first.score(X, y)
+
+
+def test_two_classes_with_a_score_each_go_on_with_their_difference(X):
+    y = saddle(X) > 0
+    first = DGTClassifier(loss=CrossEntropy(), max_epochs=40, **LINEAR).fit(X, y)
+    assert (first.tree_.leaf_weights[:, 0] != 0).any()
+    again = DGTClassifier(leaves="linear", max_depth=1, init=first, **STILL).fit(X, y)
+    assert (again.tree_.leaf_weights[:, 0] == 0).all()
+    np.testing.assert_allclose(again.predict_proba(X), first.predict_proba(X), atol=1e-4)
 
 
 def test_linear_leaves_do_not_become_constant(X):

@@ -8,6 +8,7 @@
 #include "core/buffer.hpp"
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
+#include "learn/dgt_memory.hpp"
 #include "tree/nodes.hpp"
 
 namespace hardwood {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kRoutedTogether = 16384;  // rows per task of the forward pass
 constexpr int kRoutedBlock = 64;                 // rows padded at a time
-constexpr int kLargestTile = 128, kDeepTreeTile = 64, kDeepHeight = 9;  // as in dgt_learner.cpp
 
 // Tasks of the backward pass have a gradient each, which are added in order. How many there are
 // follows from the sizes alone, so that the sum is the same for any number of threads.
@@ -37,9 +37,7 @@ Buffer<float> padded_rows(const float* from, int rows, int cols) {
 
 RouteNodes perfect_nodes(const DgtLayer& layer) {
   const int m = layer.shape.n_nodes();
-  std::vector<std::int32_t> children;
-  for (int child = 1; child <= 2 * m; ++child) children.push_back(child < m ? child : ~(child - m));
-  RouteNodes nodes = route_nodes(children, padded(layer.shape.n_columns));
+  RouteNodes nodes = route_nodes(perfect_children(layer.shape), padded(layer.shape.n_columns));
   for (int i = 0; i < m; ++i) nodes.nodes[i].bias = layer.b[i];
   return nodes;
 }
@@ -48,26 +46,15 @@ RouteNodes perfect_nodes(const DgtLayer& layer) {
 class Worker {
  public:
   Worker(const DgtLayer& layer, const float* padded_W, int tile)
-      : layer_(layer), stride_(padded(layer.shape.n_columns)), W_(const_cast<float*>(padded_W)) {
-    const DgtShape& s = layer.shape;
-    const std::size_t n = tile, d = s.n_columns, m = s.n_nodes(), k = s.n_outputs,
-                      leaves = s.n_leaves(), values = k > 1 ? leaves * n : 0;
-    memory_ = Buffer<float>(n * (2 * stride_ + d + 2 * m + 2 * k + 1) + values + leaves * k);
-    leaf_.resize(n);
-    float* next = memory_.data();
-    const auto take = [&](std::size_t size) { return std::exchange(next, next + size); };
-    tile_.tile = tile;
-    tile_.X = take(n * stride_);
-    dX_ = take(n * stride_);
-    tile_.XT = take(d * n);
-    tile_.score = take(m * n);
-    tile_.below = take(m * n);
-    tile_.leaf_value = take(values);
-    tile_.mean = take(n);
-    tile_.prediction = take(k * n);
-    tile_.slope = take(k * n);
-    unused_ = take(leaves * k);
-    tile_.leaf = leaf_.data();
+      : layer_(layer),
+        stride_(padded(layer.shape.n_columns)),
+        W_(const_cast<float*>(padded_W)),
+        memory_(layer.shape, false, tile),
+        tile_(memory_.tile),
+        X_(tile * stride_),
+        dX_(tile * stride_),
+        unused_(static_cast<std::size_t>(layer.shape.n_leaves()) * layer.shape.n_outputs) {
+    tile_.X = X_.data();
   }
 
   // The rows [first, last) of X and of their slopes; gradient [W (m, stride) | b (m,)], b zero.
@@ -77,7 +64,7 @@ class Worker {
     const DgtParameters parameters = {W_, nullptr, const_cast<float*>(layer_.b),
                                       const_cast<float*>(layer_.theta)};
     const DgtParameters sums = {gradient, nullptr, gradient + layer_.shape.n_nodes() * stride_,
-                                unused_};
+                                unused_.data()};
     for (std::int64_t row = first; row < last; row += tile_.tile) {
       load(static_cast<int>(std::min<std::int64_t>(tile_.tile, last - row)), X + row * d,
            slope + row * k);
@@ -93,28 +80,24 @@ class Worker {
     tile_.n = n;
     copy_rows(X, d, n, d, tile_.X, stride_);
     std::fill(tile_.X + n * stride_, tile_.X + tile_.tile * stride_, 0.0f);
-    for (int o = 0; o < k; ++o)
-      for (int i = 0; i < tile_.tile; ++i)
-        tile_.slope[static_cast<std::ptrdiff_t>(o) * tile_.tile + i] =
-            i < n ? slope[static_cast<std::ptrdiff_t>(i) * k + o] : 0.0f;
+    memory_.take_slopes(k, n, slope);
   }
 
   // The scores a = W x + b are their gradients by now.
   void input_gradient(float* dX) {
     const int d = layer_.shape.n_columns, m = layer_.shape.n_nodes();
     kernels().gemm_transposed({tile_.score, m, tile_.tile, tile_.tile}, {W_, m, d, stride_},
-                              {dX_, tile_.tile, d, stride_});
-    copy_rows(dX_, stride_, tile_.n, d, dX, d);
+                              {dX_.data(), tile_.tile, d, stride_});
+    copy_rows(dX_.data(), stride_, tile_.n, d, dX, d);
   }
 
   const DgtLayer& layer_;
   std::ptrdiff_t stride_;
   float* W_;
-  Buffer<float> memory_;
-  float* dX_;      // (tile, stride)
-  float* unused_;  // (leaves, k): the kernel's own idea of the leaves' gradient
-  std::vector<std::int32_t> leaf_;
-  DgtTile tile_;
+  DgtTileMemory memory_;
+  DgtTile& tile_;
+  Buffer<float> X_, dX_;  // (tile, stride)
+  Buffer<float> unused_;  // (leaves, k): the kernel's own idea of the leaves' gradient
 };
 
 void add(const float* from, std::size_t size, float* to) {
@@ -131,9 +114,10 @@ std::int64_t rows_per_task(const DgtShape& shape, std::int64_t n, int tile) {
 void split_gradient(const DgtLayer& layer, std::int64_t n, const float* X, const float* slope,
                     int n_threads, const DgtLayerGradient& gradient) {
   const int d = layer.shape.n_columns, m = layer.shape.n_nodes(), stride = padded(d);
-  const int largest = layer.shape.height >= kDeepHeight ? kDeepTreeTile : kLargestTile;
+  constexpr int kMany = 1 << 20;
+  const int largest = dgt_tile_capacity(layer.shape, kMany);
   const int tile =
-      static_cast<int>(std::min<std::int64_t>(largest, n + kTileStep - 1)) / kTileStep * kTileStep;
+      dgt_tile_capacity(layer.shape, static_cast<int>(std::min<std::int64_t>(n, kMany)));
   const std::int64_t rows = rows_per_task(layer.shape, n, largest);
   const int n_tasks = static_cast<int>((n + rows - 1) / rows);
   const Buffer<float> W = padded_rows(layer.W, m, d);

@@ -2,9 +2,8 @@
 // dgt.hpp and dgt_soft.hpp.
 #pragma once
 
-#include <vector>
-
 #include "core/kernels.hpp"
+#include "learn/dgt_memory.hpp"
 #include "learn/training.hpp"
 #include "tree/nodes.hpp"
 
@@ -59,10 +58,8 @@ class DgtLearner final : public Learner {
   Annealing annealing_;
   Loss loss_;
   float loss_parameter_;
-  Buffer<float> memory_;
-  std::vector<std::int32_t> leaf_;
   RouteNodes nodes_;  // the perfect tree, for routing
-  DgtTile tile_;
+  DgtTileMemory memory_;
 };
 
 }  // namespace hardwood

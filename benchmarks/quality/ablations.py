@@ -5,10 +5,10 @@
 
 DGT as the paper proposes it (sum form, three layers, quantised) against itself with one choice
 changed: the product form (a), one layer (b), annealed sigmoids (c); further the hidden sizes of
-Table 12, the authors' scaled quantiser, and PAT (product, annealed, one layer), the baseline of Table 1. Every variant chooses
-its own setting on validation rows (`trials.py`); the fits that count have the same seeds and
-splits, and are compared in pairs. One random start each: with the best of several, a choice that
-makes starts differ more would look better than it is.
+Table 12, the authors' scaled quantiser, and PAT (product, annealed, one layer), the baseline of
+Table 1. Every variant chooses its own setting on validation rows (`trials.py`); the fits that count
+have the same seeds and splits, and are compared in pairs. One random start each: with the best of
+several, a choice that makes starts differ more would look better than it is.
 
 PAT and annealed trees are soft until learning ends. What the hard tree then loses is reported, as
 part of its validation loss. Fits are in ``results/ablations/NAME.VARIANT.json``, written and
@@ -33,9 +33,9 @@ from benchmarks.timing import one_thread
 FOLDER = RESULTS / "ablations"
 NAMES = [task.name for task in TASKS.values() if 7 in task.tables]
 BASE = "dgt"
-# Three layers of narrow hidden sizes with a penalty: on validation rows as good as the hidden sizes of
-# Table 12 or better (a row of their own), at a fiftieth of the time. All variants choose from the
-# same steps and penalties, so that a row differs from the first in one design choice.
+# Three layers of narrow hidden sizes with a penalty: on validation rows as good as the hidden sizes
+# of Table 12 or better (a row of their own), at a fiftieth of the time. All variants choose from
+# the same steps and penalties, so that a row differs from the first in one design choice.
 _COMMON: dict[str, list[Any]] = {
     "momentum": [0.3],
     "learning_rate": [0.003, 0.01],

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.evaluate import print_scores
 from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable, naming_the_file
 from hardwood.cli.learning import (
-    Problem,
     Request,
     learn,
     model_of,
@@ -21,13 +19,12 @@ from hardwood.cli.learning import (
     test_scores,
     with_origin,
 )
-from hardwood.cli.metrics import Score
-from hardwood.cli.models import is_forest, size_words, trees_of
 from hardwood.cli.options import AsJson, Jobs, Seed, TableFile, TargetColumn, WeightColumn
-from hardwood.cli.report import Notes, counted, print_json, print_text, scores_json
+from hardwood.cli.outcome import outcome_json, print_outcome, print_problem
+from hardwood.cli.report import Notes, print_json
 
 if TYPE_CHECKING:
-    from hardwood.cli.models import Model
+    pass
 
 
 DEFAULT_MAX_DEPTH = 6  # that of the estimators, which are too slow to import for a help text
@@ -164,7 +161,7 @@ def fit(
     with notes.collecting():
         problem = read_problem(request, rng)
     if not as_json:
-        _print_problem(request, problem)
+        print_problem(request, problem)
     with notes.collecting():
         estimator = learn(problem, options)
     scores, baseline = test_scores(model_of(estimator), problem, rng)
@@ -175,9 +172,9 @@ def fit(
     with naming_the_file(output):
         model.save(output)
     if as_json:
-        print_json(_payload(request, output, problem, model, scores, baseline, notes))
+        print_json(outcome_json(request, output, problem, model, scores, baseline, notes))
     else:
-        _print_outcome(output, problem, model, scores, baseline)
+        print_outcome(output, problem, model, scores, baseline)
     if notes.was_interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -191,68 +188,3 @@ def _tree_or_forest(trees: int, restarts: int | None) -> dict[str, int]:
             "the two."
         )
     return {"n_estimators": trees}
-
-
-def _baseline_name(problem: Problem) -> str:
-    is_several = len(problem.target.names) > 1
-    if problem.target.task == "regression":
-        return "training means" if is_several else "training mean"
-    return "training shares" if is_several else "most frequent class"
-
-
-def _print_problem(request: Request, problem: Problem) -> None:
-    target = problem.target
-    n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{request.path}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
-    if target.n_missing:
-        which = f"'{target.name}'" if len(target.names) == 1 else f"one of '{target.name}'"
-        print_text(f"Left out: {counted(target.n_missing, 'row')} in which {which} is missing")
-    print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
-    n_train, n_test = problem.train.size, problem.test.size
-    kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
-    print_text(f"Learning from {n_train} rows; {kept}")
-
-
-def _print_outcome(
-    output: Path, problem: Problem, model: Model, scores: list[Score], baseline: list[Score]
-) -> None:
-    n_trees = len(trees_of(model))
-    what = f"Forest of {counted(n_trees, 'tree')}" if is_forest(model) else "Tree"
-    print_text(f"{what}: {size_words(model)}")
-    if scores:
-        title = f"Test score on {problem.test.size} rows"
-        print_scores(title, scores, baseline, _baseline_name(problem))
-    print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
-
-
-def _payload(
-    request: Request,
-    output: Path,
-    problem: Problem,
-    model: Model,
-    scores: list[Score],
-    baseline: list[Score],
-    notes: Notes,
-) -> dict[str, Any]:
-    target = problem.target
-    return {
-        "table": str(request.path),
-        "model": str(output),
-        "target": target.names[0] if len(target.names) == 1 else list(target.names),
-        "task": model.task,
-        "reason": target.reason,
-        "n_features": problem.features.num_columns,
-        "left_out": [
-            {"column": name, "reason": reason} for name, reason in problem.left_out.items()
-        ],
-        "n_train": problem.train.size,
-        "n_test": problem.test.size,
-        "n_missing_target": target.n_missing,
-        "n_trees": len(trees_of(model)),
-        "depth": model.depth,
-        "n_leaves": model.n_leaves,
-        "test": scores_json(scores),
-        "baseline": {"name": _baseline_name(problem), "test": scores_json(baseline)},
-        "interrupted": notes.was_interrupted,
-        "notes": notes.messages,
-    }

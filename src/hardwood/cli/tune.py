@@ -21,7 +21,7 @@ from hardwood.cli.failures import (
     data_mistakes,
     naming_the_file,
 )
-from hardwood.cli.fit import TaskChoice, _payload, _print_outcome, _print_problem
+from hardwood.cli.fit import TaskChoice
 from hardwood.cli.learning import Problem, Request, learn, read_problem, test_scores, with_origin
 from hardwood.cli.options import (
     MAX_RESTARTS,
@@ -32,6 +32,7 @@ from hardwood.cli.options import (
     TargetColumn,
     WeightColumn,
 )
+from hardwood.cli.outcome import outcome_json, print_outcome, print_problem
 from hardwood.cli.report import Notes, counted, figure, print_json, print_table, print_text
 from hardwood.errors import MissingExtraError
 
@@ -251,7 +252,7 @@ def _run(
         problem = read_problem(request, rng)
     done = _done_before(plan)
     if not as_json:
-        _print_problem(request, problem)
+        print_problem(request, problem)
         if done[0]:
             words = f"{counted(done[0], 'trial')} done"
             print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
@@ -271,10 +272,10 @@ def _run(
     with naming_the_file(output):
         tree.save(output)
     if as_json:
-        payload = _payload(request, output, problem, tree, scores, baseline, notes)
-        print_json(payload | _found_json(found, plan))
+        of_fit = outcome_json(request, output, problem, tree, scores, baseline, notes)
+        print_json(of_fit | _found_json(found, plan))
     else:
-        _print_outcome(output, problem, tree, scores, baseline)
+        print_outcome(output, problem, tree, scores, baseline)
     if notes.was_interrupted:
         raise typer.Exit(INTERRUPTED)
 

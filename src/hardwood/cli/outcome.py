@@ -1,0 +1,83 @@
+"""What `fit` and `tune` say of a model that was learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hardwood.cli.evaluate import print_scores
+from hardwood.cli.learning import Problem, Request
+from hardwood.cli.metrics import Score
+from hardwood.cli.models import is_forest, size_words, trees_of
+from hardwood.cli.report import Notes, counted, print_text, scores_json
+
+if TYPE_CHECKING:
+    from hardwood.cli.models import Model
+
+
+def _baseline_name(problem: Problem) -> str:
+    is_several = len(problem.target.names) > 1
+    if problem.target.task == "regression":
+        return "training means" if is_several else "training mean"
+    return "training shares" if is_several else "most frequent class"
+
+
+def print_problem(request: Request, problem: Problem) -> None:
+    """Say what will be learned, from what."""
+    target = problem.target
+    n_rows, n_features = problem.features.num_rows, problem.features.num_columns
+    print_text(f"{request.path}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
+    if target.n_missing:
+        which = f"'{target.name}'" if len(target.names) == 1 else f"one of '{target.name}'"
+        print_text(f"Left out: {counted(target.n_missing, 'row')} in which {which} is missing")
+    print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
+    n_train, n_test = problem.train.size, problem.test.size
+    kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
+    print_text(f"Learning from {n_train} rows; {kept}")
+
+
+def print_outcome(
+    output: Path, problem: Problem, model: Model, scores: list[Score], baseline: list[Score]
+) -> None:
+    """Say how large the model is, how good, and where."""
+    n_trees = len(trees_of(model))
+    what = f"Forest of {counted(n_trees, 'tree')}" if is_forest(model) else "Tree"
+    print_text(f"{what}: {size_words(model)}")
+    if scores:
+        title = f"Test score on {problem.test.size} rows"
+        print_scores(title, scores, baseline, _baseline_name(problem))
+    print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
+
+
+def outcome_json(
+    request: Request,
+    output: Path,
+    problem: Problem,
+    model: Model,
+    scores: list[Score],
+    baseline: list[Score],
+    notes: Notes,
+) -> dict[str, Any]:
+    """Return the same for `--json`."""
+    target = problem.target
+    return {
+        "table": str(request.path),
+        "model": str(output),
+        "target": target.names[0] if len(target.names) == 1 else list(target.names),
+        "task": model.task,
+        "reason": target.reason,
+        "n_features": problem.features.num_columns,
+        "left_out": [
+            {"column": name, "reason": reason} for name, reason in problem.left_out.items()
+        ],
+        "n_train": problem.train.size,
+        "n_test": problem.test.size,
+        "n_missing_target": target.n_missing,
+        "n_trees": len(trees_of(model)),
+        "depth": model.depth,
+        "n_leaves": model.n_leaves,
+        "test": scores_json(scores),
+        "baseline": {"name": _baseline_name(problem), "test": scores_json(baseline)},
+        "interrupted": notes.was_interrupted,
+        "notes": notes.messages,
+    }

@@ -75,6 +75,16 @@ _BACE: Grid = [
         "training": [_CLIP],
     }
 ]
+_HIV: Grid = [  # 2048 columns and 1,400 rows of the rarer class: strong penalties
+    {"layers": [1], "momentum": [0.3]},
+    {
+        "layers": [[64]],
+        "l2": [3e-4, 1e-3, 3e-3],
+        "batch_size": [256],
+        "relaxation": [_SCALED],
+        "training": [_CLIP],
+    },
+]
 _MORE_NARROW_CLASSES: Grid = [  # where a fit takes seconds
     *_BACE,
     {"layers": [1], "momentum": [0.8], "relaxation": [_SCALED]},
@@ -90,7 +100,8 @@ _DGT: dict[str, Grid] = {
     "": _ONE_LAYER_CLASSES + _MORE_NARROW_CLASSES,
     "bace": _ONE_LAYER_CLASSES + _BACE,
     "letter": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
-    **dict.fromkeys(("mnist", "connect4", "covtype", "hiv"), _LARGE_CLASSES),
+    "hiv": _HIV,
+    **dict.fromkeys(("mnist", "connect4", "covtype"), _LARGE_CLASSES),
     **dict.fromkeys(("ailerons", "abalone", "cpu_act"), _ONE_LAYER_NUMBERS + _NARROW_NUMBERS),
 }
 _LINEAR: dict[str, Grid] = {

@@ -75,8 +75,6 @@ _BACE: Grid = [
         "training": [_CLIP],
     }
 ]
-# One start: 372,000 rows and 1,023 splits take minutes.
-_COVTYPE: Grid = [{**one, "restarts": [1]} for one in _LARGE_CLASSES]
 _HIV: Grid = [  # 2048 columns and 1,400 rows of the rarer class: strong penalties
     {"layers": [1], "momentum": [0.3]},
     {
@@ -103,8 +101,7 @@ _DGT: dict[str, Grid] = {
     "bace": _ONE_LAYER_CLASSES + _BACE,
     "letter": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
     "hiv": _HIV,
-    "covtype": _COVTYPE,
-    **dict.fromkeys(("mnist", "connect4"), _LARGE_CLASSES),
+    **dict.fromkeys(("mnist", "connect4", "covtype"), _LARGE_CLASSES),
     **dict.fromkeys(("ailerons", "abalone", "cpu_act"), _ONE_LAYER_NUMBERS + _NARROW_NUMBERS),
 }
 _LINEAR: dict[str, Grid] = {

@@ -101,7 +101,8 @@ _DGT: dict[str, Grid] = {
     "bace": _ONE_LAYER_CLASSES + _BACE,
     "letter": _ONE_LAYER_CLASSES + _NARROW_CLASSES,
     "hiv": _HIV,
-    **dict.fromkeys(("mnist", "connect4", "covtype"), _LARGE_CLASSES),
+    "mnist": _ONE_LAYER_CLASSES,  # narrow layers: 93.8 against 93.7 on validation rows, 4x the time
+    **dict.fromkeys(("connect4", "covtype"), _LARGE_CLASSES),
     **dict.fromkeys(("ailerons", "abalone", "cpu_act"), _ONE_LAYER_NUMBERS + _NARROW_NUMBERS),
 }
 _LINEAR: dict[str, Grid] = {

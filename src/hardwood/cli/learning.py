@@ -20,7 +20,7 @@ from hardwood.cli.metrics import (
     regression_scores,
     several_regression_scores,
 )
-from hardwood.cli.models import trees_of
+from hardwood.cli.models import is_forest, trees_of
 from hardwood.cli.options import MAX_RESTARTS, MAX_TREES
 from hardwood.cli.progress import epoch_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from hardwood.cli.models import Model
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
-    from hardwood.model import ObliqueTree
 
     Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor
 
@@ -207,8 +206,6 @@ def with_origin(
     estimator: Estimator, request: Request, problem: Problem, scores: list[Score]
 ) -> Model:
     """Return what was learned with the targets' names and, in its record, where it comes from."""
-    from hardwood.model import ObliqueForest
-
     model = model_of(estimator)
     origin = {
         "table": request.path.name,
@@ -219,29 +216,10 @@ def with_origin(
         "test": {entry.name: entry.value for entry in scores if np.isfinite(entry.value)},
     }
     names, record = problem.target.names, model.record | origin
-    if isinstance(model, ObliqueForest):
-        trees = [_named(tree, names, tree.record) for tree in model.trees]
-        return ObliqueForest(trees, combine=model.combine, record=record)
-    return _named(model, names, record)
-
-
-def _named(tree: ObliqueTree, names: tuple[str, ...], record: dict[str, Any]) -> ObliqueTree:
-    from hardwood.model import ObliqueTree
-
-    return ObliqueTree(
-        tree.weights,
-        tree.bias,
-        tree.children,
-        tree.values,
-        schema=tree.schema,
-        task=tree.task,
-        counts=tree.counts,
-        classes=tree.classes,
-        target_names=names,
-        record=record,
-        leaf_weights=tree.leaf_weights,
-        link=tree.link,
-    )
+    if is_forest(model):
+        trees = [tree.replace(target_names=names) for tree in model.trees]
+        return model.replace(trees=trees, record=record)
+    return model.replace(target_names=names, record=record)
 
 
 def _resolved(estimator: Estimator) -> dict[str, Any]:

@@ -237,7 +237,7 @@ def _open_tree(path: Path) -> ObliqueTree:
     if is_forest(model):
         raise CommandError(
             f"{path} holds a forest; prune takes a single tree. From Python, its trees can be "
-            "pruned one by one: ObliqueForest([tree.prune(X) for tree in forest.trees])."
+            "pruned one by one: forest.replace(trees=[tree.prune(X) for tree in forest.trees])."
         )
     return model
 

@@ -180,7 +180,8 @@ class DGTClassifier(TreeClassifier):
 class DGTRegressor(TreeRegressor):
     """A hard oblique decision tree for numbers, learned by gradient descent (DGT).
 
-    Parameters and attributes are those of `DGTClassifier` without `class_weight` and `classes_`, and:
+    Parameters and attributes are those of `DGTClassifier`, without `class_weight` and `classes_`,
+    and:
 
     Parameters
     ----------

@@ -75,7 +75,8 @@ class Relaxation:
         as a product of step functions (Eq. 2).
     quantizer
         "sign": a decision counts +1 or -1. "scaled": plus or minus the mean of all scores' sizes in
-        the batch (in parts of at most 128 rows), as the authors' code does.
+        the batch (in parts of at most 128 rows), as the authors' code does. Matters for
+        path="sum" with quantized routing alone.
     routing
         "quantized": hard decisions, and gradients straight through them. "annealed": sigmoids that
         sharpen while the tree is learned, a soft tree until the end. With path="product" that is

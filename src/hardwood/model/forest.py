@@ -247,6 +247,16 @@ class ObliqueForest:
 
     # Other forms
 
+    def replace(self, **changes: Any) -> ObliqueForest:
+        """Return a forest with other trees, another way to combine them, or another record.
+
+        Examples
+        --------
+        Smaller trees: ``forest.replace(trees=[tree.prune(X) for tree in forest.trees])``.
+        """
+        kept = {"trees": self.trees, "combine": self.combine, "record": self.record}
+        return ObliqueForest(**(kept | changes))
+
     def with_trees(self, trees: Iterable[ObliqueTree]) -> ObliqueForest:
         """Return a forest that has these trees, too, after its own."""
         return ObliqueForest((*self.trees, *trees), combine=self.combine, record=self.record)

@@ -428,10 +428,6 @@ class ObliqueTree:
     def _leaf_answers(self) -> np.ndarray:
         return answers(self.values, self.task, self.classes)
 
-    @cached_property
-    def _parents(self) -> np.ndarray:
-        return paths.parents_of(self.children)
-
     # Other forms
 
     def to_text(

@@ -463,10 +463,10 @@ def many_trees(n: int) -> bytes:
 def test_absurdly_many_trees_are_refused_at_once() -> None:
     assert loads(many_trees(50)).n_trees == 50
     content = many_trees(150_000)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ModelFileError, match="150000 trees, more than 100000"):
         loads(content)
-    assert time.perf_counter() - start < 5  # many times that if the trees were made
+    assert time.process_time() - start < 5  # many times that if the trees were made
     long_header = joined(b" " * (65 * 2**20), b"")
     with pytest.raises(ModelFileError, match="does not start as a model file"):
         loads(long_header)

@@ -25,8 +25,8 @@ class MissingExtraError(HardwoodError, ImportError):
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed. "
-            f"Install it with:  pip install 'hardwood[{extra}]'  "
-            f"(in a checkout of hardwood:  pip install '.[{extra}]')"
+            f"In a checkout of hardwood, install it with:  pip install '.[{extra}]'  "
+            "(hardwood is not on PyPI yet)"
         )
 
 

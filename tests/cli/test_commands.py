@@ -328,3 +328,17 @@ def test_help_names_arguments_and_defaults(run, monkeypatch):
     command = inspect.signature(fit).parameters
     for name in ("max_depth", "l1"):
         assert command[name].default == defaults[name].default
+
+
+def test_describe_tells_the_cost_and_cuts_long_tables(run, classifier_file, tmp_path):
+    result = run("describe", classifier_file)
+    assert "  mean: 1 multiplications, 2 additions, 1 comparisons" in result.stdout
+    payload = json.loads(run("describe", classifier_file, "--json").stdout)
+    assert payload["cost"]["worst"] == {"multiplications": 1, "additions": 2, "comparisons": 1}
+    tree = ObliqueTree.of(np.ones((1, 12)), thresholds=[0.0], values=[0.0, 1.0])
+    tree.save(tmp_path / "wide.hardwood")
+    told = run("describe", "wide.hardwood").stdout
+    assert told.count("1 of 1") == 10
+    assert "... and 2 more features (--json has all)" in told
+    assert "mean:" not in told  # it knows no rows
+    assert len(json.loads(run("describe", "wide.hardwood", "--json").stdout)["features"]) == 12

@@ -104,7 +104,7 @@ def test_several_trees_are_a_forest(run, mixed_csv, tmp_path):
     options = ["-t", "answer", "--drop", "amount", "--trees", 5, "-o", "m.hardwood", *QUICK]
     result = run("fit", mixed_csv, *options)
     assert result.exit_code == 0
-    assert "Forest of 5 trees: depth 2," in result.stdout
+    assert "Forest of 5 trees: depth up to 2," in result.stdout
     forest = hardwood.load(tmp_path / "m.hardwood")
     assert isinstance(forest, hardwood.ObliqueForest)
     assert forest.n_trees == 5
@@ -145,6 +145,20 @@ def test_leaves_may_be_linear(run, mixed_csv, tmp_path):
     assert errors[1] < 0.5 * errors[0]
 
 
+def test_a_forest_is_scored_out_of_bag(run, mixed_csv, tmp_path):
+    options = ["-t", "answer", "--drop", "amount", "--trees", 9, "--oob", *QUICK]
+    result = run("fit", mixed_csv, *options)
+    assert "Out-of-bag score: accuracy 0." in result.stdout
+    payload = json.loads(run("fit", mixed_csv, *options, "--json").stdout)
+    assert 0.7 < payload["oob_score"] <= 1
+    told = run("describe", "mixed.hardwood").stdout
+    assert "out-of-bag score: 0." in told
+    tree = run("describe", "mixed.hardwood", "--tree", 2).stdout
+    assert "auto" not in tree
+    assert "table: mixed.csv" in tree
+    assert "early_stopping no" in tree
+
+
 def test_layers_are_recorded(run, mixed_csv, tmp_path):
     run("fit", mixed_csv, "-t", "answer", "--layers", 2, "-o", "m.hardwood", *QUICK)
     tree = hardwood.load(tmp_path / "m.hardwood")
@@ -157,8 +171,9 @@ def test_layers_are_recorded(run, mixed_csv, tmp_path):
     [
         (["--trees", 0], "trees"),
         (["--trees", 3, "--restarts", 2], "--restarts chooses one tree"),
-        (["--trees", 10**6], "--trees 1000000: at most 10000"),
-        (["--restarts", 10**6], "--restarts 1000000: at most 1000"),
+        (["--oob"], "--oob scores a forest"),
+        (["--trees", 10**6], "--trees 1000000: at most 100000 are"),
+        (["--restarts", 10**6], "--restarts 1000000: at most 10000 are"),
         (["--leaves", "quadratic"], "leaves"),
         (["--layers", 0], "layers"),
     ],
@@ -201,7 +216,7 @@ def test_several_columns_of_zero_and_one_are_labels(run, several_csv, tmp_path):
         "Left out: 1 row in which one of 'wide', 'huge' is missing",
         "all labels right",
         "accuracy of huge",
-        "training shares",
+        "most frequent answers",
     ):
         assert words in result.stdout
     tree = hardwood.load(tmp_path / "m.hardwood")
@@ -439,6 +454,12 @@ def test_a_tree_without_splits_is_noted(run, mixed_csv):
     assert "no split survived" in result.stderr
     assert "try a smaller --l1" in result.stderr
     assert "0 splits, 1 leaf," in result.stdout
+
+
+def test_a_linear_leaf_without_slopes_is_noted(run, mixed_csv):
+    options = ["--leaves", "linear", "--height", 2]
+    result = run("fit", mixed_csv, "-t", "answer", "--l1", 100, *options)
+    assert "no split survived: every row gets the same answer; try" in result.stderr
 
 
 def test_evaluating_on_the_training_table_is_noted(run, mixed_csv, tmp_path):

@@ -215,7 +215,7 @@ def test_benchmark_names_what_it_timed(run, request, model, monkeypatch):
     assert f"{kind}.predict_one(dict)" in result.stdout
     payload = json.loads(run("benchmark", path, "--rows", 50, "--json").stdout)
     if model == "forest_file":
-        assert "3 trees, depth 1, 3 splits, 6 leaves" in result.stdout
+        assert "3 trees, depth up to 1, 3 splits and 6 leaves in all" in result.stdout
         assert payload["forest"] == {"n_trees": 3, "depth": 1, "n_leaves": 6, "n_features": 2}
     else:
         assert payload["tree"]["n_features"] == 2
@@ -355,4 +355,4 @@ def test_a_single_linear_leaf_uses_its_features(run, tmp_path):
 
 def test_sizes_speak_of_linear_leaves(linear, forest):
     assert size_words(linear) == "depth 1, 1 split, 2 linear leaves, 2 features"
-    assert size_words(forest) == "depth 1, 3 splits, 6 leaves, 2 features"
+    assert size_words(forest) == "depth up to 1, 3 splits and 6 leaves in all, 2 features"

@@ -47,7 +47,7 @@ def test_missing_packages_are_named_with_the_install_line(tmp_path, package):
     )
     assert done.returncode == 2
     assert f"'{package}'" in done.stderr
-    assert "pip install 'hardwood[cli]'" in done.stderr
+    assert "pip install '.[cli]'" in done.stderr
     assert "pip install '.[cli]'" in done.stderr  # of a checkout
 
 

@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 import hardwood
-from hardwood.cli.tune import trial_bar
-from hardwood.tuning import FinishedTrial
+from hardwood.cli import options
+from hardwood.cli.fit import DEFAULT_MAX_DEPTH
+from hardwood.cli.metrics import Score
+from hardwood.cli.tune import doubt_of_last_fit, trial_bar
+from hardwood.estimators import dgt, dgt_fit
+from hardwood.model.forest import MAX_TREES
+from hardwood.tuning import FinishedTrial, TuningResult
 
 QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]
 
@@ -65,6 +70,7 @@ def test_json_of_tune_is_one_object(run, table):
     assert payload["interrupted"] is False
     model = hardwood.load("t.hardwood")
     assert model.record["parameters"]["momentum"] == payload["best_params"]["momentum"]
+    assert model.record["parameters"]["restarts"] == "auto"  # --restarts 1 was for the trials
 
 
 def test_metrics_folds_weights_and_the_other_name_of_the_depth(run, table):
@@ -76,6 +82,61 @@ def test_metrics_folds_weights_and_the_other_name_of_the_depth(run, table):
     assert payload["validation"]["metric"] == "accuracy"
     assert 0.5 < payload["validation"]["value"] <= 1
     assert payload["depth"] <= 1
+
+
+def test_layers_and_leaves_are_held(run, table, tmp_path):
+    options = ["--layers", 1, "--leaves", "linear", "--height", 1, "--restarts", 5]
+    result = run("tune", table, "-t", "amount", "--drop", "answer", *options, "--json")
+    payload = json.loads(result.stdout)
+    assert set(payload["best_params"]) == {"l1", "l2", "momentum"}
+    assert payload["trials"]["complete"] == 2  # momenta
+    model = hardwood.load(tmp_path / "t.hardwood")
+    assert model.has_linear_leaves
+    assert model.record["parameters"]["restarts"] == 5  # more than by default
+    assert payload["notes"] == []
+
+
+def scored(**values):
+    return [Score(name.replace("_", " "), v, v, v, "") for name, v in values.items()]
+
+
+def result_of(metric, value, direction="minimize"):
+    return TuningResult({}, value, None, (), metric, direction, study=None)
+
+
+LOGS = scored(accuracy=0.56, log_loss=0.68)
+
+
+@pytest.mark.parametrize(
+    ("found", "scores", "baseline", "words"),
+    [
+        (result_of("log loss", 0.19), scored(log_loss=0.66), LOGS, "0.6600, its trial had 0.1900"),
+        (result_of("log loss", 0.19), scored(log_loss=0.68), LOGS, "no better than the guess (0.6"),
+        (result_of("log loss", 0.19), scored(log_loss=0.25), LOGS, None),
+        (result_of("log loss", 0.99), scored(log_loss=0.5), LOGS, None),
+        (result_of("accuracy", 0.9, "maximize"), scored(accuracy=0.6), LOGS, "its trial had 0.9"),
+        (result_of("f1", 0.9, "maximize"), scored(accuracy=0.1), LOGS, None),
+        (result_of("accuracy", 0.9, "maximize"), [], [], None),
+        (
+            result_of("squared error", 1.0),
+            scored(RMSE_of_a=3.0, RMSE_of_b=1.0),
+            scored(RMSE_of_a=4.0, RMSE_of_b=1.0),
+            "squared error 5.000, its trial had 1.000",
+        ),
+    ],
+)
+def test_a_last_fit_that_belies_the_search_is_noted(found, scores, baseline, words):
+    doubt = doubt_of_last_fit(found, scores, baseline, "guess")
+    assert doubt is None if words is None else words in doubt
+
+
+def test_limits_and_defaults_are_those_of_the_estimators():
+    assert options.MAX_DEPTH == dgt_fit._MAX_DEPTH
+    assert options.MAX_LAYERS == dgt_fit._MAX_LAYERS
+    assert options.MAX_RESTARTS == dgt._MAX_RESTARTS
+    assert options.MAX_TREES == MAX_TREES
+    assert options.AUTO_RESTARTS == dgt._VALIDATED_RESTARTS
+    assert hardwood.DGTClassifier().max_depth == DEFAULT_MAX_DEPTH
 
 
 @pytest.fixture
@@ -115,9 +176,13 @@ def test_another_seed_does_not_continue_a_search(keep, run, table):
 def test_a_timeout_ends_the_search(run, table):
     result = run(
         *("tune", table, "-t", "answer", "--timeout", 0.01, "--max-depth", 1, "--restarts", 1),
-        "--json",
+        *("--json", "--storage", "s.db"),
     )
-    assert sum(json.loads(result.stdout)["trials"].values()) < 30
+    payload = json.loads(result.stdout)
+    n_trials = sum(payload["trials"].values())
+    assert n_trials < 30
+    words = f"{n_trials} of 30 trials: time is up; the same command continues from s.db"
+    assert words in payload["notes"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +221,7 @@ def test_without_optuna_the_install_line_is_shown(run, table, monkeypatch):
     monkeypatch.setattr("hardwood.cli.tune.find_spec", lambda name: None)
     result = run("tune", table, "-t", "answer")
     assert result.exit_code == 2
-    assert "pip install 'hardwood[tune]'" in result.stderr
+    assert "pip install '.[tune]'" in result.stderr
 
 
 def test_the_bar_counts_trials_and_shows_the_best(capsys):
@@ -173,6 +238,7 @@ def test_the_bar_counts_trials_and_shows_the_best(capsys):
 def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
     command = [sys.executable, "-c", "from hardwood.cli import main; main()", "tune", "t.csv"]
     command += ["-t", "answer", "--trials", "1000", "--max-depth", "3", "--json"]
+    command += ["--storage", "s.db"]
     with subprocess.Popen(
         command,
         cwd=tmp_path,
@@ -192,4 +258,19 @@ def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
     assert payload["interrupted"] is True
     assert payload["trials"]["complete"] >= 1
     assert b"interrupted after" in stderr
+    assert b"trial(s)" not in stderr
+    assert b" of 30 trials: the same command continues from s.db" in stderr
     assert hardwood.load(tmp_path / "t.hardwood").n_features == 5
+
+
+def test_ctrl_c_before_the_first_trial_says_how_to_go_on(run, table, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hardwood.tuning.search.tune", interrupted)
+    result = run("tune", table, "-t", "answer", "--storage", "s.db", *QUICK)
+    assert result.exit_code == 130
+    assert "no model was written. The same command continues from s.db" in result.stderr
+    result = run("tune", table, "-t", "answer", *QUICK)
+    assert "error: interrupted; nothing was written" in result.stderr
+    assert os.listdir(tmp_path) == ["t.csv"]

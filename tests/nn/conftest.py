@@ -17,7 +17,7 @@ class WithoutTorch(pytest.Module):
     """A file of tests that cannot be imported."""
 
     def collect(self):
-        pytest.skip("torch is not installed: pip install 'hardwood[torch]'")
+        pytest.skip("torch is not installed: pip install '.[torch]'")
 
 
 def pytest_pycollect_makemodule(module_path, parent):

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 needs_torch = pytest.mark.skipif(
-    find_spec("torch") is None, reason="torch is not installed: pip install 'hardwood[torch]'"
+    find_spec("torch") is None, reason="torch is not installed: pip install '.[torch]'"
 )
 
 # An entry of None in sys.modules makes every import of that name fail, as if it were not installed.
@@ -64,7 +64,7 @@ def test_without_torch_the_error_has_the_install_line():
     done = run(WITHOUT.format(names=["torch"]) + "import hardwood.nn")
     assert done.returncode != 0
     assert "MissingExtraError: hardwood.nn needs the package 'torch'" in done.stderr
-    assert "pip install 'hardwood[torch]'" in done.stderr
+    assert "pip install '.[torch]'" in done.stderr
 
 
 def test_importing_the_package_does_not_import_torch():

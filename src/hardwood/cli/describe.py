@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hardwood.model import ObliqueForest, ObliqueTree
 
 _MAX_TREES_LISTED = 10
+_MAX_FEATURES_LISTED = 10
+# What the record of a forest says of each of its trees, too.
+_OF_ALL_TREES = ("table", "table_rows", "training_rows", "test_rows", "resolved")
 
 # A record's entries in the order of a story, by the names they have here; others follow.
 _RECORD_NAMES = {
@@ -35,6 +38,7 @@ _RECORD_NAMES = {
     "train_loss": "training loss",
     "validation_loss": "validation loss",
     "test": "test score",
+    "oob_score": "out-of-bag score",
     "parameters": "parameters",
 }
 
@@ -87,6 +91,7 @@ def describe(
     else:
         print_text(shown.to_text(max_terms=terms))
     _print_use(shown, use)
+    _print_cost(shown)
     _print_record(shown.record)
     if is_forest(shown):
         print_text(f"One of the trees in words: hardwood describe {model} --tree 1")
@@ -103,7 +108,9 @@ def _chosen(model: Model, path: Path, number: int | None) -> Model:
         raise CommandError(f"{path} holds a single tree; --tree chooses one of a forest.")
     if number > len(trees):
         raise CommandError(f"{path} has the trees 1 to {len(trees)}, not --tree {number}.")
-    return trees[number - 1]
+    tree = trees[number - 1]
+    common = {name: model.record[name] for name in _OF_ALL_TREES if name in model.record}
+    return tree.replace(record=common | tree.record)
 
 
 def _drawable(model: Model) -> ObliqueTree:
@@ -185,7 +192,10 @@ def _print_use(model: Model, use: list[FeatureUse]) -> None:
         header.append("linear leaves")
         for row, u in zip(rows, used, strict=True):
             row.append(f"{u.n_leaves} of {_n_linear_leaves(model)}")
-    print_table("Feature use", header, rows)
+    print_table("Feature use", header, rows[:_MAX_FEATURES_LISTED])
+    if len(rows) > _MAX_FEATURES_LISTED:
+        left_out = counted(len(rows) - _MAX_FEATURES_LISTED, "more feature")
+        print_text(f"... and {left_out} (--json has all)\n")
     unused = [u.name for u in use if u.n_splits + u.n_leaves == 0]
     if unused:
         print_text(f"Not used: {', '.join(unused)}\n")
@@ -193,6 +203,14 @@ def _print_use(model: Model, use: list[FeatureUse]) -> None:
 
 def _n_linear_leaves(model: Model) -> int:
     return sum(tree.n_leaves for tree in trees_of(model) if tree.has_linear_leaves)
+
+
+def _print_cost(model: Model) -> None:
+    cost = model.flops()
+    print_text("Cost of a prediction")
+    if cost.mean is not None:
+        print_text(f"  mean: {cost.mean}")
+    print_text(f"  worst: {cost.worst}\n")
 
 
 def _print_record(record: dict[str, Any]) -> None:
@@ -247,6 +265,7 @@ def _payload(model: Model, use: list[FeatureUse]) -> dict[str, Any]:
             }
             for u in use
         ],
+        "cost": asdict(model.flops()),
         "record": model.record,
     }
     return common | (_forest_payload(model) if is_forest(model) else _tree_payload(model))

@@ -60,8 +60,8 @@ class Commands(TyperGroup):
             _say(_os_words(error))
         except MemoryError as error:
             _say(f"there is not enough memory for this: {error}")
-        except KeyboardInterrupt:
-            _say("interrupted; nothing was written")
+        except KeyboardInterrupt as interrupt:
+            _say(str(interrupt) or "interrupted; nothing was written")
             raise typer.Exit(INTERRUPTED) from None
         raise typer.Exit(USER_ERROR)
 

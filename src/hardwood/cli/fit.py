@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,13 +19,18 @@ from hardwood.cli.learning import (
     test_scores,
     with_origin,
 )
-from hardwood.cli.options import AsJson, Jobs, Seed, TableFile, TargetColumn, WeightColumn
-from hardwood.cli.outcome import outcome_json, print_outcome, print_problem
+from hardwood.cli.options import (
+    MAX_DEPTH,
+    MAX_LAYERS,
+    AsJson,
+    Jobs,
+    Seed,
+    TableFile,
+    TargetColumn,
+    WeightColumn,
+)
+from hardwood.cli.outcome import note_no_split, outcome_json, print_outcome, print_problem
 from hardwood.cli.report import Notes, print_json
-
-if TYPE_CHECKING:
-    pass
-
 
 DEFAULT_MAX_DEPTH = 6  # that of the estimators, which are too slow to import for a help text
 
@@ -72,7 +77,15 @@ def fit(
         ),
     ] = TaskChoice.auto,
     max_depth: Annotated[
-        int, typer.Option(min=1, max=16, metavar="N", help="Splits on the longest path.")
+        int,
+        typer.Option(
+            "--max-depth",
+            "--height",
+            min=1,
+            max=MAX_DEPTH,
+            metavar="N",
+            help="Splits on the longest path.",
+        ),
     ] = DEFAULT_MAX_DEPTH,
     trees: Annotated[
         int,
@@ -82,6 +95,12 @@ def fit(
             help="More than one: a forest, each tree from a sample of the rows; the paper has 30.",
         ),
     ] = 1,
+    oob: Annotated[
+        bool,
+        typer.Option(
+            "--oob", help="Score a forest also on training rows, by trees that did not draw them."
+        ),
+    ] = False,
     restarts: Annotated[
         int | None,
         typer.Option(
@@ -102,7 +121,7 @@ def fit(
         int,
         typer.Option(
             min=1,
-            max=16,
+            max=MAX_LAYERS,
             metavar="N",
             help="Linear layers that splits are learned through; the paper tries 1 and 3.",
         ),
@@ -156,7 +175,7 @@ def fit(
         table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
     )
     options = {"max_depth": max_depth, "leaves": leaves.value, "layers": layers, "l1": l1}
-    options |= {"n_jobs": jobs, "random_state": seed} | _tree_or_forest(trees, restarts)
+    options |= {"n_jobs": jobs, "random_state": seed} | _tree_or_forest(trees, restarts, oob)
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         problem = read_problem(request, rng)
@@ -166,9 +185,7 @@ def fit(
         estimator = learn(problem, options)
     scores, baseline = test_scores(model_of(estimator), problem, rng)
     model = with_origin(estimator, request, problem, scores)
-    if model.n_splits == 0 and leaves is LeavesChoice.constant:
-        advice = "; try a smaller --l1" if l1 else ""
-        notes.add(f"no split survived: every row gets the same answer{advice}")
+    note_no_split(model, notes, "; try a smaller --l1" if l1 else "")
     with naming_the_file(output):
         model.save(output)
     if as_json:
@@ -179,12 +196,14 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _tree_or_forest(trees: int, restarts: int | None) -> dict[str, int]:
+def _tree_or_forest(trees: int, restarts: int | None, oob: bool) -> dict[str, int]:
     if trees == 1:
+        if oob:
+            raise CommandError("--oob scores a forest: give --trees, too.")
         return {} if restarts is None else {"restarts": restarts}
     if restarts is not None:
         raise CommandError(
             "--restarts chooses one tree among several, and --trees keeps them all: give one of "
             "the two."
         )
-    return {"n_estimators": trees}
+    return {"n_estimators": trees, "oob_score": oob}

@@ -215,6 +215,8 @@ def with_origin(
         "test_rows": int(problem.test.size),
         "test": {entry.name: entry.value for entry in scores if np.isfinite(entry.value)},
     }
+    if hasattr(estimator, "oob_score_"):
+        origin["oob_score"] = estimator.oob_score_
     names, record = problem.target.names, model.record | origin
     if is_forest(model):
         trees = [tree.replace(target_names=names) for tree in model.trees]

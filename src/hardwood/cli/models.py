@@ -35,12 +35,12 @@ def is_forest(model: Model) -> bool:
 def size_words(model: Model) -> str:
     """Sizes of a tree, or of all trees of a forest together, in a phrase."""
     kind = "linear " if model.has_linear_leaves else ""
-    counts = (
-        counted(model.n_splits, "split"),
-        counted(model.n_leaves, f"{kind}leaf", f"{kind}leaves"),
-        counted(model.n_features, "feature"),
-    )
-    return f"depth {model.depth}, {', '.join(counts)}"
+    splits = counted(model.n_splits, "split")
+    leaves = counted(model.n_leaves, f"{kind}leaf", f"{kind}leaves")
+    features = counted(model.n_features, "feature")
+    if is_forest(model):
+        return f"depth up to {model.depth}, {splits} and {leaves} in all, {features}"
+    return f"depth {model.depth}, {splits}, {leaves}, {features}"
 
 
 def output_names(model: Model) -> tuple[str, ...]:

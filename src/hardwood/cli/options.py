@@ -9,8 +9,12 @@ import typer
 
 MAX_JOBS = 1024
 MAX_SEED = 2**32 - 1  # what NumPy's and scikit-learn's generators take
-MAX_RESTARTS = 1000
-MAX_TREES = 10_000
+# Limits and a default of the estimators, which are too slow to import for a help text.
+MAX_DEPTH = 16
+MAX_LAYERS = 16
+MAX_RESTARTS = 10_000
+MAX_TREES = 100_000
+AUTO_RESTARTS = 4  # where there is a validation part
 
 
 def _check_jobs(jobs: int) -> int:

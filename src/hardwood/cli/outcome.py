@@ -9,17 +9,37 @@ from hardwood.cli.evaluate import print_scores
 from hardwood.cli.learning import Problem, Request
 from hardwood.cli.metrics import Score
 from hardwood.cli.models import is_forest, size_words, trees_of
-from hardwood.cli.report import Notes, counted, print_text, scores_json
+from hardwood.cli.report import Notes, counted, figure, print_text, scores_json
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
 
 
-def _baseline_name(problem: Problem) -> str:
+# What a forest's `oob_score_` is, by the task.
+_OOB_SCORES = {
+    "classification": "accuracy",
+    "multilabel": "all labels right",
+    "regression": "R2",
+}
+
+
+def baseline_name(problem: Problem) -> str:
+    """Name the best answer that looks at no column."""
     is_several = len(problem.target.names) > 1
     if problem.target.task == "regression":
         return "training means" if is_several else "training mean"
-    return "training shares" if is_several else "most frequent class"
+    return "most frequent answers" if is_several else "most frequent class"
+
+
+def note_no_split(model: Model, notes: Notes, advice: str = "") -> None:
+    """Add a note where no tree of a model has a split."""
+    if model.n_splits:
+        return
+    has_slopes = any(
+        tree.leaf_weights is not None and tree.leaf_weights.any() for tree in trees_of(model)
+    )
+    what = "a linear function alone answers" if has_slopes else "every row gets the same answer"
+    notes.add(f"no split survived: {what}{advice}")
 
 
 def print_problem(request: Request, problem: Problem) -> None:
@@ -45,7 +65,10 @@ def print_outcome(
     print_text(f"{what}: {size_words(model)}")
     if scores:
         title = f"Test score on {problem.test.size} rows"
-        print_scores(title, scores, baseline, _baseline_name(problem))
+        print_scores(title, scores, baseline, baseline_name(problem))
+    if "oob_score" in model.record:
+        score = f"{_OOB_SCORES[model.task]} {figure(model.record['oob_score'])}"
+        print_text(f"Out-of-bag score: {score} on training rows, by trees that did not draw them")
     print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
 
 
@@ -77,7 +100,8 @@ def outcome_json(
         "depth": model.depth,
         "n_leaves": model.n_leaves,
         "test": scores_json(scores),
-        "baseline": {"name": _baseline_name(problem), "test": scores_json(baseline)},
+        "baseline": {"name": baseline_name(problem), "test": scores_json(baseline)},
+        "oob_score": model.record.get("oob_score"),
         "interrupted": notes.was_interrupted,
         "notes": notes.messages,
     }

@@ -364,7 +364,7 @@ def _sizes(tree: ObliqueTree, rows: Rows) -> dict[str, float]:
 
 
 def _size(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    return f"{value:,.1f}".removesuffix(".0")
 
 
 def _print_outcome(

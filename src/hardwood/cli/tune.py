@@ -21,9 +21,13 @@ from hardwood.cli.failures import (
     data_mistakes,
     naming_the_file,
 )
-from hardwood.cli.fit import TaskChoice
+from hardwood.cli.fit import LeavesChoice, TaskChoice
 from hardwood.cli.learning import Problem, Request, learn, read_problem, test_scores, with_origin
+from hardwood.cli.metrics import Score
 from hardwood.cli.options import (
+    AUTO_RESTARTS,
+    MAX_DEPTH,
+    MAX_LAYERS,
     MAX_RESTARTS,
     AsJson,
     Jobs,
@@ -32,12 +36,34 @@ from hardwood.cli.options import (
     TargetColumn,
     WeightColumn,
 )
-from hardwood.cli.outcome import outcome_json, print_outcome, print_problem
+from hardwood.cli.outcome import (
+    baseline_name,
+    note_no_split,
+    outcome_json,
+    print_outcome,
+    print_problem,
+)
 from hardwood.cli.report import Notes, counted, figure, print_json, print_table, print_text
 from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hardwood.tuning import FinishedTrial, TuningResult
+
+
+# What a search may go by, among the scores of a model: the name there, and the sign of good.
+_SCORES = {
+    "log loss": ("log loss", -1.0),
+    "neg_log_loss": ("log loss", -1.0),
+    "accuracy": ("accuracy", 1.0),
+    "balanced_accuracy": ("balanced accuracy", 1.0),
+    "roc_auc": ("AUC", 1.0),
+    "r2": ("R2", 1.0),
+    "neg_root_mean_squared_error": ("RMSE", -1.0),
+    "neg_mean_absolute_error": ("MAE", -1.0),
+}
+_SQUARED = ("squared error", "neg_mean_squared_error")
+# The options that hold a parameter which is searched otherwise.
+_HELD = ("max_depth", "layers")
 
 
 class SamplerChoice(str, Enum):
@@ -121,19 +147,37 @@ def tune(
             "--max-depth",
             "--height",
             min=1,
-            max=16,
+            max=MAX_DEPTH,
             metavar="N",
             help="Splits on the longest path; searched unless given.",
             show_default="2, 4, 6, 8 and 10 are tried",
         ),
     ] = None,
+    layers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_LAYERS,
+            metavar="N",
+            help="Linear layers that splits are learned through; searched unless given.",
+            show_default="1 and 3 are tried",
+        ),
+    ] = None,
+    leaves: Annotated[
+        LeavesChoice,
+        typer.Option(
+            metavar="|".join(choice.value for choice in LeavesChoice),
+            help="What a leaf answers: one value, or a linear function of the columns.",
+        ),
+    ] = LeavesChoice.constant,
     restarts: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=MAX_RESTARTS,
             metavar="N",
-            help="Trees to learn in every trial; the best is kept.",
+            help="Trees to learn in every trial; the best is kept. The last fit has no fewer "
+            "than by default.",
             show_default="auto: 4 where there is a validation part, else 1",
         ),
     ] = None,
@@ -229,8 +273,9 @@ def tune(
     request = Request(
         table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
     )
-    given = {"max_depth": max_depth, "restarts": restarts}
-    held = {name: value for name, value in given.items() if value is not None}
+    given = {"max_depth": max_depth, "layers": layers, "restarts": restarts}
+    held: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    held["leaves"] = leaves.value
     plan = _Plan(
         trials,
         timeout,
@@ -250,25 +295,15 @@ def _run(
     notes, rng = Notes(), np.random.default_rng(options["random_state"])
     with notes.collecting():
         problem = read_problem(request, rng)
-    done = _done_before(plan)
-    if not as_json:
-        print_problem(request, problem)
-        if done[0]:
-            words = f"{counted(done[0], 'trial')} done"
-            print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
+    found = _find(request, problem, plan, options, notes, as_json)
     with notes.collecting():
-        found = _search(request, problem, plan, options, done)
-    failed = [trial.error for trial in found.trials if trial.state == "failed"]
-    if failed:
-        notes.add(f"{counted(len(failed), 'trial')} failed; the last one: {failed[-1]}")
-    if not as_json:
-        _print_found(found)
-    with notes.collecting():
-        estimator = learn(problem, options | found.best_params)
+        estimator = learn(problem, _of_last_fit(options) | found.best_params)
     scores, baseline = test_scores(estimator.tree_, problem, rng)
     tree = with_origin(estimator, request, problem, scores)
-    if tree.n_splits == 0:
-        notes.add("no split survived: the tree gives every row the same answer")
+    note_no_split(tree, notes)
+    doubt = doubt_of_last_fit(found, scores, baseline, baseline_name(problem))
+    if doubt:
+        notes.add(doubt)
     with naming_the_file(output):
         tree.save(output)
     if as_json:
@@ -278,6 +313,100 @@ def _run(
         print_outcome(output, problem, tree, scores, baseline)
     if notes.was_interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _of_last_fit(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the last fit: few restarts make trials short, and a model poor."""
+    if options.get("restarts", AUTO_RESTARTS) >= AUTO_RESTARTS:
+        return options
+    return {name: value for name, value in options.items() if name != "restarts"}
+
+
+def doubt_of_last_fit(
+    found: TuningResult, scores: list[Score], baseline: list[Score], name: str
+) -> str | None:
+    """Say where the test rows belie the search; None where they do not, or cannot tell.
+
+    That is where the model is no better than the best answer which looks at no column, called
+    ``name``, or has less than half of what the best trial was ahead of it.
+    """
+    got, least = goodness(found.metric, scores), goodness(found.metric, baseline)
+    if got is None or least is None:
+        return None
+    promised = found.best_value if found.direction == "maximize" else -found.best_value
+    if got <= least:
+        what = f"{name} ({figure(abs(least))})"
+        words = f"is no better than the {what}: {found.metric} {figure(abs(got))}"
+    elif got < (least + promised) / 2:
+        words = f"has {found.metric} {figure(abs(got))}, its trial had {figure(abs(promised))}"
+    else:
+        return None
+    return (
+        f"on the test rows the model {words}; a search with another --seed or with more --restarts "
+        "may end better"
+    )
+
+
+def goodness(metric: str, scores: list[Score]) -> float | None:
+    """Return what a search goes by from the scores of a model, the larger the better.
+
+    None where it is not among them or not defined.
+    """
+    values = {score.name: score.value for score in scores}
+    if metric in _SQUARED:  # of several numbers, the mean over them
+        squares = [v**2 for name, v in values.items() if name.split(" of ")[0] == "RMSE"]
+        value = -float(np.mean(squares)) if squares else math.nan
+    else:
+        name, sign = _SCORES.get(metric, ("", 1.0))
+        value = sign * values.get(name, math.nan)
+    return value if math.isfinite(value) else None
+
+
+def _find(
+    request: Request,
+    problem: Problem,
+    plan: _Plan,
+    options: dict[str, Any],
+    notes: Notes,
+    as_json: bool,
+) -> TuningResult:
+    """Search, and say what was found and what was not finished."""
+    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+
+    kind = DGTClassifier if problem.target.task == "classification" else DGTRegressor
+    estimator = kind(**options)
+    done, n_trials = _done_before(plan), _n_trials(plan, estimator, _held(options))
+    if not as_json:
+        print_problem(request, problem)
+        if done[0]:
+            words = f"{counted(done[0], 'trial')} done"
+            print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
+    bar = trial_bar(n_trials, *done, is_loss=plan.metric is None)
+    with notes.collecting(), bar as (on_trial, on_epoch):
+        estimator.set_params(callbacks=[on_epoch])
+        found = _search(request, problem, plan, estimator, _held(options), on_trial)
+    _note_unfinished(found, plan, n_trials, notes)
+    failed = [trial.error for trial in found.trials if trial.state == "failed"]
+    if failed:
+        notes.add(f"{counted(len(failed), 'trial')} failed; the last one: {failed[-1]}")
+    if not as_json:
+        _print_found(found)
+    return found
+
+
+def _held(options: dict[str, Any]) -> list[str]:
+    return [name for name in _HELD if name in options]
+
+
+def _note_unfinished(found: TuningResult, plan: _Plan, n_trials: int, notes: Notes) -> None:
+    if len(found.trials) >= n_trials:
+        return
+    where = "would continue with --storage FILE"
+    if plan.storage is not None:
+        where = f"continues from {plan.storage}"
+    why = "" if found.interrupted else "time is up; "  # of Ctrl-C the search itself has told
+    words = f"{len(found.trials)} of {counted(n_trials, 'trial')}"
+    notes.add(f"{words}: {why}the same command {where}")
 
 
 def _done_before(plan: _Plan) -> tuple[int, float | None]:
@@ -291,36 +420,40 @@ def _search(
     request: Request,
     problem: Problem,
     plan: _Plan,
-    options: dict[str, Any],
-    done: tuple[int, float | None],
+    estimator: Any,
+    fixed: list[str],
+    on_trial: Callable[[FinishedTrial], None],
 ) -> TuningResult:
-    """Search on the training rows, with a progress bar that starts with what was done before."""
-    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    """Search on the training rows."""
     from hardwood.tuning.search import tune as search
 
-    kind = DGTClassifier if problem.target.task == "classification" else DGTRegressor
-    estimator = kind(**options)
-    fixed = [name for name in ("max_depth",) if name in options]
-    bar = trial_bar(_n_trials(plan, estimator, fixed), *done, is_loss=plan.metric is None)
-    with data_mistakes(), failures_in_notes(), bar as (on_trial, on_epoch):
-        return search(
-            estimator.set_params(callbacks=[on_epoch]),
-            problem.features.take(problem.train),
-            problem.target.values[problem.train],
-            sample_weight=None if request.weight is None else problem.weights[problem.train],
-            n_trials=plan.trials,
-            timeout=plan.timeout,
-            fixed=fixed,
-            scoring=plan.metric,
-            validation=plan.validation,
-            sampler=plan.sampler,
-            pruner=plan.pruner,
-            storage=plan.storage,
-            study_name=plan.study,
-            random_state=options["random_state"],
-            refit=False,
-            callbacks=[on_trial],
-        )
+    try:
+        with data_mistakes(), failures_in_notes():
+            return search(
+                estimator,
+                problem.features.take(problem.train),
+                problem.target.values[problem.train],
+                sample_weight=None if request.weight is None else problem.weights[problem.train],
+                n_trials=plan.trials,
+                timeout=plan.timeout,
+                fixed=fixed,
+                scoring=plan.metric,
+                validation=plan.validation,
+                sampler=plan.sampler,
+                pruner=plan.pruner,
+                storage=plan.storage,
+                study_name=plan.study,
+                random_state=estimator.random_state,
+                refit=False,
+                callbacks=[on_trial],
+            )
+    except KeyboardInterrupt:
+        if plan.storage is None:
+            raise
+        raise KeyboardInterrupt(
+            "interrupted before a trial was complete; no model was written. The same command "
+            f"continues from {plan.storage}"
+        ) from None
 
 
 @contextmanager

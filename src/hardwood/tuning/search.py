@@ -186,8 +186,9 @@ def tune(
         interrupted=was_interrupted,
     )
     if was_interrupted:  # said last: the result is whole already
+        n = f"{len(trials)} trial" + ("s" if len(trials) != 1 else "")
         warnings.warn(
-            f"The search was interrupted after {len(trials)} trial(s); the best so far is kept.",
+            f"The search was interrupted after {n}; the best so far is kept.",
             FitInterruptedWarning,
             stacklevel=2,
         )

@@ -184,5 +184,5 @@ def test_leaves_of_one_class_share_a_hue_and_others_do_not() -> None:
 
 def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hardwood\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]'"):
         make_tree(0).plot()

@@ -401,7 +401,7 @@ def test_values_of_strange_types_are_refused_by_column(X, words):
 def test_an_arrow_stream_without_pyarrow_says_what_to_install(monkeypatch):
     stream = ArrowStream(pl.DataFrame({"a": [1]}))
     monkeypatch.setattr(frames_module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hardwood\[data\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[data\]'"):
         Table.of(stream)
 
 

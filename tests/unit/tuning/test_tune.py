@@ -375,7 +375,7 @@ def test_without_optuna_the_install_line_is_shown(data, monkeypatch):
         "hardwood.tuning.search.find_spec",
         lambda name: None if name == "optuna" else find(name),
     )
-    with pytest.raises(MissingExtraError, match=r"pip install 'hardwood\[tune\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[tune\]'"):
         tune(quick(), *data)
 
 

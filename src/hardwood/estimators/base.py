@@ -158,11 +158,14 @@ class TreeClassifier(TreeEstimator, ModelClassifier):
         tree = self.tree_
         if tree.task == "multilabel" or tree.has_linear_leaves:
             return super().predict(X)
-        # Kept, so that one row's answer is one lookup; with its tree, which may be replaced.
-        kept = self.__dict__.get("_classes_of_leaves")
-        if kept is None or kept[0] is not tree:
-            kept = self._classes_of_leaves = (tree, self.classes_[tree.values.argmax(axis=1)])
-        return kept[1][tree.apply(X, n_jobs=self.n_jobs)]
+        known_tree, classes = self.__dict__.get("_classes_of_leaves", (None, None))
+        if known_tree is not tree:  # it was replaced, and predicting changes nothing
+            classes = self.classes_[tree.values.argmax(axis=1)]
+        return classes[tree.apply(X, n_jobs=self.n_jobs)]
+
+    def _keep_classes_of_leaves(self) -> None:
+        """Keep the class of each leaf, with its tree, so that one row's answer is one lookup."""
+        self._classes_of_leaves = (self.tree_, self.classes_[self.tree_.values.argmax(axis=1)])
 
 
 class TreeRegressor(TreeEstimator, ModelRegressor):

@@ -173,6 +173,7 @@ class DGTClassifier(TreeClassifier):
         tree, grown = _learn(self, exercise)
         _adopt(self, X, tree, grown)
         self.classes_ = exercise.classes
+        self._keep_classes_of_leaves()
         dgt_fit.warn_if_interrupted([grown], "the best tree")
         return self
 

@@ -286,3 +286,9 @@ def test_what_stands_below_the_tree_learns_too():
         torch.nn.functional.cross_entropy(network(x), label).backward()
         optimizer.step()
     assert (network(x).argmax(dim=1) == label).float().mean() > 0.95
+
+
+@pytest.mark.parametrize("x", [[[0.0, 1.0]], None, "rows"])
+def test_what_is_no_tensor_is_named(x):
+    with pytest.raises(TypeError, match="takes a tensor"):
+        DenseGradientTree(2, 1, 2)(x)

@@ -178,6 +178,11 @@ class DenseGradientTree(nn.Module):
         return leaf.long()
 
     def _descend(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"DenseGradientTree takes a tensor (..., {self.in_features}), found "
+                f"{type(x).__name__}. Use torch.as_tensor(x, dtype=torch.float32)."
+            )
         autocast = x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)
         if autocast and x.dtype in (torch.float16, torch.bfloat16):
             x = x.to(self.leaves.dtype)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hardwood
+from hardwood.cli.prune import _size
 from hardwood.model import ObliqueTree
 from hardwood.model.pruning import cost_complexity_path, prune_unreached, sparsify
 
@@ -211,3 +212,10 @@ def test_a_forest_is_refused(run, overgrown, data, tmp_path):
     result = run("prune", "f.hardwood", data[0])
     assert result.exit_code == 2
     assert "holds a forest" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(30, "30"), (29.9999999996, "30"), (1234.56, "1,234.6"), (0.0, "0")]
+)
+def test_sizes_are_written_alike(value, words):
+    assert _size(value) == words

@@ -79,13 +79,18 @@ class EncodedBlock {
   Buffer<std::int32_t> active_, active_end_;
 };
 
-// Rows per block: as many as a second-level cache holds beside a tree, since every block fetches
-// every tree once; fewer where otherwise some thread would have none.
+// Rows per block: as many as a second-level cache holds; more where trees are large, since every
+// block fetches every tree once; fewer where otherwise some thread would have none.
 inline int block_rows(const Forest& forest, std::int64_t n_rows, int n_threads) {
-  constexpr std::int64_t kFloats = 1 << 17, kMostRows = 2048, kFewestRows = 64;
-  const std::int64_t fit = std::clamp(kFloats / forest.stride, kFewestRows, kMostRows);
-  const std::int64_t share = std::max((n_rows + n_threads - 1) / n_threads, kFewestRows);
-  return rounded_up(static_cast<int>(std::min({fit, share, n_rows})), kRouteRows);
+  constexpr std::int64_t kFloats = 1 << 17, kMostFloats = 1 << 20, kRowsPerSplit = 16;
+  constexpr std::int64_t kFewestRows = 8, kFewestPerThread = 64;
+  int n_splits = 0;
+  for (const ForestTree& tree : forest.trees) n_splits = std::max(n_splits, tree.splits->n_splits);
+  const std::int64_t in_cache = std::min<std::int64_t>(kFloats / forest.stride, 2048);
+  const std::int64_t for_splits = std::min(kRowsPerSplit * n_splits, kMostFloats / forest.stride);
+  const std::int64_t wanted = std::max({in_cache, for_splits, kFewestRows});
+  const std::int64_t share = std::max((n_rows + n_threads - 1) / n_threads, kFewestPerThread);
+  return rounded_up(static_cast<int>(std::min({wanted, share, n_rows})), kRouteRows);
 }
 
 // Calls task(block, first, n, bad) for all blocks of rows; returns the first bad entry.

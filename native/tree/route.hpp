@@ -377,6 +377,13 @@ HARDWOOD_INLINE EncodedRows group_of(const EncodedRows& rows, std::ptrdiff_t lis
           rows.active_end + first};
 }
 
+// Asks for the rows after these groups: the processor's own prefetching pauses while rows go down.
+HARDWOOD_INLINE void prefetch_after(const EncodedRows& rows, int n_groups) {
+  const std::ptrdiff_t step = n_groups * kRowsTogether * rows.stride;
+  for (std::ptrdiff_t ahead = step; ahead < 2 * step; ahead += 16)
+    __builtin_prefetch(rows.values + ahead);
+}
+
 // Whole groups of rows.
 template <int kVectors>
 inline void route_groups(const Splits& tree, const EncodedRows& rows, std::ptrdiff_t listed,
@@ -385,6 +392,7 @@ inline void route_groups(const Splits& tree, const EncodedRows& rows, std::ptrdi
   for (int g = 0; g < n_groups;) {
     const EncodedRows here = group_of(rows, listed, g);
     std::int32_t* leaves_here = leaves + g * kRowsTogether;
+    prefetch_after(here, kGroups);
     if (kGroups > 1 && g + kGroups <= n_groups && !has_indicators(here, kGroups)) {
       descend_in_turns<kVectors>(tree, here, leaves_here);
       g += kGroups;

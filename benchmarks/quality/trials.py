@@ -211,12 +211,20 @@ def summary(run: Run, task: Task, method: Method) -> dict[str, Any] | None:
         "title": method.title,
         "mean": mean,
         "sd": sd,
-        "here": words(task, mean, sd),
+        "here": here_words(task, mean, sd, len(scores)),
         "runs": len(scores),
         "chosen": chosen_words(ledger.runs),
     }
     facts = ("seconds", "splits", "splits_grown", "flops", "hardening_loss", "validation_loss")
     return row | {name: _mean(ledger.runs, name) for name in facts}
+
+
+def here_words(task: Task, mean: float, sd: float, n_runs: int) -> str:
+    """Write a score of ours; one run has no deviation, and few runs are said to be few."""
+    text = words(task, mean, sd)
+    if n_runs == 1:
+        return f"{text.split(' ')[0]} (1 run)"
+    return text if n_runs >= 5 else f"{text} ({n_runs} runs)"
 
 
 def words(task: Task, mean: float, sd: float) -> str:

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <tuple>
 
@@ -254,6 +255,7 @@ std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
                                       const TrainingOptions& training, std::span<const float> start,
                                       NewLearner&& new_learner, Monitor& monitor) {
   std::vector<TrainingResult> results(runs.n);
+  std::atomic<bool> failed{false};
   const auto train_one = [&](int i) {
     DgtLearner learner = new_learner();
     const int run = runs.first + i;
@@ -269,10 +271,11 @@ std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
   };
   const auto work = [&] {
     parallel_for(runs.n, runs.n_threads, [&](int i) {
+      if (failed) return;  // nobody will see the results
       try {
         train_one(i);
       } catch (...) {
-        monitor.stop = true;  // an error in one run ends them all
+        failed = monitor.stop = true;  // an error in one run ends them all
         throw;
       }
     });

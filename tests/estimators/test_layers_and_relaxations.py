@@ -323,3 +323,9 @@ def test_the_record_tells_option_objects_in_full():
     assert parameters["loss"] == {"Quantile": {"level": 0.9}}
     assert parameters["relaxation"]["Relaxation"]["path"] == "product"
     assert parameters["training"]["Training"]["clip_norm"] is None
+
+
+@pytest.mark.parametrize("sharpness", [5, "ab", (1, 2, 3), None, (0, 1), (2, 1), (1, 1e300)])
+def test_a_sharpness_that_makes_no_sense_is_refused(sharpness):
+    with pytest.raises(ValueError, match="sharpness must be two numbers"):
+        Relaxation(sharpness=sharpness)

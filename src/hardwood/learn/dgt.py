@@ -98,11 +98,15 @@ class Relaxation:
         one_of("quantizer", self.quantizer, ("sign", "scaled"))
         one_of("routing", self.routing, ("quantized", "annealed"))
         one_of("annealing", self.annealing, ("linear", "log"))
-        first, last = self.sharpness
-        if not 0 < first <= last < math.inf:
+        pair = self.sharpness
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        if (
+            not (is_pair and all(isinstance(each, int | float) for each in pair))
+            or not 1e-6 <= pair[0] <= pair[1] <= 1e6
+        ):
             raise ValueError(
-                "sharpness must be two positive numbers, the second not smaller, found "
-                f"{self.sharpness!r}"
+                "sharpness must be two numbers from 1e-6 to 1e6, the second not smaller, found "
+                f"{pair!r}"
             )
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from hardwood.estimators.target import class_target, has_several_labels
 from hardwood.estimators.weights import row_weights
+from hardwood.table import Table
 from hardwood.table.frames import open_frame
 
 
@@ -54,10 +55,8 @@ class Rows:
         return Rows(_taken(self.X, rows), y, weight)
 
     def digest(self) -> str:
-        """Return a short text that tells targets, weights and the table's shape from others."""
-        columns = [str(name) for name in getattr(self.X, "columns", ()) if isinstance(name, str)]
-        width = getattr(self.X, "shape", (0, 0))[1:]
-        parts = [repr((len(self), width, columns)).encode(), _bytes(self.y)]
+        """Return a short text that tells this table, targets and weights from others."""
+        parts = [_table_digest(self.X), _bytes(self.y)]
         if self.weight is not None:
             parts.append(_bytes(self.weight))
         return hashlib.sha256(b"|".join(parts)).hexdigest()[:16]
@@ -123,6 +122,19 @@ def _folds(
     if isinstance(validation, numbers.Integral):
         return _k_folds(int(validation), n, classes, rng)
     return (_hold_out(float(validation), n, classes, rng),)
+
+
+def _table_digest(X: Any) -> bytes:
+    """Tell the entries and names of a table from others', in whatever library it came."""
+    table = Table.of(X)
+    content = hashlib.sha256(repr((table.n_rows, table.names, table.levels)).encode())
+    if sparse.issparse(table.matrix):
+        arrays = (table.matrix.data, table.matrix.indices, table.matrix.indptr)
+    else:
+        arrays = (table.matrix,)
+    for array in arrays:
+        content.update(np.ascontiguousarray(array).data)
+    return content.digest()
 
 
 def digest_of(folds: tuple[Fold, ...]) -> str:

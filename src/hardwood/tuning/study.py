@@ -113,9 +113,25 @@ def opened(storage: Any) -> Iterator[BaseStorage | None]:
             found.engine.dispose()
 
 
+def _check_whole(path: Path, name: str) -> None:
+    """Refuse a journal that ends within a line, before anything is written behind it."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        is_whole = file.read(1) == b"\n"
+    if not is_whole:
+        raise ValueError(
+            f"storage {name} ends within a line: its last entry was not written whole (a full "
+            "disk, a power cut). Delete that last, unfinished line and start again; all trials "
+            "before it are kept."
+        )
+
+
 def _journal(path: Path, name: str) -> BaseStorage:
     kind = JournalFileSymlinkLock if os.name == "posix" else JournalFileOpenLock
     lock = kind(str(path), grace_period=_LOCK_SECONDS)
+    _check_whole(path, name)
     try:
         return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
     except ValueError as error:  # a line that is no JSON

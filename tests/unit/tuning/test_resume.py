@@ -285,3 +285,25 @@ def test_parameters_that_were_queued_are_tried_after_an_interruption():
     worker = Worker()
     worker.repair(study)
     assert worker.ask(study).suggest_int("depth", 1, 9) == 7
+
+
+def test_a_table_of_other_entries_is_another_search(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    options = {"space": {"l2": [0.0, 0.1]}, "n_trials": 1, "storage": tmp_path / "s.db"}
+    estimator = DGTClassifier(max_depth=1, max_epochs=1, restarts=1)
+    tune(estimator, X, y, **options)
+    with pytest.raises(ValueError, match="rows"):
+        tune(estimator, X[:, ::-1].copy(), y, **options)
+
+
+def test_a_journal_cut_within_a_line_is_refused_and_left_alone(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    path = tmp_path / "s.log"
+    options = {"space": {"l2": [0.0, 0.1]}, "n_trials": 1, "storage": path}
+    estimator = DGTClassifier(max_depth=1, max_epochs=1, restarts=1)
+    tune(estimator, X, y, **options)
+    path.write_bytes(path.read_bytes()[:-15])
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="ends within a line"):
+        tune(estimator, X, y, **options)
+    assert path.read_bytes() == before

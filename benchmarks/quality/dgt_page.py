@@ -278,8 +278,8 @@ python -m benchmarks.quality.ablations --data FOLDER      # Table 7
 python -m benchmarks.quality.dgt_page                     # this page
 ```
 
-They run in the environment that `make bench` makes (`.venv-bench/bin/python`);
-`benchmarks/README.md` says where FOLDER comes from.
+They need the extra `bench` (`make bench` makes an environment with it); `benchmarks/README.md` says
+where FOLDER comes from.
 """
 
 HOW = """\

@@ -109,6 +109,8 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
         )
     check_classification_targets(labels)
     classes, index = np.unique(labels, return_inverse=True)
+    if n_rows == 0:
+        raise ValueError("y is empty: a classifier needs rows of at least 2 classes.")
     if len(classes) < 2:
         raise ValueError(
             "A classifier needs rows of at least 2 classes, found 1 class: "

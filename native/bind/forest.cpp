@@ -13,7 +13,7 @@ class ForestRouter {
  public:
   // leaves: of each tree, its LeafModels or its values (L, k).
   ForestRouter(nb::list routers, nb::list leaves, std::string_view vote)
-      : routers_(routers), leaves_(leaves) {
+      : routers_(nb::tuple(routers)), leaves_(nb::tuple(leaves)) {
     const std::size_t n_trees = nb::len(routers);
     require(n_trees > 0, "a forest has at least one tree");
     require(n_trees == nb::len(leaves), "a forest has leaves for each of its trees");
@@ -129,7 +129,7 @@ class ForestRouter {
     return answers;
   }
 
-  nb::list routers_, leaves_;  // keep the packed trees alive
+  nb::tuple routers_, leaves_;  // keep the packed trees alive, whatever becomes of the lists
   const Encoder* encoder_ = nullptr;
   std::vector<Buffer<double>> values_;
   Forest forest_;

@@ -88,6 +88,8 @@ class RoutedRows:
         TableError
             Where an answer is missing, not finite, of another class, or there are too many.
         """
+        if hasattr(y, "toarray"):  # labels may come in a sparse matrix
+            y = y.toarray()
         given = np.asarray(y)
         if given.ndim == 0 or len(given) != self.n_table_rows:
             found = f"{len(given)} answers" if given.ndim else f"{y!r:.80}"

@@ -649,3 +649,14 @@ def test_the_methods_of_a_tree_do_as_the_functions():
         assert tree.prune(X, y, validation=valid, one_standard_error=rule, **options) == best
     assert tree.flops(X) == flops(tree, X)
     assert tree.sparsify(X, tolerance=0.1) == sparsify(tree, X, tolerance=0.1).tree
+
+
+def test_labels_may_be_sparse():
+    from scipy.sparse import csr_array
+
+    X = np.arange(8.0)[:, None]
+    Y = np.column_stack([X[:, 0] > 3, X[:, 0] > 5]).astype(int)
+    tree = ObliqueTree.of(
+        [[1.0]], thresholds=[3.5], values=[[0.1, 0.1], [0.9, 0.5]], task="multilabel"
+    )
+    assert tree.prune(X, csr_array(Y), alpha=0.0) == tree.prune(X, Y, alpha=0.0)

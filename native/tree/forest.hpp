@@ -115,17 +115,30 @@ BadEntry in_blocks(const Forest& forest, std::int64_t n_rows, int n_threads, Tas
   return found == bad.end() ? BadEntry{} : *found;
 }
 
-// Adds the values of the leaves that n rows reached to their sums (n, k).
-inline void add_leaf_values(const double* values, int k, std::span<const std::int32_t> leaves,
-                            double* sums) {
-  if (k == 1) {
-    for (std::size_t i = 0; i < leaves.size(); ++i) sums[i] += values[leaves[i]];
-    return;
-  }
+// Adds the values of the leaves that n rows reached to their sums (n, k). kOutputs: k where known at
+// compile time, 0 where not.
+template <int kOutputs>
+void add_leaf_values(const double* values, int n_outputs, std::span<const std::int32_t> leaves,
+                     double* sums) {
+  const int k = kOutputs ? kOutputs : n_outputs;
   for (const std::int32_t leaf : leaves) {
     const double* value = values + static_cast<std::ptrdiff_t>(leaf) * k;
     for (int o = 0; o < k; ++o) sums[o] += value[o];
     sums += k;
+  }
+}
+
+inline void add_leaf_values(const double* values, int k, std::span<const std::int32_t> leaves,
+                            double* sums) {
+  switch (k) {
+    case 1:
+      return add_leaf_values<1>(values, k, leaves, sums);
+    case 2:
+      return add_leaf_values<2>(values, k, leaves, sums);
+    case 3:
+      return add_leaf_values<3>(values, k, leaves, sums);
+    default:
+      return add_leaf_values<0>(values, k, leaves, sums);
   }
 }
 

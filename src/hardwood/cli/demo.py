@@ -17,7 +17,7 @@ import typer
 from hardwood.cli.failures import INTERRUPTED, check_writable
 from hardwood.cli.learning import Problem, Request, learn, read_problem, with_origin
 from hardwood.cli.metrics import Score, classification_scores
-from hardwood.cli.options import AsJson, Seed
+from hardwood.cli.options import AsJson, Seed, output_option
 from hardwood.cli.pictures import check_drawable, draw
 from hardwood.cli.report import (
     Notes,
@@ -38,9 +38,7 @@ TEST_FRACTION = 0.3
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to draw the tree.")
-    ] = Path("demo_tree.png"),
+    output: Annotated[Path, output_option("Where to draw the tree.")] = Path("demo_tree.png"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from enum import Enum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from hardwood.cli.failures import INTERRUPTED, CommandError, check_writable, naming_the_file
 from hardwood.cli.learning import (
-    Request,
     learn,
+    model_file_of,
     model_of,
     read_problem,
+    requested,
     test_scores,
     with_origin,
 )
@@ -23,11 +21,20 @@ from hardwood.cli.options import (
     MAX_DEPTH,
     MAX_LAYERS,
     AsJson,
+    DroppedColumns,
     Jobs,
+    LeavesChoice,
+    LeavesOption,
+    NewModelFile,
     Seed,
     TableFile,
     TargetColumn,
+    TaskChoice,
+    TaskOption,
+    TestFraction,
+    UsedColumns,
     WeightColumn,
+    check_finite,
 )
 from hardwood.cli.outcome import note_no_split, outcome_json, print_outcome, print_problem
 from hardwood.cli.report import Notes, print_json
@@ -35,47 +42,11 @@ from hardwood.cli.report import Notes, print_json
 DEFAULT_MAX_DEPTH = 6  # that of the estimators, which are too slow to import for a help text
 
 
-class TaskChoice(str, Enum):
-    """What `--task` takes."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
-class LeavesChoice(str, Enum):
-    """What `--leaves` takes."""
-
-    constant = "constant"
-    linear = "linear"
-
-
-def _check_finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number")
-    return value
-
-
 def fit(
     table: TableFile,
     target: TargetColumn,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The model file.",
-            show_default="TABLE's name with .hardwood",
-        ),
-    ] = None,
-    task: Annotated[
-        TaskChoice,
-        typer.Option(
-            metavar="|".join(choice.value for choice in TaskChoice),
-            help="What kind of answer; auto looks at the target.",
-        ),
-    ] = TaskChoice.auto,
+    output: NewModelFile = None,
+    task: TaskOption = TaskChoice.auto,
     max_depth: Annotated[
         int,
         typer.Option(
@@ -110,13 +81,7 @@ def fit(
             show_default="auto: 4 where there is a validation part, else 1",
         ),
     ] = None,
-    leaves: Annotated[
-        LeavesChoice,
-        typer.Option(
-            metavar="|".join(choice.value for choice in LeavesChoice),
-            help="What a leaf answers: one value, or a linear function of the columns.",
-        ),
-    ] = LeavesChoice.constant,
+    leaves: LeavesOption = LeavesChoice.constant,
     layers: Annotated[
         int,
         typer.Option(
@@ -132,30 +97,13 @@ def fit(
             "--l1",
             min=0,
             metavar="NUMBER",
-            callback=_check_finite,
+            callback=check_finite,
             help="Penalty that removes terms from the splits; try 0.001.",
         ),
     ] = 0.0,
-    test_fraction: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=0.9,
-            metavar="NUMBER",
-            help="Share of the rows kept back for the test score.",
-        ),
-    ] = 0.2,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated."),
-    ] = None,
-    use: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Learn from this column even if it looks like an identifier; may be repeated.",
-        ),
-    ] = None,
+    test_fraction: TestFraction = 0.2,
+    drop: DroppedColumns = None,
+    use: UsedColumns = None,
     weight: WeightColumn = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
@@ -168,12 +116,9 @@ def fit(
     at the end and in one step. Ctrl-C stops learning and keeps the best tree so far, or the trees
     of a forest (exit code 130).
     """
-    output = Path(table.name.split(".")[0] + ".hardwood") if output is None else output
+    output = output or model_file_of(table)
     check_writable(output, inputs=(table,))
-    wanted: Any = None if task is TaskChoice.auto else task.value
-    request = Request(
-        table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
-    )
+    request = requested(table, target, task, drop, use, weight, test_fraction)
     options = {"max_depth": max_depth, "leaves": leaves.value, "layers": layers, "l1": l1}
     options |= {"n_jobs": jobs, "random_state": seed} | _tree_or_forest(trees, restarts, oob)
     notes, rng = Notes(), np.random.default_rng(seed)

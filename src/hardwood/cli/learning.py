@@ -21,7 +21,7 @@ from hardwood.cli.metrics import (
     several_regression_scores,
 )
 from hardwood.cli.models import is_forest, trees_of
-from hardwood.cli.options import MAX_RESTARTS, MAX_TREES
+from hardwood.cli.options import MAX_RESTARTS, MAX_TREES, TaskChoice
 from hardwood.cli.progress import epoch_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
 from hardwood.cli.targets import (
@@ -58,6 +58,27 @@ class Request:
     use: tuple[str, ...] = ()
     weight: str | None = None
     test_fraction: float = 0.2
+
+
+def requested(
+    table: Path,
+    target: str,
+    task: TaskChoice,
+    drop: list[str] | None,
+    use: list[str] | None,
+    weight: str | None,
+    test_fraction: float,
+) -> Request:
+    """Make a request of the options of a command."""
+    wanted: Any = None if task is TaskChoice.auto else task.value
+    return Request(
+        table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
+    )
+
+
+def model_file_of(table: Path) -> Path:
+    """Return where a model goes unless said otherwise: the current folder."""
+    return Path(table.name.split(".")[0] + ".hardwood")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,10 +19,42 @@ MAX_TREES = 100_000
 AUTO_RESTARTS = 4  # where there is a validation part
 
 
+class TaskChoice(str, Enum):
+    """What `--task` takes."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+class LeavesChoice(str, Enum):
+    """What `--leaves` takes."""
+
+    constant = "constant"
+    linear = "linear"
+
+
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
         raise typer.BadParameter("0 threads do no work; give 1 or more, or -1 for all processors")
     return jobs
+
+
+def check_finite(value: float | None) -> float | None:
+    """Refuse infinity and NaN, which the bounds of an option let pass; a callback."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number")
+    return value
+
+
+def words_of(choices: type[Enum]) -> str:
+    """Return what an option takes, for its help: ``tpe|random|grid``."""
+    return "|".join(choice.value for choice in choices)
+
+
+def output_option(help: str, default: str | None = None) -> Any:
+    """Return the option ``--output``, whose ``default`` is said in words."""
+    return typer.Option("--output", "-o", metavar="FILE", help=help, show_default=default or True)
 
 
 ModelFile = Annotated[
@@ -40,6 +74,39 @@ TargetColumn = Annotated[
 ]
 WeightColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="A column of sample weights.")
+]
+NewModelFile = Annotated[
+    Path | None, output_option("The model file.", "TABLE's name with .hardwood")
+]
+TaskOption = Annotated[
+    TaskChoice,
+    typer.Option(
+        metavar=words_of(TaskChoice), help="What kind of answer; auto looks at the target."
+    ),
+]
+LeavesOption = Annotated[
+    LeavesChoice,
+    typer.Option(
+        metavar=words_of(LeavesChoice),
+        help="What a leaf answers: one value, or a linear function of the columns.",
+    ),
+]
+TestFraction = Annotated[
+    float,
+    typer.Option(
+        min=0, max=0.9, metavar="NUMBER", help="Share of the rows kept back for the test score."
+    ),
+]
+DroppedColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated."),
+]
+UsedColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Learn from this column even if it looks like an identifier; may be repeated.",
+    ),
 ]
 Jobs = Annotated[
     int,

@@ -10,7 +10,7 @@ import typer
 
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
 from hardwood.cli.models import open_model, output_names
-from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile
+from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile, output_option
 from hardwood.cli.report import Notes, print_json
 from hardwood.cli.tables import check_column, check_format, read_table, write_csv, write_table
 
@@ -25,13 +25,7 @@ def predict(
     model: ModelFile,
     table: TableFile,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write .csv or .parquet; otherwise CSV goes to stdout.",
-        ),
+        Path | None, output_option("Write .csv or .parquet; otherwise CSV goes to stdout.")
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add a column of probability for each class or label.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -16,7 +15,16 @@ from hardwood.cli.failures import CommandError, check_writable, data_mistakes, n
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.metrics import Score
 from hardwood.cli.models import is_forest, open_model
-from hardwood.cli.options import AsJson, ModelFile, Seed, TableFile, WeightColumn
+from hardwood.cli.options import (
+    AsJson,
+    ModelFile,
+    Seed,
+    TableFile,
+    WeightColumn,
+    check_finite,
+    output_option,
+    words_of,
+)
 from hardwood.cli.report import (
     Notes,
     counted,
@@ -86,12 +94,6 @@ class Plan:
     sparsify: float | None
 
 
-def _check_finite(value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number")
-    return value
-
-
 def prune(
     model: ModelFile,
     table: TableFile,
@@ -106,21 +108,14 @@ def prune(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The file of the smaller model.",
-            show_default="MODEL's name with -pruned",
-        ),
+        Path | None, output_option("The file of the smaller model.", "MODEL's name with -pruned")
     ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(
             min=0,
             metavar="NUMBER",
-            callback=_check_finite,
+            callback=check_finite,
             help="Remove what lowers the mean loss by less than this per leaf.",
         ),
     ] = None,
@@ -146,7 +141,7 @@ def prune(
         typer.Option(
             min=0,
             metavar="NUMBER",
-            callback=_check_finite,
+            callback=check_finite,
             help="Remove nodes that fewer rows reach, or rows of less weight.",
         ),
     ] = 0.0,
@@ -156,7 +151,7 @@ def prune(
             min=0,
             max=0.99,
             metavar="NUMBER",
-            callback=_check_finite,
+            callback=check_finite,
             help="Remove terms of splits, too, as long as no more than this share of the rows "
             "reaches another leaf; 0 moves none.",
             show_default="splits are kept as they are",
@@ -165,7 +160,7 @@ def prune(
     criterion: Annotated[
         CriterionChoice,
         typer.Option(
-            metavar="|".join(choice.value for choice in CriterionChoice),
+            metavar=words_of(CriterionChoice),
             help="The loss; auto is the log loss of classes, the squared error of numbers.",
         ),
     ] = CriterionChoice.auto,

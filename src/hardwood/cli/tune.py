@@ -21,8 +21,16 @@ from hardwood.cli.failures import (
     data_mistakes,
     naming_the_file,
 )
-from hardwood.cli.fit import LeavesChoice, TaskChoice
-from hardwood.cli.learning import Problem, Request, learn, read_problem, test_scores, with_origin
+from hardwood.cli.learning import (
+    Problem,
+    Request,
+    learn,
+    model_file_of,
+    read_problem,
+    requested,
+    test_scores,
+    with_origin,
+)
 from hardwood.cli.metrics import Score
 from hardwood.cli.options import (
     AUTO_RESTARTS,
@@ -30,11 +38,21 @@ from hardwood.cli.options import (
     MAX_LAYERS,
     MAX_RESTARTS,
     AsJson,
+    DroppedColumns,
     Jobs,
+    LeavesChoice,
+    LeavesOption,
+    NewModelFile,
     Seed,
     TableFile,
     TargetColumn,
+    TaskChoice,
+    TaskOption,
+    TestFraction,
+    UsedColumns,
     WeightColumn,
+    check_finite,
+    words_of,
 )
 from hardwood.cli.outcome import (
     baseline_name,
@@ -82,12 +100,6 @@ class PrunerChoice(str, Enum):
     none = "none"
 
 
-def _check_finite(value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number")
-    return value
-
-
 @dataclass(frozen=True)
 class _Plan:
     """How to search; the options of the command by their names."""
@@ -105,23 +117,8 @@ class _Plan:
 def tune(
     table: TableFile,
     target: TargetColumn,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The model file.",
-            show_default="TABLE's name with .hardwood",
-        ),
-    ] = None,
-    task: Annotated[
-        TaskChoice,
-        typer.Option(
-            metavar="|".join(choice.value for choice in TaskChoice),
-            help="What kind of answer; auto looks at the target.",
-        ),
-    ] = TaskChoice.auto,
+    output: NewModelFile = None,
+    task: TaskOption = TaskChoice.auto,
     trials: Annotated[
         int | None,
         typer.Option(
@@ -136,7 +133,7 @@ def tune(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            callback=_check_finite,
+            callback=check_finite,
             help="When to end the search.",
             show_default="no limit",
         ),
@@ -163,13 +160,7 @@ def tune(
             show_default="1 and 3 are tried",
         ),
     ] = None,
-    leaves: Annotated[
-        LeavesChoice,
-        typer.Option(
-            metavar="|".join(choice.value for choice in LeavesChoice),
-            help="What a leaf answers: one value, or a linear function of the columns.",
-        ),
-    ] = LeavesChoice.constant,
+    leaves: LeavesOption = LeavesChoice.constant,
     restarts: Annotated[
         int | None,
         typer.Option(
@@ -207,14 +198,14 @@ def tune(
     sampler: Annotated[
         SamplerChoice,
         typer.Option(
-            metavar="|".join(choice.value for choice in SamplerChoice),
+            metavar=words_of(SamplerChoice),
             help="How parameters are drawn.",
         ),
     ] = SamplerChoice.tpe,
     pruner: Annotated[
         PrunerChoice,
         typer.Option(
-            metavar="|".join(choice.value for choice in PrunerChoice),
+            metavar=words_of(PrunerChoice),
             help="What ends hopeless trials early.",
         ),
     ] = PrunerChoice.median,
@@ -234,26 +225,9 @@ def tune(
             show_default="TABLE's name and target",
         ),
     ] = None,
-    test_fraction: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=0.9,
-            metavar="NUMBER",
-            help="Share of the rows kept back for the test score.",
-        ),
-    ] = 0.2,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated."),
-    ] = None,
-    use: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Learn from this column even if it looks like an identifier; may be repeated.",
-        ),
-    ] = None,
+    test_fraction: TestFraction = 0.2,
+    drop: DroppedColumns = None,
+    use: UsedColumns = None,
     weight: WeightColumn = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
@@ -267,12 +241,9 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="hardwood tune")
-    output = Path(table.name.split(".")[0] + ".hardwood") if output is None else output
+    output = output or model_file_of(table)
     check_writable(output, inputs=(table, *([Path(storage)] if storage else [])))
-    wanted: Any = None if task is TaskChoice.auto else task.value
-    request = Request(
-        table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
-    )
+    request = requested(table, target, task, drop, use, weight, test_fraction)
     given = {"max_depth": max_depth, "layers": layers, "restarts": restarts}
     held: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     held["leaves"] = leaves.value

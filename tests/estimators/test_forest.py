@@ -474,6 +474,13 @@ def test_parameters_out_of_range_are_named(name, values, iris):
             DGTForestClassifier(**{**OPTIONS, name: value}).fit(*iris)
 
 
+def test_a_part_of_rows_that_are_not_drawn_is_refused(iris):
+    for kind in (DGTForestClassifier, DGTForestRegressor):
+        with pytest.raises(ValueError, match="sample_fraction=0.5 .* bootstrap=False draws none"):
+            kind(**{**OPTIONS, "bootstrap": False, "sample_fraction": 0.5}).fit(*iris)
+        kind(**{**OPTIONS, "bootstrap": False, "sample_fraction": 1}).fit(*iris)
+
+
 def test_memory_does_not_grow_with_the_number_of_trees():
     X = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)

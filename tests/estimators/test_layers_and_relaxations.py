@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
 from hardwood import DGTClassifier, DGTRegressor, Quantile, Relaxation, Training
@@ -11,11 +12,10 @@ from hardwood.learn.dgt import DGT
 from hardwood.reference import losses as twin
 
 ALL_RELAXATIONS = [
-    Relaxation(path=path, quantizer=quantizer, routing=routing)
+    Relaxation(path=path, routing=routing)
     for path in ("sum", "product")
-    for quantizer in ("sign", "scaled")
     for routing in ("quantized", "annealed")
-]
+] + [Relaxation(quantizer="scaled")]
 
 
 def words(relaxation: Relaxation) -> str:
@@ -255,6 +255,31 @@ def test_a_gradient_alone_will_do_for_annealed_routing(iris):
 def test_relaxations_out_of_range_are_named(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         Relaxation(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"quantizer": "scaled", "path": "product"},
+        {"quantizer": "scaled", "routing": "annealed"},
+        {"quantizer": "scaled", "path": "product", "routing": "annealed"},
+        {"sharpness": (1.0, 50.0)},
+        {"sharpness": [10, 100], "path": "product"},
+        {"annealing": "linear"},
+    ],
+    ids=str,
+)
+def test_relaxations_that_would_change_nothing_are_refused(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))}=.* nothing for"):
+        Relaxation(**options)
+
+
+def test_defaults_may_be_spelt_out():
+    for options in ({}, {"path": "product"}, {"quantizer": "scaled"}):
+        spelt = Relaxation(sharpness=[1, 100], annealing="log", routing="quantized", **options)
+        assert spelt.sharpness == [1, 100]
+        model = clone(DGTClassifier(relaxation=spelt))
+        assert model.get_params()["relaxation"] == spelt
 
 
 def test_linear_leaves_are_learned_with_hard_decisions(iris):

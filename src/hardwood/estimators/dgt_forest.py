@@ -42,7 +42,7 @@ class DGTForestClassifier(ForestClassifier):
         Whether every tree learns from rows drawn with replacement; else from all rows, and trees
         differ by their random starts alone.
     sample_fraction : float, default=1.0
-        Rows drawn for a tree, as a part of the (distinct) training rows.
+        Rows drawn for a tree, as a part of the (distinct) training rows; 1 where bootstrap=False.
     combine : "mean" or "vote", default="mean"
         Average the trees' probabilities, or count for each class the trees that choose it.
     early_stopping : bool or "auto", default="auto"
@@ -346,6 +346,11 @@ def _members(estimator: Estimator, n_trees: int, first: int) -> Runs:
     fraction = parameters.real(
         "sample_fraction", estimator.sample_fraction, 0.0, 1.0, open_low=True, open_high=False
     )
+    if fraction != 1 and not is_drawn:
+        raise ValueError(
+            f"sample_fraction={fraction:g} is a part of the rows that are drawn, and "
+            "bootstrap=False draws none: give bootstrap=True, or leave sample_fraction at 1."
+        )
     return Runs(n_trees, first, fraction if is_drawn else None)
 
 

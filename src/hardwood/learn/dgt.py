@@ -75,8 +75,8 @@ class Relaxation:
         as a product of step functions (Eq. 2).
     quantizer
         "sign": a decision counts +1 or -1. "scaled": plus or minus the mean of all scores' sizes in
-        the batch (in parts of at most 128 rows), as the authors' code does. Matters for
-        path="sum" with quantized routing alone.
+        the batch (in parts of at most 128 rows), as the authors' code does; for path="sum" with
+        quantized routing alone.
     routing
         "quantized": hard decisions, and gradients straight through them. "annealed": sigmoids that
         sharpen while the tree is learned, a soft tree until the end. With path="product" that is
@@ -84,7 +84,12 @@ class Relaxation:
     sharpness
         Annealed routing: what scores are multiplied by, at the first step and at the last.
     annealing
-        "linear" or "log": how the sharpness grows.
+        Annealed routing: how the sharpness grows, "linear" or "log".
+
+    Raises
+    ------
+    ValueError
+        For what is unknown or out of range, and for choices that the others leave without effect.
     """
 
     path: Literal["sum", "product"] = "sum"
@@ -107,6 +112,26 @@ class Relaxation:
             raise ValueError(
                 "sharpness must be two numbers from 1e-6 to 1e6, the second not smaller, found "
                 f"{pair!r}"
+            )
+        self._check_effects()
+
+    def _check_effects(self) -> None:
+        """Refuse what would change nothing."""
+        is_annealed = self.routing == "annealed"
+        if self.quantizer == "scaled" and (is_annealed or self.path == "product"):
+            raise ValueError(
+                "quantizer='scaled' scales the decisions of path='sum' with routing='quantized', "
+                f"and does nothing for path={self.path!r} with routing={self.routing!r}: leave it "
+                "at 'sign'"
+            )
+        has_schedule = tuple(self.sharpness) != Relaxation.sharpness or (
+            self.annealing != Relaxation.annealing
+        )
+        if has_schedule and not is_annealed:
+            raise ValueError(
+                f"sharpness={self.sharpness!r} and annealing={self.annealing!r} are of "
+                "routing='annealed', and do nothing for routing='quantized': give that routing, or "
+                "leave them at their defaults"
             )
 
 

@@ -92,7 +92,7 @@ _DGT = {
 _DGT_FOREST = _DGT | {
     ("l1", "l2"): _PENALTIES,
     "momentum": (0.0, 0.2, 0.3, 0.4, 0.6),
-    "sample_fraction": (0.7, 0.85, 0.9, 1.0),
+    "sample_fraction": When("bootstrap", False, then=(1.0,), otherwise=(0.7, 0.85, 0.9, 1.0)),
 }
 
 SPACES: dict[str, Mapping[Any, Any]] = {

@@ -66,6 +66,11 @@ def test_forests_have_penalties_without_layers_too(kind):
     assert len(found) == 5 * 2 * 9 * 5 * 4
 
 
+@pytest.mark.parametrize("kind", [DGTForestClassifier, DGTForestRegressor])
+def test_forests_on_all_rows_draw_no_part_of_them(kind):
+    assert values(points(kind(bootstrap=False)), "sample_fraction") == {1}
+
+
 def test_what_the_user_has_set_is_held():
     assert "max_depth" not in points(DGTClassifier(max_depth=5))[0]
     assert "momentum" not in points(DGTClassifier(momentum=0.0))[0]  # the default is None

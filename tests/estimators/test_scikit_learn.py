@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
@@ -67,6 +68,37 @@ def diabetes():
 
 def small(**options) -> DGTClassifier:
     return DGTClassifier(**{"max_depth": 3, "max_epochs": 60, "random_state": 0, **options})
+
+
+# scikit-learn wants every constructor to spell out its parameters; nothing else keeps them alike.
+OF_CLASSES = {"class_weight"}
+OF_FORESTS = {"n_estimators", "bootstrap", "sample_fraction", "oob_score", "warm_start"}
+ONLY_OF = {
+    DGTClassifier: OF_CLASSES | {"restarts"},
+    DGTRegressor: {"restarts"},
+    DGTForestClassifier: OF_CLASSES | OF_FORESTS | {"combine"},
+    DGTForestRegressor: OF_FORESTS,
+}
+
+
+def signature_of(kind) -> dict[str, tuple[object, object]]:
+    parameters = inspect.signature(kind).parameters.values()
+    return {one.name: (one.default, one.annotation) for one in parameters}
+
+
+@pytest.mark.parametrize("kind", ONLY_OF)
+def test_the_constructors_of_dgt_agree(kind):
+    others = [other for other in ONLY_OF if other is not kind]
+    found = signature_of(kind)
+    shared = set.intersection(*(set(signature_of(other)) for other in [kind, *others]))
+    assert set(found) - shared == ONLY_OF[kind]
+    for other in others:
+        theirs = signature_of(other)
+        both = [name for name in found if name in theirs]
+        assert both == [name for name in theirs if name in found]  # in the same order
+        differ = {name for name in both if found[name] != theirs[name]}
+        predict_alike = issubclass(kind, ClassifierMixin) == issubclass(other, ClassifierMixin)
+        assert differ == (set() if predict_alike else {"loss"})
 
 
 def test_parameters_are_keyword_only():

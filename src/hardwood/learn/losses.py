@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-_SMALLEST_PROBABILITY = (
-    1e-6  # keeps the logits of a pure leaf finite when a tree is learned further
-)
+# Keeps the scores of a pure leaf finite where a tree is learned on.
+_LEAST_START_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Poisson(Loss):
         return np.exp(scores)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(values, _SMALLEST_PROBABILITY))
+        return np.log(np.maximum(values, _LEAST_START_PROBABILITY))
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class Logistic(Loss):
         return np.hstack([0.5 - half, 0.5 + half])
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        p = np.clip(values, _SMALLEST_PROBABILITY, 1.0)
+        p = np.clip(values, _LEAST_START_PROBABILITY, 1.0)
         return np.log(p[:, 1:] / p[:, :1])
 
     def link_scores(self, scores: np.ndarray) -> np.ndarray:
@@ -156,7 +155,7 @@ class LabelwiseLogistic(Loss):
         return 0.5 + 0.5 * np.tanh(0.5 * scores)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        p = np.clip(values, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
+        p = np.clip(values, _LEAST_START_PROBABILITY, 1.0 - _LEAST_START_PROBABILITY)
         return np.log(p / (1.0 - p))
 
 
@@ -172,7 +171,7 @@ class CrossEntropy(Loss):
         return e / e.sum(axis=1, keepdims=True)
 
     def scores(self, values: np.ndarray) -> np.ndarray:
-        return np.log(np.clip(values, _SMALLEST_PROBABILITY, 1.0))
+        return np.log(np.clip(values, _LEAST_START_PROBABILITY, 1.0))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Layer = TypeVar("Layer", bound=DenseGradientTree)
 
-_SMALLEST_PROBABILITY = 1e-6  # keeps the scores of a pure leaf finite
+_LEAST_START_PROBABILITY = 1e-6  # of a leaf to learn on from, as in `hardwood.learn.losses`
 
 
 @torch.no_grad()
@@ -129,9 +129,9 @@ def _scores(tree: ObliqueTree) -> np.ndarray:
     if tree.task == "regression":
         return tree.values
     if tree.task == "multilabel":
-        p = np.clip(tree.values, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
+        p = np.clip(tree.values, _LEAST_START_PROBABILITY, 1.0 - _LEAST_START_PROBABILITY)
         return np.log(p / (1.0 - p))
-    return np.log(np.maximum(tree.values, _SMALLEST_PROBABILITY))
+    return np.log(np.maximum(tree.values, _LEAST_START_PROBABILITY))
 
 
 def _check_numbers(schema: Schema, who: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hardwood.model.pruning.criterion import SMALLEST_PROBABILITY
+from hardwood.model.pruning.criterion import PROBABILITY_EPSILON
 from hardwood.model.tree import ObliqueTree
 
 
@@ -90,8 +90,8 @@ def _constant(tree: ObliqueTree, output: np.ndarray) -> np.ndarray:
     if tree.link == "exp":
         rate: np.ndarray = np.log(np.maximum(output, np.finfo(np.float64).tiny))
         return rate
-    low = np.log(np.maximum(output, SMALLEST_PROBABILITY))
+    low = np.log(np.maximum(output, PROBABILITY_EPSILON))
     if tree.link == "softmax":
         return low
-    logit: np.ndarray = low - np.log(np.maximum(1 - output, SMALLEST_PROBABILITY))
+    logit: np.ndarray = low - np.log(np.maximum(1 - output, PROBABILITY_EPSILON))
     return logit

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hardwood.model.tree import ObliqueTree
 
 # Where leaves were learned to give a probability of 0, a wrong answer costs 36, not infinity.
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
+PROBABILITY_EPSILON = float(np.finfo(np.float64).eps)
 # A class that none of a leaf's rows has is not impossible. Its share is 0, and one row of it
 # elsewhere would outweigh all others in the log loss.
 EVEN_SHARE = 0.01
@@ -224,5 +224,5 @@ def _of_truth(answer: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def _surprise(probability: np.ndarray) -> np.ndarray:
-    surprise: np.ndarray = -np.log(np.maximum(probability, SMALLEST_PROBABILITY))
+    surprise: np.ndarray = -np.log(np.maximum(probability, PROBABILITY_EPSILON))
     return surprise

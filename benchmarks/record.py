@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -120,6 +121,16 @@ class Table:
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{self.name}.json"
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def asks_quick(about: str, how: str) -> bool:
+    """Read the command line of a script whose only option is ``--quick``: a look, not recorded.
+
+    ``about`` is the script's docstring, ``how`` says what makes it quick.
+    """
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=f"{how}, not recorded")
+    return bool(parser.parse_args().quick)
 
 
 def verdict(passed: bool) -> dict[str, Any]:

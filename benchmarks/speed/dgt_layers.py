@@ -12,7 +12,6 @@ few steps.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from benchmarks.record import Column, Table, verdict
+from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.speed.dgt_step import HardMax, Sign, dense_path_sums, doubling_path_sums
 from benchmarks.timing import Call, interleaved, one_thread
 from benchmarks.workloads import Batch, dgt_batch
@@ -212,9 +211,7 @@ def floors(d: int, n: int, figures: dict[str, float]) -> dict[str, object]:
 
 def main() -> int:
     one_thread()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few cells, not recorded")
-    quick = parser.parse_args().quick
+    quick = asks_quick(__doc__, "a few cells")
     table = Table(
         "dgt_layers",
         f"One overparameterised training step of DGT (L = 3, {N_OUTPUTS} classes; RMSprop "

@@ -10,7 +10,6 @@ three are compared.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from benchmarks.record import Column, Table, verdict
+from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.timing import Call, interleaved, one_thread
 from benchmarks.workloads import Batch, dgt_batch
 from hardwood import _native
@@ -182,9 +181,7 @@ def measure(d: int, n: int, h: int, k: int, rounds: int) -> dict[str, float]:
 
 def main() -> int:
     one_thread()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few cells, not recorded")
-    quick = parser.parse_args().quick
+    quick = asks_quick(__doc__, "a few cells")
     table = Table(
         "dgt_step",
         "One training step of DGT (forward, backward, RMSprop), one thread: microseconds, and how "

@@ -10,14 +10,13 @@ is 6, for two outputs.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 
 import numpy as np
 
 from benchmarks import workloads
-from benchmarks.record import Column, Table, verdict
+from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.timing import interleaved, one_thread
 from hardwood import ObliqueForest
 
@@ -67,16 +66,14 @@ def measure(forest: ObliqueForest, X: np.ndarray, rounds: int) -> dict[str, floa
 
 def main() -> int:
     one_thread()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, not recorded")
-    arguments = parser.parse_args()
-    n, rounds = (10_000, 2) if arguments.quick else (100_000, 5)
+    quick = asks_quick(__doc__, "a tenth of the rows")
+    n, rounds = (10_000, 2) if quick else (100_000, 5)
     table = Table(
         "forest_inference",
         f"Prediction of a forest of {N_TREES} trees with two outputs, {n:,} rows, one thread.",
         COLUMNS,
         {"rounds": rounds, "n": n, "n_trees": N_TREES},
-        kept=not arguments.quick,
+        kept=not quick,
     )
     for d, h in itertools.product(WIDTHS, HEIGHTS):
         forest = forest_of(d, h)

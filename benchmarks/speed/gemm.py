@@ -11,14 +11,13 @@ the library, if anything, favoured).
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.linalg.blas import sgemm
 
-from benchmarks.record import Column, Table
+from benchmarks.record import Column, Table, asks_quick
 from benchmarks.timing import Call, Timing, interleaved, one_thread
 from benchmarks.workloads import aligned
 from hardwood import _native
@@ -81,9 +80,7 @@ def timed(m: int, k: int, n: int, rounds: int) -> dict[str, Timing]:
 
 def main() -> int:
     one_thread()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few rounds, not recorded")
-    quick = parser.parse_args().quick
+    quick = asks_quick(__doc__, "a few rounds")
     rounds = 3 if quick else 15
     table = Table(
         "gemm",

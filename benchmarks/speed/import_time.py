@@ -8,12 +8,11 @@ never load torch; that is asserted. The environment is the user's: nothing is se
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import time
 
-from benchmarks.record import Column, Table, verdict
+from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.timing import interleaved
 
 FLOOR = 0.5  # of the additional time of `import sklearn`
@@ -49,9 +48,7 @@ def assert_no_torch() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few rounds, not recorded")
-    quick = parser.parse_args().quick
+    quick = asks_quick(__doc__, "a few rounds")
     rounds = 2 if quick else 8
     assert_no_torch()
     table = Table(

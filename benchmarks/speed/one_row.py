@@ -9,7 +9,6 @@ scikit-learn's bare `tree_.apply`; `DGTClassifier.predict` on a table of one row
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import workloads
-from benchmarks.record import Column, Table, verdict
+from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.timing import Call, Timing, interleaved, one_thread
 from hardwood import DGTClassifier
 
@@ -75,9 +74,7 @@ def measure(rounds: int) -> tuple[dict[str, Timing], dict[str, int]]:
 
 def main() -> int:
     one_thread()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few rounds, not recorded")
-    quick = parser.parse_args().quick
+    quick = asks_quick(__doc__, "a few rounds")
     rounds = 3 if quick else 15
     table = Table(
         "one_row",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.model.structure import Link
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -17,21 +18,22 @@ if TYPE_CHECKING:
 
 
 def packed_splits(tree: ObliqueTree) -> Router:
-    """Pack the splits of a tree for routing.
+    """Pack the splits of a tree for routing."""
+    from hardwood._native import Router
+
+    weights, bias, _ = scaled_splits(tree)
+    return Router(tree.schema.encoder, weights, bias, tree.children, tree.n_leaves)
+
+
+def scaled_splits(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights (m, c) and biases (m,) as the engine takes them, and the power of two of each split.
 
     The engine computes in float32. A split may be multiplied by any positive number; by a power of
     two, and nothing but the range changes: even 1e300 then fits.
     """
-    from hardwood._native import Router
-
     exponents = _exponents(tree.weights, tree.schema.column_scale, tree.bias)
-    return Router(
-        tree.schema.encoder,
-        np.ldexp(tree.weights, -exponents[:, None]),
-        np.ldexp(tree.bias, -exponents),
-        tree.children,
-        tree.n_leaves,
-    )
+    weights = np.ldexp(tree.weights, -exponents[:, None])
+    return weights, np.ldexp(tree.bias, -exponents), exponents
 
 
 def packed_leaves(tree: ObliqueTree) -> LeafModels:
@@ -80,6 +82,34 @@ def ask(
         return of_sparse(table.data, table.indices, table.indptr, threads)
     except ValueError as error:
         raise _infinity_error(schema, table) or error from None
+
+
+def linked(scores: np.ndarray, link: Link, n_jobs: int | None) -> np.ndarray:
+    """Turn scores (n, k) float64 into outputs, in place where there is something to do."""
+    if link != "identity":
+        from hardwood._native import apply_link
+
+        apply_link(scores, link, n_threads(n_jobs))
+    return scores
+
+
+def one_row_answer(
+    answer_one: Callable[[Any, np.ndarray], None], n_outputs: int, link: Link
+) -> Callable[[Any], np.ndarray]:
+    """Return a function of a row that gives its outputs, (k,).
+
+    Parameters
+    ----------
+    answer_one
+        The engine's function of a row and an array (k,) for its scores.
+    """
+
+    def output_of(x: Any) -> np.ndarray:
+        outputs = np.empty((1, n_outputs))
+        answer_one(x, outputs[0])
+        return linked(outputs, link, 1)[0]
+
+    return output_of
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -11,6 +11,8 @@ import numpy as np
 from hardwood.errors import TableError
 
 if TYPE_CHECKING:
+    from hardwood.model.forest import ObliqueForest
+    from hardwood.model.structure import Label
     from hardwood.model.tree import ObliqueTree
 
 
@@ -79,23 +81,32 @@ class RoutedRows:
         return outputs[self.row]
 
     def truth(self, y: Any) -> np.ndarray:
-        """Read the true answers of the rows of the table, and return those of the rows here.
+        """Read the true answers of all rows of the table; return those of the rows here."""
+        return true_answers(self.tree, y, self.n_table_rows)[self.row]
 
+
+def true_answers(model: ObliqueTree | ObliqueForest, y: Any, n_rows: int) -> np.ndarray:
+    """Read the true answers to the rows of a table.
+
+    Returns
+    -------
+    truth
         (n,) int64 positions of classes, or (n, k) float64 numbers, or 0 and 1 for yes/no labels.
 
-        Raises
-        ------
-        TableError
-            Where an answer is missing, not finite, of another class, or there are too many.
-        """
-        if hasattr(y, "toarray"):  # labels may come in a sparse matrix
-            y = y.toarray()
-        given = np.asarray(y)
-        if given.ndim == 0 or len(given) != self.n_table_rows:
-            found = f"{len(given)} answers" if given.ndim else f"{y!r:.80}"
-            raise TableError(f"y has {found} for {self.n_table_rows} rows of X; give one for each")
-        truth = _class_positions(self.tree, given) if self.tree.classes else _numbers(self.tree, y)
-        return truth[self.row]
+    Raises
+    ------
+    TableError
+        Where an answer is missing, not finite, of another class, or there are too many.
+    """
+    if hasattr(y, "toarray"):  # labels may come in a sparse matrix
+        y = y.toarray()
+    given = np.asarray(y)
+    if given.ndim == 0 or len(given) != n_rows:
+        found = f"{len(given)} answers" if given.ndim else f"{y!r:.80}"
+        raise TableError(f"y has {found} for {n_rows} rows of X; give one for each")
+    if model.classes is None:
+        return _numbers(model, y)
+    return _class_positions(model.classes, given)
 
 
 def child_nodes(tree: ObliqueTree) -> np.ndarray:
@@ -160,39 +171,38 @@ def _leaf_ranks(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
     return first, first + sizes
 
 
-def _class_positions(tree: ObliqueTree, y: np.ndarray) -> np.ndarray:
-    assert tree.classes is not None
+def _class_positions(classes: tuple[Label, ...], y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
-        raise TableError(f"y of a classification tree is one label per row, not of shape {y.shape}")
-    place = {label: i for i, label in enumerate(tree.classes)}
+        raise TableError(f"y of a classifier is one label per row, not of shape {y.shape}")
+    place = {label: i for i, label in enumerate(classes)}
     labels = y.tolist()
     positions = np.array([place.get(label, -1) for label in labels], dtype=np.int64)
     if (positions < 0).any():
         row = int(np.argmax(positions < 0))
-        shown = ", ".join(map(repr, tree.classes[:8])) + (", ..." if len(tree.classes) > 8 else "")
+        shown = ", ".join(map(repr, classes[:8])) + (", ..." if len(classes) > 8 else "")
         raise TableError(
-            f"y has {labels[row]!r:.80} at row {row}, which is no class of the tree: {shown}. "
+            f"y has {labels[row]!r:.80} at row {row}, which is no class of the model: {shown}. "
             "Leave out rows whose class is missing or unknown"
         )
     return positions
 
 
-def _numbers(tree: ObliqueTree, y: Any) -> np.ndarray:
+def _numbers(model: ObliqueTree | ObliqueForest, y: Any) -> np.ndarray:
     numbers = np.asarray(y)
     if numbers.dtype.kind not in "biuf":
-        raise TableError(f"y of a {tree.task} tree must hold numbers, not {numbers.dtype}")
+        raise TableError(f"y of a {model.task} model must hold numbers, not {numbers.dtype}")
     numbers = numbers.astype(np.float64)
     numbers = numbers[:, None] if numbers.ndim == 1 else numbers
-    if numbers.shape[1:] != (tree.n_outputs,):
+    if numbers.shape[1:] != (model.n_outputs,):
         raise TableError(
-            f"the tree gives {tree.n_outputs} answer(s) per row, but y has shape {numbers.shape}"
+            f"the model gives {model.n_outputs} answer(s) per row, but y has shape {numbers.shape}"
         )
     if not np.isfinite(numbers).all():
         row = int(np.argwhere(~np.isfinite(numbers))[0, 0])
         raise TableError(f"y must be finite, but row {row} has {numbers[row].tolist()[:10]}")
-    if tree.task == "multilabel" and not np.isin(numbers, (0.0, 1.0)).all():
+    if model.task == "multilabel" and not np.isin(numbers, (0.0, 1.0)).all():
         row = int(np.argwhere((numbers != 0) & (numbers != 1))[0, 0])
         raise TableError(f"labels are 0 or 1, but row {row} of y has {numbers[row].tolist()[:10]}")
     return numbers

@@ -26,6 +26,7 @@ from hardwood.estimators.target import (
 )
 from hardwood.estimators.weights import class_weights, row_weights
 from hardwood.learn.assemble import assemble
+from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER, learning_curve
 from hardwood.learn.dgt import DGT, Grown, Relaxation
 from hardwood.learn.losses import Custom, Logistic, Loss, Poisson, loss_of
 from hardwood.learn.problem import Problem, TrainingSet
@@ -334,6 +335,15 @@ def record_of(estimator: Any, exercise: Exercise, problem: Problem, grown: Grown
             record[name] = getattr(best[0], name)
     if grown.hardening_loss is not None:
         record["hardening_loss"] = grown.hardening_loss
+    kept_run = [e for e in grown.history if e.restart == grown.best_restart]
+    is_member = hasattr(estimator, "n_estimators")
+    curves = learning_curve(
+        kept_run,
+        best=kept_run.index(best[0]) if best else None,
+        max_points=MAX_POINTS_OF_MEMBER if is_member else MAX_POINTS,
+    )
+    if curves:
+        record["curves"] = curves
     return record
 
 

@@ -64,7 +64,7 @@ $(ENVIRONMENTS:%=%/bin/python):
 
 .venv/.ready: $(PACKAGING) | .venv/.built
 	@echo "Fetching what the tests need: pytest, polars, pandas, optuna, torch, ..."
-	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,data,plot,tune,torch,dev]'
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,data,plot,tune,explain,torch,dev]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ sanitize: .venv-sanitize/.ready
 	printf '%s\n' scikit-learn==1.6.1 numpy==2.1.3 scipy==1.14.1 >> .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt $(BUILD_TOOLS)
 	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt --no-build-isolation \
-	  -C build-dir=build/oldest -e '.[cli,data,plot,tune,torch,dev]'
+	  -C build-dir=build/oldest -e '.[cli,data,plot,tune,explain,torch,dev]'
 	@touch $@
 
 test-oldest: .venv-oldest/.ready

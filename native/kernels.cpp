@@ -5,6 +5,7 @@
 #include "core/loss.hpp"
 #include "core/optimiser.hpp"
 #include "learn/dgt_soft.hpp"
+#include "learn/tel.hpp"
 #include "table/encode.hpp"
 #include "tree/answer.hpp"
 #include "tree/route.hpp"
@@ -31,12 +32,18 @@ const Kernels table = {
     route_plain,
     route_encoded,
     answer,
+    link_rows,
     loss_and_gradient,
     optimise,
     squared_norm,
     dgt_tile,
     dgt_predict,
     predict_leaves,
+    soft_forward<float, float>,
+    soft_forward<double, double>,
+    soft_forward<float, double>,
+    tel_backward<float>,
+    tel_backward<double>,
 };
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -8,6 +8,7 @@
 
 #include "core/objective.hpp"
 #include "learn/dgt_tile.hpp"
+#include "tree/soft_tree.hpp"
 
 namespace hardwood {
 
@@ -45,6 +46,13 @@ inline DgtForm form_named(std::string_view path, std::string_view quantizer,
           named<Routing>(routing, "routing",
                          {{"quantized", Routing::kQuantized}, {"annealed", Routing::kAnnealed}}),
           1.0f};
+}
+
+inline Activation activation_named(std::string_view name) {
+  return named<Activation>(name, "activation",
+                           {{"smooth_step", Activation::kSmoothStep},
+                            {"smooth_step_5", Activation::kSmoothStep5},
+                            {"logistic", Activation::kLogistic}});
 }
 
 inline Schedule schedule_named(std::string_view name) {

@@ -13,6 +13,7 @@
 #include "learn/dgt_tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
+#include "tree/soft_tree.hpp"
 #include "tree/splits.hpp"
 
 namespace hardwood {
@@ -32,6 +33,7 @@ struct Kernels {
                         std::int32_t* leaves);
   void (*answer)(const LinearLeaves&, const EncodedRows&, int n, const std::int32_t* leaf,
                  double* out);
+  void (*link_rows)(Link, std::int64_t n, int n_outputs, double* scores);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
   void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf,
                    const StepOptions&);
@@ -41,6 +43,12 @@ struct Kernels {
                      const DgtParameters& gradient);
   void (*dgt_predict)(const DgtShape&, const DgtForm&, const DgtParameters&, DgtTile&);
   void (*dgt_leaves)(const DgtShape&, const DgtParameters&, DgtTile&);  // from the leaves reached
+  void (*soft_forward)(const SoftTrees<float>&, SoftTile<float>&);
+  void (*soft_forward_double)(const SoftTrees<double>&, SoftTile<double>&);
+  void (*soft_answer)(const SoftTrees<float, double>&, SoftTile<float, double>&);
+  void (*tel_backward)(const SoftTrees<float>&, SoftTile<float>&, const SoftGradient<float>&);
+  void (*tel_backward_double)(const SoftTrees<double>&, SoftTile<double>&,
+                              const SoftGradient<double>&);
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

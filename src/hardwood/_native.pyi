@@ -79,9 +79,9 @@ class Router:
 class ForestRouter:
     """Packed trees of one schema, asked together."""
 
-    def __init__(self, routers: list, leaves: list, vote: str) -> None:
+    def __init__(self, routers: list, leaves: list, vote: str, is_sum: bool = False) -> None:
         """
-        leaves: of each tree its LeafModels, or its values (L, k); vote: none, class, labels.
+        leaves: of each tree its LeafModels, or its values (L, k); vote: none, class, labels; is_sum: answers are added up, not averaged.
         """
 
     @overload
@@ -98,30 +98,58 @@ class ForestRouter:
     def apply_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
 
     @overload
-    def mean(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]:
-        """Mean of the trees' answers or votes for every row, (n, k)."""
+    def answer(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]:
+        """Mean or sum of the trees' answers or votes for every row, (n, k)."""
 
     @overload
-    def mean(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+    def answer(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
 
     @overload
-    def mean_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+    def answer_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
 
     @overload
-    def mean_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+    def answer_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
 
     @overload
-    def mean_one(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    def answer_one(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """The same for one row, written to out, (k,)."""
 
     @overload
-    def mean_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    def answer_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def apply_link(scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], link: str, n_threads: int = 1) -> None:
+    """
+    Turn scores (n, k) into outputs, in place: identity, exp, softmax or logistic.
+    """
 
 def fit_dgt(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, height: int, n_outputs: int, loss: str, loss_parameter: float, custom: object | None, start: object | None, first_run: int, n_runs: int, n_draws: int | None, keep_all: bool, seed: int, n_threads: int, callback: object | None, options: dict) -> dict:
     """Trees learned side by side: {trees, history, best_run, interrupted}."""
 
 def bootstrap_counts(n_rows: int, n_draws: int, seed: int, member: int) -> list[int]:
     """How often each row is drawn for a member of a forest."""
+
+@overload
+def tel_forward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
+
+@overload
+def tel_forward(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None:
+    """Write what soft trees answer together (n, k)."""
+
+@overload
+def tel_backward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], dX: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, dW: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], db: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], dO: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
+
+@overload
+def tel_backward(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], dX: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None, dW: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')], db: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], dO: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None:
+    """
+    Write the gradients by X (unless None), W, b and O, for the slopes (n, k) of a loss by the answers.
+    """
+
+@overload
+def tel_reachable(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaves: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
+
+@overload
+def tel_reachable(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaves: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None:
+    """Write how many leaves of each tree each row reaches (n, T)."""
 
 def dgt_layer_forward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], prediction: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], leaf: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
     """Write each row's leaf (n,) and its values (n, k)."""

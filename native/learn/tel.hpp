@@ -1,0 +1,186 @@
+// TEL backwards: Algorithm 2 and Theorem 1 [TEL20], the gradient over the fractional tree.
+//
+// The walk is that of tree/soft.hpp once more, over the nodes that samples reach. On the way up every
+// sample at a node has the derivative v of the loss by the probability of being there:
+//   v(leaf) = <slope, o_l>,   v(node) = (1 - S) v(left) + S v(right),
+// and the gradient by the node's score is  p S'(t) (v(right) - v(left)),  zero unless 0 < S < 1: the
+// fractional nodes, of which a sample has as many as leaves it reaches, less one. The paper's sums
+// over leaves are p v; written so, nothing is divided by S or 1 - S, and no digits are lost where
+// these are small. Twin: reference/tel.py.
+#pragma once
+
+#include "tree/soft.hpp"
+
+namespace hardwood::HARDWOOD_ISA {
+
+// dw += g x and dx += g w of the listed samples, in stretches of columns that stay in registers.
+inline void add_list_gradient(int n, const std::int32_t* sample, const float* g, const float* X,
+                              std::ptrdiff_t stride, float* dw) {
+  constexpr int kVectors = 4;
+  std::ptrdiff_t j = 0;
+  for (; j + 8 * kVectors <= stride; j += 8 * kVectors) {
+    Vector<8> sum[kVectors];
+    for (int v = 0; v < kVectors; ++v) sum[v] = load<8>(dw + j + 8 * v);
+    for (int i = 0; i < n; ++i)
+      for (int v = 0; v < kVectors; ++v)
+        sum[v] += g[i] * load<8>(X + sample[i] * stride + j + 8 * v);
+    for (int v = 0; v < kVectors; ++v) store<8>(dw + j + 8 * v, sum[v]);
+  }
+  for (; j < stride; j += 8) {
+    Vector<8> sum = load<8>(dw + j);
+    for (int i = 0; i < n; ++i) sum += g[i] * load<8>(X + sample[i] * stride + j);
+    store<8>(dw + j, sum);
+  }
+}
+
+inline void add_list_gradient(int n, const std::int32_t* sample, const double* g, const double* X,
+                              std::ptrdiff_t stride, double* dw) {
+  for (int i = 0; i < n; ++i) {
+    const double* x = X + sample[i] * stride;
+    for (std::ptrdiff_t j = 0; j < stride; ++j) dw[j] += g[i] * x[j];
+  }
+}
+
+template <class Real>
+inline void add_input_gradient(int n, const std::int32_t* sample, const Real* g,
+                               const Real* __restrict w, std::ptrdiff_t stride, Real* dX) {
+  for (int i = 0; i < n; ++i) {
+    Real* __restrict dx = dX + sample[i] * stride;
+    const Real factor = g[i];
+    for (std::ptrdiff_t j = 0; j < stride; ++j) dx[j] += factor * w[j];
+  }
+}
+
+template <class Real>
+class TelBackward : SoftWalk<Real, Real> {
+ public:
+  TelBackward(const SoftTrees<Real>& trees, SoftTile<Real>& tile,
+              const SoftGradient<Real>& gradient)
+      : SoftWalk<Real, Real>(trees, tile), gradient_(gradient) {
+    this->reads_tape_ = true;
+    tile.tape.used = 0;
+  }
+
+  void run() {
+    const std::ptrdiff_t m = this->trees_.shape.n_nodes(), k = this->trees_.shape.n_outputs;
+    for (int tree = 0; tree < this->trees_.shape.n_trees; ++tree) {
+      this->enter_tree(tree);
+      dW_ = gradient_.W + tree * m * this->trees_.stride;
+      db_ = gradient_.b + tree * m;
+      dO_ = gradient_.O + tree * (m + 1) * k;
+      visit(0, 0, this->tile_.n, {});
+    }
+  }
+
+ private:
+  void visit(int level, int node, int count, BlockPlace place) {
+    const bool opened = this->open_block(level, node, count, place);
+    if (opened) met_[place.n_open - 1] = 0;
+    this->decide(level, node, count, place);
+    const SoftLevel<Real>& at = this->tile_.levels[level];
+    child_values(level, node, count, 0, place, at.left_value);
+    child_values(level, node, count, 1, place, at.value);
+    Real total = 0;
+    for (int i = 0; i < count; ++i) {
+      const Real left = at.left_value[i], right = at.value[i];
+      at.value[i] = at.to_left[i] * left + at.to_right[i] * right;
+      at.score[i] = at.p[i] * at.slope[i] * (right - left);
+      total += at.score[i];
+    }
+    db_[node] += total;
+    add_split_gradient(level, node, count, place);
+    if (opened) close_block(node, place);
+  }
+
+  // Values of the child for the samples at its parent: zero for those that do not reach it.
+  void child_values(int level, int node, int count, int side, BlockPlace place, Real* values) {
+    const int reached = this->pass_on(level, count, side), child = 2 * node + 1 + side;
+    const SoftLevel<Real>&at = this->tile_.levels[level], &below = this->tile_.levels[level + 1];
+    const bool is_leaf = level + 1 == this->trees_.shape.depth;
+    if (reached > 0 && is_leaf) leaf_values(child - this->trees_.shape.n_nodes(), reached);
+    if (reached > 0 && !is_leaf) visit(level + 1, child, reached, place.child(side));
+    const Real* to = side ? at.to_right : at.to_left;
+    int next = 0;
+    for (int i = 0; i < count; ++i) {
+      const bool reaches = at.p[i] * to[i] > 0;
+      values[i] = reaches ? below.value[next] : 0;
+      next += reaches;
+    }
+  }
+
+  void leaf_values(int leaf, int count) {
+    const int k = this->trees_.shape.n_outputs;
+    const SoftLevel<Real>& at = this->tile_.levels[this->trees_.shape.depth];
+    const Real* o = this->O_ + static_cast<std::ptrdiff_t>(leaf) * k;
+    Real* dO = dO_ + static_cast<std::ptrdiff_t>(leaf) * k;
+    for (int i = 0; i < count; ++i) {
+      const Real* slope = gradient_.slope + static_cast<std::ptrdiff_t>(at.sample[i]) * k;
+      Real value = 0;
+      for (int j = 0; j < k; ++j) {
+        value += slope[j] * o[j];
+        dO[j] += at.p[i] * slope[j];
+      }
+      at.value[i] = value;
+    }
+  }
+
+  // Of a node in a block the gradients by the scores wait for the block's matrix products.
+  void add_split_gradient(int level, int node, int count, BlockPlace place) {
+    const SoftLevel<Real>& at = this->tile_.levels[level];
+    if (place.local >= 0) {
+      float* row = this->block_row(place);
+      clear(row);
+      met_[place.n_open - 1] |= 1u << place.local;
+      for (int i = 0; i < count; ++i) row[at.sample[i]] = static_cast<float>(at.score[i]);
+      return;
+    }
+    int n = 0;
+    for (int i = 0; i < count; ++i) {  // the fractional ones
+      at.sample[n] = at.sample[i];
+      at.score[n] = at.score[i];
+      n += at.score[i] != 0;
+    }
+    const std::ptrdiff_t stride = this->trees_.stride;
+    add_list_gradient(n, at.sample, at.score, this->tile_.X, stride, dW_ + node * stride);
+    if (gradient_.X)
+      add_input_gradient(n, at.sample, at.score, this->weights(node), stride, gradient_.X);
+  }
+
+  void close_block(int root, BlockPlace place) {
+    if constexpr (SoftWalk<Real, Real>::kHasBlocks) {
+      const SoftBlock& block = this->tile_.blocks[place.n_open - 1];
+      const int n_nodes = (1 << place.height) - 1, d = this->trees_.shape.n_columns;
+      const std::ptrdiff_t stride = this->trees_.stride, capacity = this->tile_.capacity;
+      for (int i = 0; i < n_nodes; ++i)  // nodes that no sample has met still hold their scores
+        if (!(met_[place.n_open - 1] >> i & 1)) clear(block.score + i * capacity);
+      const Matrix<const float> by_score{block.score, n_nodes, this->tile_.n, capacity};
+      if (gradient_.X)
+        gemm_transposed(by_score, {block.W, n_nodes, d, stride},
+                        {gradient_.X, this->tile_.n, d, stride}, Start::kAccumulate);
+      gemm(by_score, {this->tile_.X, this->tile_.n, d, stride}, {block.W, n_nodes, d, stride},
+           Start::kZero);
+      for (int i = 0; i < n_nodes; ++i) {
+        float* dw = dW_ + this->block_node(root, i) * stride;
+        for (std::ptrdiff_t j = 0; j < stride; ++j) dw[j] += block.W[i * stride + j];
+      }
+    }
+  }
+
+  HARDWOOD_INLINE void clear(float* row) const {
+    for (int i = 0; i < this->tile_.capacity; ++i) row[i] = 0;
+  }
+
+  const SoftGradient<Real>& gradient_;
+  unsigned met_[kMostBlocks] = {};  // nodes of each open block that samples have met, as bits
+  Real* dW_ = nullptr;
+  Real* db_ = nullptr;
+  Real* dO_ = nullptr;
+};
+
+template <class Real>
+inline void tel_backward(const SoftTrees<Real>& trees, SoftTile<Real>& tile,
+                         const SoftGradient<Real>& gradient) {
+  TelBackward<Real>(trees, tile, gradient).run();
+}
+
+}  // namespace hardwood::HARDWOOD_ISA

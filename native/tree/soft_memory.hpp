@@ -1,0 +1,65 @@
+// The working memory of a tile of samples in soft trees.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "tree/soft_tree.hpp"
+
+namespace hardwood {
+
+// What a tile is walked for: an answer needs neither matrix products nor the way back.
+enum class SoftPurpose { kAnswer, kForward, kGradient };
+
+// X, XT, out and the tape are pointed to by whoever has them.
+template <class Real, class Value = Real>
+class SoftMemory {
+ public:
+  SoftMemory(const SoftShape& shape, std::ptrdiff_t stride, int capacity, SoftPurpose purpose)
+      : levels_(shape.depth + 1) {
+    const std::size_t room = capacity + 1, n_levels = levels_.size();
+    const std::size_t per_level = purpose == SoftPurpose::kGradient ? 7 : 5;
+    samples_ = Buffer<std::int32_t>(n_levels * room);
+    reals_ = Buffer<Real>(n_levels * per_level * room);
+    Real* next = reals_.data();
+    const auto take = [&] { return std::exchange(next, next + room); };
+    for (std::size_t i = 0; i < n_levels; ++i) {
+      levels_[i] = {samples_.data() + i * room, take(), take(), take(), take(), take()};
+      if (purpose == SoftPurpose::kGradient) {
+        levels_[i].left_value = take();
+        levels_[i].value = take();
+      }
+    }
+    if (std::is_same_v<Real, float> && purpose != SoftPurpose::kAnswer)
+      make_blocks(shape, stride, capacity);
+    tile.capacity = capacity;
+    tile.levels = levels_.data();
+    tile.blocks = blocks_.data();
+  }
+  SoftMemory(SoftMemory&&) = default;  // vectors and buffers move without moving their entries
+
+  SoftTile<Real, Value> tile;
+
+ private:
+  void make_blocks(const SoftShape& shape, std::ptrdiff_t stride, int capacity) {
+    const std::size_t n_blocks = shape.depth / kBlockHeight + 1,
+                      size = static_cast<std::size_t>(kBlockNodes) * (capacity + stride) + 8;
+    of_blocks_ = Buffer<float>(n_blocks * size);
+    for (std::size_t i = 0; i < n_blocks; ++i) {
+      float* score = of_blocks_.data() + i * size;
+      float* W = score + static_cast<std::size_t>(kBlockNodes) * capacity;
+      blocks_.push_back({score, W, W + kBlockNodes * stride});
+    }
+  }
+
+  std::vector<SoftLevel<Real>> levels_;
+  Buffer<std::int32_t> samples_;
+  Buffer<Real> reals_;
+  std::vector<SoftBlock> blocks_;
+  Buffer<float> of_blocks_;
+};
+
+}  // namespace hardwood

@@ -1,0 +1,96 @@
+// Shapes, parameters and working memory of soft trees; the maths is in soft.hpp and learn/tel.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/matrix.hpp"
+
+namespace hardwood {
+
+// From a score t to the probability of going right. The smooth steps (Eq. 4 of TEL, and the one of
+// degree 5) are 0 or 1 beyond -+gamma/2, the logistic function is neither anywhere.
+enum class Activation { kSmoothStep, kSmoothStep5, kLogistic };
+
+struct SoftShape {
+  int n_trees = 0;
+  int depth = 0;
+  int n_columns = 0;                                                // d
+  int n_outputs = 0;                                                // k
+  HARDWOOD_INLINE int n_nodes() const { return (1 << depth) - 1; }  // of one tree
+  HARDWOOD_INLINE int n_leaves() const { return 1 << depth; }
+};
+
+// Perfect trees in heap order whose answers are added up. Leaves have values of a type of their own:
+// a model's answers are in float64 whatever its scores are in.
+template <class Real, class Value = Real>
+struct SoftTrees {
+  SoftShape shape;
+  Activation activation = Activation::kSmoothStep;
+  Real gamma = 1;
+  const Real* W = nullptr;    // (trees * nodes, stride), zeros beyond d
+  std::ptrdiff_t stride = 0;  // a multiple of 8
+  const Real* b = nullptr;    // (trees * nodes,)
+  const Value* O = nullptr;   // (trees * leaves, k)
+};
+
+// The samples at one node, and what is known of them there; arrays of a tile's capacity, and one.
+template <class Real>
+struct SoftLevel {
+  std::int32_t* sample = nullptr;
+  Real* p = nullptr;         // probability of reaching the node
+  Real* score = nullptr;     // t = w.x + b, then the gradient by it
+  Real* to_left = nullptr;   // 1 - S(t)
+  Real* to_right = nullptr;  // S(t)
+  Real* slope = nullptr;     // S'(t)
+  Real* left_value = nullptr;
+  Real* value = nullptr;  // derivative of the loss by p
+};
+
+// A subtree that (nearly) all samples of a tile go through: its scores come from one matrix product.
+inline constexpr int kBlockHeight = 3;
+inline constexpr int kBlockNodes = (1 << kBlockHeight) - 1;
+inline constexpr int kDeepestSoftTree = 20;
+inline constexpr int kMostBlocks = kDeepestSoftTree / kBlockHeight + 1;  // open at a time
+
+struct SoftBlock {
+  float* score = nullptr;  // (kBlockNodes, capacity), then the gradients by them
+  float* W = nullptr;      // (kBlockNodes, stride)
+  float* b = nullptr;      // (kBlockNodes,)
+};
+
+// Scores in the order in which they were met, as far as there is room: the way back reads them
+// instead of computing them again.
+template <class Real>
+struct ScoreTape {
+  Real* data = nullptr;
+  std::size_t capacity = 0;
+  std::size_t used = 0;
+};
+
+// Samples on their way through all trees. Room for `capacity` of them, a multiple of 16.
+template <class Real, class Value = Real>
+struct SoftTile {
+  int capacity = 0;
+  int n = 0;
+  const Real* X = nullptr;            // (n, stride), rows as those of W
+  const float* XT = nullptr;          // (d, capacity), or null: no matrix products
+  SoftLevel<Real>* levels = nullptr;  // depth + 1 of them
+  SoftBlock* blocks = nullptr;        // where there is XT
+  ScoreTape<Real> tape;
+  Value* out = nullptr;                    // (n, k), added to
+  std::int32_t* leaves_reached = nullptr;  // (n, trees), or null
+  std::int64_t n_reached = 0;              // leaves reached by all samples, added to
+};
+
+// Where the gradient of a tile goes, all added to.
+template <class Real>
+struct SoftGradient {
+  const Real* slope = nullptr;  // (n, k), of the loss by the answers
+  Real* W = nullptr;            // as the parameters
+  Real* b = nullptr;
+  Real* O = nullptr;
+  Real* X = nullptr;  // (n, stride), or null
+};
+
+}  // namespace hardwood

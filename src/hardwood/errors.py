@@ -19,6 +19,10 @@ class ModelFileError(HardwoodError, ValueError):
     """A model file that is damaged, hostile, from a newer version, or not a model at all."""
 
 
+class ExportError(HardwoodError, ValueError):
+    """A model cannot be exported in this form, or what was written differs from the model."""
+
+
 class MissingExtraError(HardwoodError, ImportError):
     """An optional package is needed and absent; the message carries the install line."""
 

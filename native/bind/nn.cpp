@@ -3,6 +3,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -81,7 +83,8 @@ TelLayer<Real> splits_of(const Array2<Real>& X, const Array<Real, 3>& W, const A
           "trees of depth h, 1 to 20, have 2^h - 1 splits each");
   require(W.shape(2) == X.shape(1) && X.shape(1) > 0,
           "the rows of X and W must have one length, at least 1");
-  require(gamma > 0, "gamma must be positive");
+  require(static_cast<Real>(gamma) > 0 && std::isfinite(static_cast<Real>(gamma)),
+          "gamma must be a positive number, also in the type of the arrays");
   return {shape,  activation_named(activation), static_cast<Real>(gamma), W.data(), b.data(),
           nullptr};
 }
@@ -130,6 +133,11 @@ void reachable(Array2<Real> X, Array<Real, 3> W, Array2<Real> b, Result<std::int
   const std::size_t n = X.shape(0);
   require(has_shape(leaves, n, W.shape(0)), "sizes differ");
   const nb::gil_scoped_release release;
+  if (layer.activation == Activation::kLogistic) {
+    // All of them, also where a share is too small for its type.
+    std::fill_n(leaves.data(), leaves.size(), layer.shape.n_leaves());
+    return;
+  }
   tel_layer_forward(layer, static_cast<std::int64_t>(n), X.data(), n_threads,
                     static_cast<Real*>(nullptr), leaves.data());
 }

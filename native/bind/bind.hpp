@@ -40,6 +40,7 @@ nb::ndarray<nb::numpy, T> new_array(std::initializer_list<std::size_t> shape, Fi
 void bind_table(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_forest(nb::module_& m);
+void bind_ensemble(nb::module_& m);
 void bind_learn(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_parts(nb::module_& m);

@@ -12,7 +12,7 @@ namespace {
 class ForestRouter {
  public:
   // leaves: of each tree, its LeafModels or its values (L, k).
-  ForestRouter(nb::list routers, nb::list leaves, std::string_view vote)
+  ForestRouter(nb::list routers, nb::list leaves, std::string_view vote, bool is_sum)
       : routers_(nb::tuple(routers)), leaves_(nb::tuple(leaves)) {
     const std::size_t n_trees = nb::len(routers);
     require(n_trees > 0, "a forest has at least one tree");
@@ -22,6 +22,7 @@ class ForestRouter {
     forest_.encoding = first.encoding();
     forest_.stride = first.stride();
     forest_.vote = vote_of(vote);
+    forest_.is_sum = is_sum;
     for (std::size_t i = 0; i < n_trees; ++i)
       add(nb::cast<const Router&>(routers[i]), nb::borrow(leaves[i]));
   }
@@ -39,19 +40,19 @@ class ForestRouter {
   }
 
   template <class T>
-  nb::ndarray<nb::numpy, double> mean(Array2<T> X, int n_threads) const {
-    return answer(source_of(*encoder_, X), n_threads);
+  nb::ndarray<nb::numpy, double> answer(Array2<T> X, int n_threads) const {
+    return answer_source(source_of(*encoder_, X), n_threads);
   }
 
   template <class T>
-  nb::ndarray<nb::numpy, double> mean_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                          Array1<std::int64_t> indptr, int n_threads) const {
-    return answer(source_of(*encoder_, data, indices, indptr), n_threads);
+  nb::ndarray<nb::numpy, double> answer_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                            Array1<std::int64_t> indptr, int n_threads) const {
+    return answer_source(source_of(*encoder_, data, indices, indptr), n_threads);
   }
 
   // The same for one row, into an array of k: making one would take longer than the answer.
   template <class T>
-  void mean_one(Array1<T> x, Output1 out) const {
+  void answer_one(Array1<T> x, Output1 out) const {
     require_width(x.size(), forest_.encoding);
     require(static_cast<int>(out.size()) == forest_.n_outputs, "out has another size than answers");
     const Source row{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
@@ -117,7 +118,7 @@ class ForestRouter {
     return leaves;
   }
 
-  nb::ndarray<nb::numpy, double> answer(const Source& source, int n_threads) const {
+  nb::ndarray<nb::numpy, double> answer_source(const Source& source, int n_threads) const {
     BadEntry bad;
     auto answers = new_array<double>(
         {static_cast<std::size_t>(source.n_rows), static_cast<std::size_t>(forest_.n_outputs)},
@@ -139,10 +140,10 @@ class ForestRouter {
 
 void bind_forest(nb::module_& m) {
   nb::class_<ForestRouter>(m, "ForestRouter", "Packed trees of one schema, asked together.")
-      .def(nb::init<nb::list, nb::list, std::string_view>(), nb::arg("routers"), nb::arg("leaves"),
-           nb::arg("vote"),
+      .def(nb::init<nb::list, nb::list, std::string_view, bool>(), nb::arg("routers"),
+           nb::arg("leaves"), nb::arg("vote"), nb::arg("is_sum") = false,
            "leaves: of each tree its LeafModels, or its values (L, k); vote: "
-           "none, class, labels.")
+           "none, class, labels; is_sum: answers are added up, not averaged.")
       .def("apply", &ForestRouter::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
            "Leaves of every row, (n, trees).")
       .def("apply", &ForestRouter::apply<double>, nb::arg("X").noconvert(),
@@ -151,16 +152,18 @@ void bind_forest(nb::module_& m) {
            nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
       .def("apply_csr", &ForestRouter::apply_csr<double>, nb::arg("data").noconvert(),
            nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("mean", &ForestRouter::mean<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
-           "Mean of the trees' answers or votes for every row, (n, k).")
-      .def("mean", &ForestRouter::mean<double>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1)
-      .def("mean_csr", &ForestRouter::mean_csr<float>, nb::arg("data").noconvert(),
+      .def("answer", &ForestRouter::answer<float>, nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1,
+           "Mean or sum of the trees' answers or votes for every row, (n, k).")
+      .def("answer", &ForestRouter::answer<double>, nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1)
+      .def("answer_csr", &ForestRouter::answer_csr<float>, nb::arg("data").noconvert(),
            nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("mean_csr", &ForestRouter::mean_csr<double>, nb::arg("data").noconvert(),
+      .def("answer_csr", &ForestRouter::answer_csr<double>, nb::arg("data").noconvert(),
            nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("mean_one", &ForestRouter::mean_one<double>, nb::arg("x").noconvert(),
+      .def("answer_one", &ForestRouter::answer_one<double>, nb::arg("x").noconvert(),
            nb::arg("out").noconvert(), "The same for one row, written to out, (k,).")
-      .def("mean_one", &ForestRouter::mean_one<float>, nb::arg("x").noconvert(),
+      .def("answer_one", &ForestRouter::answer_one<float>, nb::arg("x").noconvert(),
            nb::arg("out").noconvert());
 }
 

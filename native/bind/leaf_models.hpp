@@ -9,6 +9,13 @@
 
 namespace hardwood {
 
+inline Link link_of(std::string_view name) {
+  constexpr std::string_view kNames[] = {"identity", "exp", "softmax", "logistic"};
+  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  require(found != std::end(kNames), "link must be identity, exp, softmax or logistic");
+  return static_cast<Link>(found - std::begin(kNames));
+}
+
 class LeafModels {
  public:
   // values (L, k) and weights (L, k, columns) in the schema's raw units.
@@ -35,13 +42,6 @@ class LeafModels {
   const LinearLeaves& leaves() const { return leaves_; }
 
  private:
-  static Link link_of(std::string_view name) {
-    constexpr std::string_view kNames[] = {"identity", "exp", "softmax", "logistic"};
-    const auto found = std::find(std::begin(kNames), std::end(kNames), name);
-    require(found != std::end(kNames), "link must be identity, exp, softmax or logistic");
-    return static_cast<Link>(found - std::begin(kNames));
-  }
-
   void pack(const Array<double, 3>& weights, int n_numeric) {
     const std::size_t rows = weights.shape(0) * weights.shape(1), columns = weights.shape(2);
     const std::size_t stride = leaves_.stride, indicators = leaves_.n_indicators;

@@ -5,6 +5,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_table(m);
   hardwood::bind_tree(m);
   hardwood::bind_forest(m);
+  hardwood::bind_ensemble(m);
   hardwood::bind_learn(m);
   hardwood::bind_nn(m);
   hardwood::bind_parts(m);

@@ -87,6 +87,11 @@ inline void apply_link(Link link, int n, double* scores) {
   }
 }
 
+// Links n rows of scores (n, n_outputs), in place.
+inline void link_rows(Link link, std::int64_t n, int n_outputs, double* scores) {
+  for (std::int64_t i = 0; i < n; ++i) apply_link(link, n_outputs, scores + i * n_outputs);
+}
+
 // Answers (n, n_outputs) of n encoded rows at their leaves. Rows without lists of indicators
 // (active_end null) have none on.
 inline void answer(const LinearLeaves& leaves, const EncodedRows& rows, int n,

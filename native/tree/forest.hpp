@@ -1,4 +1,4 @@
-// A forest's answer: the mean of its trees' answers, or the share of their votes.
+// A forest's answer: the mean of its trees' answers, the share of their votes, or their sum.
 //
 // A block of rows is encoded once and goes through all trees while it is in cache. What the trees
 // say is added up in float64 and in their order, whichever thread has the block.
@@ -41,6 +41,7 @@ struct Forest {
   std::ptrdiff_t stride = 0;  // floats from one encoded row to the next
   int n_outputs = 0;
   Vote vote = Vote::kNone;
+  bool is_sum = false;  // of the answers; otherwise their mean
   std::vector<ForestTree> trees;
 };
 
@@ -157,7 +158,7 @@ inline void add_linear_answers(const Forest& forest, const LinearLeaves& linear,
   }
 }
 
-// Means (n, k) over the trees for n rows of a block. `sums` are zero before.
+// Means or sums (n, k) over the trees for n rows of a block. `sums` are zero before.
 inline void answer_block(const Forest& forest, EncodedBlock& block, std::span<std::int32_t> leaves,
                          std::span<double> answers, double* sums) {
   const int n = static_cast<int>(leaves.size()), k = forest.n_outputs;
@@ -168,6 +169,7 @@ inline void answer_block(const Forest& forest, EncodedBlock& block, std::span<st
     else
       add_leaf_values(tree.values, k, leaves, sums);
   }
+  if (forest.is_sum) return;
   const double n_trees = static_cast<double>(forest.trees.size());
   for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n) * k; ++i) sums[i] /= n_trees;
 }

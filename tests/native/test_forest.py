@@ -102,7 +102,7 @@ def test_a_row_alone_is_answered_as_in_company(rng, linear, n_features):
         router, _ = forest._packed
         one = np.empty((len(X), forest.n_outputs))
         for x, out in zip(X, one, strict=True):
-            router.mean_one(x, out)
+            router.answer_one(x, out)
         np.testing.assert_array_equal(one, together)
         alone = np.concatenate([forest.predict_proba(x[None, :]) for x in X])
         np.testing.assert_array_equal(alone, together)
@@ -137,7 +137,7 @@ def test_infinity_is_reported_with_row_and_feature(rng, row):
     X[row, 2] = -np.inf
     router, _ = forest._packed
     for table in (X, X.astype(np.float32)):
-        for ask in (router.mean, router.apply):
+        for ask in (router.answer, router.apply):
             with pytest.raises(ValueError, match=f"row {row}, feature 2"):
                 ask(table, 2)
 
@@ -172,12 +172,12 @@ def test_the_packed_trees_outlive_their_owners(rng):
     expected = forest.predict_proba(X)
     router, _ = forest._packed
     del forest
-    np.testing.assert_array_equal(router.mean(X, 1), expected)
+    np.testing.assert_array_equal(router.answer(X, 1), expected)
 
 
 def test_no_threads_are_one_thread(rng):
     forest = make_forest(rng)
     router, _ = forest._packed
     X = rows_for(rng, forest, 30)
-    np.testing.assert_array_equal(router.mean(X, 0), router.mean(X, 1))
-    np.testing.assert_array_equal(router.mean(X, -3), router.mean(X, 1))
+    np.testing.assert_array_equal(router.answer(X, 0), router.answer(X, 1))
+    np.testing.assert_array_equal(router.answer(X, -3), router.answer(X, 1))

@@ -1,7 +1,8 @@
-"""The answer of every learner: a hard oblique tree, or a forest of them; and the file for both."""
+"""The answer of every learner: a hard oblique tree, a forest of them, or soft trees; their file."""
 
 from __future__ import annotations
 
+from hardwood.model.ensemble import TreeEnsemble
 from hardwood.model.file import dumps, load, loads, save
 from hardwood.model.forest import ObliqueForest
 from hardwood.model.linear_leaf import LinearLeaf
@@ -15,6 +16,7 @@ __all__ = [
     "ObliqueTree",
     "Split",
     "Term",
+    "TreeEnsemble",
     "dumps",
     "load",
     "loads",

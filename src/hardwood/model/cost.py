@@ -93,11 +93,15 @@ def flops(model: Any, X: Any = None) -> Flops:
     Parameters
     ----------
     model
-        An ``ObliqueTree``, or a forest with ``trees``. The worst cost of a forest is the sum over
-        its trees, though no row may take the worst path of all.
+        An ``ObliqueTree``; a forest with ``trees``, whose worst cost is the sum over its trees,
+        though no row may take the worst path of all; or soft trees (`hardwood.model.soft_cost`).
     X
         Rows to take the mean over; by default over the rows that ``counts`` counted.
     """
+    if hasattr(model, "hard_tree"):
+        from hardwood.model.soft_cost import soft_flops
+
+        return soft_flops(model, X)
     parts = [_tree_flops(tree, X) for tree in _trees(model)]
     means = [part.mean for part in parts if part.mean is not None]
     return Flops(
@@ -112,7 +116,7 @@ def remaining(model: Any, of: Any = None) -> Remaining:
     Parameters
     ----------
     model
-        An ``ObliqueTree``, or a forest with ``trees``.
+        An ``ObliqueTree``, a forest with ``trees``, or soft trees.
     of
         The model it was made from, or the height of the perfect trees that it was learned as; by
         default perfect trees of the model's own depth. Of a perfect tree all weights count.
@@ -170,6 +174,8 @@ def _tree_flops(tree: ObliqueTree, X: Any) -> Flops:
 
 
 def _trees(model: Any) -> Sequence[ObliqueTree]:
+    if hasattr(model, "hard_tree"):  # soft trees have as many splits, leaves and weights
+        return [model.hard_tree(i) for i in range(model.n_trees)]
     return getattr(model, "trees", None) or (model,)
 
 

@@ -1,7 +1,14 @@
-"""A model as JSON: whole, as one text; or all but its arrays, as the header of a model file.
+"""The header of a model: everything but its arrays, for JSON; and what formats there are.
 
-Format 1 holds a tree with constant leaves of classes or numbers, and is still written for one:
-older versions read it. Format 2 holds what came later: linear leaves, yes/no labels, forests.
+A model is written in the oldest format that holds it, so that older versions read what they can:
+
+======  ====================================================================================
+format  holds
+======  ====================================================================================
+1       a tree with constant leaves of classes or numbers
+2       linear leaves, yes/no labels, forests that average or vote
+3       forests that add up scores, soft ensembles
+======  ====================================================================================
 """
 
 from __future__ import annotations
@@ -12,35 +19,63 @@ from typing import Any
 import numpy as np
 
 from hardwood.errors import ModelFileError
-from hardwood.model import concatenated, strict_json
+from hardwood.model import concatenated
 from hardwood.model.concatenated import Shares
+from hardwood.model.ensemble import TreeEnsemble
 from hardwood.model.forest import MAX_TREES, ObliqueForest
+from hardwood.model.frozen import FrozenModel
 from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 
-Model = ObliqueTree | ObliqueForest
-Arrays = Mapping[str, np.ndarray | None]
+Model = ObliqueTree | ObliqueForest | TreeEnsemble
+Arrays = Mapping[str, Any]  # by name: an array, or None
 
-FORMAT = 2
-TREE, FOREST = "ObliqueTree", "ObliqueForest"
+FORMAT = 3
+TREE, FOREST, ENSEMBLE = "ObliqueTree", "ObliqueForest", "TreeEnsemble"
 
-_COMMON_KEYS = {"format", "kind", "task", "classes", "target_names", "schema", "record"}
+COMMON_KEYS = {"format", "kind", "task", "classes", "target_names", "schema", "record"}
 # What else the header has, by format and kind.
-_FURTHER_KEYS: dict[tuple[int, str], set[str]] = {
+FURTHER_KEYS: dict[tuple[int, str], set[str]] = {
     (1, TREE): set(),
     (2, TREE): {"link"},
     (2, FOREST): {"combine", "trees"},
+    (3, FOREST): {"combine", "link", "trees"},
+    (3, ENSEMBLE): {"activation", "gamma", "link"},
 }
-_MEMBER_KEYS = {"link", "record", "counts", "linear_leaves"}  # of a forest's tree in a header
-_MEMBER_JSON_KEYS = {"link", "record"}  # of a forest's tree in JSON, besides its arrays
+MEMBER_KEYS = {"link", "record", "counts", "linear_leaves"}  # of a forest's tree in a header
 _FORMAT_1_TASKS = ("classification", "regression")
+# How a forest of a format combines its trees: one model has one format.
+_COMBINATIONS = {2: ("mean", "vote"), 3: ("sum",)}
+
 _FORMAT_1_ARRAYS = ("weights", "bias", "children", "values", "counts")
 TREE_ARRAYS = (*_FORMAT_1_ARRAYS, "leaf_weights")
+ENSEMBLE_ARRAYS = ("weights", "bias", "values", "counts")
 
 
-def header(model: Model) -> dict[str, Any]:
+def kind_of(model: FrozenModel) -> str:
+    """Return the kind of a model, which is the name of its class."""
+    return type(model).__name__
+
+
+def format_of(model: FrozenModel) -> int:
+    """Return the oldest format that can hold a model."""
+    if isinstance(model, TreeEnsemble):
+        return 3
+    if isinstance(model, ObliqueForest):
+        return 3 if model.combine == "sum" else 2
+    return 1 if model.task in _FORMAT_1_TASKS and not model.has_linear_leaves else 2
+
+
+def arrays_of(version: int, kind: str) -> tuple[str, ...]:
+    """Names of the arrays of a single tree or an ensemble, in a format."""
+    if kind == ENSEMBLE:
+        return ENSEMBLE_ARRAYS
+    return _FORMAT_1_ARRAYS if version == 1 else TREE_ARRAYS
+
+
+def header(model: FrozenModel) -> dict[str, Any]:
     """Everything of a model but its arrays, for JSON."""
-    head = _common_header(model)
+    head = common_header(model)
     if isinstance(model, ObliqueForest):
         head["trees"] = [
             {
@@ -54,28 +89,19 @@ def header(model: Model) -> dict[str, Any]:
     return head
 
 
-def _common_header(model: Model) -> dict[str, Any]:
+def common_header(model: FrozenModel) -> dict[str, Any]:
+    """Everything of a model but its arrays and, of a forest, its trees."""
     head: dict[str, Any] = {
         "format": format_of(model),
-        "kind": FOREST if isinstance(model, ObliqueForest) else TREE,
+        "kind": kind_of(model),
         "task": model.task,
         "classes": None if model.classes is None else list(model.classes),
         "target_names": None if model.target_names is None else list(model.target_names),
         "schema": model.schema.to_dict(),
         "record": model.record,
     }
-    if isinstance(model, ObliqueForest):
-        head["combine"] = model.combine
-    elif head["format"] > 1:
-        head["link"] = model.link
-    return head
-
-
-def format_of(model: Model) -> int:
-    """Return the oldest format that can hold a model."""
-    if isinstance(model, ObliqueForest) or model.has_linear_leaves:
-        return 2
-    return 1 if model.task in _FORMAT_1_TASKS else 2
+    further = FURTHER_KEYS[head["format"], head["kind"]] - {"trees"}
+    return head | {name: getattr(model, name) for name in further}
 
 
 def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
@@ -96,6 +122,38 @@ def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
         )
     _check_kind(version, content.get("kind"))
     _check_keys(content, _keys(version, content["kind"], in_json))
+    _check_entries(content)
+    if content["kind"] == FOREST:
+        _check_members(content["trees"], _member_keys(in_json))
+    return content
+
+
+def _check_kind(version: int, kind: Any) -> None:
+    known = [name for of, name in FURTHER_KEYS if of == version]
+    if kind not in known:
+        raise ModelFileError(
+            f"it holds a {kind!r:.80}, expected {' or '.join(map(repr, known))} in format {version}"
+        )
+
+
+def _keys(version: int, kind: str, in_json: bool) -> set[str]:
+    keys = COMMON_KEYS | FURTHER_KEYS[version, kind]
+    return keys | set(arrays_of(version, kind)) if in_json and kind != FOREST else keys
+
+
+def _member_keys(in_json: bool) -> set[str]:
+    return {"link", "record", *TREE_ARRAYS} if in_json else MEMBER_KEYS
+
+
+def _check_keys(content: Mapping[str, Any], keys: set[str], what: str = "its JSON") -> None:
+    if set(content) != keys:
+        missing, unknown = sorted(keys - set(content)), sorted(set(content) - keys)
+        raise ModelFileError(f"{what} lacks the keys {missing}, has unknown keys {unknown!r:.200}")
+
+
+def _check_entries(content: Mapping[str, Any]) -> None:
+    """Check what the constructors take in more ways than a file may have."""
+    version = content["format"]
     if version == 1 and content["task"] not in _FORMAT_1_TASKS:
         raise ModelFileError(
             f"task must be {' or '.join(map(repr, _FORMAT_1_TASKS))} in format 1, "
@@ -104,32 +162,13 @@ def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
     for name in ("classes", "target_names"):
         if content[name] is not None and type(content[name]) is not list:
             raise ModelFileError(f"{name} must be a list or null, not {content[name]!r:.80}")
-    if content["kind"] == FOREST:
-        _check_members(
-            content["trees"], _MEMBER_JSON_KEYS | {*TREE_ARRAYS} if in_json else _MEMBER_KEYS
-        )
-    return content
-
-
-def _check_kind(version: int, kind: Any) -> None:
-    known = [name for of, name in _FURTHER_KEYS if of == version]
-    if kind not in known:
+    if content["kind"] == FOREST and content["combine"] not in _COMBINATIONS[version]:
+        known = " or ".join(map(repr, _COMBINATIONS[version]))
         raise ModelFileError(
-            f"it holds a {kind!r:.80}, expected {' or '.join(map(repr, known))} in format {version}"
+            f"combine must be {known} in format {version}, not {content['combine']!r:.80}"
         )
-
-
-def _keys(version: int, kind: str, in_json: bool) -> set[str]:
-    keys = _COMMON_KEYS | _FURTHER_KEYS[version, kind]
-    if in_json and kind == TREE:
-        keys |= set(_FORMAT_1_ARRAYS if version == 1 else TREE_ARRAYS)
-    return keys
-
-
-def _check_keys(content: Mapping[str, Any], keys: set[str], what: str = "its JSON") -> None:
-    if set(content) != keys:
-        missing, unknown = sorted(keys - set(content)), sorted(set(content) - keys)
-        raise ModelFileError(f"{what} lacks the keys {missing}, has unknown keys {unknown!r:.200}")
+    if content["kind"] == ENSEMBLE and content["link"] is None:
+        raise ModelFileError("an ensemble must say its link, but that is null")
 
 
 def _check_members(members: Any, keys: set[str]) -> None:
@@ -148,10 +187,11 @@ def build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
     """Make the model from a checked header and its arrays; the constructors check the rest."""
     try:
         schema = Schema.from_dict(head["schema"])
-        if head["kind"] == TREE:
-            return _tree(head, head, schema, {name: arrays.get(name) for name in TREE_ARRAYS})
+        if head["kind"] != FOREST:
+            names = arrays_of(head["format"], head["kind"])
+            return single(head, schema, {name: arrays.get(name) for name in names})
         parts = concatenated.separate(arrays, [_shares(member) for member in head["trees"]])
-        return _forest(head, schema, lambda i: parts[i])
+        return forest(head, schema, lambda i: parts[i])
     except (ValueError, TypeError) as error:
         raise ModelFileError(f"{error}") from error
 
@@ -163,124 +203,41 @@ def _shares(member: Mapping[str, Any]) -> Shares:
     return Shares(counts=member["counts"], linear_leaves=member["linear_leaves"])
 
 
-def _forest(
-    head: Mapping[str, Any], schema: Schema, arrays_of: Callable[[int], Arrays]
+def single(head: Mapping[str, Any], schema: Schema, arrays: Arrays) -> ObliqueTree | TreeEnsemble:
+    """Make a tree or an ensemble from its checked header and its arrays."""
+    kind: type[ObliqueTree] | type[TreeEnsemble]
+    kind = TreeEnsemble if head["kind"] == ENSEMBLE else ObliqueTree
+    entries = {"task", "classes", "target_names", "record"}
+    entries |= FURTHER_KEYS[head["format"], head["kind"]]
+    return kind(**arrays, schema=schema, **{name: head[name] for name in entries})
+
+
+def forest(
+    head: Mapping[str, Any], schema: Schema, arrays_of_tree: Callable[[int], Arrays]
 ) -> ObliqueForest:
+    """Make a forest from its checked header and the arrays of its trees, by number."""
+    is_sum = head["combine"] == "sum"
+    of_all = {name: head[name] for name in ("task", "classes", "target_names")}
+    of_trees = {"task": "regression"} if is_sum else of_all  # a sum's trees give scores
     trees = []
     for i, member in enumerate(head["trees"]):
+        own = {name: member[name] for name in ("link", "record")}
         try:
-            trees.append(_tree(head, member, schema, arrays_of(i)))
+            trees.append(ObliqueTree(**arrays_of_tree(i), schema=schema, **of_trees, **own))
         except (ValueError, TypeError) as error:
             raise ValueError(f"tree {i}: {error}") from error
-    return ObliqueForest(trees, combine=head["combine"], record=head["record"])
-
-
-def _tree(
-    head: Mapping[str, Any], own: Mapping[str, Any], schema: Schema, arrays: Arrays
-) -> ObliqueTree:
-    """Make a tree from what it shares with others (``head``), its own entries and its arrays."""
-    return ObliqueTree(
-        **arrays,
-        schema=schema,
-        task=head["task"],
+    if not is_sum:
+        return ObliqueForest(trees, combine=head["combine"], record=head["record"])
+    made = ObliqueForest(
+        trees,
+        combine="sum",
+        record=head["record"],
+        link=head["link"],
         classes=head["classes"],
         target_names=head["target_names"],
-        record=own["record"],
-        link=own.get("link", "identity"),
     )
-
-
-def to_json(model: Model) -> str:
-    """Write a model as JSON text; floats are written so that they read back exactly."""
-    content = _common_header(model)
-    if isinstance(model, ObliqueForest):
-        content["trees"] = [
-            {"link": tree.link, "record": tree.record} | _lists(tree, TREE_ARRAYS)
-            for tree in model.trees
-        ]
-    else:
-        content |= _lists(model, _FORMAT_1_ARRAYS if content["format"] == 1 else TREE_ARRAYS)
-    return strict_json.write(content)
-
-
-def _lists(tree: ObliqueTree, names: tuple[str, ...]) -> dict[str, Any]:
-    arrays = {name: getattr(tree, name) for name in names}
-    return {name: None if array is None else array.tolist() for name, array in arrays.items()}
-
-
-def from_json(text: str | bytes) -> ObliqueTree:
-    """Read a tree from JSON text.
-
-    Raises
-    ------
-    ModelFileError
-        If the text is anything but a complete, consistent tree.
-    """
-    try:
-        content = _content(text, TREE)
-        schema = Schema.from_dict(content["schema"])
-        return _tree(content, content, schema, _arrays(content, schema))
-    except (ValueError, TypeError) as error:
-        raise ModelFileError(f"cannot read a tree from this JSON: {error}") from error
-
-
-def forest_from_json(text: str | bytes) -> ObliqueForest:
-    """Read a forest from JSON text; raises as :func:`from_json` does."""
-    try:
-        content = _content(text, FOREST)
-        schema = Schema.from_dict(content["schema"])
-        return _forest(content, schema, lambda i: _arrays(content["trees"][i], schema))
-    except (ValueError, TypeError) as error:
-        raise ModelFileError(f"cannot read a forest from this JSON: {error}") from error
-
-
-def _content(text: str | bytes, kind: str) -> dict[str, Any]:
-    content = check_header(strict_json.parse(text), in_json=True)
-    if content["kind"] != kind:
-        raise ValueError(f"it holds an {content['kind']}: use {content['kind']}.from_json")
-    return content
-
-
-def _arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
-    """Take the arrays of one tree from its JSON."""
-    counts, leaf_weights = content["counts"], content.get("leaf_weights")
-    return {
-        "weights": _matrix("weights", content["weights"], schema.n_columns),
-        "bias": _numbers("bias", content["bias"]),
-        "children": _matrix("children", content["children"], 2, whole=True),
-        "values": _matrix("values", content["values"]),
-        "counts": None if counts is None else _numbers("counts", counts),
-        "leaf_weights": None if leaf_weights is None else _leaf_weights(leaf_weights, schema),
-    }
-
-
-def _numbers(name: str, items: Any, *, whole: bool = False) -> np.ndarray:
-    # Checked one by one before NumPy sees them: it would pad text to the longest, at any cost.
-    kinds = {int} if whole else {int, float}
-    if type(items) is not list or not kinds.issuperset(map(type, items)):
-        raise ValueError(f"{name} must hold lists of {'whole ' if whole else ''}numbers")
-    try:
-        return np.array(items, dtype=np.int64 if whole else np.float64)
-    except OverflowError:
-        raise ValueError(f"{name} holds a number that is too large") from None
-
-
-def _matrix(name: str, rows: Any, width: int | None = None, *, whole: bool = False) -> np.ndarray:
-    if type(rows) is not list:
-        raise ValueError(f"{name} must be a list of lists of numbers")
-    arrays = [_numbers(name, row, whole=whole) for row in rows]
-    if width is None:
-        width = arrays[0].size if arrays else 0
-    if any(array.size != width for array in arrays):
-        raise ValueError(f"each row of {name} must have {width} numbers")
-    empty = np.empty((0, width), dtype=np.int64 if whole else np.float64)
-    return np.stack(arrays) if arrays else empty
-
-
-def _leaf_weights(leaves: Any, schema: Schema) -> np.ndarray:
-    if type(leaves) is not list or not leaves:
-        raise ValueError("leaf_weights must be null, or a list with a matrix for each leaf")
-    matrices = [_matrix("leaf_weights", leaf, schema.n_columns) for leaf in leaves]
-    if len({matrix.shape for matrix in matrices}) > 1:
-        raise ValueError("each leaf of leaf_weights must have as many outputs")
-    return np.stack(matrices)
+    if made.task != head["task"]:
+        raise ValueError(
+            f"the link {made.link!r} is for {made.task}, but task is {head['task']!r:.80}"
+        )
+    return made

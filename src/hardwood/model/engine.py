@@ -13,7 +13,8 @@ from hardwood.model.structure import Link
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
-    from hardwood._native import LeafModels, Router
+    from hardwood._native import LeafModels, Router, SoftRouter
+    from hardwood.model.ensemble import TreeEnsemble
     from hardwood.model.tree import ObliqueTree
 
 
@@ -42,6 +43,20 @@ def packed_leaves(tree: ObliqueTree) -> LeafModels:
 
     assert tree.leaf_weights is not None
     return LeafModels(tree.schema.encoder, tree.values, tree.leaf_weights, tree.link)
+
+
+def packed_ensemble(ensemble: TreeEnsemble) -> SoftRouter:
+    """Pack soft trees. The engine divides their splits by gamma: S depends on that quotient."""
+    from hardwood._native import SoftRouter
+
+    return SoftRouter(
+        ensemble.schema.encoder,
+        ensemble.weights,
+        ensemble.bias,
+        ensemble.values,
+        ensemble.gamma,
+        ensemble.activation,
+    )
 
 
 def ask(
@@ -103,13 +118,23 @@ def one_row_answer(
     answer_one
         The engine's function of a row and an array (k,) for its scores.
     """
+    if link == "identity":
 
-    def output_of(x: Any) -> np.ndarray:
+        def output_of(x: Any) -> np.ndarray:
+            outputs = np.empty(n_outputs)
+            answer_one(x, outputs)
+            return outputs
+
+        return output_of
+    from hardwood._native import apply_link
+
+    def linked_output_of(x: Any) -> np.ndarray:
         outputs = np.empty((1, n_outputs))
         answer_one(x, outputs[0])
-        return linked(outputs, link, 1)[0]
+        apply_link(outputs, link, 1)
+        return outputs[0]
 
-    return output_of
+    return linked_output_of
 
 
 def n_threads(n_jobs: int | None) -> int:

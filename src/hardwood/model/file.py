@@ -25,8 +25,20 @@ import numpy as np
 from hardwood.atomic_file import whole_file
 from hardwood.errors import ModelFileError
 from hardwood.model import concatenated, strict_json
-from hardwood.model.document import FOREST, TREE, TREE_ARRAYS, Model, build, check_header, header
+from hardwood.model.document import (
+    ENSEMBLE,
+    FOREST,
+    TREE,
+    Model,
+    arrays_of,
+    build,
+    check_header,
+    format_of,
+    header,
+    kind_of,
+)
 from hardwood.model.forest import ObliqueForest
+from hardwood.model.frozen import FrozenModel
 
 METADATA_KEY = "hardwood"
 MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON are many times its size
@@ -34,6 +46,8 @@ MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON are many times it
 ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
 OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
 OPTIONAL_ARRAYS_2 = OPTIONAL_ARRAYS | {"leaf_weights": ("F64", 3)}
+FOREST_ARRAYS = ARRAYS | {"n_splits": ("I32", 1)}
+ENSEMBLE_ARRAYS = {"weights": ("F64", 3), "bias": ("F64", 2), "values": ("F64", 3)}
 DIGEST = "sha256"
 DIGEST_BYTES = 32
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -46,11 +60,13 @@ _Kinds = Mapping[str, tuple[str, int]]
 CONTENTS: dict[tuple[int, str], tuple[_Kinds, _Kinds]] = {
     (1, TREE): (ARRAYS, OPTIONAL_ARRAYS),
     (2, TREE): (ARRAYS, OPTIONAL_ARRAYS_2),
-    (2, FOREST): (ARRAYS | {"n_splits": ("I32", 1)}, OPTIONAL_ARRAYS_2),
+    (2, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
+    (3, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
+    (3, ENSEMBLE): (ENSEMBLE_ARRAYS, {"counts": ("F64", 2)}),
 }
 
 
-def dumps(model: Model) -> bytes:
+def dumps(model: FrozenModel) -> bytes:
     """Return the bytes of a model file. Equal models give equal bytes."""
     from safetensors.numpy import save as to_safetensors
 
@@ -66,14 +82,15 @@ def dumps(model: Model) -> bytes:
     return content + hashlib.sha256(content).digest()
 
 
-def _arrays(model: Model) -> dict[str, np.ndarray]:
+def _arrays(model: FrozenModel) -> dict[str, np.ndarray]:
     if isinstance(model, ObliqueForest):
         return concatenated.concatenate(model.trees)
-    arrays = {name: getattr(model, name) for name in TREE_ARRAYS}
+    names = arrays_of(format_of(model), kind_of(model))
+    arrays = {name: getattr(model, name) for name in names}
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
+def save(model: FrozenModel, path: str | os.PathLike[str]) -> None:
     """Write a model to ``path``, in whole or not at all: see `hardwood.atomic_file.whole_file`."""
     path = Path(os.path.realpath(path))
     if path.is_dir():
@@ -97,7 +114,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file: an `ObliqueTree` or an `ObliqueForest`, whichever it holds.
+    """Read a model file: an `ObliqueTree`, `ObliqueForest` or `TreeEnsemble`, whichever it holds.
 
     Raises
     ------

@@ -1,40 +1,41 @@
-"""The forest: several trees over one schema, and the one way they answer together."""
+"""Hard oblique trees that answer together."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.model import engine, one_row, strict_json, structure
-from hardwood.model.answers import answer_of_one, answers
-from hardwood.model.structure import Label, Task
+from hardwood.model import engine, one_row, structure
+from hardwood.model.frozen import FrozenModel
+from hardwood.model.structure import LINKS, Label, Link, Task
 from hardwood.model.tree import ObliqueTree
-from hardwood.table import Schema
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
-    from hardwood.model.cost import Flops
 
-Combine = Literal["mean", "vote"]
+Combine = Literal["mean", "vote", "sum"]
 
 MAX_TREES = 100_000  # a file that claims more is not believed
 
 # What a tree of a forest that votes has one vote for.
 _VOTES = {"classification": "class", "multilabel": "labels"}
+# What a sum of scores predicts, by the link that turns it into outputs.
+_TASKS: dict[Any, Task] = {link: task for task, links in LINKS.items() for link in links}  # type: ignore[misc]
 
 
-class ObliqueForest:
+class ObliqueForest(FrozenModel):
     r"""Hard oblique trees that answer together.
 
     .. math:: f(x) = \frac{1}{T} \sum_{t=1}^{T} f_t(x)
+        \qquad\text{or}\qquad f(x) = \mathrm{link}\Big(\sum_{t=1}^{T} f_t(x)\Big)
 
-    where :math:`f_t(x)` is what tree t says: its probabilities or values (``"mean"``), or 1 for the
-    class it predicts and 0 for others (``"vote"``). Sums are in float64 and in the order of the
-    trees, so that an answer depends neither on other rows nor on ``n_jobs``.
+    where :math:`f_t(x)` is what tree t says: its probabilities or values (``"mean"``), 1 for the
+    class it predicts and 0 for others (``"vote"``), or scores (``"sum"``, the form on the right).
+    Sums are in float64 and in the order of the trees, so that an answer depends neither on other
+    rows nor on ``n_jobs``.
 
     The value is frozen: it compares by value, and whatever changes a forest returns a new one.
 
@@ -42,17 +43,27 @@ class ObliqueForest:
     ----------
     trees
         At least one. They agree in schema, task, classes, target names and number of outputs; their
-        sizes, and whether their leaves are linear, may differ.
+        sizes, and whether their leaves are linear, may differ. The trees of a sum are regression
+        trees of k scores; they are given the names of what they score.
     combine
         ``"mean"`` averages probabilities or values; ``"vote"`` counts, for each class or label, the
-        trees that predict it. Regression has the mean only.
+        trees that predict it; ``"sum"`` adds up scores. Regression has no votes.
     record
         JSON-able notes of the training of all; each tree has its own besides. Optional.
+    link
+        Of a sum, from scores to outputs: ``"softmax"`` of the scores of k classes, ``"logistic"``
+        of those of k labels; ``"identity"`` and ``"exp"`` are for regression.
+    classes
+        Of a sum with the link ``"softmax"``: the k distinct labels. Otherwise the trees have them.
+    target_names
+        What is predicted: one name for classification, k names otherwise. By default what the trees
+        of a mean or a vote call it; where given, they are given the names, too.
 
     Raises
     ------
     ValueError, TypeError
-        If there is no tree, or the trees do not fit each other.
+        If there is no tree, the trees do not fit each other, or their scores add up to more than
+        float64 holds.
 
     Examples
     --------
@@ -61,13 +72,14 @@ class ObliqueForest:
     >>> forest = ObliqueForest(trees)
     >>> forest.predict([[0.0], [2.5]]).tolist()
     [0.0, 0.6666666666666666]
+    >>> ObliqueForest(trees, combine="sum").predict([[0.0], [2.5]]).tolist()
+    [0.0, 2.0]
     """
 
+    noun = "a forest"
     trees: tuple[ObliqueTree, ...]
     combine: Combine
-    _record: str
-
-    __hash__ = None  # type: ignore[assignment]  # equality by value over arrays; nothing to gain
+    link: Link
 
     def __init__(
         self,
@@ -75,57 +87,40 @@ class ObliqueForest:
         *,
         combine: Combine = "mean",
         record: Mapping[str, Any] | None = None,
+        link: Link = "identity",
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
     ) -> None:
-        members = _fitting(trees)
         if combine not in get_args(Combine):
-            raise ValueError(f"combine must be 'mean' or 'vote', not {combine!r:.80}")
-        if combine == "vote" and members[0].task not in _VOTES:
-            raise ValueError(
-                "trees vote for classes or labels; these predict numbers: use combine='mean'"
-            )
-        self.__dict__.update(trees=members, combine=combine, _record=structure.record_text(record))
+            raise ValueError(f"combine must be 'mean', 'vote' or 'sum', not {combine!r:.80}")
+        renamed = combine == "sum" or target_names is not None
+        members = _fitting(trees, "target_names" if renamed else "")
+        if combine == "sum":
+            task, labels = _summed(members, link, classes)
+        else:
+            task, labels = _averaged(members[0], combine, link, classes)
+        names = members[0].target_names
+        if renamed:
+            names = structure.target_names(target_names, task, members[0].n_outputs)
+            own = score_names(labels, names) if combine == "sum" else names
+            members = tuple(_named(tree, own) for tree in members)
+        self.__dict__.update(
+            trees=members,
+            combine=combine,
+            link=link,
+            schema=members[0].schema,
+            task=task,
+            classes=labels,
+            target_names=names,
+            _record=structure.record_text(record),
+        )
 
     # What it is
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """Notes of the training, a fresh copy at each access."""
-        return dict(strict_json.parse(self._record))
 
     @property
     def n_trees(self) -> int:
         """Number of trees, T."""
         return len(self.trees)
-
-    @property
-    def schema(self) -> Schema:
-        """How a table becomes the columns that the weights of all trees multiply."""
-        return self.trees[0].schema
-
-    @property
-    def task(self) -> Task:
-        """What is predicted: ``"classification"``, ``"regression"`` or ``"multilabel"``."""
-        return self.trees[0].task
-
-    @property
-    def classes(self) -> tuple[Label, ...] | None:
-        """The k distinct labels of a classification forest."""
-        return self.trees[0].classes
-
-    @property
-    def target_names(self) -> tuple[str, ...] | None:
-        """What is predicted, by name, where known."""
-        return self.trees[0].target_names
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features, in the order of an unnamed table."""
-        return self.schema.names
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of the table, before categories become columns."""
-        return int(self.schema.n_features)
 
     @property
     def n_outputs(self) -> int:
@@ -141,11 +136,6 @@ class ObliqueForest:
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
         return sum(tree.n_leaves for tree in self.trees)
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of splits and leaves of all trees."""
-        return self.n_splits + self.n_leaves
 
     @cached_property
     def depth(self) -> int:
@@ -166,106 +156,51 @@ class ObliqueForest:
             self.schema, X, router.apply, router.apply_csr, n_jobs=n_jobs, who="ObliqueForest"
         )
 
-    def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Predict each row.
-
-        Returns
-        -------
-        answers
-            (n,) class labels, the first where several are as likely; (n,) values, or (n, k) where
-            there are k > 1; or (n, k) int64 of labels, 1 where the probability of yes, or the share
-            of votes, is at least a half.
-        """
-        return answers(self._outputs(X, n_jobs), self.task, self.classes)
-
-    def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Probabilities or shares of votes, (n, k): of ``classes``, or of yes for each label."""
-        if self.task == "regression":
-            raise TypeError(
-                "predict_proba needs a forest of classes or labels; this one predicts numbers: "
-                "use predict"
-            )
-        return self._outputs(X, n_jobs)
-
-    def predict_one(self, x: Any) -> Any:
-        """Predict one row: a 1-D array, a sequence in the order of the features, or a mapping.
-
-        A float array of a table of numbers goes straight to the engine; anything else is read as
-        carefully as a table with one row.
-
-        Returns
-        -------
-        answer
-            The class label, a float, or for several outputs or labels a read-only array (k,).
-        """
-        try:
-            outputs = self._output_of(x)
-        except (TypeError, ValueError):
-            outputs = self._outputs(one_row.as_table(x, self.feature_names), 1)[0]
-        return answer_of_one(outputs, self.task, self.classes)
-
     @cached_property
     def _packed(self) -> tuple[ForestRouter, int]:
         """The engine's form, and the power of two by which its answers are too small."""
         from hardwood._native import ForestRouter
 
-        exponent = _headroom(self.trees)
+        exponent = _headroom(self.trees) if self.combine == "mean" else 0
         leaves = [
             tree._leaf_models if tree.has_linear_leaves else np.ldexp(tree.values, -exponent)
             for tree in self.trees
         ]
         vote = _VOTES[self.task] if self.combine == "vote" else "none"
-        return ForestRouter([tree._router for tree in self.trees], leaves, vote), exponent
+        routers = [tree._router for tree in self.trees]
+        return ForestRouter(routers, leaves, vote, self.combine == "sum"), exponent
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
-        """Probabilities or values of each row, (n, k) float64."""
         router, exponent = self._packed
         outputs = engine.ask(
-            self.schema, X, router.mean, router.mean_csr, n_jobs=n_jobs, who="ObliqueForest"
+            self.schema, X, router.answer, router.answer_csr, n_jobs=n_jobs, who="ObliqueForest"
         )
         if exponent:
             # No mean of finite numbers is beyond them; rounding could make it so.
             limit = np.ldexp(np.finfo(np.float64).max, -exponent)
             outputs = np.ldexp(np.clip(outputs, -limit, limit), exponent)
-        return outputs
+        return engine.linked(outputs, self.link, n_jobs)
 
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         # Only in a table of numbers are the entries of an array what the engine takes; levels of
         # categories have to be looked up.
-        (router, exponent), k = self._packed, self.n_outputs
+        router, exponent = self._packed
         if not self.schema.is_numeric or exponent:
-            return _not_an_engine_row
-        mean_one = router.mean_one
-
-        def output_of(x: Any) -> np.ndarray:
-            outputs = np.empty(k)
-            mean_one(x, outputs)
-            return outputs
-
-        return output_of
+            return one_row.not_for_the_engine
+        return engine.one_row_answer(router.answer_one, self.n_outputs, self.link)
 
     # Other forms
 
-    def replace(self, **changes: Any) -> ObliqueForest:
-        """Return a forest with other trees, another way to combine them, or another record.
-
-        Examples
-        --------
-        Smaller trees: ``forest.replace(trees=[tree.prune(X) for tree in forest.trees])``.
-        """
-        kept = {"trees": self.trees, "combine": self.combine, "record": self.record}
-        return ObliqueForest(**(kept | changes))
-
-    def with_trees(self, trees: Iterable[ObliqueTree]) -> ObliqueForest:
-        """Return a forest that has these trees, too, after its own."""
-        return ObliqueForest((*self.trees, *trees), combine=self.combine, record=self.record)
-
-    def flops(self, X: Any = None) -> Flops:
-        """Operations per prediction, mean and worst: see :func:`hardwood.model.cost.flops`."""
-        from hardwood.model.cost import flops
-
-        return flops(self, X)
+    def _parts(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {
+            "trees": self.trees,
+            "combine": self.combine,
+            "record": self.record,
+        }
+        if self.combine == "sum":  # otherwise the trees have them
+            parts |= {"link": self.link, "classes": self.classes, "target_names": self.target_names}
+        return parts
 
     def to_text(
         self,
@@ -290,90 +225,109 @@ class ObliqueForest:
             self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the forest to a file, in whole or not at all: see :func:`hardwood.model.save`."""
-        from hardwood.model.file import save
-
-        save(self, path)
-
-    def to_json(self) -> str:
-        """Write the forest as JSON text, in full precision."""
-        from hardwood.model.document import to_json
-
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ObliqueForest:
-        """Read what :meth:`to_json` wrote; ``ModelFileError`` says what is wrong otherwise."""
-        from hardwood.model.document import forest_from_json
-
-        return forest_from_json(text)
-
     # A frozen value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"an ObliqueForest is frozen: cannot set {name!r}; make a new forest instead"
-        )
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"an ObliqueForest is frozen: cannot delete {name!r}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObliqueForest):
             return NotImplemented
         return (
-            (self.combine, self._record) == (other.combine, other._record)
+            (self.combine, self.link) == (other.combine, other.link)
+            and self._is_like(other)
             and self.n_trees == other.n_trees
             and all(mine == theirs for mine, theirs in zip(self.trees, other.trees, strict=True))
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.trees, self.combine, self.record)
-
     def __repr__(self) -> str:
-        what = {
-            "classification": f"{len(self.classes or ())} classes",
-            "regression": "regression",
-            "multilabel": f"{self.n_outputs} labels",
-        }[self.task]
         return (
-            f"ObliqueForest({self.combine} of {self.n_trees} trees, {what}, {self.n_features} "
-            f"features, depth {self.depth}, {self.n_splits} splits, {self.n_leaves} "
-            f"{'linear ' * self.has_linear_leaves}leaves)"
+            f"ObliqueForest({self.combine} of {self.n_trees} trees, {self._answer_words()}, "
+            f"{self.n_features} features, depth {self.depth}, {self.n_splits} splits, "
+            f"{self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
         )
 
 
-def _fitting(trees: Iterable[ObliqueTree]) -> tuple[ObliqueTree, ...]:
-    """Check that the trees agree, and let them share one schema: the engine encodes rows once."""
+def _fitting(trees: Iterable[ObliqueTree], free: str) -> tuple[ObliqueTree, ...]:
+    """Check that the trees agree but in what is free, and let them share one schema.
+
+    So the engine encodes rows once.
+    """
     members = tuple(trees)
     if not 1 <= len(members) <= MAX_TREES:
         raise ValueError(f"a forest needs 1 to {MAX_TREES} trees, got {len(members)}")
     for i, tree in enumerate(members):
         if not isinstance(tree, ObliqueTree):
             raise TypeError(f"a forest holds ObliqueTree, but tree {i} is a {type(tree).__name__}")
-        difference = _difference(members[0], tree)
+        difference = _difference(members[0], tree, free)
         if difference:
             raise ValueError(f"tree {i} does not fit tree 0: {difference}")
     schema = members[0].schema
     return tuple(tree if tree.schema is schema else tree.replace(schema=schema) for tree in members)
 
 
-def _difference(first: ObliqueTree, other: ObliqueTree) -> str | None:
+def _difference(first: ObliqueTree, other: ObliqueTree, free: str) -> str | None:
     """Say in what two trees differ that those of a forest must share; None if in nothing."""
     for name in ("task", "n_outputs", "target_names"):
         mine, theirs = getattr(other, name), getattr(first, name)
-        if mine != theirs:
+        if mine != theirs and name != free:
             return f"its {name} is {mine!r:.80}, not {theirs!r:.80}"
-    if _typed(first.classes) != _typed(other.classes):
+    if structure.typed(first.classes) != structure.typed(other.classes):
         return f"its classes are {other.classes!r:.80}, not {first.classes!r:.80}"
     if first.schema is not other.schema and first.schema != other.schema:
         return "its schema is another (names, kinds, levels, centers or scales of the features)"
     return None
 
 
-def _typed(classes: tuple[Label, ...] | None) -> list[tuple[type, Label]] | None:
-    return None if classes is None else [(type(label), label) for label in classes]
+def _averaged(
+    first: ObliqueTree, combine: Combine, link: Any, classes: Any
+) -> tuple[Task, tuple[Label, ...] | None]:
+    """Return task and classes of a mean or vote, which are those of its trees."""
+    if combine == "vote" and first.task not in _VOTES:
+        raise ValueError(
+            "trees vote for classes or labels; these predict numbers: use combine='mean'"
+        )
+    if link != "identity" or classes is not None:
+        raise ValueError(
+            f"link and classes are for combine='sum'; what combine={combine!r} predicts, its trees "
+            "say"
+        )
+    return first.task, first.classes
+
+
+def _summed(
+    trees: Sequence[ObliqueTree], link: Any, classes: Any
+) -> tuple[Task, tuple[Label, ...] | None]:
+    """Return task and classes of a sum; check that its trees give scores that can be added up."""
+    if trees[0].task != "regression":
+        raise ValueError(
+            f"combine='sum' adds up scores, which regression trees give; these are "
+            f"{trees[0].task} trees: use combine='mean'"
+        )
+    if not isinstance(link, str) or link not in _TASKS:
+        raise ValueError(
+            f"the link of a sum must be {', '.join(map(repr, _TASKS))}, not {link!r:.80}"
+        )
+    task = _TASKS[link]
+    labels = structure.class_labels(classes, task)
+    structure.check_values(trees[0].values, task, labels, are_scores=True)
+    for i, tree in enumerate(trees):
+        if tree.link != "identity":
+            raise ValueError(
+                f"the trees of a sum give scores: the link of tree {i} must be 'identity', not "
+                f"{tree.link!r}"
+            )
+    structure.check_sums(tree.values for tree in trees)
+    return task, labels
+
+
+def score_names(
+    classes: tuple[Label, ...] | None, names: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Name what the trees of a sum score: classes, or targets; None where they have no names."""
+    scored = names if classes is None else classes
+    return None if scored is None else tuple(f"score of {name}" for name in scored)
+
+
+def _named(tree: ObliqueTree, names: tuple[str, ...] | None) -> ObliqueTree:
+    return tree if tree.target_names == names else tree.replace(target_names=names)
 
 
 def _headroom(trees: tuple[ObliqueTree, ...]) -> int:
@@ -386,13 +340,3 @@ def _headroom(trees: tuple[ObliqueTree, ...]) -> int:
     largest = max(float(np.abs(tree.values).max()) for tree in trees)
     fits = largest <= np.finfo(np.float64).max / len(trees)
     return 0 if fits else len(trees).bit_length()
-
-
-def _not_an_engine_row(x: Any) -> np.ndarray:
-    raise TypeError("such rows are read as a table")
-
-
-def _rebuild(
-    trees: tuple[ObliqueTree, ...], combine: Combine, record: dict[str, Any]
-) -> ObliqueForest:
-    return ObliqueForest(trees, combine=combine, record=record)

@@ -41,12 +41,17 @@ def as_table(x: Any, names: Sequence[str]) -> Any:
     return [list(x)]
 
 
+def not_for_the_engine(x: Any) -> Any:
+    """Refuse a row, for models whose rows must be read as a table: levels have to be looked up."""
+    raise TypeError("such rows are read as a table")
+
+
 def _entry(row: Any, name: str) -> Any:
     try:
         return row[name]
     except KeyError:
         raise TableError(
-            f"the row has no entry {name!r}, which the tree needs. It has: "
+            f"the row has no entry {name!r}, which the model needs. It has: "
             f"{', '.join(repr(key) for key in list(row.keys())[:20])}. "
             "Give every feature; a missing one as None or NaN."
         ) from None

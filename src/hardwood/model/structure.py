@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,8 +19,9 @@ PROBABILITY_TOLERANCE = 1e-6
 Label = str | int | float | bool
 Task = Literal["classification", "regression", "multilabel"]
 Link = Literal["identity", "exp", "softmax", "logistic"]
+Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 
-# What may turn the scores of linear leaves into outputs.
+# What may turn scores into outputs.
 LINKS: dict[str, tuple[Link, ...]] = {
     "classification": ("softmax",),
     "regression": ("identity", "exp"),
@@ -145,6 +146,14 @@ def _check_distributions(values: np.ndarray) -> None:
         )
 
 
+def check_sums(values: Iterable[np.ndarray]) -> None:
+    """Scores of several trees, each (L, k), must add up to finite numbers, whatever the leaves."""
+    with np.errstate(over="ignore"):
+        largest = sum(np.abs(of_tree).max(axis=0) for of_tree in values)
+    if not np.isfinite(largest).all():
+        raise ValueError("the largest scores of all trees add up to more than float64 holds")
+
+
 def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
     """Only scores, which linear leaves have, need a link; which one, the task says."""
     allowed = LINKS[task] if has_linear_leaves else ("identity",)
@@ -161,11 +170,38 @@ def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
     )
 
 
+def check_score_link(link: Any, task: str) -> None:
+    """Check the link of sums of scores; which one it may be, the task says."""
+    if link not in LINKS[task]:
+        words = " or ".join(repr(name) for name in LINKS[task])
+        raise ValueError(f"the link of a {task} ensemble must be {words}, not {link!r:.80}")
+
+
+def check_activation(activation: Any) -> None:
+    """From the score of a soft split to the share that goes right."""
+    if activation not in get_args(Activation):
+        words = ", ".join(map(repr, get_args(Activation)))
+        raise ValueError(f"activation must be one of {words}, not {activation!r:.80}")
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Read a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__} {value!r:.80}")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer
+        raise ValueError(f"{name} must be a float64, not {value!r:.80}") from None
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} must be finite and above 0, not {value!r:.80}")
+    return number
+
+
 def check_counts(counts: np.ndarray) -> None:
     """Weighted sample counts are not negative."""
     if (counts < 0).any():
-        i = int(np.argmax(counts < 0))
-        raise ValueError(f"counts must not be negative, but counts[{i}] is {counts[i]}")
+        where = tuple(int(i) for i in np.argwhere(counts < 0)[0])
+        raise ValueError(f"counts must not be negative, but counts{list(where)} is {counts[where]}")
 
 
 def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] | None:
@@ -243,3 +279,15 @@ def check_text(what: str, text: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"{what} {text!r:.80} is not valid Unicode: {error.reason}") from error
     return text
+
+
+def same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    """Whether two optional arrays are equal, or both absent."""
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a, b)
+
+
+def typed(classes: tuple[Label, ...] | None) -> list[tuple[type, Label]] | None:
+    """Classes with their types, to compare: 1, 1.0 and True are three."""
+    return None if classes is None else [(type(label), label) for label in classes]

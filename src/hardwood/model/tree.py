@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model import engine, one_row, paths, strict_json, structure
+from hardwood.model import engine, one_row, paths, structure
 from hardwood.model.answers import answer_of_one, answers
+from hardwood.model.frozen import FrozenModel
 from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.split import Split
-from hardwood.model.structure import LINKS, Label, Link, Task
+from hardwood.model.structure import LINKS, Link, Task
 from hardwood.model.terms import Column, columns_of
 from hardwood.table import Schema
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from hardwood._native import LeafModels, Router
-    from hardwood.model.cost import Flops
     from hardwood.model.pruning.path import Complexity, PruningPath
 
 _PARTS = (
@@ -41,7 +40,7 @@ _PARTS = (
 )
 
 
-class ObliqueTree:
+class ObliqueTree(FrozenModel):
     r"""A hard oblique decision tree in raw feature units.
 
     A row ``x`` has the score
@@ -104,20 +103,14 @@ class ObliqueTree:
     6e-8 of the sum of the terms' sizes. No answer depends on other rows or on ``n_jobs``.
     """
 
+    noun = "a tree"
     weights: np.ndarray
     bias: np.ndarray
     children: np.ndarray
     values: np.ndarray
     counts: np.ndarray | None
-    schema: Schema
-    task: Task
-    classes: tuple[Label, ...] | None
-    target_names: tuple[str, ...] | None
     leaf_weights: np.ndarray | None
     link: Link
-    _record: str
-
-    __hash__ = None  # type: ignore[assignment]  # equality by value over arrays; nothing to gain
 
     def __init__(
         self,
@@ -241,11 +234,6 @@ class ObliqueTree:
     # What it is
 
     @property
-    def record(self) -> dict[str, Any]:
-        """Notes of the training, a fresh copy at each access."""
-        return dict(strict_json.parse(self._record))
-
-    @property
     def n_splits(self) -> int:
         """Number of internal nodes, m."""
         return int(self.weights.shape[0])
@@ -256,11 +244,6 @@ class ObliqueTree:
         return int(self.values.shape[0])
 
     @property
-    def n_nodes(self) -> int:
-        """Number of splits and leaves together."""
-        return self.n_splits + self.n_leaves
-
-    @property
     def n_outputs(self) -> int:
         """Number of columns of ``values``: classes, labels, or regression outputs."""
         return int(self.values.shape[1])
@@ -269,16 +252,6 @@ class ObliqueTree:
     def has_linear_leaves(self) -> bool:
         """Whether leaves answer by a linear model of the row, not by a constant."""
         return self.leaf_weights is not None
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of the table, before categories become columns."""
-        return int(self.schema.n_features)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features, in the order of an unnamed table."""
-        return self.schema.names
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -328,50 +301,22 @@ class ObliqueTree:
             self.schema, X, router.apply, router.apply_csr, n_jobs=n_jobs, who="ObliqueTree"
         )
 
+    # Constant leaves have their answers ready, which are looked up.
+
     def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Predict each row.
-
-        Returns
-        -------
-        answers
-            (n,) class labels; (n,) values, or (n, k) where there are k > 1; or (n, k) int64 of
-            labels, 1 where the probability of yes is at least a half.
-        """
-        if self.leaf_weights is None:
-            decided: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
-            return decided
-        return answers(self._outputs(X, n_jobs), self.task, self.classes)
-
-    def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        """Probabilities for each row, (n, k): of the ``classes``, or of yes for each label."""
-        if self.task == "regression":
-            raise TypeError(
-                "predict_proba needs a tree of classes or labels; this one predicts numbers: "
-                "use predict"
-            )
-        return self._outputs(X, n_jobs)
+        if self.leaf_weights is not None:
+            return super().predict(X, n_jobs=n_jobs)
+        decided: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
+        return decided
 
     def predict_one(self, x: Any) -> Any:
-        """Predict one row: a 1-D array, a sequence in the order of the features, or a mapping.
-
-        A float array of a table of numbers goes straight to the engine; anything else is read as
-        carefully as a table with one row.
-
-        Returns
-        -------
-        answer
-            The class label, a float, or for several outputs or labels a read-only array (k,).
-        """
+        if self.leaf_weights is not None:
+            return super().predict_one(x)
         try:
-            if self.leaf_weights is None:
-                return self._answers[self._leaf_of(x)]
-            outputs = self._output_of(x)
+            return self._answers[self._leaf_of(x)]
         except (TypeError, ValueError):
             table = one_row.as_table(x, self.feature_names)
-            if self.leaf_weights is None:
-                return self._answers[int(self.apply(table)[0])]
-            outputs = self._outputs(table, 1)[0]
-        return answer_of_one(outputs, self.task, self.classes)
+            return self._answers[int(self.apply(table)[0])]
 
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
         """Nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
@@ -390,20 +335,15 @@ class ObliqueTree:
 
     @cached_property
     def _leaf_of(self) -> Callable[[Any], int]:
-        return self._router.apply_one if self.schema.is_numeric else _not_an_engine_row
+        return self._router.apply_one if self.schema.is_numeric else one_row.not_for_the_engine
 
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         if not self.schema.is_numeric:
-            return _not_an_engine_row
-        answer_one, leaves, k = self._router.answer_one, self._leaf_models, self.n_outputs
-
-        def output_of(x: Any) -> np.ndarray:
-            outputs = np.empty(k)
-            answer_one(leaves, x, outputs)
-            return outputs
-
-        return output_of
+            return one_row.not_for_the_engine
+        answer_one = partial(self._router.answer_one, self._leaf_models)
+        # The engine takes the link of linear leaves itself.
+        return engine.one_row_answer(answer_one, self.n_outputs, "identity")
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
         """Probabilities or values of each row, (n, k) float64."""
@@ -473,9 +413,8 @@ class ObliqueTree:
             self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
         )
 
-    def replace(self, **changes: Any) -> ObliqueTree:
-        """Return a tree with some parts changed, named as in the constructor; the rest is kept."""
-        return ObliqueTree(**({name: getattr(self, name) for name in _PARTS} | changes))
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
 
     def simplify(self) -> ObliqueTree:
         """Drop what does not matter: see :func:`hardwood.model.rewrite.simplify`."""
@@ -544,40 +483,7 @@ class ObliqueTree:
 
         return sparsify(self, X, tolerance=tolerance, sample_weight=sample_weight).tree
 
-    def flops(self, X: Any = None) -> Flops:
-        """Operations per prediction, mean and worst: see :func:`hardwood.model.cost.flops`."""
-        from hardwood.model.cost import flops
-
-        return flops(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to a file, in whole or not at all: see :func:`hardwood.model.save`."""
-        from hardwood.model.file import save
-
-        save(self, path)
-
-    def to_json(self) -> str:
-        """Write the tree as JSON text, in full precision."""
-        from hardwood.model.document import to_json
-
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ObliqueTree:
-        """Read what :meth:`to_json` wrote; ``ModelFileError`` says what is wrong otherwise."""
-        from hardwood.model.document import from_json
-
-        return from_json(text)
-
     # A frozen value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            f"an ObliqueTree is frozen: cannot set {name!r}; make a new tree instead"
-        )
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"an ObliqueTree is frozen: cannot delete {name!r}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObliqueTree):
@@ -587,26 +493,15 @@ class ObliqueTree:
                 np.array_equal(getattr(self, name), getattr(other, name))
                 for name in ("children", "bias", "weights", "values")
             )
-            and _same(self.counts, other.counts)
-            and _same(self.leaf_weights, other.leaf_weights)
-            and (self.task, self.link) == (other.task, other.link)
-            and self.target_names == other.target_names
-            and _typed(self.classes) == _typed(other.classes)
-            and self.schema == other.schema
-            and self._record == other._record
+            and structure.same(self.counts, other.counts)
+            and structure.same(self.leaf_weights, other.leaf_weights)
+            and self.link == other.link
+            and self._is_like(other)
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, ({name: getattr(self, name) for name in _PARTS},)
-
     def __repr__(self) -> str:
-        what = {
-            "classification": f"{len(self.classes or ())} classes",
-            "regression": "regression",
-            "multilabel": f"{self.n_outputs} labels",
-        }[self.task]
         return (
-            f"ObliqueTree({what}, {self.n_features} features, depth {self.depth}, "
+            f"ObliqueTree({self._answer_words()}, {self.n_features} features, depth {self.depth}, "
             f"{self.n_splits} splits, {self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
         )
 
@@ -631,21 +526,3 @@ def heap_children(n_splits: int) -> np.ndarray:
     nodes = 2 * np.arange(n_splits, dtype=np.int64)[:, None] + np.array([1, 2])
     children: np.ndarray = np.where(nodes < n_splits, nodes, ~(nodes - n_splits))
     return children.astype(np.int32)
-
-
-def _not_an_engine_row(x: Any) -> Any:
-    raise TypeError("rows with categories are read as a table")
-
-
-def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a, b)
-
-
-def _typed(classes: tuple[Label, ...] | None) -> tuple[tuple[type, Label], ...] | None:
-    return None if classes is None else tuple((type(label), label) for label in classes)
-
-
-def _rebuild(parts: dict[str, Any]) -> ObliqueTree:
-    return ObliqueTree(**parts)

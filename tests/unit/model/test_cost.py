@@ -104,7 +104,7 @@ def test_a_forest_costs_what_its_trees_cost():
     assert whole.mean.total == pytest.approx(sum(part.mean.total for part in parts))
     X = np.zeros((1, 4))
     assert forest.flops(X).mean.total == sum(flops(tree, X).mean.total for tree in trees)
-    assert flops(forest.with_trees([first.replace(counts=None)])).mean is None
+    assert flops(forest.replace(trees=[*trees, first.replace(counts=None)])).mean is None
     sizes = remaining(forest)
     assert (sizes.n_splits, sizes.of_splits) == (4 + 4 + 5, 3 * (2**forest.depth - 1))
     assert sizes.n_weights == sum(np.count_nonzero(tree.weights) for tree in trees)

@@ -42,7 +42,7 @@ def test_types_of_labels_survive() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 3}, "newer hardwood"),
+        ({"format": 4}, "newer hardwood"),
         ({"format": 2}, r"lacks the keys \['leaf_weights', 'link'\]"),
         ({"link": "identity"}, r"unknown keys \['link'\]"),
         ({"weights": None}, "weights must be a list of lists"),
@@ -111,7 +111,7 @@ def test_every_kind_of_tree_is_read(task: str, linear: bool, n_splits: int) -> N
         ({"leaf_weights": [[[1.0] * N_COLUMNS] * 3] * 5}, r"leaf_weights must have shape \(6, 3"),
         (
             {"leaf_weights": [[[1.0] * N_COLUMNS] * 3] * 5 + [[[1.0] * N_COLUMNS] * 2]},
-            "as many outputs",
+            "as many rows and numbers",
         ),
         ({"leaf_weights": [[[1e999] * N_COLUMNS] * 3] * 6}, "NaN|Infinity|finite"),
         ({"task": "multilabel"}, "classes|link"),
@@ -152,7 +152,7 @@ def test_the_schema_is_written_once() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 3}, "newer hardwood"),
+        ({"format": 4}, "newer hardwood"),
         ({"format": 1}, "expected 'ObliqueTree' in format 1"),
         ({"kind": "ObliqueTree"}, "lacks the keys"),
         ({"combine": "median"}, "combine must be"),

@@ -89,7 +89,7 @@ def test_equal_means_equal_in_everything(forest: ObliqueForest) -> None:
     assert loads(dumps(forest)) == forest
     assert dumps(loads(dumps(forest))) == dumps(forest)
     assert ObliqueForest.from_json(forest.to_json()) == forest
-    assert forest != forest.with_trees(forest.trees[:1])
+    assert forest != forest.replace(trees=[*forest.trees, forest.trees[0]])
     assert forest != ObliqueForest(forest.trees, combine=forest.combine, record={"other": 1})
     assert forest != forest.trees[0]
     assert forest.to_text()
@@ -131,7 +131,7 @@ def test_classes_of_other_types_are_other_classes():
 
 
 def test_combinations_are_known():
-    with pytest.raises(ValueError, match="combine must be 'mean' or 'vote', not 'median'"):
+    with pytest.raises(ValueError, match="combine must be 'mean', 'vote' or 'sum', not 'median'"):
         ObliqueForest(coins(0.5), combine="median")
     with pytest.raises(ValueError, match="use combine='mean'"):
         ObliqueForest(steps(1, 2), combine="vote")
@@ -264,13 +264,13 @@ def test_leaves_of_all_trees(rng):
 # Other forms
 
 
-def test_trees_are_added_after_those_there_are():
+def test_trees_can_be_added():
     forest = ObliqueForest(steps(1, 2), record={"note": "mine"})
-    more = forest.with_trees(steps(3))
+    more = forest.replace(trees=[*forest.trees, *steps(3)])
     assert forest.n_trees == 2
     assert more == ObliqueForest(steps(1, 2, 3), record={"note": "mine"})
     with pytest.raises(ValueError, match="tree 2 does not fit"):
-        forest.with_trees(coins(0.5))
+        forest.replace(trees=[*forest.trees, *coins(0.5)])
 
 
 def test_equal_schemas_become_one():

@@ -1,0 +1,346 @@
+"""Soft oblique trees whose scores add up: the predictive form of the tree ensemble layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model import engine, one_row, structure
+from hardwood.model.forest import MAX_TREES, ObliqueForest, score_names
+from hardwood.model.frozen import FrozenModel
+from hardwood.model.structure import Activation, Link, Task
+from hardwood.model.tree import ObliqueTree, heap_children
+from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    from hardwood._native import SoftRouter
+    from hardwood.model.hardening import HardeningCost
+
+MAX_DEPTH = 20
+# A row's entries are at most 2^64 scales from their centres where they meet the splits, and what a
+# split makes of such a row must be a float32.
+MAX_STEEPNESS = 2.0**56
+
+_PARTS = (
+    "weights",
+    "bias",
+    "values",
+    "gamma",
+    "activation",
+    "schema",
+    "task",
+    "classes",
+    "target_names",
+    "link",
+    "counts",
+    "record",
+)
+
+
+class TreeEnsemble(FrozenModel):
+    r"""Soft oblique trees in raw feature units, whose scores add up.
+
+    A row x has the score :math:`s_i(x)` at split i of a tree, as in `ObliqueTree`. The share
+    :math:`S(s_i(x))` of it goes right, the rest left. Where the share of leaf l of tree t is
+    :math:`P_{tl}(x)`, the answer is
+
+    .. math:: f(x) = \mathrm{link}\Big(\sum_{t=1}^{T} \sum_{l=1}^{L} P_{tl}(x) O_{tl}\Big)
+        \qquad \text{[TEL20, Eq. (1)-(3)]}
+
+    A smooth step S is 0 or 1 outside of a band of width gamma around the split, so that a row
+    reaches few leaves, and a prediction costs as much as the nodes that it reaches.
+
+    The value is frozen: its arrays are read-only copies, it compares by value, and whatever changes
+    an ensemble returns a new one.
+
+    Parameters
+    ----------
+    weights
+        (T, m, c) float64, per column of the schema, in raw units. The m = 2^depth - 1 splits of a
+        tree are in heap order: split i has the children 2i + 1 (left) and 2i + 2 (right).
+    bias
+        (T, m) float64.
+    values
+        (T, L, k) float64, the scores O of the L = 2^depth leaves, from left to right.
+    gamma
+        Width of the band in which a smooth step is neither 0 nor 1, in units of the splits' scores;
+        the unit of the logistic function.
+    activation
+        ``"smooth_step"`` of degree 3, ``"smooth_step_5"`` of degree 5, or ``"logistic"``, with
+        which every row reaches every leaf.
+    schema
+        How a table becomes the columns that the weights multiply.
+    task
+        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k labels, each yes or no).
+    link
+        From scores to outputs: ``"softmax"`` for classification, ``"identity"`` or ``"exp"`` for
+        regression, ``"logistic"`` for several labels. By default the first for the task.
+    classes
+        The k distinct labels, for classification.
+    target_names
+        What is predicted: one name for classification, k names otherwise; optional.
+    counts
+        (T, m + L) weighted training samples at each split, then at each leaf, of which those that
+        reach it in part count in part; optional.
+    record
+        JSON-able notes of the training; optional.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays are no perfect trees of finite numbers that fit the schema; if the scores of
+        all trees may add up to more than float64 holds; or if a split is so steep that float32 does
+        not hold its scores: where the sum of its weights per scale of their columns, and its bias,
+        are more than 7e16 gamma. `harden` makes what such a split was meant to be.
+
+    Notes
+    -----
+    Splits are scored in float32, divided by gamma; of entries, 1.8e19 scales from the centre are
+    the furthest. Shares are float32 and scores float64. No answer depends on other rows or on
+    ``n_jobs``.
+
+    Examples
+    --------
+    >>> from hardwood import TreeEnsemble
+    >>> from hardwood.table import Schema
+    >>> soft = TreeEnsemble([[[1.0]]], [[0.0]], [[[0.0], [8.0]]], gamma=2.0,
+    ...                     schema=Schema.numeric(1), task="regression")
+    >>> soft.predict([[-1.0], [0.0], [0.5], [1.0]]).tolist()
+    [0.0, 4.0, 6.75, 8.0]
+    >>> soft.reachable_leaves([[-1.0], [0.0], [0.5], [1.0]]).ravel().tolist()
+    [1, 2, 2, 1]
+    >>> soft.harden().predict([[-1.0], [0.0], [0.5], [1.0]]).tolist()
+    [0.0, 8.0, 8.0, 8.0]
+    """
+
+    noun = "an ensemble"
+    weights: np.ndarray
+    bias: np.ndarray
+    values: np.ndarray
+    gamma: float
+    activation: Activation
+    link: Link
+    counts: np.ndarray | None
+
+    def __init__(
+        self,
+        weights: Any,
+        bias: Any,
+        values: Any,
+        *,
+        gamma: float,
+        activation: Activation = "smooth_step",
+        schema: Schema,
+        task: Task,
+        link: Link | None = None,
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
+        counts: Any = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        weights = structure.float_array("weights", weights, (None, None, schema.n_columns))
+        n_trees, m = weights.shape[:2]
+        _check_sizes(n_trees, m)
+        bias = structure.float_array("bias", bias, (n_trees, m))
+        values = structure.float_array("values", values, (n_trees, m + 1, None))
+        if counts is not None:
+            counts = structure.float_array("counts", counts, (n_trees, 2 * m + 1))
+            structure.check_counts(counts)
+        labels = structure.class_labels(classes, task)
+        structure.check_values(values[0], task, labels, are_scores=True)
+        structure.check_sums(values)
+        link = structure.LINKS[task][0] if link is None else link
+        structure.check_score_link(link, task)
+        structure.check_activation(activation)
+        width = structure.positive_number("gamma", gamma)
+        _check_steepness(weights, bias, schema, width)
+        self.__dict__.update(
+            weights=weights,
+            bias=bias,
+            values=values,
+            gamma=width,
+            activation=activation,
+            schema=schema,
+            task=task,
+            link=link,
+            classes=labels,
+            target_names=structure.target_names(target_names, task, values.shape[2]),
+            counts=counts,
+            _record=structure.record_text(record),
+        )
+
+    # What it is
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees, T."""
+        return int(self.weights.shape[0])
+
+    @property
+    def n_splits(self) -> int:
+        """Number of internal nodes of all trees."""
+        return int(self.bias.size)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return self.n_trees * int(self.values.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of classes, labels, or regression outputs, k."""
+        return int(self.values.shape[2])
+
+    @property
+    def depth(self) -> int:
+        """Number of splits on every way from a root to a leaf."""
+        return int(self.weights.shape[1]).bit_length()
+
+    @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves answer by a linear model of the row: never."""
+        return False
+
+    def hard_tree(self, index: int) -> ObliqueTree:
+        """Return a tree taken hard: a regression tree of scores with all its splits and leaves.
+
+        A row goes right where its score is at least 0: the side with the larger share. The tree has
+        no counts, since those of the soft tree count shares.
+        """
+        if not 0 <= index < self.n_trees:
+            raise IndexError(f"the ensemble has trees 0 to {self.n_trees - 1}, asked for {index}")
+        return ObliqueTree(
+            self.weights[index],
+            self.bias[index],
+            heap_children(self.bias.shape[1]),
+            self.values[index],
+            schema=self.schema,
+            task="regression",
+            target_names=score_names(self.classes, self.target_names),
+        )
+
+    # What it answers
+
+    def reachable_leaves(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
+        """Count the leaves of each tree that some share of a row reaches, (n, T) int32."""
+        router = self._router
+        return engine.ask(
+            self.schema,
+            X,
+            router.reachable,
+            router.reachable_csr,
+            n_jobs=n_jobs,
+            who="TreeEnsemble",
+        )
+
+    @cached_property
+    def _router(self) -> SoftRouter:
+        return engine.packed_ensemble(self)
+
+    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+        router = self._router
+        scores = engine.ask(
+            self.schema, X, router.scores, router.scores_csr, n_jobs=n_jobs, who="TreeEnsemble"
+        )
+        return engine.linked(scores, self.link, n_jobs)
+
+    @cached_property
+    def _output_of(self) -> Callable[[Any], np.ndarray]:
+        if not self.schema.is_numeric:  # levels have to be looked up
+            return one_row.not_for_the_engine
+        return engine.one_row_answer(self._router.scores_one, self.n_outputs, self.link)
+
+    # Other forms
+
+    def harden(self) -> ObliqueForest:
+        """Make hard trees of the soft ones, each simplified; `hardening_cost` says what it costs.
+
+        Returns
+        -------
+        forest
+            A sum with the same link. Every row goes to the leaf that `hard_tree` sends it to. What
+            no row of a table reaches is still there; `ObliqueTree.prune` removes it.
+        """
+        trees = [self.hard_tree(i).simplify() for i in range(self.n_trees)]
+        hardened = {"gamma": self.gamma, "activation": self.activation}
+        return ObliqueForest(
+            trees,
+            combine="sum",
+            link=self.link,
+            classes=self.classes,
+            target_names=self.target_names,
+            record=self.record | {"hardened": hardened},
+        )
+
+    def hardening_cost(self, X: Any, y: Any, sample_weight: Any = None) -> HardeningCost:
+        """Compare the ensemble with `harden` on rows: see `hardwood.model.hardening`."""
+        from hardwood.model.hardening import hardening_cost
+
+        return hardening_cost(self, X, y, sample_weight)
+
+    def to_text(
+        self,
+        *,
+        max_trees: int | None = 3,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
+        """Write the ensemble in words; arguments as in :meth:`ObliqueForest.to_text`."""
+        from hardwood.show.ensemble import ensemble_text
+
+        return ensemble_text(
+            self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
+        )
+
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
+
+    # A frozen value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TreeEnsemble):
+            return NotImplemented
+        return (
+            all(
+                np.array_equal(getattr(self, name), getattr(other, name))
+                for name in ("bias", "weights", "values")
+            )
+            and structure.same(self.counts, other.counts)
+            and (self.gamma, self.activation) == (other.gamma, other.activation)
+            and self.link == other.link
+            and self._is_like(other)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"TreeEnsemble(sum of {self.n_trees} soft trees, {self._answer_words()}, "
+            f"{self.n_features} features, depth {self.depth}, {self.activation}, "
+            f"gamma {self.gamma:g})"
+        )
+
+
+def _check_sizes(n_trees: int, n_splits: int) -> None:
+    if not 1 <= n_trees <= MAX_TREES:
+        raise ValueError(f"an ensemble needs 1 to {MAX_TREES} trees, got {n_trees}")
+    depth = n_splits.bit_length()
+    if n_splits != 2**depth - 1 or not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(
+            f"{n_splits} splits do not fill a perfect tree of depth 1 to {MAX_DEPTH} (1, 3, 7, ...)"
+        )
+
+
+def _check_steepness(weights: np.ndarray, bias: np.ndarray, schema: Schema, gamma: float) -> None:
+    """Check that the scores of all splits, divided by gamma, are float32 whatever the row."""
+    with np.errstate(over="ignore"):
+        steepness = (np.abs(weights) @ schema.column_scale + np.abs(bias)) / gamma  # (T, m)
+    if not (steepness <= MAX_STEEPNESS).all():
+        tree, split = np.argwhere(~(steepness <= MAX_STEEPNESS))[0].tolist()
+        raise ValueError(
+            f"split {split} of tree {tree} is too steep to be soft: its weights and bias are "
+            f"{steepness[tree, split]:.3g} gamma, more than {MAX_STEEPNESS:.3g}. Give a larger "
+            "gamma, or a hard tree"
+        )

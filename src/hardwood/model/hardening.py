@@ -1,0 +1,119 @@
+"""What it costs to make hard trees of soft ones, on rows whose true answers are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model.answers import YES
+from hardwood.model.pruning.criterion import criterion_for
+from hardwood.model.routed_rows import row_weights, true_answers
+
+if TYPE_CHECKING:
+    from hardwood.model.ensemble import TreeEnsemble
+    from hardwood.model.frozen import FrozenModel
+
+
+@dataclass(frozen=True)
+class HardeningCost:
+    """A soft ensemble beside its hard form; means over rows, by their weights.
+
+    Attributes
+    ----------
+    loss
+        What is measured: ``"log_loss"`` of classes and labels, ``"squared_error"`` of numbers, each
+        a mean over labels or outputs where there are several.
+    soft_loss, hard_loss
+        Before and after.
+    soft_accuracy, hard_accuracy
+        Share of classes, or of all labels, that are predicted right; None for numbers.
+    changed
+        Share of the rows whose prediction is another: class, any label, or number.
+    reachable_leaves
+        Leaves that a row reaches in a soft tree; in a hard one it is 1.
+    n_leaves
+        Leaves that a soft tree has.
+    """
+
+    loss: str
+    soft_loss: float
+    hard_loss: float
+    soft_accuracy: float | None
+    hard_accuracy: float | None
+    changed: float
+    reachable_leaves: float
+    n_leaves: int
+
+    def __str__(self) -> str:
+        lines = [_comparison(self.loss.replace("_", " "), self.soft_loss, self.hard_loss)]
+        if self.soft_accuracy is not None and self.hard_accuracy is not None:
+            lines.append(_comparison("accuracy", self.soft_accuracy, self.hard_accuracy))
+        lines.append(f"rows with another prediction: {self.changed:.2%}")
+        lines.append(f"leaves that a row reaches: {self.reachable_leaves:.4g} of {self.n_leaves}")
+        return "\n".join(lines)
+
+
+def hardening_cost(
+    ensemble: TreeEnsemble, X: Any, y: Any, sample_weight: Any = None
+) -> HardeningCost:
+    """Compare an ensemble with its hard form.
+
+    Parameters
+    ----------
+    ensemble
+        To be hardened.
+    X, y
+        Rows, and their true answers as `fit` takes them.
+    sample_weight
+        (n,) at least 0; None for ones.
+
+    Raises
+    ------
+    TableError
+        If the table does not fit, an answer is missing or of an unknown class, or the weights are
+        unusable.
+    """
+    reached = ensemble.reachable_leaves(X)
+    n = len(reached)
+    truth, weight = true_answers(ensemble, y, n), row_weights(sample_weight, n)
+    weight = weight / weight.sum()
+    regression = ensemble.task == "regression"
+    outputs = [_outputs(model, X) for model in (ensemble, ensemble.harden())]
+    judged: Any = ensemble  # what is asked of a tree, it has, too
+    criterion = criterion_for(judged, "squared_error" if regression else "log_loss")
+    soft_loss, hard_loss = (float(weight @ criterion.losses(out, truth)) for out in outputs)
+    soft, hard = (_decided(ensemble, out) for out in outputs)
+    return HardeningCost(
+        loss=criterion.name,
+        soft_loss=soft_loss,
+        hard_loss=hard_loss,
+        soft_accuracy=None if regression else _accuracy(soft, truth, weight),
+        hard_accuracy=None if regression else _accuracy(hard, truth, weight),
+        changed=float(weight @ (soft != hard).any(axis=1)),
+        reachable_leaves=float(weight @ reached.mean(axis=1)),
+        n_leaves=2**ensemble.depth,
+    )
+
+
+def _outputs(model: FrozenModel, X: Any) -> np.ndarray:
+    asked = model.predict if model.task == "regression" else model.predict_proba
+    outputs: np.ndarray = asked(X).reshape(-1, model.n_outputs)
+    return outputs
+
+
+def _decided(model: FrozenModel, outputs: np.ndarray) -> np.ndarray:
+    """Turn outputs into positions of classes (n, 1), or labels or numbers (n, k)."""
+    if model.classes is not None:
+        return outputs.argmax(axis=1)[:, None]
+    return outputs >= YES if model.task == "multilabel" else outputs
+
+
+def _accuracy(decided: np.ndarray, truth: np.ndarray, weight: np.ndarray) -> float:
+    is_right = decided == truth.reshape(decided.shape)
+    return float(weight @ is_right.mean(axis=1))
+
+
+def _comparison(what: str, soft: float, hard: float) -> str:
+    return f"{what}: {soft:.4g} soft, {hard:.4g} hard ({hard - soft:+.2g})"

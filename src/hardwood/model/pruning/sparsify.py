@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.routed_rows import RoutedRows, child_nodes
+from hardwood.model.pruning.each_split import (
+    Changed,
+    RowsAtSplit,
+    change_each_split,
+    check_tolerance,
+    share_elsewhere,
+)
+from hardwood.model.routed_rows import RoutedRows
 from hardwood.model.tree import ObliqueTree
-from hardwood.table import Schema
 
 # Of a sum in float32: rounding of products, weights and sums, twice over.
 _ROUNDING = 2.0**-23
@@ -78,77 +84,54 @@ def sparsify(
     time is O(n h c log c) at most; the encoded rows of one split are in memory at a time, four
     bytes per column.
     """
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is a share of the rows, in [0, 1), not {tolerance!r}")
+    check_tolerance(tolerance)
     rows = RoutedRows.of(tree, X, sample_weight)
-    table = tree.schema.read(X, who="ObliqueTree")
-    weights, bias = tree.weights.copy(), tree.bias.copy()
     at_splits = rows.counts[: tree.n_splits]
     allowances = at_splits * (tolerance * rows.counts[0] / max(at_splits.sum(), rows.counts[0]))
-    is_moved = np.zeros(len(rows), dtype=bool)
-    nodes, left_over = child_nodes(tree), 0.0
-    for i in range(tree.n_splits):
-        here = rows.first[i] + np.flatnonzero(~is_moved[rows.at(i)])
-        left_over += float(allowances[i])
-        if here.size:
-            x = _encoded(tree.schema, table, rows.row[here])
-            goes_right = here >= rows.first[nodes[i, 1]]  # its rows come last
-            weights[i], bias[i], moved = _shortened(
-                tree, i, x, rows.weight[here], goes_right, left_over
-            )
-            is_moved[here] = moved
-            left_over -= float(rows.weight[here][moved].sum())
-    shorter = tree.replace(weights=weights, bias=bias)
-    is_elsewhere = shorter.apply(X)[rows.row] != rows.leaf
+    spent = 0.0
+
+    def shorten(at: RowsAtSplit) -> Changed:
+        nonlocal spent
+        changed = _shortened(tree, at, float(allowances[: at.split + 1].sum()) - spent)
+        spent += float(at.weight[changed[2]].sum())
+        return changed
+
+    shorter = change_each_split(rows, X, shorten)
     n_weights = int(np.count_nonzero(tree.weights))
     return Sparsified(
         shorter,
-        n_removed=n_weights - int(np.count_nonzero(weights)),
+        n_removed=n_weights - int(np.count_nonzero(shorter.weights)),
         n_weights=n_weights,
-        share_moved=float(rows.weight[is_elsewhere].sum() / rows.weight.sum()),
+        share_moved=share_elsewhere(rows, X, shorter),
     )
 
 
-def _encoded(schema: Schema, table: Any, rows: np.ndarray) -> np.ndarray:
-    """Return the columns of some rows, (n, c) float32, as the engine has them."""
-    part = table[rows] if isinstance(table, np.ndarray) else table[rows].toarray()
-    encoded: np.ndarray = schema.encoder.encode(np.ascontiguousarray(part))
-    return encoded
-
-
-def _shortened(
-    tree: ObliqueTree,
-    split: int,
-    x: np.ndarray,
-    weight: np.ndarray,
-    goes_right: np.ndarray,
-    allowance: float,
-) -> tuple[np.ndarray, float, np.ndarray]:
-    """Remove terms from a split for rows (n, c); return its weights, its bias, and who is moved.
+def _shortened(tree: ObliqueTree, at: RowsAtSplit, allowance: float) -> Changed:
+    """Remove terms from a split as long as no more of its rows are moved, by weight, than allowed.
 
     Notes
     -----
     The engine adds up in float32, here it is float64. A row whose score is so small that the two
     may differ in its sign counts as moved by any change: no row is moved unseen.
     """
-    weights, bias = tree.weights[split].copy(), float(tree.bias[split])
+    weights, bias = tree.weights[at.split].copy(), float(tree.bias[at.split])
     used = np.flatnonzero(weights)
     importance = np.abs(weights[used]) * tree.schema.column_spread[used]
     used = used[np.argsort(importance, kind="stable")]
-    terms = _Terms(x, used, (weights * tree.schema.column_scale)[used], weight)
+    terms = _Terms(at, used, (weights * tree.schema.column_scale)[used])
     groups = [(i, min(i + _GROUP, used.size)) for i in range(0, used.size, _GROUP)]
     score = bias + sum(terms.sum_of(*group) for group in groups)
     doubt = (abs(bias) + sum(terms.size_of(*group) for group in groups)) * (
         _ROUNDING * (8 + weights.size / 16)
     )
-    sign = np.where(goes_right, 1.0, -1.0)
-    moved = np.zeros(weight.size, dtype=bool)
+    sign = np.where(at.goes_right, 1.0, -1.0)
+    moved = np.zeros(len(at), dtype=bool)
     to_try = [(i, min(i + _GROUP, used.size - 1)) for i in range(0, used.size - 1, _GROUP)][::-1]
     while to_try:
         first, last = to_try.pop()
         shorter = score + (terms.means[first:last].sum() - terms.sum_of(first, last))
         leaves = sign * shorter <= doubt
-        if weight[leaves].sum() <= allowance:
+        if at.weight[leaves].sum() <= allowance:
             score, moved = shorter, leaves
             weights[used[first:last]] = 0.0
             bias += float(terms.means[first:last].sum())
@@ -161,12 +144,10 @@ def _shortened(
 class _Terms:
     """The terms of a split for some rows, the least important first, in float64 a few at a time."""
 
-    def __init__(
-        self, x: np.ndarray, used: np.ndarray, of_column: np.ndarray, weight: np.ndarray
-    ) -> None:
-        self._columns = np.ascontiguousarray(x.T[used])  # (t, n)
+    def __init__(self, at: RowsAtSplit, used: np.ndarray, of_column: np.ndarray) -> None:
+        self._columns = np.ascontiguousarray(at.columns.T[used])  # (t, n)
         self._weights = of_column
-        share = weight / weight.sum()
+        share = at.weight / at.weight.sum()
         means = [np.empty(0)]
         for i in range(0, len(used), _GROUP):
             means.append(self._columns[i : i + _GROUP].astype(np.float64) @ share)

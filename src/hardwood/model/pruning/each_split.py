@@ -1,0 +1,94 @@
+"""The splits of a tree, changed one by one from the root down, each in view of its own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardwood.model.routed_rows import RoutedRows, child_nodes
+from hardwood.model.tree import ObliqueTree
+from hardwood.table import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAtSplit:
+    """Rows that reach a split.
+
+    Attributes
+    ----------
+    split
+        Its number.
+    columns
+        (n, c) float32, as the engine has them: in units of `Schema.column_scale`.
+    weight
+        (n,) float64, positive.
+    goes_right
+        (n,) bool, the side that each row takes.
+    """
+
+    split: int
+    columns: np.ndarray
+    weight: np.ndarray
+    goes_right: np.ndarray
+
+    def __len__(self) -> int:
+        return self.weight.size
+
+
+Changed = tuple[np.ndarray, float, np.ndarray]
+"""Weights (c,) in raw units and bias of a split, and which of its rows (n,) may change sides."""
+
+
+def change_each_split(
+    rows: RoutedRows, X: Any, change: Callable[[RowsAtSplit], Changed]
+) -> ObliqueTree:
+    """Change splits, parents first.
+
+    Parameters
+    ----------
+    rows
+        The rows of ``X``, which went down the tree.
+    X
+        Their table.
+    change
+        From the rows at a split to what it becomes. Rows that a split before has moved are not
+        among them; a split that has no others stays as it is.
+
+    Notes
+    -----
+    The encoded rows of one split are in memory at a time, four bytes per column.
+    """
+    tree = rows.tree
+    table = tree.schema.read(X, who="ObliqueTree")
+    weights, bias = tree.weights.copy(), tree.bias.copy()
+    is_moved = np.zeros(len(rows), dtype=bool)
+    nodes = child_nodes(tree)
+    for i in range(tree.n_splits):
+        here = rows.first[i] + np.flatnonzero(~is_moved[rows.at(i)])
+        if here.size:
+            columns = _encoded(tree.schema, table, rows.row[here])
+            goes_right = here >= rows.first[nodes[i, 1]]  # its rows come last
+            at_split = RowsAtSplit(i, columns, rows.weight[here], goes_right)
+            weights[i], bias[i], is_moved[here] = change(at_split)
+    return tree.replace(weights=weights, bias=bias)
+
+
+def share_elsewhere(rows: RoutedRows, X: Any, changed: ObliqueTree) -> float:
+    """Share of rows, by weight, that a changed tree leads to another leaf."""
+    is_elsewhere = changed.apply(X)[rows.row] != rows.leaf
+    return float(rows.weight[is_elsewhere].sum() / rows.weight.sum())
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse what is no share of the rows that may move."""
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is a share of the rows, in [0, 1), not {tolerance!r}")
+
+
+def _encoded(schema: Schema, table: Any, rows: np.ndarray) -> np.ndarray:
+    part = table[rows] if isinstance(table, np.ndarray) else table[rows].toarray()
+    encoded: np.ndarray = schema.encoder.encode(np.ascontiguousarray(part))
+    return encoded

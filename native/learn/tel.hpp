@@ -63,19 +63,28 @@ class TelBackward : SoftWalk<Real, Real> {
 
   void run() {
     const std::ptrdiff_t m = this->trees_.shape.n_nodes(), k = this->trees_.shape.n_outputs;
+    this->score_tops();
     for (int tree = 0; tree < this->trees_.shape.n_trees; ++tree) {
-      this->enter_tree(tree);
-      dW_ = gradient_.W + tree * m * this->trees_.stride;
-      db_ = gradient_.b + tree * m;
-      dO_ = gradient_.O + tree * (m + 1) * k;
-      visit(0, 0, this->tile_.n, {});
+      enter_tree_and_gradient(tree, m, k);
+      const BlockPlace top = this->top_place();
+      forget(0);
+      visit(0, 0, this->tile_.n, top);
+      if (top.score) clear_unmet(top);
     }
+    if (this->has_blocks_) add_tops_gradient(m, k);
   }
 
  private:
+  void enter_tree_and_gradient(int tree, std::ptrdiff_t m, std::ptrdiff_t k) {
+    this->enter_tree(tree);
+    dW_ = gradient_.W + tree * m * this->trees_.stride;
+    db_ = gradient_.b + tree * m;
+    dO_ = gradient_.O + tree * (m + 1) * k;
+  }
+
   void visit(int level, int node, int count, BlockPlace place) {
     const bool opened = this->open_block(level, node, count, place);
-    if (opened) met_[place.n_open - 1] = 0;
+    if (opened) forget(place.n_open);
     this->decide(level, node, count, place);
     const SoftLevel<Real>& at = this->tile_.levels[level];
     child_values(level, node, count, 0, place, at.left_value);
@@ -99,6 +108,10 @@ class TelBackward : SoftWalk<Real, Real> {
     const bool is_leaf = level + 1 == this->trees_.shape.depth;
     if (reached > 0 && is_leaf) leaf_values(child - this->trees_.shape.n_nodes(), reached);
     if (reached > 0 && !is_leaf) visit(level + 1, child, reached, place.child(side));
+    if (reached == count) {
+      this->copy(count, below.value, values);
+      return;
+    }
     const Real* to = side ? at.to_right : at.to_left;
     int next = 0;
     for (int i = 0; i < count; ++i) {
@@ -127,10 +140,10 @@ class TelBackward : SoftWalk<Real, Real> {
   // Of a node in a block the gradients by the scores wait for the block's matrix products.
   void add_split_gradient(int level, int node, int count, BlockPlace place) {
     const SoftLevel<Real>& at = this->tile_.levels[level];
-    if (place.local >= 0) {
+    if (place.score) {
       float* row = this->block_row(place);
       clear(row);
-      met_[place.n_open - 1] |= 1u << place.local;
+      met_[place.n_open][place.local] = true;
       for (int i = 0; i < count; ++i) row[at.sample[i]] = static_cast<float>(at.score[i]);
       return;
     }
@@ -147,23 +160,48 @@ class TelBackward : SoftWalk<Real, Real> {
   }
 
   void close_block(int root, BlockPlace place) {
-    if constexpr (SoftWalk<Real, Real>::kHasBlocks) {
-      const SoftBlock& block = this->tile_.blocks[place.n_open - 1];
-      const int n_nodes = (1 << place.height) - 1, d = this->trees_.shape.n_columns;
-      const std::ptrdiff_t stride = this->trees_.stride, capacity = this->tile_.capacity;
-      for (int i = 0; i < n_nodes; ++i)  // nodes that no sample has met still hold their scores
-        if (!(met_[place.n_open - 1] >> i & 1)) clear(block.score + i * capacity);
-      const Matrix<const float> by_score{block.score, n_nodes, this->tile_.n, capacity};
-      if (gradient_.X)
-        gemm_transposed(by_score, {block.W, n_nodes, d, stride},
-                        {gradient_.X, this->tile_.n, d, stride}, Start::kAccumulate);
-      gemm(by_score, {this->tile_.X, this->tile_.n, d, stride}, {block.W, n_nodes, d, stride},
-           Start::kZero);
-      for (int i = 0; i < n_nodes; ++i) {
-        float* dw = dW_ + this->block_node(root, i) * stride;
-        for (std::ptrdiff_t j = 0; j < stride; ++j) dw[j] += block.W[i * stride + j];
-      }
+    const int n_nodes = (1 << place.height) - 1;
+    const SoftBlock& block = this->tile_.inner[place.n_open - 1];
+    clear_unmet(place);
+    block_gradient(block, n_nodes);
+    for (int i = 0; i < n_nodes; ++i) add_row(block, i, this->block_node(root, i));
+  }
+
+  void add_tops_gradient(std::ptrdiff_t m, std::ptrdiff_t k) {
+    const int per_tree = this->top_nodes_of_tree(), n_trees = this->trees_.shape.n_trees;
+    block_gradient(this->tile_.top, n_trees * per_tree);
+    for (int tree = 0; tree < n_trees; ++tree) {
+      enter_tree_and_gradient(tree, m, k);
+      for (int i = 0; i < per_tree; ++i) add_row(this->tile_.top, tree * per_tree + i, i);
     }
+  }
+
+  // From the gradients by the scores to those by X, added up, and by W, in the place of W.
+  void block_gradient(const SoftBlock& block, int n_nodes) {
+    if constexpr (sizeof(Real) == sizeof(float)) {
+      const int n = this->tile_.n, d = this->trees_.shape.n_columns;
+      const std::ptrdiff_t stride = this->trees_.stride;
+      const Matrix<const float> by_score{block.score, n_nodes, n, this->tile_.capacity};
+      if (gradient_.X)
+        gemm_transposed(by_score, {block.W, n_nodes, d, stride}, {gradient_.X, n, d, stride},
+                        Start::kAccumulate);
+      gemm(by_score, {this->tile_.X, n, d, stride}, {block.W, n_nodes, d, stride}, Start::kZero);
+    }
+  }
+
+  HARDWOOD_INLINE void add_row(const SoftBlock& block, std::ptrdiff_t row, std::ptrdiff_t node) {
+    const std::ptrdiff_t stride = this->trees_.stride;
+    for (std::ptrdiff_t j = 0; j < stride; ++j) dW_[node * stride + j] += block.W[row * stride + j];
+  }
+
+  // Nodes of a block that no sample has met still hold their scores.
+  void clear_unmet(BlockPlace place) {
+    for (place.local = 0; place.local < (1 << place.height) - 1; ++place.local)
+      if (!met_[place.n_open][place.local]) clear(this->block_row(place));
+  }
+
+  HARDWOOD_INLINE void forget(int block) {
+    for (bool& met : met_[block]) met = false;
   }
 
   HARDWOOD_INLINE void clear(float* row) const {
@@ -171,7 +209,8 @@ class TelBackward : SoftWalk<Real, Real> {
   }
 
   const SoftGradient<Real>& gradient_;
-  unsigned met_[kMostBlocks] = {};  // nodes of each open block that samples have met, as bits
+  // Which nodes samples have met: of the top of a tree, and of each inner block.
+  bool met_[1 + most_inner_blocks(kDeepestSoftTree)][kInnerNodes] = {};
   Real* dW_ = nullptr;
   Real* db_ = nullptr;
   Real* dO_ = nullptr;

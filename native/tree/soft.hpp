@@ -7,9 +7,9 @@
 // node a list of those that reach it, so that its weights are loaded once and no list is longer than
 // the tile. What is needed at a time is one list per level: O(depth) per sample.
 //
-// Where at least half of the tile is at a node, the scores of the node and of the two levels below
-// come from one matrix product over all samples: a dense product does several times the work per
-// second of list after list, and most of it is needed (benchmarks/speed/tel_step.py). Scores from a
+// Where at least half of the tile is at a node, the scores of the node and of levels below it come
+// from one matrix product over all samples: a dense product does several times the work per second
+// of list after list, and most of it is needed (benchmarks/speed/tel_step.py). Scores from a
 // list depend on the sample alone; tiles without XT use lists throughout, as models' answers do.
 // Twin: reference/tel.py.
 #pragma once
@@ -102,29 +102,32 @@ inline void list_scores(const double* w, double bias, int d, const double* X, st
   }
 }
 
-// Where a node stands among the open blocks: entry `local` of the last of `n_open`, or in none.
+// Where a node stands: entry `local` of the subtree of a block whose scores begin at `score`, or in
+// none; and how many inner blocks are open.
 struct BlockPlace {
-  int n_open = 0;
-  int local = -1;
+  float* score = nullptr;
+  int local = 0;
   int height = 0;
+  int n_open = 0;
 
   HARDWOOD_INLINE BlockPlace child(int side) const {
     const int below = 2 * local + 1 + side;
-    return local >= 0 && below < (1 << height) - 1 ? BlockPlace{n_open, below, height}
-                                                   : BlockPlace{n_open, -1, 0};
+    return score && below < (1 << height) - 1 ? BlockPlace{score, below, height, n_open}
+                                              : BlockPlace{nullptr, 0, 0, n_open};
   }
 };
 
-// What a walk over one tree does at every node, whichever way it goes.
+// What a walk over the trees does at every node, whichever way it goes.
 template <class Real, class Value>
 class SoftWalk {
  public:
   SoftWalk(const SoftTrees<Real, Value>& trees, SoftTile<Real, Value>& tile)
-      : trees_(trees), tile_(tile) {}
+      : trees_(trees),
+        tile_(tile),
+        has_blocks_(sizeof(Real) == sizeof(float) && tile.XT && tile.n >= kFewestForBlocks) {}
 
  protected:
-  static constexpr bool kHasBlocks = sizeof(Real) == sizeof(float);
-  static constexpr int kFewestForBlock = 16;
+  static constexpr int kFewestForBlocks = 16;
 
   void enter_tree(int tree) {
     const std::ptrdiff_t m = trees_.shape.n_nodes();
@@ -142,86 +145,138 @@ class SoftWalk {
     return W_ + node * trees_.stride;
   }
 
-  // Whether a block was opened, for which the caller is to close it.
+  HARDWOOD_INLINE int top_nodes_of_tree() const {
+    return (1 << top_height(trees_.shape.depth)) - 1;
+  }
+
+  // Scores of the first nodes of all trees. In heap order these are the first rows of each.
+  void score_tops() {
+    if (!has_blocks_) return;
+    const int per_tree = top_nodes_of_tree();
+    for (int tree = 0; tree < trees_.shape.n_trees; ++tree) {
+      enter_tree(tree);
+      for (int i = 0; i < per_tree; ++i) take_row(tile_.top, tree * per_tree + i, i);
+    }
+    score_block(tile_.top, trees_.shape.n_trees * per_tree);
+  }
+
+  HARDWOOD_INLINE BlockPlace top_place() const {
+    if (!has_blocks_) return {};
+    const std::ptrdiff_t rows = tree_ * top_nodes_of_tree();
+    return {tile_.top.score + rows * tile_.capacity, 0, top_height(trees_.shape.depth), 0};
+  }
+
+  // Whether an inner block was opened, which the caller is to close.
   HARDWOOD_INLINE bool open_block(int level, int node, int count, BlockPlace& place) {
-    if constexpr (kHasBlocks) {
-      if (place.local >= 0 || !tile_.XT || 2 * count < tile_.n || tile_.n < kFewestForBlock)
-        return false;
-      place = {place.n_open + 1, 0, min_of(kBlockHeight, trees_.shape.depth - level)};
-      block_scores(tile_.blocks[place.n_open - 1], node, place.height);
-      return true;
-    }
-    return false;
+    if (place.score || !has_blocks_ || 2 * count < tile_.n) return false;
+    const SoftBlock& block = tile_.inner[place.n_open];
+    const int height = min_of(kInnerHeight, trees_.shape.depth - level);
+    for (int i = 0; i < (1 << height) - 1; ++i) take_row(block, i, block_node(node, i));
+    score_block(block, (1 << height) - 1);
+    place = {block.score, 0, height, place.n_open + 1};
+    return true;
   }
 
-  // Entry i of a block: node numbers of a subtree run in stretches of 1, 2 and 4.
+  // Node number of entry `local` of a block: a subtree's levels are stretches of 1, 2, 4, ... nodes.
   HARDWOOD_INLINE static int block_node(int root, int local) {
-    const int level = local == 0 ? 0 : local < 3 ? 1 : 2;
-    return (root + 1) * (1 << level) - 1 + (local + 1 - (1 << level));
+    const int level = 31 - __builtin_clz(static_cast<unsigned>(local + 1));
+    return (root << level) + local;
   }
 
-  void block_scores(const SoftBlock& block, int root, int height) {
-    const int n_nodes = (1 << height) - 1, d = trees_.shape.n_columns;
-    for (int i = 0; i < n_nodes; ++i) {
-      const int node = block_node(root, i);
-      block.b[i] = b_[node];
-      for (std::ptrdiff_t j = 0; j < trees_.stride; ++j)
-        block.W[i * trees_.stride + j] = weights(node)[j];
+  HARDWOOD_INLINE void take_row(const SoftBlock& block, std::ptrdiff_t row, int node) {
+    block.b[row] = static_cast<float>(b_[node]);
+    for (std::ptrdiff_t j = 0; j < trees_.stride; ++j)
+      block.W[row * trees_.stride + j] = static_cast<float>(weights(node)[j]);
+  }
+
+  void score_block(const SoftBlock& block, int n_nodes) {
+    const int d = trees_.shape.n_columns, capacity = tile_.capacity;
+    const std::size_t size = static_cast<std::size_t>(n_nodes) * capacity;
+    if constexpr (sizeof(Real) == sizeof(float)) {
+      Real* kept = room_on_tape(size);
+      if (kept && reads_tape_) {
+        copy(size, kept, block.score);
+        return;
+      }
+      gemm({block.W, n_nodes, d, trees_.stride}, {tile_.XT, d, capacity, capacity},
+           {block.score, n_nodes, capacity, capacity}, Start::kRowBias, block.b);
+      if (kept) copy(size, block.score, kept);
     }
-    gemm({block.W, n_nodes, d, trees_.stride}, {tile_.XT, d, tile_.capacity, tile_.capacity},
-         {block.score, n_nodes, tile_.capacity, tile_.capacity}, Start::kRowBias, block.b);
+  }
+
+  // Room for the next scores, or null where there is none. Both passes meet the nodes in the same
+  // order, so what one has written the other finds.
+  HARDWOOD_INLINE Real* room_on_tape(std::size_t size) {
+    ScoreTape<Real>& tape = tile_.tape;
+    if (tape.used + size > tape.capacity) return nullptr;
+    tape.used += size;
+    return tape.data + (tape.used - size);
+  }
+
+  template <class T>
+  HARDWOOD_INLINE static void copy(std::size_t n, const T* from, T* to) {
+    __builtin_memcpy(to, from, n * sizeof(T));
   }
 
   HARDWOOD_INLINE float* block_row(BlockPlace place) const {
-    return tile_.blocks[place.n_open - 1].score +
-           static_cast<std::ptrdiff_t>(place.local) * tile_.capacity;
+    return place.score + static_cast<std::ptrdiff_t>(place.local) * tile_.capacity;
   }
 
   // Scores of the samples at a node, and where they go.
   void decide(int level, int node, int count, BlockPlace place) {
     const SoftLevel<Real>& at = tile_.levels[level];
-    if (place.local >= 0) {
-      const float* row = block_row(place);
-      for (int i = 0; i < count; ++i) at.score[i] = row[at.sample[i]];
-    } else {
+    if (!place.score) {
       score_list(at, node, count);
+    } else {
+      const float* row = block_row(place);
+      if (count == tile_.n)  // lists are in order: this one is all samples
+        for (int i = 0; i < count; ++i) at.score[i] = row[i];
+      else
+        for (int i = 0; i < count; ++i) at.score[i] = row[at.sample[i]];
     }
     activate(trees_.activation, count, at, trees_.gamma);
   }
 
-  // Both passes meet the nodes in the same order, so what one has written the other finds.
   void score_list(const SoftLevel<Real>& at, int node, int count) {
-    ScoreTape<Real>& tape = tile_.tape;
-    const bool fits = tape.used + count <= tape.capacity;
-    Real* kept = tape.data + tape.used;
-    if (fits) tape.used += count;
-    if (fits && reads_tape_) {
-      for (int i = 0; i < count; ++i) at.score[i] = kept[i];
+    Real* kept = room_on_tape(count);
+    if (kept && reads_tape_) {
+      copy(count, kept, at.score);
       return;
     }
     list_scores(weights(node), b_[node], trees_.shape.n_columns, tile_.X, trees_.stride, count,
                 at.sample, at.score);
-    if (fits)
-      for (int i = 0; i < count; ++i) kept[i] = at.score[i];
+    if (kept) copy(count, at.score, kept);
   }
 
   // Hands the samples on to a child; returns how many reach it. A probability too small for its type
   // is none: the condition is the same wherever children are counted.
   HARDWOOD_INLINE int pass_on(int level, int count, int side) {
     const SoftLevel<Real>&at = tile_.levels[level], &below = tile_.levels[level + 1];
-    const Real* to = side ? at.to_right : at.to_left;
+    const Real* __restrict to = side ? at.to_right : at.to_left;
+    Real* __restrict p = below.p;
     int reached = 0;
     for (int i = 0; i < count; ++i) {
-      const Real p = at.p[i] * to[i];
-      below.sample[reached] = at.sample[i];
-      below.p[reached] = p;
-      reached += p > 0;
+      p[i] = at.p[i] * to[i];
+      reached += p[i] > 0;
+    }
+    if (reached == count) {
+      copy(count, at.sample, below.sample);
+      return count;
+    }
+    if (reached == 0) return 0;
+    int next = 0;
+    for (int i = 0; i < count; ++i) {
+      const Real here = p[i];
+      below.sample[next] = at.sample[i];
+      p[next] = here;
+      next += here > 0;
     }
     return reached;
   }
 
   const SoftTrees<Real, Value>& trees_;
   SoftTile<Real, Value>& tile_;
+  const bool has_blocks_;
   int tree_ = 0;
   const Real* W_ = nullptr;
   const Real* b_ = nullptr;
@@ -236,9 +291,10 @@ class SoftForward : SoftWalk<Real, Value> {
   using SoftWalk<Real, Value>::SoftWalk;
 
   void run() {
+    this->score_tops();
     for (int tree = 0; tree < this->trees_.shape.n_trees; ++tree) {
       this->enter_tree(tree);
-      visit(0, 0, this->tile_.n, {});
+      visit(0, 0, this->tile_.n, this->top_place());
     }
   }
 

@@ -37,7 +37,6 @@ class SoftMemory {
       make_blocks(shape, stride, capacity);
     tile.capacity = capacity;
     tile.levels = levels_.data();
-    tile.blocks = blocks_.data();
   }
   SoftMemory(SoftMemory&&) = default;  // vectors and buffers move without moving their entries
 
@@ -45,20 +44,27 @@ class SoftMemory {
 
  private:
   void make_blocks(const SoftShape& shape, std::ptrdiff_t stride, int capacity) {
-    const std::size_t n_blocks = shape.depth / kBlockHeight + 1,
-                      size = static_cast<std::size_t>(kBlockNodes) * (capacity + stride) + 8;
-    of_blocks_ = Buffer<float>(n_blocks * size);
-    for (std::size_t i = 0; i < n_blocks; ++i) {
-      float* score = of_blocks_.data() + i * size;
-      float* W = score + static_cast<std::size_t>(kBlockNodes) * capacity;
-      blocks_.push_back({score, W, W + kBlockNodes * stride});
-    }
+    const int n_inner = most_inner_blocks(shape.depth);
+    const int n_top = ((1 << top_height(shape.depth)) - 1) * shape.n_trees;
+    const auto size = [&](int n_nodes) {
+      return static_cast<std::size_t>(n_nodes) * (capacity + stride + 1);
+    };
+    of_blocks_ = Buffer<float>(size(n_top) + n_inner * size(kInnerNodes));
+    float* next = of_blocks_.data();
+    const auto take = [&](int n_nodes) -> SoftBlock {
+      float* score = std::exchange(next, next + size(n_nodes));
+      float* W = score + static_cast<std::size_t>(n_nodes) * capacity;
+      return {score, W, W + n_nodes * stride};
+    };
+    tile.top = take(n_top);
+    for (int i = 0; i < n_inner; ++i) inner_.push_back(take(kInnerNodes));
+    tile.inner = inner_.data();
   }
 
   std::vector<SoftLevel<Real>> levels_;
   Buffer<std::int32_t> samples_;
   Buffer<Real> reals_;
-  std::vector<SoftBlock> blocks_;
+  std::vector<SoftBlock> inner_;
   Buffer<float> of_blocks_;
 };
 

@@ -47,16 +47,28 @@ struct SoftLevel {
   Real* value = nullptr;  // derivative of the loss by p
 };
 
-// A subtree that (nearly) all samples of a tile go through: its scores come from one matrix product.
-inline constexpr int kBlockHeight = 3;
-inline constexpr int kBlockNodes = (1 << kBlockHeight) - 1;
+// Subtrees that most samples of a tile go through: their scores come from one matrix product. The
+// tops of all trees make one block. Where most samples are at a node further down, another one
+// begins.
+inline constexpr int kTopHeight = 3;
+inline constexpr int kInnerHeight = 7;
+inline constexpr int kInnerNodes = (1 << kInnerHeight) - 1;
 inline constexpr int kDeepestSoftTree = 20;
-inline constexpr int kMostBlocks = kDeepestSoftTree / kBlockHeight + 1;  // open at a time
+
+// A level that would be left over alone is taken along.
+HARDWOOD_INLINE constexpr int top_height(int depth) {
+  return depth <= kTopHeight + 1 ? depth : kTopHeight;
+}
+
+// Inner blocks that are open at a time.
+HARDWOOD_INLINE constexpr int most_inner_blocks(int depth) {
+  return (depth - top_height(depth) + kInnerHeight - 1) / kInnerHeight;
+}
 
 struct SoftBlock {
-  float* score = nullptr;  // (kBlockNodes, capacity), then the gradients by them
-  float* W = nullptr;      // (kBlockNodes, stride)
-  float* b = nullptr;      // (kBlockNodes,)
+  float* score = nullptr;  // (nodes, capacity), then the gradients by them
+  float* W = nullptr;      // (nodes, stride)
+  float* b = nullptr;      // (nodes,)
 };
 
 // Scores in the order in which they were met, as far as there is room: the way back reads them
@@ -76,7 +88,8 @@ struct SoftTile {
   const Real* X = nullptr;            // (n, stride), rows as those of W
   const float* XT = nullptr;          // (d, capacity), or null: no matrix products
   SoftLevel<Real>* levels = nullptr;  // depth + 1 of them
-  SoftBlock* blocks = nullptr;        // where there is XT
+  SoftBlock top;                      // of all trees, where there is XT
+  SoftBlock* inner = nullptr;
   ScoreTape<Real> tape;
   Value* out = nullptr;                    // (n, k), added to
   std::int32_t* leaves_reached = nullptr;  // (n, trees), or null

@@ -209,10 +209,17 @@ def test_the_cases_hold_both_paths_and_the_edges():
 @each_activation
 @pytest.mark.parametrize("depth", [1, 3, 4, 9])
 def test_all_leaves_reached_by_all(depth, activation, dtype):
-    """Matrix products of whole subtrees, as many as fit: of three levels each, and what is left."""
+    """Matrix products of whole subtrees, the top one's and those below it."""
     case = make_case(280, 20, 3, 2, depth, dtype=dtype, activation=activation)
     case = replace(case, gamma=4096.0)
     assert (reachable(case) == 2**depth).all()
+    assert_equals_the_twin(case)
+
+
+@each_dtype
+@pytest.mark.parametrize("gamma", [0.5, 4096.0])
+def test_deep_trees(gamma, dtype):
+    case = replace(make_case(20, 5, 1, 1, 12, dtype=dtype), gamma=gamma)
     assert_equals_the_twin(case)
 
 

@@ -24,6 +24,7 @@ class Encoder {
   // so scores do not change by a bit; where a scale is so large or small that float32 weights would
   // overflow, it stays.
   Encoding unscaled() const { return scales_are_moderate_ ? unscaled_ : encoding_; }
+  double scale(int j) const { return scale_[j]; }  // of the j-th numeric value
   // By which a numeric value's raw weight is multiplied, to meet rows encoded by unscaled().
   double weight_factor(int j) const { return scales_are_moderate_ ? 1.0 : scale_[j]; }
 
@@ -45,6 +46,18 @@ Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std
                  const Array1<std::int64_t>& indptr);
 
 void require_width(std::size_t found, const Encoding& expected);
+
+// One row as a table.
+template <class T>
+Source row_source(const Encoding& encoding, const Array1<T>& x) {
+  require_width(x.size(), encoding);
+  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
+          x.data(),
+          1,
+          encoding.n_features,
+          nullptr,
+          nullptr};
+}
 
 [[noreturn]] void throw_infinity(const BadEntry& bad);
 

@@ -1,8 +1,11 @@
+#include "tree/ensemble.hpp"
+
 #include <nanobind/stl/string_view.h>
 
-#include "bind/leaf_models.hpp"
-#include "core/kernels.hpp"
-#include "core/threads.hpp"
+#include <bit>
+
+#include "bind/options.hpp"
+#include "bind/router.hpp"
 
 namespace hardwood {
 
@@ -24,12 +27,170 @@ void apply_link(Output2 scores, std::string_view name, int n_threads) {
   });
 }
 
+// Soft trees, packed: weights in float32, in the units of the encoded columns and of gamma.
+class SoftRouter {
+ public:
+  SoftRouter(nb::object encoder_object, Array<double, 3> weights, Array2<double> bias,
+             Array<double, 3> values, double gamma, std::string_view activation)
+      : encoder_object_(std::move(encoder_object)),
+        encoder_(nb::cast<const Encoder&>(encoder_object_)) {
+    check(weights, bias, values, gamma);
+    const int depth = std::bit_width(weights.shape(1));
+    ensemble_.encoding = encoder_.unscaled();
+    SoftTrees<float, double>& trees = ensemble_.trees;
+    trees.shape = {static_cast<int>(weights.shape(0)), depth, encoder_.n_columns(),
+                   static_cast<int>(values.shape(2))};
+    trees.activation = activation_named(activation);
+    trees.gamma = 1.0f;
+    trees.stride = padded(std::max(encoder_.n_columns(), 1));
+    pack(weights, bias, values, gamma);
+  }
+  SoftRouter(const SoftRouter&) = delete;
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> scores(Array2<T> X, int n_threads) const {
+    return scores_of(source_of(encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> scores_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                            Array1<std::int64_t> indptr, int n_threads) const {
+    return scores_of(source_of(encoder_, data, indices, indptr), n_threads);
+  }
+
+  // The same for one row, into an array of k: making one would take longer than the answer.
+  template <class T>
+  void scores_one(Array1<T> x, Output1 out) const {
+    const Source row = row_source(ensemble_.encoding, x);
+    require(static_cast<int>(out.size()) == ensemble_.trees.shape.n_outputs,
+            "out has another size than scores");
+    std::fill_n(out.data(), out.size(), 0.0);
+    throw_if(soft_scores(ensemble_, row, 1, out.data()));
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> reachable(Array2<T> X, int n_threads) const {
+    return leaves_of(source_of(encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> reachable_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                                     Array1<std::int64_t> indptr,
+                                                     int n_threads) const {
+    return leaves_of(source_of(encoder_, data, indices, indptr), n_threads);
+  }
+
+ private:
+  void check(const Array<double, 3>& weights, const Array2<double>& bias,
+             const Array<double, 3>& values, double gamma) const {
+    const std::size_t n_trees = weights.shape(0), m = weights.shape(1);
+    require(n_trees > 0 && n_trees < (std::size_t{1} << 31), "an ensemble has at least one tree");
+    require(m > 0 && (m & (m + 1)) == 0 && m < (std::size_t{1} << kDeepestSoftTree),
+            "the splits do not fill perfect trees of depth 1 to 20");
+    require(static_cast<int>(weights.shape(2)) == encoder_.n_columns(),
+            "weights do not match the schema's columns");
+    require(bias.shape(0) == n_trees && bias.shape(1) == m, "weights and bias differ");
+    require(values.shape(0) == n_trees && values.shape(1) == m + 1 && values.shape(2) > 0,
+            "weights and values differ");
+    require(gamma > 0, "gamma must be positive");
+  }
+
+  void pack(const Array<double, 3>& weights, const Array2<double>& bias,
+            const Array<double, 3>& values, double gamma) {
+    constexpr double kFurthest = 0x1p64;  // scales from the center; see MAX_STEEPNESS in the model
+    const Encoding& e = ensemble_.encoding;
+    const std::size_t rows = bias.size(), columns = weights.shape(2), stride = trees().stride;
+    weights_ = Buffer<float>(rows * stride);
+    bias_ = Buffer<float>(rows);
+    values_ = Buffer<double>(values.size());
+    limit_ = Buffer<float>(std::max(e.n_numeric, 1));
+    for (std::size_t row = 0; row < rows; ++row) {
+      const double* w = weights.data() + row * columns;
+      for (std::size_t j = 0; j < columns; ++j) {
+        const bool is_number = static_cast<int>(j) < e.n_numeric;
+        const double factor = is_number ? encoder_.weight_factor(static_cast<int>(j)) : 1.0;
+        weights_[row * stride + j] =
+            static_cast<float>(w[encoder_.column_of()[j]] * factor / gamma);
+      }
+      bias_[row] = static_cast<float>(bias.data()[row] / gamma);
+    }
+    std::copy_n(values.data(), values.size(), values_.data());
+    for (int j = 0; j < e.n_numeric; ++j)
+      limit_[j] = static_cast<float>(kFurthest * encoder_.scale(j) / encoder_.weight_factor(j));
+    trees().W = weights_.data();
+    trees().b = bias_.data();
+    trees().O = values_.data();
+    ensemble_.limit = limit_.data();
+  }
+
+  SoftTrees<float, double>& trees() { return ensemble_.trees; }
+
+  static void throw_if(const BadEntry& bad) {
+    if (bad.feature >= 0) throw_infinity(bad);
+  }
+
+  nb::ndarray<nb::numpy, double> scores_of(const Source& source, int n_threads) const {
+    const std::size_t k = ensemble_.trees.shape.n_outputs;
+    BadEntry bad;
+    auto scores = new_array<double>({static_cast<std::size_t>(source.n_rows), k}, [&](double* out) {
+      const nb::gil_scoped_release release;
+      bad = soft_scores(ensemble_, source, n_threads, out);
+    });
+    throw_if(bad);
+    return scores;
+  }
+
+  nb::ndarray<nb::numpy, std::int32_t> leaves_of(const Source& source, int n_threads) const {
+    const std::size_t n_trees = ensemble_.trees.shape.n_trees;
+    BadEntry bad;
+    auto leaves = new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows), n_trees},
+                                          [&](std::int32_t* out) {
+                                            const nb::gil_scoped_release release;
+                                            bad = soft_leaves(ensemble_, source, n_threads, out);
+                                          });
+    throw_if(bad);
+    return leaves;
+  }
+
+  nb::object encoder_object_;  // keeps the encoder alive
+  const Encoder& encoder_;
+  Buffer<float> weights_, bias_, limit_;
+  Buffer<double> values_;
+  Ensemble ensemble_;
+};
+
 }  // namespace
 
 void bind_ensemble(nb::module_& m) {
   m.def("apply_link", &apply_link, nb::arg("scores").noconvert(), nb::arg("link"),
         nb::arg("n_threads") = 1,
         "Turn scores (n, k) into outputs, in place: identity, exp, softmax or logistic.");
+  nb::class_<SoftRouter>(m, "SoftRouter",
+                         "Soft trees, packed. Weights and bias are in the schema's raw units.")
+      .def(nb::init<nb::object, Array<double, 3>, Array2<double>, Array<double, 3>, double,
+                    std::string_view>(),
+           nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("values"),
+           nb::arg("gamma"), nb::arg("activation"))
+      .def("scores", &SoftRouter::scores<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
+           "Sums of the trees' scores for every row, (n, k).")
+      .def("scores", &SoftRouter::scores<double>, nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1)
+      .def("scores_csr", &SoftRouter::scores_csr<float>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("scores_csr", &SoftRouter::scores_csr<double>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("scores_one", &SoftRouter::scores_one<double>, nb::arg("x").noconvert(),
+           nb::arg("out").noconvert(), "The same for one row, written to out, (k,).")
+      .def("scores_one", &SoftRouter::scores_one<float>, nb::arg("x").noconvert(),
+           nb::arg("out").noconvert())
+      .def("reachable", &SoftRouter::reachable<float>, nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1, "Leaves that every row reaches in every tree, (n, trees).")
+      .def("reachable", &SoftRouter::reachable<double>, nb::arg("X").noconvert(),
+           nb::arg("n_threads") = 1)
+      .def("reachable_csr", &SoftRouter::reachable_csr<float>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("reachable_csr", &SoftRouter::reachable_csr<double>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1);
 }
 
 }  // namespace hardwood

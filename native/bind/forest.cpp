@@ -53,14 +53,8 @@ class ForestRouter {
   // The same for one row, into an array of k: making one would take longer than the answer.
   template <class T>
   void answer_one(Array1<T> x, Output1 out) const {
-    require_width(x.size(), forest_.encoding);
+    const Source row = row_source(forest_.encoding, x);
     require(static_cast<int>(out.size()) == forest_.n_outputs, "out has another size than answers");
-    const Source row{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
-                     x.data(),
-                     1,
-                     forest_.encoding.n_features,
-                     nullptr,
-                     nullptr};
     std::fill_n(out.data(), out.size(), 0.0);
     const BadEntry bad = answer_rows(forest_, row, 1, out.data());
     if (bad.feature >= 0) throw_infinity(bad);

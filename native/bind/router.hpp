@@ -125,7 +125,7 @@ class Router {
   template <class T, class Done>
   void route_one_row(const Array1<T>& x, Done&& done) const {
     const Encoding& e = encoding_;
-    require_width(x.size(), e);
+    const Source source = row_source(e, x);
     constexpr int kOnStack = 512;
     alignas(64) std::array<float, kOnStack> small;
     std::array<std::int32_t, kOnStack> small_active;
@@ -145,12 +145,6 @@ class Router {
     }
     std::int32_t active_end = 0, leaf = 0;
     BadEntry bad;
-    const Source source{sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
-                        x.data(),
-                        1,
-                        e.n_features,
-                        nullptr,
-                        nullptr};
     const EncodedRows rows{values, stride_, active, &active_end};
     kernels().route(e, splits_, source, 0, 1, rows, &leaf, bad);
     if (bad.feature >= 0) throw_infinity(bad);

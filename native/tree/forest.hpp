@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
-#include "core/kernels.hpp"
-#include "core/threads.hpp"
+#include "tree/blocks.hpp"
 
 namespace hardwood {
 
@@ -80,40 +79,14 @@ class EncodedBlock {
   Buffer<std::int32_t> active_, active_end_;
 };
 
-// Rows per block: as many as a second-level cache holds; more where trees are large, since every
-// block fetches every tree once; fewer where otherwise some thread would have none.
-inline int block_rows(const Forest& forest, std::int64_t n_rows, int n_threads) {
-  constexpr std::int64_t kFloats = 1 << 17, kMostFloats = 1 << 20, kRowsPerSplit = 16;
-  constexpr std::int64_t kFewestRows = 8, kFewestPerThread = 64;
-  int n_splits = 0;
-  for (const ForestTree& tree : forest.trees) n_splits = std::max(n_splits, tree.splits->n_splits);
-  const std::int64_t in_cache = std::min<std::int64_t>(kFloats / forest.stride, 2048);
-  const std::int64_t for_splits = std::min(kRowsPerSplit * n_splits, kMostFloats / forest.stride);
-  const std::int64_t wanted = std::max({in_cache, for_splits, kFewestRows});
-  const std::int64_t share = std::max((n_rows + n_threads - 1) / n_threads, kFewestPerThread);
-  return rounded_up(static_cast<int>(std::min({wanted, share, n_rows})), kRouteRows);
-}
-
 // Calls task(block, first, n, bad) for all blocks of rows; returns the first bad entry.
 template <class Task>
 BadEntry in_blocks(const Forest& forest, std::int64_t n_rows, int n_threads, Task&& task) {
   n_threads = std::max(n_threads, 1);
-  const int rows = block_rows(forest, n_rows, n_threads);
-  const std::int64_t n_blocks = rows ? (n_rows + rows - 1) / rows : 0;
-  // A few tasks per thread, so that none waits long for the last; each has memory for a block.
-  const std::int64_t n_tasks = std::min<std::int64_t>(n_blocks, 8 * std::int64_t{n_threads});
-  std::vector<BadEntry> bad(n_tasks);
-  parallel_for(static_cast<int>(n_tasks), n_threads, [&](int t) {
-    EncodedBlock block(forest, rows);
-    for (std::int64_t b = t * n_blocks / n_tasks; b < (t + 1) * n_blocks / n_tasks; ++b) {
-      const std::int64_t first = b * rows;
-      task(block, first, static_cast<int>(std::min<std::int64_t>(rows, n_rows - first)), bad[t]);
-      if (bad[t].feature >= 0) return;
-    }
-  });
-  const auto found =
-      std::find_if(bad.begin(), bad.end(), [](const BadEntry& b) { return b.feature >= 0; });
-  return found == bad.end() ? BadEntry{} : *found;
+  int n_splits = 0;
+  for (const ForestTree& tree : forest.trees) n_splits = std::max(n_splits, tree.splits->n_splits);
+  const int rows = rounded_up(block_rows(forest.stride, n_splits, n_rows, n_threads), kRouteRows);
+  return in_blocks(rows, n_rows, n_threads, [&] { return EncodedBlock(forest, rows); }, task);
 }
 
 // Adds the values of the leaves that n rows reached to their sums (n, k). kOutputs: k where known at

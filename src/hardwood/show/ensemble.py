@@ -44,7 +44,8 @@ def ensemble_summary(ensemble: TreeEnsemble) -> str:
     trees = f"{ensemble.n_trees} soft tree" + ("s" if ensemble.n_trees != 1 else "")
     sizes = summary(as_one).removeprefix("Oblique tree: ")
     softness = f"{_ACTIVATIONS[ensemble.activation]}, gamma {number(ensemble.gamma, None)}"
-    return f"Tree ensemble: {ensemble.link} of the sum of {trees}, {sizes}, {softness}"
+    how = "sum" if ensemble.link == "identity" else f"{ensemble.link} of the sum"
+    return f"Tree ensemble: {how} of {trees}, {sizes}, {softness}"
 
 
 def _meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
@@ -52,7 +53,7 @@ def _meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
     if ensemble.activation == "logistic":
         unit = number(ensemble.gamma, digits)
         return (
-            "Every row goes both ways at every split: where a condition reads w.x >= t, the share "
+            "Every row goes both ways at every split: where a condition reads w.x >= t, the share\n"
             f"1 / (1 + exp((t - w.x) / {unit})) goes the way of its 'if'."
         )
     half = number(ensemble.gamma / 2, digits)

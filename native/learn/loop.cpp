@@ -82,6 +82,9 @@ class Run {
     TrainingResult result;
     Random random(seed_, stream(0));
     descent_.start(random, start);
+    if (learner_.looks_ahead())
+      for_tiles(problem_.train,
+                [&](const SampleTile& tile, std::size_t) { learner_.look_at(tile); });
     result.parameters = Buffer<float>(descent_.size());
     keep_parameters(result);
     result.interrupted = monitor_.stop;
@@ -101,6 +104,7 @@ class Run {
       stopped = (monitor_.on_epoch && monitor_.on_epoch(record)) || out_of_patience(epoch, result);
     }
     judge(result);
+    learner_.finish(result.parameters.data());
     return result;
   }
 
@@ -155,6 +159,7 @@ class Run {
       total += add_batch_gradient(rows);
       descent_.step(gradient_.data(), record.learning_rate);
     }
+    record.reachable_leaves = learner_.take_reachable_leaves();
     record.train_loss =
         has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
     return true;

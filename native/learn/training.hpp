@@ -52,6 +52,8 @@ struct EpochRecord {
   double train_loss = 0;
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
   double learning_rate = 0;
+  // Of soft trees: leaves per sample and tree that were reached, in the mean over the epoch.
+  double reachable_leaves = std::numeric_limits<double>::quiet_NaN();
 };
 
 // The watcher of a run: told of each epoch, may ask to stop. `stop` is also set from outside, by an
@@ -93,6 +95,9 @@ class Learner {
   virtual bool is_soft() const { return false; }
   // How much of the training is over, from 0 to 1; told before every step.
   virtual void set_progress(double) {}
+  // Whether it wants to see all training rows once before the first step, tile by tile.
+  virtual bool looks_ahead() const { return false; }
+  virtual void look_at(const SampleTile&) {}
   virtual int tile_capacity(int batch_size) const = 0;
   virtual void initialise(Random& random, float* parameters) const = 0;
   // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns
@@ -102,6 +107,10 @@ class Learner {
                               const float* slope, bool first, float* gradient) = 0;
   virtual void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                        float* prediction) = 0;  // (k, capacity)
+  // EpochRecord::reachable_leaves of the steps since it was last asked.
+  virtual double take_reachable_leaves() { return std::numeric_limits<double>::quiet_NaN(); }
+  // From parameters as they were learned to those of the model, once and last of all.
+  virtual void finish(float*) const {}
 };
 
 struct TrainingResult {

@@ -48,17 +48,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
-from hardwood.learn.problem import Problem
-from hardwood.learn.training import Callback, Epoch, Training, engine_callback, one_of
+from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
 from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree
-
-# Table 11: 30 to 400 epochs "depending on dataset size"; here, so many that they make these steps.
-_STEPS = 20_000
-_EPOCHS = (30, 400)
-
 
 # Table 12: hidden sizes by height, for L = 3; heights between them are interpolated.
 _HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
@@ -167,10 +161,7 @@ class DGT:
 
     def epochs(self, n_rows: int) -> int:
         """Return the number of passes over so many training rows."""
-        if self.max_epochs is not None:
-            return self.max_epochs
-        n_batches = -(-n_rows // self.batch_size)
-        return int(np.clip(_STEPS // n_batches, *_EPOCHS))
+        return self.max_epochs or epochs_for(n_rows, self.batch_size)
 
     def engine_options(self, n_rows: int) -> dict[str, object]:
         """All options of a run, as the engine takes them."""
@@ -314,7 +305,7 @@ def _learn(
     max_epochs = config.epochs(len(problem.train))
     answer = _native.fit_dgt(
         problem.schema.encoder,
-        _engine_matrix(problem.matrix),
+        engine_matrix(problem.matrix),
         problem.y,
         problem.weight,
         problem.train,
@@ -335,10 +326,7 @@ def _learn(
         options=config.engine_options(len(problem.train)),
     )
     histories = [
-        tuple(
-            Epoch(run, epoch, max_epochs, train_loss, validation_loss, rate)
-            for run, epoch, train_loss, validation_loss, rate in history
-        )
+        tuple(Epoch(run, epoch, max_epochs, *figures) for run, epoch, *figures in history)
         for history in answer["history"]
     ]
     if not keep_all:
@@ -385,10 +373,3 @@ def _start(start: ObliqueTree, problem: Problem, config: DGT) -> StartParameters
             f"{n_columns} columns of the table. Give larger ones, or layers=1."
         )
     return start_parameters(start.to_perfect(config.max_depth), problem)
-
-
-def _engine_matrix(matrix: Any) -> Any:
-    """Return a dense table as it is, a sparse one as its three arrays."""
-    if not sparse.issparse(matrix):
-        return matrix
-    return matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)

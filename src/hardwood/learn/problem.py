@@ -8,8 +8,10 @@ be minimised and which rows are kept apart for validation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from hardwood.learn.losses import Loss
 from hardwood.learn.rows import Matrix, Rows, canonical_rows
@@ -206,6 +208,19 @@ class Problem:
             values = values + np.log(self.target_scale)
         return values, weights
 
+    def summed_scores(self, scores: np.ndarray) -> np.ndarray:
+        """Turn scores (T, L, k) of trees that are added up into those that the link applies to.
+
+        What belongs to the sum, the target's centre, is put into the leaves of the first tree.
+        """
+        values = self.loss.link_scores(np.asarray(scores, dtype=np.float64))
+        if self.loss.target_units == "deviation":
+            values = values * self.target_scale
+            values[0] += self.target_center
+        elif self.loss.target_units == "mean":
+            values[0] += np.log(self.target_scale)
+        return values
+
     def scores_of(
         self, values: np.ndarray, leaf_weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -256,3 +271,10 @@ def _draw_validation(group: np.ndarray, fraction: float, random: np.random.Gener
     place_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_chosen[shuffled[place_in_group < np.repeat(wanted, sizes)]] = True
     return is_chosen
+
+
+def engine_matrix(matrix: Matrix) -> Any:
+    """Return a dense table as it is, a sparse one as its three arrays: as the engine takes them."""
+    if not sparse.issparse(matrix):
+        return matrix
+    return matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)

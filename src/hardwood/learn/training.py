@@ -7,6 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+# Table 11 of DGT: 30 to 400 epochs "depending on dataset size"; here, so many that they make these
+# steps.
+_STEPS = 20_000
+_EPOCHS = (30, 400)
+
 
 @dataclass(frozen=True)
 class Training:
@@ -90,6 +95,12 @@ class Training:
         }
 
 
+def epochs_for(n_rows: int, batch_size: int) -> int:
+    """Return how many passes learners take over so many rows, unless told."""
+    n_batches = -(-n_rows // batch_size)
+    return min(max(_STEPS // n_batches, _EPOCHS[0]), _EPOCHS[1])
+
+
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise unless an option is one of those allowed."""
     if value not in allowed:
@@ -101,7 +112,8 @@ class Epoch:
     """One pass over the training rows, as callbacks and `history_` see it.
 
     Losses are weighted means. `train_loss` is taken while the tree was changing, `validation_loss`
-    is NaN without a validation part.
+    is NaN without a validation part. `reachable_leaves` of soft trees: leaves that a row reached,
+    per tree, in the mean over the pass; NaN for hard trees, where it is 1.
     """
 
     restart: int
@@ -110,6 +122,7 @@ class Epoch:
     train_loss: float
     validation_loss: float
     learning_rate: float
+    reachable_leaves: float = math.nan
 
 
 Callback = Callable[[Epoch], bool | None]
@@ -118,15 +131,13 @@ Callback = Callable[[Epoch], bool | None]
 
 def engine_callback(
     callbacks: Sequence[Callback], max_epochs: int
-) -> Callable[[int, int, float, float, float], bool] | None:
+) -> Callable[[int, int, float, float, float, float], bool] | None:
     """All callbacks as the one function the engine calls; None when there are none."""
     if not callbacks:
         return None
 
-    def on_epoch(
-        restart: int, epoch: int, train_loss: float, validation_loss: float, rate: float
-    ) -> bool:
-        record = Epoch(restart, epoch, max_epochs, train_loss, validation_loss, rate)
+    def on_epoch(restart: int, epoch: int, *figures: float) -> bool:
+        record = Epoch(restart, epoch, max_epochs, *figures)
         answers = [bool(callback(record)) for callback in callbacks]  # all hear of every epoch
         return any(answers)
 

@@ -1,3 +1,6 @@
+// What bindings of all learners share: options, tables, problems, and runs over threads.
+#pragma once
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,14 +17,12 @@
 #include "bind/options.hpp"
 #include "core/threads.hpp"
 #include "learn/bootstrap.hpp"
-#include "learn/dgt_learner.hpp"
+#include "learn/training.hpp"
 
 namespace hardwood {
 
-namespace {
-
 // Options of the loop, by Python's keyword arguments.
-TrainingOptions training_options(const nb::dict& options) {
+inline TrainingOptions training_options(const nb::dict& options) {
   const auto number = [&](const char* key) { return nb::cast<double>(options[key]); };
   const auto text = [&](const char* key) { return nb::cast<std::string>(options[key]); };
   TrainingOptions o;
@@ -43,14 +44,6 @@ TrainingOptions training_options(const nb::dict& options) {
               std::ranges::all_of(o.hidden, [](int size) { return size >= 1; }),
           "options out of range");
   return o;
-}
-
-Annealing annealing_of(const nb::dict& options) {
-  const auto [first, last] = nb::cast<std::pair<float, float>>(options["sharpness"]);
-  require(first > 0 && last >= first, "sharpness must be positive and not fall");
-  return {first, last,
-          named<bool>(nb::cast<std::string>(options["annealing"]), "annealing",
-                      {{"linear", false}, {"log", true}})};
 }
 
 // A table as it came from Python, kept alive while it is read.
@@ -88,7 +81,7 @@ class TableArrays {
 };
 
 // A Python callable (prediction, target) -> (values or None, gradient).
-CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
+inline CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
   return [function, n_outputs, n_targets](int n, const float* prediction, const float* target,
                                           float* gradient, float* values) {
     const nb::gil_scoped_acquire acquire;
@@ -112,84 +105,41 @@ CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {
 
 // Calls back into Python once per epoch. Runs at once on several threads share the GIL, one call at
 // a time.
-std::function<bool(const EpochRecord&)> epoch_callback(nb::object callback) {
+inline std::function<bool(const EpochRecord&)> epoch_callback(nb::object callback) {
   if (callback.is_none()) return {};
   return [callback](const EpochRecord& r) {
     const nb::gil_scoped_acquire acquire;
-    return nb::cast<bool>(
-        callback(r.restart, r.epoch, r.train_loss, r.validation_loss, r.learning_rate));
+    return nb::cast<bool>(callback(r.restart, r.epoch, r.train_loss, r.validation_loss,
+                                   r.learning_rate, r.reachable_leaves));
   };
 }
 
-std::span<const std::int64_t> checked_rows(const Array1<std::int64_t>& rows, std::int64_t n) {
+inline std::span<const std::int64_t> checked_rows(const Array1<std::int64_t>& rows,
+                                                  std::int64_t n) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     require(rows.data()[i] >= 0 && rows.data()[i] < n, "a row index is out of range");
   return {rows.data(), rows.size()};
 }
 
 // Weights (rows, columns) from the schema's order of columns to the engine's, whose rows are padded.
-void take_columns(const Encoder& encoder, std::size_t rows, const float* from, float* to) {
+inline void take_columns(const Encoder& encoder, std::size_t rows, const float* from, float* to) {
   const std::size_t d = encoder.n_columns(), stride = padded(static_cast<int>(d));
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t c = 0; c < d; ++c) to[i * stride + c] = from[i * d + encoder.column_of()[c]];
 }
 
-void give_columns(const Encoder& encoder, std::size_t rows, const float* from, float* to) {
+inline void give_columns(const Encoder& encoder, std::size_t rows, const float* from, float* to) {
   const std::size_t d = encoder.n_columns(), stride = padded(static_cast<int>(d));
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t c = 0; c < d; ++c) to[i * d + encoder.column_of()[c]] = from[i * stride + c];
 }
 
-using StartTree = std::tuple<Array2<float>, Array1<float>, Array2<float>,
-                             std::optional<Array<float, 3>>>;  // W, b, theta, A
-
-// Parameters of a start tree, whose columns are in the schema's order.
-std::vector<float> start_parameters(const DgtLearner& learner, const Encoder& encoder,
-                                    const nb::object& start) {
-  if (start.is_none()) return {};
-  const auto [W, b, theta, A] = nb::cast<StartTree>(start);
-  const DgtShape shape = learner.shape();
-  const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves(),
-                    k = shape.n_outputs;
-  require(W.shape(0) == m && W.shape(1) == d && b.size() == m && theta.shape(0) == leaves &&
-              theta.shape(1) == k && (!A || A->size() == leaves * k * d),
-          "the start tree has another shape");
-  std::vector<float> parameters(learner.n_parameters());
-  const DgtParameters p = learner.view(parameters.data());
-  take_columns(encoder, m, W.data(), p.W);
-  if (A && p.A) take_columns(encoder, leaves * k, A->data(), p.A);
-  std::copy_n(b.data(), m, p.b);
-  std::copy_n(theta.data(), theta.size(), p.theta);
-  return parameters;
-}
-
-nb::list history_of(const TrainingResult& result) {
+inline nb::list history_of(const TrainingResult& result) {
   nb::list history;
   for (const EpochRecord& r : result.history)
-    history.append(
-        nb::make_tuple(r.restart, r.epoch, r.train_loss, r.validation_loss, r.learning_rate));
+    history.append(nb::make_tuple(r.restart, r.epoch, r.train_loss, r.validation_loss,
+                                  r.learning_rate, r.reachable_leaves));
   return history;
-}
-
-nb::dict answer_of(const DgtLearner& learner, const Encoder& encoder, TrainingResult& result) {
-  const DgtShape shape = learner.shape();
-  const std::size_t m = shape.n_nodes(), d = shape.n_columns, leaves = shape.n_leaves(),
-                    k = shape.n_outputs;
-  const DgtParameters p = learner.view(result.parameters.data());
-  nb::dict answer;
-  answer["weights"] =
-      new_array<float>({m, d}, [&](float* out) { give_columns(encoder, m, p.W, out); });
-  answer["bias"] = new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); });
-  answer["scores"] =
-      new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); });
-  answer["leaf_weights"] = nb::none();
-  if (p.A)
-    answer["leaf_weights"] = new_array<float>(
-        {leaves, k, d}, [&](float* out) { give_columns(encoder, leaves * k, p.A, out); });
-  answer["best_epoch"] = result.best_epoch;
-  answer["criterion"] = result.criterion;
-  answer["soft_criterion"] = result.soft_criterion;
-  return answer;
 }
 
 // What one member of a forest learns from: the rows drawn for it, weighted by how often.
@@ -214,10 +164,11 @@ struct BootstrapSample {
   }
 };
 
-Problem problem_of(const Encoder& encoder, const Source& source, const Array2<float>& target,
-                   const Array1<float>& weight, const Array1<std::int64_t>& train_rows,
-                   const Array1<std::int64_t>& valid_rows, int n_outputs, const std::string& loss,
-                   double loss_parameter, const CustomLoss& custom) {
+inline Problem problem_of(const Encoder& encoder, const Source& source, const Array2<float>& target,
+                          const Array1<float>& weight, const Array1<std::int64_t>& train_rows,
+                          const Array1<std::int64_t>& valid_rows, int n_outputs,
+                          const std::string& loss, double loss_parameter,
+                          const CustomLoss& custom) {
   Problem problem;
   problem.encoding = encoder.encoding();
   problem.source = source;
@@ -257,7 +208,7 @@ std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
   std::vector<TrainingResult> results(runs.n);
   std::atomic<bool> failed{false};
   const auto train_one = [&](int i) {
-    DgtLearner learner = new_learner();
+    auto learner = new_learner();
     const int run = runs.first + i;
     if (!runs.n_draws) {
       results[i] = train(learner, problem, training, run, runs.seed, start, monitor);
@@ -284,8 +235,10 @@ std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
   return results;
 }
 
-nb::dict answer_of_runs(const Runs& runs, bool keep_all, const DgtLearner& learner,
-                        const Encoder& encoder, std::vector<TrainingResult>& results) {
+// What Python gets of all runs; answer_of(result) makes the answer of one.
+template <class AnswerOf>
+nb::dict answer_of_runs(const Runs& runs, bool keep_all, std::vector<TrainingResult>& results,
+                        AnswerOf&& answer_of) {
   int best = 0;
   bool interrupted = false;
   nb::list histories, kept;
@@ -295,62 +248,13 @@ nb::dict answer_of_runs(const Runs& runs, bool keep_all, const DgtLearner& learn
     histories.append(history_of(results[i]));
   }
   for (int i = 0; i < runs.n; ++i)
-    if (keep_all || i == best) kept.append(answer_of(learner, encoder, results[i]));
+    if (keep_all || i == best) kept.append(answer_of(results[i]));
   nb::dict answer;
   answer["trees"] = kept;
   answer["history"] = histories;
   answer["best_run"] = runs.first + best;
   answer["interrupted"] = interrupted;
   return answer;
-}
-
-// Trains several trees over threads: restarts, of which the best is returned, or members of a forest
-// (`keep_all`), each from a bootstrap sample of its own where there are `n_draws`.
-nb::dict fit_dgt(const Encoder& encoder, const nb::object& X, Array2<float> target,
-                 Array1<float> weight, Array1<std::int64_t> train_rows,
-                 Array1<std::int64_t> valid_rows, int height, int n_outputs,
-                 const std::string& loss, double loss_parameter, nb::object custom,
-                 nb::object start, int first_run, int n_runs, std::optional<std::size_t> n_draws,
-                 bool keep_all, std::uint64_t seed, int n_threads, nb::object callback,
-                 const nb::dict& options) {
-  const TableArrays table(encoder, X);
-  const CustomLoss outside = custom_loss(custom, n_outputs, static_cast<int>(target.shape(1)));
-  const Problem problem = problem_of(encoder, table.source(), target, weight, train_rows,
-                                     valid_rows, n_outputs, loss, loss_parameter, outside);
-  require(height >= 1 && height <= 20 && first_run >= 0 && n_runs >= 1 && n_draws != 0u,
-          "options out of range");
-  const TrainingOptions training = training_options(options);
-  const DgtShape shape{height, problem.n_columns(), n_outputs,
-                       nb::cast<bool>(options["linear_leaves"])};
-  const DgtForm form = form_named(nb::cast<std::string>(options["path"]),
-                                  nb::cast<std::string>(options["quantizer"]),
-                                  nb::cast<std::string>(options["routing"]));
-  const Annealing annealing = annealing_of(options);
-  const auto new_learner = [&] {
-    return DgtLearner(shape, form, annealing, problem.loss, problem.loss_parameter,
-                      training.batch_size);
-  };
-  const Runs runs{first_run, n_runs, n_draws, seed, n_threads};
-  const auto first = start_parameters(new_learner(), encoder, start);
-  Monitor monitor;
-  monitor.on_epoch = epoch_callback(callback);
-  std::vector<TrainingResult> results =
-      train_all(runs, problem, training, first, new_learner, monitor);
-  return answer_of_runs(runs, keep_all, new_learner(), encoder, results);
-}
-
-}  // namespace
-
-void bind_learn(nb::module_& m) {
-  m.def("fit_dgt", &fit_dgt, nb::arg("encoder"), nb::arg("X"), nb::arg("target"), nb::arg("weight"),
-        nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(), nb::arg("height"),
-        nb::arg("n_outputs"), nb::arg("loss"), nb::arg("loss_parameter"), nb::arg("custom").none(),
-        nb::arg("start").none(), nb::arg("first_run"), nb::arg("n_runs"), nb::arg("n_draws").none(),
-        nb::arg("keep_all"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("callback").none(),
-        nb::arg("options"), "Trees learned side by side: {trees, history, best_run, interrupted}.");
-  m.def("bootstrap_counts", &bootstrap_counts, nb::arg("n_rows"), nb::arg("n_draws"),
-        nb::arg("seed"), nb::arg("member"),
-        "How often each row is drawn for a member of a forest.");
 }
 
 }  // namespace hardwood

@@ -1,0 +1,185 @@
+#include "learn/tel_learner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hardwood {
+
+namespace {
+
+constexpr int kPartRows = 256;           // samples that walk together
+constexpr double kVarianceFloor = 1e-3;  // epsilon of batch normalisation, as Keras has it
+constexpr float kStartBound = 0.01f;     // splits and leaves, as the authors' code has it
+constexpr std::size_t kTape = std::size_t{1} << 22;  // scores kept from a step's way down, at most
+
+int part_rows(int capacity) {
+  return std::min(kPartRows, capacity);
+}
+int n_parts(int capacity) {
+  return (capacity + part_rows(capacity) - 1) / part_rows(capacity);
+}
+
+}  // namespace
+
+void ColumnMoments::add(const SampleTile& tile) {
+  for (int i = 0; i < tile.n; ++i) {
+    const double weight = tile.weight[i];
+    const float* x = tile.X.row(i);
+    total_ += weight;
+    for (std::size_t j = 0; j < sum_.size(); ++j) {
+      sum_[j] += weight * x[j];
+      sum_of_squares_[j] += weight * x[j] * x[j];
+    }
+  }
+}
+
+std::pair<double, double> ColumnMoments::scale_and_shift(int j) const {
+  const double mean = sum_[j] / total_;
+  const double variance = std::max(sum_of_squares_[j] / total_ - mean * mean, 0.0);
+  const double scale = 1.0 / std::sqrt(variance + kVarianceFloor);
+  return {scale, -mean * scale};
+}
+
+TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool normalises,
+                       Loss loss, float loss_parameter, int batch_size)
+    : shape_(shape),
+      activation_(activation),
+      gamma_(gamma),
+      normalises_(normalises),
+      loss_(loss),
+      loss_parameter_(loss_parameter),
+      capacity_(rounded_up(batch_size, kTileStep)),
+      memory_(shape, padded(shape.n_columns), part_rows(capacity_), SoftPurpose::kGradient),
+      X_(static_cast<std::size_t>(capacity_) * padded(shape.n_columns)),
+      XT_(static_cast<std::size_t>(n_parts(capacity_)) * part_rows(capacity_) * shape.n_columns),
+      out_(static_cast<std::size_t>(capacity_) * shape.n_outputs),
+      slope_(out_.size()),
+      prediction_(out_.size()),
+      gradient_(out_.size()),
+      tape_(std::min(kTape, static_cast<std::size_t>(capacity_) * shape.n_trees * shape.n_nodes())),
+      of_all_(shape.n_columns) {}
+
+SoftTrees<float> TelLearner::trees(const float* parameters) const {
+  return {shape_,
+          activation_,
+          gamma_,
+          weights(parameters),
+          padded(shape_.n_columns),
+          biases(parameters),
+          values(parameters)};
+}
+
+void TelLearner::initialise(Random& random, float* parameters) const {
+  const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (int j = 0; j < shape_.n_columns; ++j)
+      parameters[i * stride + j] = random.uniform(-kStartBound, kStartBound);
+  for (std::size_t i = values_at(); i < n_parameters(); ++i)
+    parameters[i] = random.uniform(-kStartBound, kStartBound);
+}
+
+void TelLearner::load(const SampleTile& samples, Purpose purpose) {
+  n_ = samples.n;
+  const int d = shape_.n_columns, stride = padded(d);
+  ColumnMoments of_batch(d);
+  // One row has no variance: it is taken as an answer's are.
+  if (normalises_ && purpose == Purpose::kStep && n_ > 1) of_batch.add(samples);
+  const ColumnMoments& moments = of_batch.is_known() ? of_batch : of_all_;
+  std::vector<float> scale(d, 1.0f), shift(d);
+  for (int j = 0; j < d && moments.is_known(); ++j) {
+    const auto [factor, offset] = moments.scale_and_shift(j);
+    scale[j] = static_cast<float>(factor);
+    shift[j] = static_cast<float>(offset);
+  }
+  for (int i = 0; i < n_; ++i) {
+    const float* x = samples.X.row(i);
+    float* normalised = X_.data() + static_cast<std::size_t>(i) * stride;
+    for (int j = 0; j < d; ++j) normalised[j] = x[j] * scale[j] + shift[j];
+  }
+}
+
+template <class Each>
+void TelLearner::for_parts(Each&& each) {
+  const int rows = part_rows(capacity_), d = shape_.n_columns, stride = padded(d);
+  SoftTile<float>& tile = memory_.tile;
+  const std::size_t tape = tape_.size() / n_parts(capacity_);
+  for (int part = 0; part * rows < n_; ++part) {
+    const int first = part * rows;
+    tile.n = std::min(rows, n_ - first);
+    tile.X = X_.data() + static_cast<std::size_t>(first) * stride;
+    tile.XT = XT_.data() + static_cast<std::size_t>(part) * rows * d;
+    tile.tape = {tape_.data() + part * tape, tape, 0};
+    each(tile, first);
+  }
+}
+
+// Leaves the answers (n, k) in out_.
+void TelLearner::forward(const SoftTrees<float>& trees, bool keeps_scores) {
+  const int d = shape_.n_columns, k = shape_.n_outputs;
+  std::fill_n(out_.begin(), static_cast<std::size_t>(n_) * k, 0.0f);
+  for_parts([&](SoftTile<float>& tile, int first) {
+    kernels().transpose({tile.X, tile.n, d, trees.stride},
+                        {const_cast<float*>(tile.XT), d, tile.capacity, tile.capacity});
+    if (!keeps_scores) tile.tape = {};
+    tile.n_reached = 0;
+    tile.out = out_.data() + static_cast<std::size_t>(first) * k;
+    kernels().soft_forward(trees, tile);
+    if (keeps_scores) n_reached_ += tile.n_reached;
+  });
+}
+
+double TelLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,
+                                const float* slope, bool first, float* gradient) {
+  const int k = shape_.n_outputs;
+  const SoftTrees<float> soft = trees(parameters);
+  if (first) std::fill_n(gradient, n_parameters(), 0.0f);
+  load(samples, Purpose::kStep);
+  forward(soft, true);
+  n_met_ += std::int64_t{n_} * shape_.n_trees;
+  double total = 0;
+  if (!slope) {
+    kernels().transpose({out_.data(), n_, k, k}, {prediction_.data(), k, capacity_, capacity_});
+    total = kernels().loss_and_gradient(
+        loss_, loss_parameter_,
+        {k, capacity_, prediction_.data(), samples.target, samples.weight, gradient_.data()},
+        factor);
+    kernels().transpose({gradient_.data(), k, n_, capacity_}, {slope_.data(), n_, k, k});
+    slope = slope_.data();
+  }
+  SoftGradient<float> sums{nullptr, gradient, gradient + bias_at(), gradient + values_at(),
+                           nullptr};
+  for_parts([&](SoftTile<float>& tile, int row) {
+    sums.slope = slope + static_cast<std::size_t>(row) * k;
+    kernels().tel_backward(soft, tile, sums);
+  });
+  return total;
+}
+
+void TelLearner::predict(const float* parameters, const SampleTile& samples, Purpose purpose,
+                         float* prediction) {
+  load(samples, purpose);
+  forward(trees(parameters), false);
+  const int k = shape_.n_outputs;
+  kernels().transpose({out_.data(), n_, k, k}, {prediction, k, capacity_, capacity_});
+}
+
+double TelLearner::take_reachable_leaves() {
+  const double mean = static_cast<double>(n_reached_) / static_cast<double>(n_met_);
+  n_reached_ = n_met_ = 0;
+  return mean;
+}
+
+// Puts the normalisation into the splits, which then take columns as they are.
+void TelLearner::finish(float* parameters) const {
+  const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);
+  for (int j = 0; j < shape_.n_columns && of_all_.is_known(); ++j) {
+    const auto [scale, shift] = of_all_.scale_and_shift(j);
+    for (std::size_t i = 0; i < rows; ++i) {
+      float& w = parameters[i * stride + j];
+      parameters[bias_at() + i] += static_cast<float>(w * shift);
+      w = static_cast<float>(w * scale);
+    }
+  }
+}
+
+}  // namespace hardwood

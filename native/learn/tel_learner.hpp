@@ -1,0 +1,93 @@
+// TEL as the training loop sees it: parameters [W | b | O] in one stretch, and batches through
+// tree/soft.hpp and learn/tel.hpp.
+//
+// Batch normalisation stands before the trees, as in Sec. 2 of the paper, without a scale and a
+// shift of its own, which the splits' weights and biases make superfluous. Its inputs are the columns
+// of the table, so what batch statistics estimate is known: answers use the mean and variance of all
+// training rows, steps those of their batch.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/kernels.hpp"
+#include "learn/training.hpp"
+#include "tree/soft_memory.hpp"
+
+namespace hardwood {
+
+// Weighted sums of columns and of their squares.
+class ColumnMoments {
+ public:
+  explicit ColumnMoments(int n_columns) : sum_(n_columns), sum_of_squares_(n_columns) {}
+
+  void add(const SampleTile& tile);
+  bool is_known() const { return total_ > 0; }
+  // What makes mean 0 and variance 1 (a little less, where it is small) of column j: x scale + shift.
+  std::pair<double, double> scale_and_shift(int j) const;
+
+ private:
+  std::vector<double> sum_, sum_of_squares_;
+  double total_ = 0;
+};
+
+class TelLearner final : public Learner {
+ public:
+  TelLearner(SoftShape shape, Activation activation, float gamma, bool normalises, Loss loss,
+             float loss_parameter, int batch_size);
+
+  std::size_t n_parameters() const override {
+    return values_at() + n_trees() * shape_.n_leaves() * shape_.n_outputs;
+  }
+  std::size_t n_penalised() const override { return bias_at(); }
+  SplitPlace splits() const override {
+    return {shape_.n_trees * shape_.n_nodes(), shape_.n_columns};
+  }
+  int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
+  bool looks_ahead() const override { return normalises_; }
+  void look_at(const SampleTile& tile) override { of_all_.add(tile); }
+  void initialise(Random& random, float* parameters) const override;
+  double add_gradient(const float* parameters, const SampleTile& tile, float factor,
+                      const float* slope, bool first, float* gradient) override;
+  void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
+               float* prediction) override;
+  double take_reachable_leaves() override;
+  void finish(float* parameters) const override;
+
+  SoftShape shape() const { return shape_; }
+  const float* weights(const float* parameters) const { return parameters; }
+  const float* biases(const float* parameters) const { return parameters + bias_at(); }
+  const float* values(const float* parameters) const { return parameters + values_at(); }
+
+ private:
+  std::size_t n_trees() const { return shape_.n_trees; }
+  std::size_t bias_at() const { return n_trees() * shape_.n_nodes() * padded(shape_.n_columns); }
+  std::size_t values_at() const { return bias_at() + n_trees() * shape_.n_nodes(); }
+  SoftTrees<float> trees(const float* parameters) const;
+  void load(const SampleTile& samples, Purpose purpose);
+  // Calls each(tile, its first row) for the parts that walk together.
+  template <class Each>
+  void for_parts(Each&& each);
+  void forward(const SoftTrees<float>& trees, bool keeps_scores);
+
+  SoftShape shape_;
+  Activation activation_;
+  float gamma_;
+  bool normalises_;
+  Loss loss_;
+  float loss_parameter_;
+  int capacity_;
+  SoftMemory<float> memory_;
+  int n_ = 0;                 // samples loaded
+  Buffer<float> X_;           // (capacity, stride) normalised
+  Buffer<float> XT_;          // (parts, d, rows of a part)
+  Buffer<float> out_;         // (capacity, k)
+  Buffer<float> slope_;       // (capacity, k)
+  Buffer<float> prediction_;  // (k, capacity)
+  Buffer<float> gradient_;    // (k, capacity), by the prediction
+  Buffer<float> tape_;        // (parts, scores kept of each)
+  ColumnMoments of_all_;      // over all training rows
+  std::int64_t n_reached_ = 0, n_met_ = 0;
+};
+
+}  // namespace hardwood

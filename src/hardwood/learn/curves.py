@@ -13,7 +13,7 @@ from hardwood.learn.training import Epoch
 
 MAX_POINTS = 200  # of a model's curve
 MAX_POINTS_OF_MEMBER = 50  # of each tree's curve in a forest, however many trees it has
-_DIGITS = 6
+_DIGITS = 4
 _PLACE = {"restart", "epoch", "max_epochs"}  # fields of an epoch that say where, not how good
 
 

@@ -1,0 +1,29 @@
+"""Reports on a model: what it is, how good it is and why, how fast it is, how it was learned.
+
+Each function takes a tree, a forest, a soft ensemble or a fitted estimator and returns a report
+that prints as text, renders as HTML in a notebook, and gives JSON and data frames.
+"""
+
+from __future__ import annotations
+
+from hardwood.report.analyze import Analysis, analyze
+from hardwood.report.benchmark import Benchmark, benchmark
+from hardwood.report.describe import Description, describe
+from hardwood.report.evaluate import Evaluation, evaluate
+from hardwood.report.faces import Report, page
+from hardwood.report.learning_curves import LearningCurves, learning_curves
+
+__all__ = [
+    "Analysis",
+    "Benchmark",
+    "Description",
+    "Evaluation",
+    "LearningCurves",
+    "Report",
+    "analyze",
+    "benchmark",
+    "describe",
+    "evaluate",
+    "learning_curves",
+    "page",
+]

@@ -1,0 +1,315 @@
+"""Why a model answers as it does, and where it goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.report.blocks import Block, Grid, Words
+from hardwood.report.dependence import Dependence, dependences
+from hardwood.report.error_nodes import NodeErrors, error_nodes
+from hardwood.report.faces import DrawnReport
+from hardwood.report.feature_use import feature_use
+from hardwood.report.importance import Importance, column_groups, importances
+from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
+from hardwood.report.row_losses import row_loss
+from hardwood.report.subject import Model, is_forest, is_soft, model_of, target_words
+from hardwood.report.words import amount, counted, figure, share, span
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardwood.report.faces import Tables
+
+N_REPEATS = 5
+N_GRID = 20
+N_FEATURES = 6  # whose partial dependence is found, unless some are named
+_MAX_SHOWN = 10  # entries of a table in print
+_MAX_PATHS = 5  # leaves whose paths are shown
+_MAX_OUTPUTS = 6
+_LIMITS = {"n_repeats": (2, 1000), "n_grid": (2, 1000)}
+
+
+@dataclass(frozen=True, repr=False)
+class Analysis(DrawnReport):
+    """What a model relies on and where it errs, made by `analyze`.
+
+    Attributes
+    ----------
+    what
+        What is predicted, in words.
+    n_rows
+        Rows that count.
+    metric, score
+        What importance is measured in, and its value on the rows as they are.
+    is_score
+        Whether more of the metric is better.
+    n_repeats
+        How often each feature was shuffled.
+    importance
+        Of each feature or group, the most important first.
+    dependence
+        Partial dependence on the most important features, or those that were asked for.
+    leaves, splits
+        Nodes of the tree by how much more of the loss than of the rows falls to them.
+    notes
+        What a reader should know.
+    """
+
+    what: str
+    n_rows: int
+    metric: str
+    score: float
+    is_score: bool
+    n_repeats: int
+    importance: tuple[Importance, ...]
+    dependence: tuple[Dependence, ...]
+    leaves: tuple[NodeErrors, ...]
+    splits: tuple[NodeErrors, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What was analysed, on how many rows."""
+        return f"Analysis: {self.what}, {counted(self.n_rows, 'row')}"
+
+    @property
+    def _change(self) -> str:
+        return f"{'fall' if self.is_score else 'rise'} of {self.metric}"
+
+    def _blocks(self) -> Sequence[Block]:
+        blocks: list[Block] = [self._importance_grid()]
+        if self.dependence:
+            blocks.append(self._dependence_grid())
+        if self.leaves and np.isfinite(self.leaves[0].share_of_loss):
+            blocks += [self._nodes_grid("Leaves", "leaf", self.leaves), self._paths()]
+            blocks += [self._nodes_grid("Splits", "split", self.splits)] if self.splits else []
+        return [*blocks, *(Words(f"note: {note}") for note in self.notes)]
+
+    def _importance_grid(self) -> Grid:
+        shown = self.importance[:_MAX_SHOWN]
+        rows = [[i.name, figure(i.importance), span(i.low, i.high)] for i in shown]
+        more = len(self.importance) - len(shown)
+        return Grid.of(
+            f"Importance: {self._change} ({figure(self.score)}) when a feature is shuffled, "
+            f"{counted(self.n_repeats, 'time')}",
+            ["feature", "importance", "95 % interval"],
+            rows,
+            note=f"... and {counted(more, 'more feature')}" if more else "",
+        )
+
+    def _dependence_grid(self) -> Grid:
+        rows = []
+        for entry in self.dependence:
+            mean = np.array(entry.mean)
+            shown = range(len(entry.outputs))[1:] if len(entry.outputs) == 2 else None
+            for k in shown or range(min(len(entry.outputs), _MAX_OUTPUTS)):
+                ends = [int(mean[:, k].argmin()), int(mean[:, k].argmax())]
+                words = [f"{figure(mean[i, k])} at {entry.labels[i]}" for i in ends]
+                rows.append([entry.feature, entry.outputs[k], *words])
+        return Grid.of(
+            "Partial dependence: mean prediction when all rows have one value of a feature",
+            ["feature", "prediction of", "lowest", "highest"],
+            rows,
+            text_columns=(0, 1, 2, 3),
+        )
+
+    def _nodes_grid(self, title: str, kind: str, nodes: tuple[NodeErrors, ...]) -> Grid:
+        shown = nodes[:_MAX_SHOWN]
+        loss = {"accuracy": "error rate", "labels right": "error rate"}.get(self.metric, "loss")
+        rows = [
+            [n.name, amount(n.rows), share(n.share_of_rows), figure(n.loss), share(n.share_of_loss)]
+            for n in shown
+        ]
+        header = [kind, "rows", "of rows", loss, "of loss"]
+        if kind == "split":
+            header.append("asks")
+            rows = [[*row, n.condition] for row, n in zip(rows, shown, strict=True)]
+        more = len(nodes) - len(shown)
+        return Grid.of(
+            f"{title} with more than their share of the loss first",
+            header,
+            rows,
+            text_columns=(0, 5),
+            note=f"... and {more} more" if more else "",
+        )
+
+    def _paths(self) -> Words:
+        lines = []
+        for leaf in [n for n in self.leaves if n.excess > 0][:_MAX_PATHS]:
+            first, *further = leaf.path or ("all rows",)
+            lines += [f"  leaf {leaf.name}: {first}", *(f"      and {step}" for step in further)]
+        return Words("\n".join(lines), "Where the first of these are")
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "n_rows": self.n_rows,
+            "metric": self.metric,
+            "score": self.score,
+            "n_repeats": self.n_repeats,
+            "importance": [asdict(entry) for entry in self.importance],
+            "dependence": [asdict(entry) for entry in self.dependence],
+            "leaves": [asdict(node) for node in self.leaves],
+            "splits": [asdict(node) for node in self.splits],
+            "notes": self.notes,
+        }
+
+    def _tables(self) -> Tables:
+        importance = {
+            name: [getattr(entry, name) for entry in self.importance]
+            for name in ("name", "importance", "low", "high")
+        }
+        points = [
+            (entry.feature, label, output, mean)
+            for entry in self.dependence
+            for label, means in zip(entry.labels, entry.mean, strict=True)
+            for output, mean in zip(entry.outputs, means, strict=True)
+        ]
+        names = ("feature", "value", "output", "mean")
+        dependence = {name: [point[i] for point in points] for i, name in enumerate(names)}
+        nodes = {"leaves": self.leaves, "splits": self.splits}
+        return {
+            "importance": importance,
+            "dependence": dependence,
+            **{name: _node_columns(entries) for name, entries in nodes.items()},
+        }
+
+    @property
+    def _picture_words(self) -> str:
+        return "Importance of features, loss by leaf, and partial dependence"
+
+    def _figure_size(self) -> tuple[float, float]:
+        from hardwood.report.analysis_plots import figure_size
+
+        return figure_size(self)
+
+    def _draw(self, figure: Figure) -> None:
+        from hardwood.report.analysis_plots import draw
+
+        draw(self, figure)
+
+
+def analyze(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    metric: str | None = None,
+    features: Sequence[str] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    n_repeats: int = N_REPEATS,
+    n_grid: int = N_GRID,
+    unknown_classes: UnknownClasses = "error",
+    seed: int | np.random.Generator = 0,
+    n_jobs: int | None = 1,
+) -> Analysis:
+    """Find what a model relies on, and where in the tree its errors live.
+
+    Parameters
+    ----------
+    model
+        A tree, a forest, or a fitted estimator.
+    X, y, sample_weight
+        Rows with known answers, best not those that the model was learned from, as `evaluate`
+        takes them.
+    metric
+        What importance and errors are measured in. Of classes: ``"accuracy"`` (the default),
+        ``"log loss"``, ``"Brier score"``. Of labels: ``"labels right"`` (the default), ``"log
+        loss"``, ``"Brier score"``. Of numbers: ``"R2"`` (the default), ``"MAE"``, ``"MSE"``.
+    features
+        Whose partial dependence to find; by default the six most important.
+    groups
+        Features that are shuffled together, by the group's name: ``{"place": ["north", "east"]}``.
+    n_repeats
+        How often each feature is shuffled.
+    n_grid
+        Values of a number that partial dependence is found at, between its 5 % and 95 % quantiles;
+        all of them where there are not more. Levels are all tried.
+    unknown_classes
+        As of `evaluate`.
+    seed
+        Shuffles.
+    n_jobs
+        Threads to predict with.
+
+    Notes
+    -----
+    A feature that others know as much of has little importance though the model uses it: shuffle
+    such features in a group. Intervals count the chance of which rows were given, and of shuffling.
+    """
+    for name, value in (("n_repeats", n_repeats), ("n_grid", n_grid)):
+        low, high = _LIMITS[name]
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be from {low} to {high}, found {value!r:.80}")
+    model = model_of(model)
+    columns = column_groups(model.feature_names, groups)
+    rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
+    loss = row_loss(rows, metric)
+    used = {use.name for use in feature_use(model) if use.is_used}
+    found = importances(
+        rows,
+        loss,
+        columns,
+        np.array([name in used for name in model.feature_names]),
+        n_repeats=n_repeats,
+        rng=np.random.default_rng(seed),
+        n_jobs=n_jobs,
+    )
+    chosen = _chosen(model, features, found)
+    losses = loss.of_rows(rows.truth, rows.outputs)
+    leaves, splits = error_nodes(rows, losses.mean(axis=1))
+    return Analysis(
+        what=target_words(model),
+        n_rows=len(rows),
+        metric=loss.metric,
+        score=loss.value(losses, rows.weight),
+        is_score=loss.is_score,
+        n_repeats=n_repeats,
+        importance=found,
+        dependence=dependences(rows, chosen, n_grid=n_grid, n_jobs=n_jobs),
+        leaves=leaves,
+        splits=splits,
+        notes=tuple(_notes(rows, float(losses.mean()))),
+    )
+
+
+def _chosen(
+    model: Model, features: Sequence[str] | None, found: tuple[Importance, ...]
+) -> list[int]:
+    """Return the columns whose partial dependence is asked for."""
+    names = list(model.feature_names)
+    if features is None:
+        ranked = [name for entry in found if entry.importance > 0 for name in entry.features]
+        return [names.index(name) for name in ranked[:N_FEATURES]]
+    for name in [features] if isinstance(features, str) else features:
+        if name not in names:
+            raise ValueError(f"features names {name!r:.80}, which is no feature of the model")
+    return [names.index(name) for name in ([features] if isinstance(features, str) else features)]
+
+
+def _notes(rows: JudgedRows, loss: float) -> list[str]:
+    notes = []
+    if rows.n_unknown:
+        many = counted(rows.n_unknown, "row has", "rows have")
+        notes.append(f"{many} a class the model does not know; they count as wrong")
+    if loss == 0:
+        notes.append("no row is answered wrongly: there are no errors to divide")
+    if is_soft(rows.model):
+        notes.append(
+            "rows reach several leaves of a soft tree; harden() gives a forest whose leaves can be "
+            "compared"
+        )
+    elif is_forest(rows.model):
+        notes.append("leaves and splits are those of single trees, the losses those of the forest")
+    return notes
+
+
+def _node_columns(nodes: tuple[NodeErrors, ...]) -> dict[str, list[Any]]:
+    names = ("tree", "node", "depth", "rows", "share_of_rows", "loss", "share_of_loss")
+    columns: dict[str, list[Any]] = {name: [getattr(n, name) for n in nodes] for name in names}
+    return columns | {"where": [node.words for node in nodes]}

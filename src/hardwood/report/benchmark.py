@@ -1,0 +1,263 @@
+"""How fast a model answers on this machine, how large it is, how long it takes to load."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model import dumps, loads
+from hardwood.report.blocks import Block, Grid, Words
+from hardwood.report.faces import Report
+from hardwood.report.frames import columns_of
+from hardwood.report.made_up_rows import made_up_rows, single_rows
+from hardwood.report.subject import Model, is_soft, model_of, size_words, trees_of
+from hardwood.report.words import counted, duration, size
+
+if TYPE_CHECKING:
+    from hardwood.model.cost import Flops
+    from hardwood.report.faces import Tables
+
+SECONDS = 1.0  # of repeated calls, each kind
+BATCH_SIZES = (1000, 100_000)
+_WARM_UP = 200  # calls at most before the clock starts
+_N_SINGLE = 512  # different single rows, asked in turn
+_ARRAYS = ("weights", "bias", "children", "values", "counts", "leaf_weights")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one way to ask takes.
+
+    Attributes
+    ----------
+    api
+        What was called, on what.
+    n_rows
+        Rows per call.
+    n_calls
+        Calls that were timed.
+    rows_per_second
+        At the median.
+    p50_us, p25_us, p75_us, p99_us
+        Quantiles of the time of a call, in microseconds.
+    """
+
+    api: str
+    n_rows: int
+    n_calls: int
+    rows_per_second: float
+    p50_us: float
+    p25_us: float
+    p75_us: float
+    p99_us: float
+
+
+@dataclass(frozen=True, repr=False)
+class Benchmark(Report):
+    """Speed and size of a model, made by `benchmark`.
+
+    Attributes
+    ----------
+    what
+        The model's sizes, in words.
+    timings
+        Of batches, then of single rows.
+    threads
+        Of batches, as ``n_jobs`` says it; single rows have one.
+    load
+        Time to make the model from the bytes of its file.
+    file_bytes, array_bytes
+        Size of the model file, and of the model's numbers in memory.
+    flops
+        Operations of one prediction.
+    machine
+        What it was measured on.
+    """
+
+    what: str
+    timings: tuple[Timing, ...]
+    threads: int
+    load: Timing
+    file_bytes: int
+    array_bytes: int
+    flops: Flops
+    machine: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """What was timed."""
+        return f"Benchmark: {self.what}"
+
+    def _blocks(self) -> Sequence[Block]:
+        threads = "all processors" if self.threads == -1 else counted(self.threads, "thread")
+        header = ["timed", "rows per call", "rows per second", "median", "middle half", "p99"]
+        rows = [
+            [
+                t.api,
+                f"{t.n_rows:,}",
+                f"{t.rows_per_second:,.0f}",
+                duration(t.p50_us),
+                f"{duration(t.p25_us)} to {duration(t.p75_us)}",
+                duration(t.p99_us),
+            ]
+            for t in self.timings
+        ]
+        half = f"{duration(self.load.p25_us)} to {duration(self.load.p75_us)}"
+        lines = [
+            f"  file: {size(self.file_bytes)}; numbers in memory: {size(self.array_bytes)}",
+            f"  load: {duration(self.load.p50_us)} (middle half {half})",
+            *(f"  {line}" for line in str(self.flops).splitlines()),
+        ]
+        machine = ", ".join(f"{name} {value}" for name, value in self.machine.items())
+        return [
+            Grid.of(f"Time of a call: batches on {threads}, single rows on one", header, rows),
+            Words("\n".join(lines), "Size and cost"),
+            Words(f"Measured on: {machine}"),
+        ]
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "threads": self.threads,
+            "timings": [asdict(timing) for timing in self.timings],
+            "load": asdict(self.load),
+            "file_bytes": self.file_bytes,
+            "array_bytes": self.array_bytes,
+            "flops": asdict(self.flops),
+            "machine": self.machine,
+        }
+
+    def _tables(self) -> Tables:
+        return {"timings": columns_of(Timing, [*self.timings, self.load])}
+
+
+def benchmark(
+    model: Any,
+    X: Any = None,
+    *,
+    batch_sizes: Sequence[int] = BATCH_SIZES,
+    n_jobs: int = 1,
+    seconds: float = SECONDS,
+    seed: int | np.random.Generator = 0,
+) -> Benchmark:
+    """Time a model: in batches, on single rows, and while it is loaded.
+
+    Parameters
+    ----------
+    model
+        A tree, a forest, or a fitted estimator, of which the model is timed.
+    X
+        A table to time it on, as it is; by default rows are made up like those of training, in
+        batches of ``batch_sizes``. The mean cost is counted over these rows, else over those that
+        the model was learned from.
+    batch_sizes
+        Rows per call.
+    n_jobs
+        Threads of the batches; -1 for all processors.
+    seconds
+        How long each kind of call is repeated.
+    seed
+        Makes up rows.
+    """
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"seconds must be positive and finite, found {seconds!r:.80}")
+    if not batch_sizes or min(batch_sizes) < 1:
+        raise ValueError(f"batch_sizes must be at least one number >= 1, found {batch_sizes!r:.80}")
+    model = model_of(model)
+    rng = np.random.default_rng(seed)
+    timings = [
+        _time_batch(model, table, kind, n_jobs, seconds)
+        for table, kind in _batches(model, X, batch_sizes, rng)
+    ]
+    timings += _time_single_rows(model, X, rng, seconds)
+    content = dumps(model)
+    return Benchmark(
+        what=f"{type(model).__name__}, {size_words(model)}",
+        timings=tuple(timings),
+        threads=n_jobs,
+        load=_timing("hardwood.model.loads", 1, _repeat(lambda: loads(content), seconds)),
+        file_bytes=len(content),
+        array_bytes=_array_bytes(model),
+        flops=model.flops(X),
+        machine=machine(),
+    )
+
+
+def machine() -> dict[str, Any]:
+    """Say what is measured on: processor, its number, the engine's instruction set, Python."""
+    from hardwood._native import instruction_set
+
+    return {
+        "processor": platform.machine(),
+        "processors": os.cpu_count() or 1,
+        "instruction set": instruction_set(),
+        "Python": platform.python_version(),
+    }
+
+
+def _batches(
+    model: Model, X: Any, batch_sizes: Sequence[int], rng: np.random.Generator
+) -> list[tuple[Any, str]]:
+    if X is not None:
+        return [(X, type(X).__name__)]
+    return [made_up_rows(model.schema, n, rng) for n in batch_sizes]
+
+
+def _time_batch(model: Model, table: Any, kind: str, n_jobs: int, seconds: float) -> Timing:
+    n_rows = len(model.predict(table))
+    micros = _repeat(lambda: model.predict(table, n_jobs=n_jobs), seconds)
+    return _timing(f"{type(model).__name__}.predict({kind})", n_rows, micros)
+
+
+def _time_single_rows(
+    model: Model, X: Any, rng: np.random.Generator, seconds: float
+) -> list[Timing]:
+    """Time `predict_one`, one call at a time: rows as 1-D arrays if all are numbers, as dicts."""
+    table = made_up_rows(model.schema, _N_SINGLE, rng)[0] if X is None else X
+    arrays, dicts = single_rows(model.schema, table, _N_SINGLE)
+    kinds: list[tuple[str, list[Any]]] = [("1-D float64 array", arrays), ("dict", dicts)]
+    return [_time_calls(model, rows, what, seconds) for what, rows in kinds if rows]
+
+
+def _time_calls(model: Model, rows: list[Any], what: str, seconds: float) -> Timing:
+    turn = itertools.cycle(rows)
+    micros = _repeat(lambda: model.predict_one(next(turn)), seconds)
+    return _timing(f"{type(model).__name__}.predict_one({what})", 1, micros)
+
+
+def _repeat(call: Callable[[], Any], seconds: float) -> np.ndarray:
+    """Return microseconds of each call, as many as fit into the time, after a warm-up."""
+    clock = time.perf_counter_ns
+    warm_until = clock() + int(0.1e9 * seconds)
+    for _ in range(_WARM_UP):
+        call()
+        if clock() > warm_until:
+            break
+    times: list[int] = []
+    end = clock() + int(1e9 * seconds)
+    start = clock()
+    while start < end or len(times) < 3:
+        call()
+        stop = clock()
+        times.append(stop - start)
+        start = clock()
+    return np.asarray(times) / 1e3
+
+
+def _timing(api: str, n_rows: int, micros: np.ndarray) -> Timing:
+    p25, p50, p75, p99 = np.percentile(micros, [25, 50, 75, 99]).tolist()
+    return Timing(api, n_rows, micros.size, n_rows / p50 * 1e6, p50, p25, p75, p99)
+
+
+def _array_bytes(model: Model) -> int:
+    holders = [model] if is_soft(model) else trees_of(model)
+    arrays = [getattr(holder, name, None) for holder in holders for name in _ARRAYS]
+    return sum(int(array.nbytes) for array in arrays if array is not None)

@@ -1,0 +1,170 @@
+"""What reports are made of: tables and words, each as plain text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hardwood.report.words import printable, shortened
+
+MAX_CELL = 72  # characters of a cell of text in a terminal; HTML shows all
+_GAP = "  "
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table for the eye.
+
+    Attributes
+    ----------
+    title
+        Stands above it.
+    header, rows
+        Cells as they are shown.
+    text_columns
+        Which columns hold text; the others hold figures, which stand below each other.
+    note
+        Stands below it.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: tuple[int, ...] = (0,)
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        text_columns: tuple[int, ...] = (0,),
+        note: str = "",
+    ) -> Grid:
+        """Make a table of any sequences."""
+        return cls(title, tuple(header), tuple(map(tuple, rows)), text_columns, note)
+
+    def to_text(self) -> str:
+        """Write the table with blanks between its columns."""
+        cells = [self._texts(row) for row in (self.header, *self.rows)]
+        widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+        lines = [self._line(row, widths) for row in cells]
+        lines.insert(1, _GAP + "-" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
+        below = [_GAP + printable(self.note)] if self.note else []
+        return "\n".join([printable(self.title), *lines, *below])
+
+    def _texts(self, row: tuple[str, ...]) -> list[str]:
+        return [
+            shortened(printable(cell), MAX_CELL) if j in self.text_columns else printable(cell)
+            for j, cell in enumerate(row)
+        ]
+
+    def _line(self, row: Sequence[str], widths: Sequence[int]) -> str:
+        cells = []
+        for j, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            blanks = " " * (width - _width(cell))
+            cells.append(cell + blanks if j in self.text_columns else blanks + cell)
+        return (_GAP + _GAP.join(cells)).rstrip()
+
+    def to_html(self) -> str:
+        """Write the table as a ``<table>``; every cell is escaped."""
+        head = "".join(f'<th scope="col">{_safe(name)}</th>' for name in self.header)
+        body = "".join(f"<tr>{self._html_row(row)}</tr>" for row in self.rows)
+        note = f"<p>{_safe(self.note)}</p>" if self.note else ""
+        return (
+            f"<table><caption>{_safe(self.title)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+        )
+
+    def _html_row(self, row: tuple[str, ...]) -> str:
+        return "".join(
+            f'<td class="text">{_safe(cell)}</td>'
+            if j in self.text_columns
+            else f"<td>{_safe(cell)}</td>"
+            for j, cell in enumerate(row)
+        )
+
+
+@dataclass(frozen=True)
+class Words:
+    """Lines of text, kept as they are."""
+
+    text: str
+    title: str = ""
+
+    def to_text(self) -> str:
+        """Write the lines below their title."""
+        lines = [printable(line) for line in self.text.splitlines()]
+        return "\n".join([printable(self.title), *lines] if self.title else lines)
+
+    def to_html(self) -> str:
+        """Write the lines as ``<pre>``, escaped."""
+        title = f"<h4>{_safe(self.title)}</h4>" if self.title else ""
+        lines = "\n".join(map(_safe, self.text.splitlines()))
+        return f"{title}<pre>{lines}</pre>"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing that was made, as PNG; a terminal shows none of it."""
+
+    png: str
+    """In base64."""
+    words: str
+    """What it shows, for who cannot see it."""
+
+    def to_html(self) -> str:
+        """Write the picture into the page itself."""
+        return f'<img alt="{_safe(self.words)}" src="data:image/png;base64,{self.png}">'
+
+
+Block = Grid | Words
+
+STYLE = """
+.hardwood-report { font: 14px/1.45 system-ui, sans-serif; color: inherit; max-width: 75em }
+.hardwood-report table { border-collapse: collapse; margin: .6em 0 1em; color: inherit }
+.hardwood-report caption { text-align: left; font-weight: 600; padding: .2em 0 }
+.hardwood-report th, .hardwood-report td { padding: .15em .8em .15em 0; text-align: right;
+  border: 0; background: none; color: inherit; font-variant-numeric: tabular-nums;
+  vertical-align: top }
+.hardwood-report th { border-bottom: 1px solid currentColor; font-weight: 600 }
+.hardwood-report td.text, .hardwood-report th:first-child { text-align: left;
+  overflow-wrap: anywhere }
+.hardwood-report pre { overflow-x: auto; background: none; color: inherit; margin: .4em 0 1em }
+.hardwood-report img { max-width: 100%; background: #fff }
+.hardwood-report h3, .hardwood-report h4 { margin: .8em 0 .3em }
+""".strip()
+
+
+def to_html(title: str, blocks: Sequence[Block | Picture]) -> str:
+    """Write a part of a page: a heading, then the blocks."""
+    inner = "\n".join(block.to_html() for block in blocks)
+    return f'<section class="hardwood-report"><h3>{_safe(title)}</h3>\n{inner}</section>'
+
+
+def to_page(title: str, sections: Sequence[str]) -> str:
+    """Write a whole page, which fetches nothing and runs nothing."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{_safe(title)}</title>'
+        f"<style>body {{ margin: 2em }}\n{STYLE}</style></head>\n<body><h2>{_safe(title)}</h2>\n"
+        + "\n".join(sections)
+        + "\n</body></html>\n"
+    )
+
+
+def _safe(text: str) -> str:
+    return html.escape(printable(text), quote=True)
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes: letters of East Asia two, accents none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

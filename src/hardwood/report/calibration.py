@@ -1,0 +1,109 @@
+"""Whether probabilities are what they say: of rows with p near 0.7, about 70 % should say yes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.report.resampling import effective_rows, wilson
+from hardwood.report.subject import Model, output_labels
+
+N_BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows whose probability lies in (low, high]; the first bin has 0, too.
+
+    ``rows`` is their number, or the sum of their weights, ``predicted`` the mean probability, and
+    ``observed`` the share of yes among them with its Wilson interval.
+    """
+
+    low: float
+    high: float
+    rows: float
+    predicted: float
+    observed: float
+    observed_low: float
+    observed_high: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How probabilities of one thing compare with how often it happened.
+
+    Attributes
+    ----------
+    of
+        What the probabilities are of.
+    bins
+        Those that have rows, from low to high probabilities.
+    error
+        Mean distance of ``observed`` from ``predicted``, by rows (expected calibration error).
+    """
+
+    of: str
+    bins: tuple[Bin, ...]
+    error: float
+
+
+def calibration(
+    of: str, probability: np.ndarray, happened: np.ndarray, weight: np.ndarray, n_bins: int = N_BINS
+) -> Calibration:
+    """Compare probabilities, (n,), with what happened, (n,) of 0 and 1, in bins of equal width."""
+    edges = np.linspace(0, 1, n_bins + 1)
+    place = np.searchsorted(edges[1:-1], probability)
+    bins = []
+    for i in np.unique(place).tolist():
+        here = place == i
+        w = weight[here]
+        observed = float(w @ happened[here] / w.sum())
+        observed_low, observed_high = wilson(observed, effective_rows(w))
+        bins.append(
+            Bin(
+                low=float(edges[i]),
+                high=float(edges[i + 1]),
+                rows=float(w.sum()),
+                predicted=float(w @ probability[here] / w.sum()),
+                observed=observed,
+                observed_low=observed_low,
+                observed_high=observed_high,
+            )
+        )
+    total = sum(b.rows for b in bins)
+    error = sum(b.rows * abs(b.observed - b.predicted) for b in bins) / total
+    return Calibration(of, tuple(bins), error)
+
+
+def calibrations(
+    model: Model,
+    truth: np.ndarray,
+    outputs: np.ndarray,
+    weight: np.ndarray,
+    names: Sequence[str],
+    n_bins: int = N_BINS,
+) -> tuple[Calibration, ...]:
+    """Compare all probabilities of a model; the first comparison is the one to look at.
+
+    Of two classes: the probability of the second. Of more: that of the predicted class, then of
+    each class. Of labels: all of them together, then each.
+    """
+    if model.task == "regression":
+        return ()
+    if model.classes is None:
+        labels = zip(names, outputs.T, truth.T, strict=True)
+        each = [calibration(*label, weight, n_bins) for label in labels]
+        of_all = np.repeat(weight, len(each))
+        together = calibration("all labels", outputs.ravel(), truth.ravel(), of_all, n_bins)
+        return (together, *each) if len(each) > 1 else tuple(each)
+    each = [
+        calibration(name, outputs[:, c], (truth == c).astype(np.float64), weight, n_bins)
+        for c, name in enumerate(output_labels(model))
+    ]
+    if len(each) <= 2:
+        return tuple(each[-1:])
+    is_right = (outputs.argmax(axis=1) == truth).astype(np.float64)
+    predicted = calibration("the predicted class", outputs.max(axis=1), is_right, weight, n_bins)
+    return (predicted, *each)

@@ -1,0 +1,108 @@
+"""Partial dependence: the mean prediction when a feature has one and the same entry in all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardwood.report.changed_columns import ChangedColumns
+from hardwood.report.judged_rows import JudgedRows
+from hardwood.report.subject import output_labels, outputs_of
+from hardwood.show.numbers import quantity
+from hardwood.table import Feature
+
+_TAILS = (0.05, 0.95)  # between these quantiles of the rows lies the grid of a number
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How the mean prediction follows one feature, all else being as it is.
+
+    Attributes
+    ----------
+    feature
+        Its name.
+    kind
+        ``"numeric"`` or ``"categorical"``.
+    values
+        What the feature was set to: numbers, or levels; None for missing.
+    labels
+        The same as text; dates as dates.
+    outputs
+        Names of the classes, labels or numbers.
+    mean
+        Mean probabilities or values, for each of ``values`` one per output.
+    """
+
+    feature: str
+    kind: str
+    values: tuple[Any, ...]
+    labels: tuple[str, ...]
+    outputs: tuple[str, ...]
+    mean: tuple[tuple[float, ...], ...]
+
+
+def dependences(
+    rows: JudgedRows, features: Sequence[int], *, n_grid: int, n_jobs: int | None
+) -> tuple[Dependence, ...]:
+    """Find the partial dependence on each of some features."""
+    table = ChangedColumns(rows.model.schema, rows.matrix)
+    return tuple(_dependence(rows, table, j, n_grid, n_jobs) for j in features)
+
+
+def _dependence(
+    rows: JudgedRows, table: ChangedColumns, j: int, n_grid: int, n_jobs: int | None
+) -> Dependence:
+    feature = rows.model.schema.features[j]
+    entries = _entries(feature, table.present(j), n_grid)
+    mean = []
+    for entry in entries:
+        outputs = outputs_of(rows.model, table.constant(j, entry), n_jobs)
+        mean.append(tuple(np.average(outputs, axis=0, weights=rows.weight).tolist()))
+    return Dependence(
+        feature=feature.name,
+        kind=feature.kind,
+        values=tuple(_value(feature, entry) for entry in entries),
+        labels=tuple(_label(feature, entry, entries) for entry in entries),
+        outputs=output_labels(rows.model),
+        mean=tuple(mean),
+    )
+
+
+def _entries(feature: Feature, present: np.ndarray, n_grid: int) -> list[float]:
+    """Return what a column is set to: numbers, or positions of levels; NaN for missing."""
+    if feature.kind == "categorical":
+        entries = [float(i) for i in range(len(feature.levels))]
+    else:
+        entries = _grid(present, n_grid)
+    return entries + ([np.nan] if feature.has_missing or not entries else [])
+
+
+def _grid(present: np.ndarray, n_grid: int) -> list[float]:
+    """Return all different numbers where they are few, else some between the tails."""
+    different = np.unique(present).astype(np.float64)
+    if different.size <= n_grid:
+        return different.tolist()
+    low, high = np.quantile(present.astype(np.float64), _TAILS)
+    return np.unique(np.linspace(low, high, n_grid)).tolist()
+
+
+def _value(feature: Feature, entry: float) -> Any:
+    if np.isnan(entry):
+        return None
+    return feature.levels[int(entry)] if feature.kind == "categorical" else entry
+
+
+def _label(feature: Feature, entry: float, entries: list[float]) -> str:
+    if np.isnan(entry):
+        return MISSING
+    if feature.kind == "categorical":
+        return str(feature.levels[int(entry)])
+    present = [other for other in entries if not np.isnan(other)]
+    spread = (max(present) - min(present)) / 4 or abs(entry) or 1.0
+    digits = 2 if feature.origin == "date" else 3
+    return quantity(entry, feature.origin, digits, spread=spread)

@@ -1,0 +1,252 @@
+"""What a model is: the tree in words, its sizes, the features it uses, how it was learned."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from hardwood.model.cost import remaining
+from hardwood.model.file import METADATA_KEY, dumps
+from hardwood.report.blocks import Block, Grid, Words
+from hardwood.report.faces import Report
+from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
+from hardwood.report.frames import columns_of
+from hardwood.report.record_words import readable_record
+from hardwood.report.subject import Model, is_forest, is_soft, model_of, trees_of
+from hardwood.report.words import counted, share, size
+
+if TYPE_CHECKING:
+    from hardwood.report.faces import Tables
+
+MAX_TERMS = 4
+_MAX_TREES_LISTED = 10
+_MAX_FEATURES_LISTED = 10
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """The model as a file: its format and kind, how large it is, and its checksum."""
+
+    format: int
+    kind: str
+    n_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class TreeSizes:
+    """How large one tree of several is."""
+
+    depth: int
+    n_splits: int
+    n_leaves: int
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Description(Report):
+    """What a model is, made by `describe`.
+
+    Attributes
+    ----------
+    model
+        What is described.
+    max_terms
+        Terms that the text shows of each split.
+    features
+        Every feature with its share of the weights, largest first.
+    n_weights
+        Weights other than zero.
+    file
+        What `save` writes.
+    """
+
+    model: Model
+    max_terms: int | None
+    features: tuple[FeatureUse, ...]
+    n_weights: int
+    file: FileFacts
+
+    @property
+    def title(self) -> str:
+        """What the model predicts and how large it is."""
+        return _first_line(self.model)
+
+    def _blocks(self) -> Sequence[Block]:
+        return [
+            self._trees_grid() if self._has_several_trees else self._tree_words(),
+            *self._use_blocks(),
+            self._cost_words(),
+            *self._record_words(),
+        ]
+
+    @property
+    def _has_several_trees(self) -> bool:
+        return is_forest(self.model) or is_soft(self.model)
+
+    def _tree_words(self) -> Words:
+        lines = self.model.to_text(max_terms=self.max_terms).splitlines()[1:]
+        return Words("\n".join(lines).strip("\n"))
+
+    def _trees_grid(self) -> Grid:
+        trees = _trees(self.model)
+        rows = [
+            [str(i), str(tree.depth), str(tree.n_splits), str(tree.n_leaves)]
+            for i, tree in enumerate(trees[:_MAX_TREES_LISTED], start=1)
+        ]
+        left_out = len(trees) - len(rows)
+        more = f"... and {counted(left_out, 'more tree')}" if left_out else ""
+        return Grid.of("Trees", ["tree", "depth", "splits", "leaves"], rows, note=more)
+
+    def _use_blocks(self) -> list[Block]:
+        model, used = self.model, [use for use in self.features if use.is_used]
+        if not used:
+            what = "The model has no weights" if model.n_splits else "The tree is a single leaf"
+            if self._has_several_trees and not model.n_splits:
+                what = "Every tree is a single leaf"
+            return [Words(f"{what} and uses no feature.")]
+        header = ["feature", "splits", "share of weight"]
+        rows = [[u.name, f"{u.n_splits} of {model.n_splits}", share(u.share)] for u in used]
+        if n_linear := n_linear_leaves(model):
+            header.append("linear leaves")
+            rows = [
+                [*row, f"{u.n_leaves} of {n_linear}"] for row, u in zip(rows, used, strict=True)
+            ]
+        left_out = len(rows) - _MAX_FEATURES_LISTED
+        more = f"... and {counted(left_out, 'more feature')} (--json has all)"
+        shown = rows[:_MAX_FEATURES_LISTED]
+        grid = Grid.of("Feature use", header, shown, note=more if left_out > 0 else "")
+        unused = [use.name for use in self.features if not use.is_used]
+        return [grid, Words(f"Not used: {', '.join(unused)}")] if unused else [grid]
+
+    def _cost_words(self) -> Words:
+        cost = self.model.flops()
+        lines = [] if cost.mean is None else [f"  mean: {cost.mean}"]
+        lines += [
+            f"  worst: {cost.worst}",
+            f"  {counted(self.n_weights, 'weight')} other than zero; as a file "
+            f"{size(self.file.n_bytes)}, format {self.file.format}",
+        ]
+        return Words("\n".join(lines), "Cost of a prediction")
+
+    def _record_words(self) -> list[Words]:
+        entries = readable_record(self.model.record)
+        lines = [f"  {name}: {value}" for name, value in entries.items()]
+        return [Words("\n".join(lines), "Training record")] if lines else []
+
+    def _content(self) -> dict[str, Any]:
+        model = self.model
+        common = {
+            "kind": type(model).__name__,
+            "task": model.task,
+            "target": list(model.target_names or ()),
+            "classes": model.classes,
+            "depth": model.depth,
+            "n_splits": model.n_splits,
+            "n_leaves": model.n_leaves,
+            "n_weights": self.n_weights,
+            "has_linear_leaves": n_linear_leaves(model) > 0,
+            "n_features": model.n_features,
+            "features": [
+                {
+                    "name": use.name,
+                    "n_splits": use.n_splits,
+                    "share_of_weight": use.share,
+                    "n_linear_leaves": use.n_leaves,
+                }
+                for use in self.features
+            ],
+            "cost": asdict(model.flops()),
+            "file": asdict(self.file),
+            "record": model.record,
+        }
+        return common | (self._trees_content() if self._has_several_trees else self._tree_content())
+
+    def _tree_content(self) -> dict[str, Any]:
+        tree = self.model
+        return {
+            "splits": [tree.split(i).describe(max_terms=None) for i in range(tree.n_splits)],
+            "terms": [_terms(tree, i) for i in range(tree.n_splits)],
+            "text": tree.to_text(max_terms=None),
+        }
+
+    def _trees_content(self) -> dict[str, Any]:
+        model = self.model
+        content = {"combine": "sum", "gamma": model.gamma} if is_soft(model) else {}
+        content = content or {"combine": model.combine}
+        return content | {"n_trees": model.n_trees, "trees": list(map(asdict, _trees(model)))}
+
+    def _tables(self) -> Tables:
+        content = self._content()
+        tables: Tables = {"features": _columns(content["features"])}
+        if self._has_several_trees:
+            return tables | {"trees": columns_of(TreeSizes, _trees(self.model))}
+        terms = [{"split": i} | term for i, of in enumerate(content["terms"]) for term in of]
+        return tables | ({"terms": _columns(terms)} if terms else {})
+
+
+def describe(model: Any, *, max_terms: int | None = MAX_TERMS) -> Description:
+    """Describe a model.
+
+    Parameters
+    ----------
+    model
+        A tree, a forest, or a fitted estimator.
+    max_terms
+        Terms that the text shows of each split, the largest; None for all. JSON and data frames
+        have all.
+
+    Returns
+    -------
+    report
+        The tree in words, its sizes, the features that it uses, what a prediction costs, how it was
+        learned; of a forest its trees' sizes: describe ``forest.trees[0]`` to read one of them.
+    """
+    model = model_of(model)
+    return Description(
+        model=model,
+        max_terms=max_terms,
+        features=tuple(feature_use(model)),
+        n_weights=remaining(model).n_weights,
+        file=_file_facts(model),
+    )
+
+
+def _first_line(model: Model) -> str:
+    has_trees = is_forest(model) or is_soft(model)
+    options: dict[str, Any] = {"max_trees": 0} if has_trees else {"max_depth": 0}
+    return str(model.to_text(**options)).splitlines()[0]
+
+
+def _trees(model: Model) -> list[TreeSizes]:
+    if is_soft(model):  # all are perfect
+        return [TreeSizes(model.depth, 2**model.depth - 1, 2**model.depth)] * model.n_trees
+    return [TreeSizes(tree.depth, tree.n_splits, tree.n_leaves) for tree in trees_of(model)]
+
+
+def _file_facts(model: Model) -> FileFacts:
+    content = dumps(model)
+    length = int.from_bytes(content[:8], "little")
+    head = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][METADATA_KEY])
+    return FileFacts(
+        head["format"], head["kind"], len(content), hashlib.sha256(content).hexdigest()
+    )
+
+
+def _terms(tree: Model, split: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "feature": term.name,
+            "kind": term.kind,
+            "level": None if term.level is None else str(term.level),
+            "weight": term.weight,
+            "importance": term.importance,
+        }
+        for term in tree.split(split).terms
+    ]
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -1,0 +1,143 @@
+"""Where the errors live in a tree: how much of the loss falls to the rows of each node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model.paths import parents_of
+from hardwood.model.routed_rows import summed_up
+from hardwood.report.judged_rows import JudgedRows, as_table
+from hardwood.report.subject import is_forest, trees_of
+
+if TYPE_CHECKING:
+    from hardwood.model import ObliqueTree
+
+_MAX_TERMS = 3
+_MAX_OF_FOREST = 50  # nodes of a forest that are kept of each kind
+
+
+@dataclass(frozen=True)
+class NodeErrors:
+    """The rows that reach a node, and their part in what goes wrong.
+
+    Attributes
+    ----------
+    tree
+        Number of the tree in a forest, from 1; None where there is one tree.
+    node
+        Number of the leaf or split, from 0.
+    depth
+        Splits above it.
+    rows
+        Rows that reach it, or their weight.
+    share_of_rows
+        Of all.
+    loss
+        Their mean loss: of the accuracy, the rate of errors.
+    share_of_loss
+        Of all; NaN where nothing goes wrong at all.
+    path
+        What holds for the rows, from the root on.
+    condition
+        Of a split: what it asks. Empty for a leaf.
+    """
+
+    tree: int | None
+    node: int
+    depth: int
+    rows: float
+    share_of_rows: float
+    loss: float
+    share_of_loss: float
+    path: tuple[str, ...]
+    condition: str
+
+    @property
+    def excess(self) -> float:
+        """How much more of the loss falls to the node than of the rows."""
+        return self.share_of_loss - self.share_of_rows
+
+    @property
+    def name(self) -> str:
+        """Its number, with that of its tree in a forest."""
+        return str(self.node) if self.tree is None else f"{self.node} of tree {self.tree}"
+
+    @property
+    def words(self) -> str:
+        """The path on one line."""
+        return " and ".join(self.path) or "all rows"
+
+
+def error_nodes(
+    rows: JudgedRows, losses: np.ndarray
+) -> tuple[tuple[NodeErrors, ...], tuple[NodeErrors, ...]]:
+    """Divide the losses (n,) of rows among the nodes that they reach.
+
+    Returns
+    -------
+    leaves, splits
+        Those that rows reach, with the largest `NodeErrors.excess` first. Of a forest, whose own
+        losses are divided by the leaves of each of its trees, the first 50 of each kind; none of a
+        soft ensemble.
+    """
+    table = as_table(rows.model.schema, rows.matrix)
+    kinds: tuple[list[Any], list[Any]] = ([], [])
+    trees = trees_of(rows.model)
+    for number, tree in enumerate(trees, start=1):
+        counts, sums = _by_node(tree, tree.apply(table), rows.weight, losses)
+        total = sums[0] if sums[0] > 0 else np.nan
+        m = tree.n_splits
+        for node in np.flatnonzero(counts).tolist():
+            excess = np.nan_to_num(sums[node] / total) - counts[node] / counts[0]
+            entry = (excess, number, node, counts[node], counts[0], sums[node], total)
+            kinds[node < m].append(entry)
+    limit = _MAX_OF_FOREST if is_forest(rows.model) else None
+    found = []
+    for entries in kinds:
+        first = sorted(entries, key=lambda entry: -entry[0])[:limit]
+        found.append(tuple(_node(trees, is_forest(rows.model), entry) for entry in first))
+    return found[0], found[1]
+
+
+def _by_node(
+    tree: ObliqueTree, leaf: np.ndarray, weight: np.ndarray, losses: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weight and loss of the rows at each node, (m + L,) each; node 0 has all of them."""
+    amounts = []
+    for of_rows in (weight, weight * losses):
+        at_leaves = np.bincount(leaf, of_rows, minlength=tree.n_leaves)
+        amounts.append(summed_up(tree, np.concatenate([np.zeros(tree.n_splits), at_leaves])))
+    return amounts[0], amounts[1]
+
+
+def _node(trees: tuple[Any, ...], in_forest: bool, entry: tuple[Any, ...]) -> NodeErrors:
+    _, number, node, count, of_count, loss, of_loss = entry
+    tree = trees[number - 1]
+    m = tree.n_splits
+    return NodeErrors(
+        tree=number if in_forest else None,
+        node=node if node < m else node - m,
+        depth=int(tree.node_depths[node]),
+        rows=float(count),
+        share_of_rows=float(count / of_count),
+        loss=float(loss / count),
+        share_of_loss=float(loss / of_loss),
+        path=_path(tree, node),
+        condition=tree.split(node).describe(max_terms=_MAX_TERMS) if node < m else "",
+    )
+
+
+def _path(tree: ObliqueTree, node: int) -> tuple[str, ...]:
+    """Conditions from the root to a node, splits numbered before leaves."""
+    parents = parents_of(tree.children)
+    words: list[str] = []
+    while (parent := int(parents[node])) >= 0:
+        split = tree.split(parent)
+        child = node if node < tree.n_splits else ~(node - tree.n_splits)
+        condition = split.describe(max_terms=_MAX_TERMS)
+        words.append(condition if split.right == child else f"not ({condition})")
+        node = parent
+    return tuple(reversed(words))

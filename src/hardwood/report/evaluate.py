@@ -1,0 +1,357 @@
+"""How good a model is on rows with known answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.report.blocks import Block, Grid, Words
+from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
+from hardwood.report.faces import DrawnReport
+from hardwood.report.frames import columns_of
+from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
+from hardwood.report.metrics import (
+    classification_scores,
+    confusion,
+    label_scores,
+    regression_scores,
+    scores_json,
+    several_regression_scores,
+)
+from hardwood.report.resampling import Score, n_resamples
+from hardwood.report.subject import Model, model_of, output_labels, output_names, target_words
+from hardwood.report.words import amount, counted, figure, share, span
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardwood.report.faces import Tables
+
+_MAX_CONFUSION_CLASSES = 12  # wider than this, a terminal cannot show the table
+_MAX_MISTAKES = 10
+_MAX_BINS = 100
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How one class fares.
+
+    Attributes
+    ----------
+    name
+        The class.
+    rows
+        Rows of the class, or their weight.
+    precision
+        Share of the rows predicted as the class that are of it; NaN where none is.
+    recall
+        Share of its rows that are predicted as it; NaN where it has none.
+    """
+
+    name: str
+    rows: float
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Evaluation(DrawnReport):
+    """Scores of a model on rows, made by `evaluate`.
+
+    Attributes
+    ----------
+    what
+        What is predicted, in words.
+    task
+        Of the model.
+    target
+        Names of what is predicted; empty where they are not known.
+    n_rows
+        Rows that count.
+    scores
+        Metrics, each with a 95 % interval.
+    n_resamples
+        How often rows were drawn anew for the intervals of the bootstrap.
+    classes, confusion
+        The classes of a classifier, and rows by true (row) and predicted class (column), (k, k):
+        counts, or sums of weights. None of other models.
+    by_class
+        Precision and recall of each class.
+    calibration
+        Of a classifier, or of labels: do probabilities say how often?
+    n_unknown
+        Rows of a class that the model does not know.
+    notes
+        What a reader should know.
+    rows
+        Truth, outputs and weights, which drawings are made of.
+    """
+
+    what: str
+    task: str
+    target: tuple[str, ...]
+    n_rows: int
+    scores: list[Score]
+    n_resamples: int
+    classes: tuple[Any, ...] | None
+    confusion: np.ndarray | None
+    by_class: tuple[ClassScore, ...]
+    calibration: tuple[Calibration, ...]
+    n_unknown: int
+    notes: tuple[str, ...]
+    rows: JudgedRows = field(repr=False)
+
+    def __getitem__(self, name: str) -> Score:
+        """Return a score by its name."""
+        for score in self.scores:
+            if score.name == name:
+                return score
+        raise KeyError(f"{name!r}; the scores are {[score.name for score in self.scores]}")
+
+    @property
+    def title(self) -> str:
+        """What was scored, on how many rows."""
+        return f"Evaluation: {self.what}, {counted(self.n_rows, 'row')}"
+
+    def _blocks(self) -> Sequence[Block]:
+        blocks: list[Block] = [scores_grid("Scores", self.scores)]
+        if self.confusion is not None:
+            blocks.append(self._confusion_grid())
+        if self.by_class and len(self.by_class) <= _MAX_CONFUSION_CLASSES:
+            blocks.append(self._class_grid())
+        if self.calibration:
+            blocks.append(_calibration_grid(self.calibration[0]))
+        return [*blocks, *(Words(f"note: {note}") for note in self.notes)]
+
+    def _confusion_grid(self) -> Grid:
+        assert self.confusion is not None
+        names = [str(label) for label in self.classes or ()]
+        if len(names) <= _MAX_CONFUSION_CLASSES:
+            rows = [
+                [name, *map(amount, row)]
+                for name, row in zip(names, self.confusion.tolist(), strict=True)
+            ]
+            title = "Confusion: true class by row, predicted class by column"
+            return Grid.of(title, ["", *names], rows)
+        wrong = self.confusion * (1 - np.eye(len(names)))
+        order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_MISTAKES]
+        pairs = [divmod(int(cell), len(names)) for cell in order if wrong.flat[cell] > 0]
+        return Grid.of(
+            f"Most frequent mistakes; the table of all {len(names)} classes is in `confusion`",
+            ["true class", "predicted class", "rows"],
+            [[names[i], names[j], amount(float(wrong[i, j]))] for i, j in pairs],
+            text_columns=(0, 1),
+        )
+
+    def _class_grid(self) -> Grid:
+        rows = [
+            [c.name, amount(c.rows), share(c.precision), share(c.recall)] for c in self.by_class
+        ]
+        return Grid.of("Classes", ["class", "rows", "precision", "recall"], rows)
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "task": self.task,
+            "target": self.target,
+            "n_rows": self.n_rows,
+            "n_unknown_class": self.n_unknown,
+            "metrics": scores_json(self.scores),
+            "n_resamples": self.n_resamples,
+            "classes": self.classes,
+            "confusion": self.confusion,
+            "by_class": [asdict(entry) for entry in self.by_class],
+            "calibration": [asdict(entry) for entry in self.calibration],
+            "notes": self.notes,
+        }
+
+    def _tables(self) -> Tables:
+        tables: Tables = {"metrics": columns_of(Score, self.scores)}
+        if self.confusion is not None:
+            names = [str(label) for label in self.classes or ()]
+            tables["confusion"] = {
+                "true": [name for name in names for _ in names],
+                "predicted": names * len(names),
+                "rows": self.confusion.ravel().tolist(),
+            }
+            tables["classes"] = columns_of(ClassScore, self.by_class)
+        if self.calibration:
+            bins = [bin for c in self.calibration for bin in c.bins]
+            of = [c.of for c in self.calibration for _ in c.bins]
+            tables["calibration"] = {"of": of} | columns_of(Bin, bins)
+        return tables
+
+    @property
+    def _picture_words(self) -> str:
+        if self.task == "regression":
+            return "Truth against prediction, and residuals"
+        return "Calibration of the probabilities, and confusion of classes"
+
+    def _figure_size(self) -> tuple[float, float]:
+        from hardwood.report.evaluation_plots import figure_size
+
+        return figure_size(self)
+
+    def _draw(self, figure: Figure) -> None:
+        from hardwood.report.evaluation_plots import draw
+
+        draw(self, figure)
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    unknown_classes: UnknownClasses = "error",
+    names: Sequence[str] = (),
+    n_bins: int = N_BINS,
+    seed: int | np.random.Generator = 0,
+    n_jobs: int | None = 1,
+) -> Evaluation:
+    """Score a model on a table with known answers.
+
+    Parameters
+    ----------
+    model
+        A tree, a forest, or a fitted estimator.
+    X
+        A table, as `predict` takes it.
+    y
+        True classes, numbers, or labels of 0 and 1 (n, k).
+    sample_weight
+        (n,) weight of each row; rows of weight zero do not count.
+    unknown_classes
+        What becomes of rows whose class the model does not know: an error, or ``"wrong"`` answers.
+    names
+        What is predicted, one name for each output; by default as the model has it.
+    n_bins
+        Bins of the calibration, of equal width.
+    seed
+        Draws the resamples of the bootstrap.
+    n_jobs
+        Threads to predict with.
+
+    Returns
+    -------
+    report
+        Metrics with 95 % intervals, confusion, calibration; its `plot` draws them, or residuals.
+
+    Raises
+    ------
+    TableError
+        Where the table or the answers cannot be used; the message says which row or column.
+
+    Examples
+    --------
+    >>> from hardwood import ObliqueTree
+    >>> tree = ObliqueTree.of([[1.0]], thresholds=[0.5], values=[[1, 0], [0, 1]],
+    ...                       classes=["no", "yes"])
+    >>> evaluate(tree, [[0.0], [1.0], [2.0]], ["no", "yes", "no"])["accuracy"].value
+    0.6666666666666666
+    """
+    if not 1 <= n_bins <= _MAX_BINS:
+        raise ValueError(f"n_bins must be from 1 to {_MAX_BINS}, found {n_bins!r:.80}")
+    model = model_of(model)
+    rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
+    target = tuple(names) or tuple(model.target_names or ())
+    outputs = (model.classes is None and target) or output_names(model)
+    found = _confusion(rows)
+    return Evaluation(
+        what=target_words(model),
+        task=model.task,
+        target=target,
+        n_rows=len(rows),
+        scores=_scores(rows, outputs, np.random.default_rng(seed)),
+        n_resamples=n_resamples(len(rows)),
+        classes=model.classes,
+        confusion=found,
+        by_class=() if found is None else _by_class(model, found, rows),
+        calibration=calibrations(model, rows.truth, rows.outputs, rows.weight, outputs, n_bins),
+        n_unknown=rows.n_unknown,
+        notes=tuple(_notes(rows)),
+        rows=rows,
+    )
+
+
+def scores_grid(
+    title: str, scores: Sequence[Score], baseline: Sequence[Score] = (), baseline_name: str = ""
+) -> Grid:
+    """Show metrics, one per row, with their intervals; a baseline's values as a last column."""
+    header = ["metric", "value", "95 % interval"] + ([baseline_name] if baseline else [])
+    rows = [[score.name, figure(score.value), span(score.low, score.high)] for score in scores]
+    for row, other in zip(rows, baseline, strict=False):
+        row.append(figure(other.value))
+    return Grid.of(title, header, rows)
+
+
+def _scores(rows: JudgedRows, names: Sequence[str], rng: np.random.Generator) -> list[Score]:
+    truth, outputs, weight = rows.truth, rows.outputs, rows.weight
+    if rows.model.classes is not None:
+        return classification_scores(truth, outputs, weight, rng)
+    if rows.model.task == "multilabel":
+        return label_scores(truth, outputs, names, weight, rng)
+    if outputs.shape[1] == 1:
+        return regression_scores(truth[:, 0], outputs[:, 0], weight, rng)
+    return several_regression_scores(truth, outputs, names, weight, rng)
+
+
+def _confusion(rows: JudgedRows) -> np.ndarray | None:
+    if rows.model.classes is None:
+        return None
+    weight = rows.weight if rows.is_weighted else None
+    return confusion(rows.truth, rows.outputs.argmax(axis=1), len(rows.model.classes), weight)
+
+
+def _by_class(model: Model, counts: np.ndarray, rows: JudgedRows) -> tuple[ClassScore, ...]:
+    predicted = np.bincount(
+        rows.outputs.argmax(axis=1), rows.weight, minlength=len(counts)
+    )  # rows of unknown classes are predicted as something, too
+    true = counts.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision, recall = np.diag(counts) / predicted, np.diag(counts) / true
+    parts = zip(output_labels(model), true, precision, recall, strict=True)
+    return tuple(ClassScore(name, float(n), float(p), float(r)) for name, n, p, r in parts)
+
+
+def _notes(rows: JudgedRows) -> list[str]:
+    model = rows.model
+    notes = []
+    if rows.n_unknown:
+        many = counted(rows.n_unknown, "row has", "rows have")
+        notes.append(f"{many} a class the model does not know; they count as wrong")
+    if model.classes is not None:
+        absent = len(model.classes) - np.unique(rows.truth[rows.truth >= 0]).size
+        if absent:
+            notes.append(
+                f"y has no row of {absent} of the {len(model.classes)} classes; what would need "
+                "them (the area under the curve) is not defined"
+            )
+    elif model.task == "regression" and (np.ptp(rows.truth, axis=0) == 0).any():
+        notes.append(
+            "an answer is the same in all rows: R2, which compares with that, has no value"
+        )
+    return notes
+
+
+def _calibration_grid(found: Calibration) -> Grid:
+    rows = [
+        [
+            f"{b.low:.2f} to {b.high:.2f}",
+            amount(b.rows),
+            figure(b.predicted),
+            figure(b.observed),
+            span(b.observed_low, b.observed_high),
+        ]
+        for b in found.bins
+    ]
+    return Grid.of(
+        f"Calibration of the probability of {found.of}",
+        ["probability", "rows", "mean", "observed", "95 % interval"],
+        rows,
+        note=f"mean distance of observed from predicted: {figure(found.error)}",
+    )

@@ -1,0 +1,96 @@
+"""Which features a model uses, and how much of its weights they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.report.subject import Model, is_soft, trees_of
+
+if TYPE_CHECKING:
+    from hardwood.table import Schema
+
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True)
+class FeatureUse:
+    """In how many splits a feature has a weight, and its share of all their weight (sum 1).
+
+    ``n_leaves`` counts the linear leaves in which it has a weight.
+    """
+
+    name: str
+    n_splits: int
+    share: float
+    n_leaves: int = 0
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it has a weight anywhere."""
+        return self.n_splits + self.n_leaves > 0
+
+
+def feature_use(model: Model) -> list[FeatureUse]:
+    """Features by their share of the weights of splits, largest first.
+
+    A weight counts per standard deviation of its column, levels and missing flags included. Each
+    split has one vote to divide among its features, and votes count by the training rows that pass
+    through the split, where the model knows them. The trees of a forest count alike.
+    """
+    schema = model.schema
+    parts = list(_split_weights(model))
+    votes = np.sum([_votes(schema, *part) for part in parts], axis=0)
+    share = votes / max(votes.sum(), _TINY)
+    n_splits = np.sum([_times_used(schema, weights) for weights, _ in parts], axis=0)
+    n_leaves = np.sum(
+        [np.zeros(schema.n_features, dtype=np.int64), *map(_leaves_used, trees_of(model))], axis=0
+    )
+    uses = [
+        FeatureUse(name, int(n), float(s), int(leaves))
+        for name, n, s, leaves in zip(model.feature_names, n_splits, share, n_leaves, strict=True)
+    ]
+    return sorted(uses, key=lambda use: (-use.share, -use.n_leaves))
+
+
+def n_linear_leaves(model: Model) -> int:
+    """Count the leaves of a model that are linear."""
+    return sum(tree.n_leaves for tree in trees_of(model) if tree.has_linear_leaves)
+
+
+def _split_weights(model: Model) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Yield the weights (m, c) of each tree's splits, with the rows that reach them or None."""
+    if is_soft(model):
+        n_splits = model.weights.shape[1]
+        for t, weights in enumerate(model.weights):
+            yield weights, None if model.counts is None else model.counts[t, :n_splits]
+    for tree in trees_of(model):
+        yield tree.weights, None if tree.counts is None else tree.counts[: tree.n_splits]
+
+
+def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+    """Share of each feature in the weights of a tree's splits, (p,); 0 of a single leaf."""
+    sizes = np.abs(weights) * schema.column_spread
+    by_feature = np.add.reduceat(sizes, schema.first_column, axis=1)  # (m, p)
+    total = by_feature.sum(axis=1, keepdims=True)
+    votes = np.divide(by_feature, total, out=np.zeros_like(by_feature), where=total > 0)
+    if counts is not None:
+        votes = votes * counts[:, None]
+    shares: np.ndarray = votes.sum(axis=0) / max(votes.sum(), _TINY)
+    return shares
+
+
+def _times_used(schema: Schema, weights: np.ndarray) -> np.ndarray:
+    """Count the rows of weights (r, c) in which each feature has one other than zero, (p,)."""
+    is_used = np.logical_or.reduceat(weights != 0, schema.first_column, axis=1)  # (r, p)
+    times: np.ndarray = is_used.sum(axis=0)
+    return times
+
+
+def _leaves_used(tree: Any) -> np.ndarray:
+    if tree.leaf_weights is None:
+        return np.zeros(tree.n_features, dtype=np.int64)
+    return _times_used(tree.schema, (tree.leaf_weights != 0).any(axis=1))

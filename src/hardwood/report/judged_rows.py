@@ -1,0 +1,127 @@
+"""Rows with known answers, and what a model says of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hardwood.errors import TableError
+from hardwood.model.routed_rows import row_weights, true_answers
+from hardwood.report.subject import Model, outputs_of
+from hardwood.table import Schema, Table
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+UnknownClasses = Literal["error", "wrong"]
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """Rows of a table that count, without those of weight zero.
+
+    Attributes
+    ----------
+    matrix
+        (n, p) as the model's schema reads it: numbers, positions of levels, NaN where missing; or
+        CSR.
+    outputs
+        (n, k) the model's probabilities or values.
+    truth
+        (n,) positions of the true classes, -1 for one that the model does not know; or (n, k)
+        numbers, or labels of 0 and 1.
+    weight
+        (n,) positive.
+    is_weighted
+        Whether weights were given.
+    """
+
+    model: Model
+    matrix: np.ndarray | csr_matrix
+    outputs: np.ndarray
+    truth: np.ndarray
+    weight: np.ndarray
+    is_weighted: bool
+
+    def __len__(self) -> int:
+        return int(self.weight.size)
+
+    @property
+    def n_unknown(self) -> int:
+        """Number of rows of a class that the model does not know."""
+        return 0 if self.model.classes is None else int((self.truth < 0).sum())
+
+
+def judged_rows(
+    model: Model,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    unknown_classes: UnknownClasses = "error",
+    n_jobs: int | None = 1,
+) -> JudgedRows:
+    """Read a table, the true answers and the weights, and ask the model.
+
+    Raises
+    ------
+    TableError
+        Where the table does not fit the model or has no rows, an answer is missing, not finite or
+        (unless ``unknown_classes="wrong"``) of a class that the model does not know, or the weights
+        are unusable.
+    """
+    matrix = model.schema.read(X, who=type(model).__name__)
+    n_rows = matrix.shape[0]
+    truth = _truth(model, y, n_rows, unknown_classes)
+    weight = row_weights(sample_weight, n_rows)
+    if not weight.all():
+        counts = np.flatnonzero(weight)
+        matrix, truth, weight = matrix[counts], truth[counts], weight[counts]
+    outputs = outputs_of(model, as_table(model.schema, matrix), n_jobs)
+    return JudgedRows(model, matrix, outputs, truth, weight, sample_weight is not None)
+
+
+def as_table(schema: Schema, matrix: Any) -> Table:
+    """Return what a schema has read as a table that it reads back as it is."""
+    return Table(
+        matrix,
+        tuple(f.levels if f.kind == "categorical" else None for f in schema.features),
+        schema.names,
+        tuple(feature.origin for feature in schema.features),
+    )
+
+
+def _truth(model: Model, y: Any, n_rows: int, unknown_classes: UnknownClasses) -> np.ndarray:
+    if unknown_classes not in ("error", "wrong"):
+        raise ValueError(
+            f"unknown_classes must be 'error' or 'wrong', found {unknown_classes!r:.80}"
+        )
+    given = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if given.dtype == object or (model.classes is not None and given.dtype.kind == "f"):
+        _check_present(given)
+    if model.classes is None or unknown_classes == "error" or given.shape != (n_rows,):
+        return true_answers(model, given, n_rows)  # which refuses a wrong shape
+    known = set(model.classes)
+    is_known = np.array([label in known for label in given.tolist()], dtype=bool)
+    if not is_known.any():
+        shown = ", ".join(map(repr, model.classes[:8]))
+        raise TableError(
+            f"None of the target's values, for example {given.tolist()[0]!r:.80}, is a class of "
+            f"the model: {shown}. Is it the right column?"
+        )
+    truth = np.full(n_rows, -1, dtype=np.int64)
+    truth[is_known] = true_answers(model, given[is_known], int(is_known.sum()))
+    return truth
+
+
+def _check_present(given: np.ndarray) -> None:
+    for i, answer in enumerate(given.ravel().tolist()):
+        is_nan = isinstance(answer, float) and np.isnan(answer)
+        if answer is None or is_nan or type(answer).__name__ in ("NAType", "NaTType"):
+            row = i // math.prod(given.shape[1:])
+            raise TableError(
+                f"y has no answer at row {row} ({answer!r}). Leave out rows whose answer is missing"
+            )

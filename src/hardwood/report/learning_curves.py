@@ -1,0 +1,236 @@
+"""How a model was learned: losses and what else was measured, epoch by epoch.
+
+The curves are part of the training record in the model file (``record["curves"]``: lists by name,
+thinned to a few hundred points), so that they can be drawn long after, wherever the model is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.errors import HardwoodError
+from hardwood.report.blocks import Block, Grid
+from hardwood.report.drawing import BLUE, GREY, ORANGE, legend, name_axes
+from hardwood.report.faces import DrawnReport
+from hardwood.report.record_words import CURVES
+from hardwood.report.subject import Model, is_forest, model_of, target_words
+from hardwood.report.words import counted, figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardwood.report.faces import Tables
+
+# What the points are counted in, the first that a record has; a stream has steps.
+_COUNTERS = ("epoch", "step")
+_NAMES = {"train_loss": "training loss", "validation_loss": "validation loss"}
+_LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
+_MAX_SHOWN = 10
+_MAGNITUDES = 50.0
+_MAX_DRAWN = 100  # trees whose lines can still be told from a cloud
+
+
+class NoLearningCurve(HardwoodError, ValueError):
+    """A model whose record has no learning curve."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run of learning.
+
+    Attributes
+    ----------
+    tree
+        Number of the tree in a forest, from 1; None where all was learned in one run.
+    counter, at
+        What the points are counted in, and their places.
+    series
+        What was measured, by name; None where it was not a finite number.
+    best
+        Place of the point whose model was kept, where the record says so.
+    """
+
+    tree: int | None
+    counter: str
+    at: tuple[int, ...]
+    series: dict[str, tuple[float | None, ...]]
+    best: int | None
+
+    def value(self, name: str, at: int) -> float:
+        """Return what was measured at a place; NaN where nothing was."""
+        found = self.series[name][self.at.index(at)] if at in self.at else None
+        return np.nan if found is None else found
+
+
+@dataclass(frozen=True, repr=False)
+class LearningCurves(DrawnReport):
+    """The learning curves of a model, made by `learning_curves`.
+
+    Attributes
+    ----------
+    what
+        What is predicted, in words.
+    curves
+        One, or of a forest one for each tree that has some.
+    """
+
+    what: str
+    curves: tuple[Curve, ...]
+
+    @property
+    def title(self) -> str:
+        """What was learned."""
+        of = counted(len(self.curves), "tree") if self.curves[0].tree is not None else "one run"
+        return f"Learning curves: {self.what}, {of}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was measured in any of the runs, losses first."""
+        found = dict.fromkeys(name for curve in self.curves for name in curve.series)
+        return tuple(sorted(found, key=lambda name: (name not in _LOSSES, name)))
+
+    def _blocks(self) -> Sequence[Block]:
+        counter = self.curves[0].counter
+        header = ["tree", f"{counter}s", f"kept {counter}"]
+        header += [f"{_words(name)}, {when}" for name in self.names for when in ("first", "kept")]
+        rows = []
+        for curve in self.curves[:_MAX_SHOWN]:
+            kept = curve.at[-1] if curve.best is None else curve.best
+            row = ["" if curve.tree is None else str(curve.tree), str(curve.at[-1]), str(kept)]
+            for name in self.names:
+                ends = (curve.at[0], kept) if name in curve.series else ()
+                row += [figure(curve.value(name, at)) for at in ends] or ["-", "-"]
+            rows.append(row)
+        left_out = len(self.curves) - len(rows)
+        more = f"... and {counted(left_out, 'more tree')}" if left_out else ""
+        return [Grid.of("Learning", header, rows, note=more)]
+
+    def _content(self) -> dict[str, Any]:
+        return {"what": self.what, "curves": [asdict(curve) for curve in self.curves]}
+
+    def _tables(self) -> Tables:
+        counter = self.curves[0].counter
+        table: dict[str, list[Any]] = {"tree": [], counter: [], **{n: [] for n in self.names}}
+        for curve in self.curves:
+            n = len(curve.at)
+            table["tree"] += [curve.tree] * n
+            table[counter] += curve.at
+            for name in self.names:
+                table[name] += curve.series.get(name, [None] * n)
+        return {"curves": table}
+
+    @property
+    def _picture_words(self) -> str:
+        return f"Curves of {', '.join(map(_words, self.names))}"
+
+    @property
+    def _panels(self) -> list[list[str]]:
+        """What is drawn together: the losses, then everything else by itself."""
+        losses = [name for name in self.names if name in _LOSSES]
+        return ([losses] if losses else []) + [[n] for n in self.names if n not in _LOSSES]
+
+    def _figure_size(self) -> tuple[float, float]:
+        return 7.0, 1.2 + 2.6 * len(self._panels)
+
+    def _draw(self, figure: Figure) -> None:
+        panels = figure.subplots(len(self._panels), 1, squeeze=False, sharex=True)[:, 0]
+        for names, ax in zip(self._panels, panels, strict=True):
+            for name in names:
+                self._draw_series(name, ax)
+            single = len(self.curves) == 1
+            if single and self.curves[0].best is not None:
+                kept = f"kept: {self.curves[0].counter} {self.curves[0].best}"
+                ax.axvline(self.curves[0].best, color=GREY, linestyle="--", linewidth=1, label=kept)
+            name_axes(ax, "", "", "loss" if names[0] in _LOSSES else _words(names[0]))
+            if names[0] in _LOSSES and self._spans_magnitudes(names):
+                ax.set_yscale("log")
+            if ax is panels[0]:
+                legend(ax)
+        name_axes(panels[0], self.title, "", panels[0].get_ylabel())
+        panels[-1].set_xlabel(self.curves[0].counter)
+
+    def _spans_magnitudes(self, names: list[str]) -> bool:
+        """Whether losses are positive and so different that a plain axis would hide the small."""
+        values = [v for c in self.curves for name in names for v in c.series.get(name, ()) if v]
+        return bool(values) and min(values) > 0 and max(values) > _MAGNITUDES * min(values)
+
+    def _draw_series(self, name: str, ax: Any) -> None:
+        colour = _LOSSES.get(name, BLUE)
+        drawn = [curve for curve in self.curves if name in curve.series][:_MAX_DRAWN]
+        single = len(self.curves) == 1
+        for i, curve in enumerate(drawn):
+            values = [np.nan if v is None else v for v in curve.series[name]]
+            style = {"linewidth": 1.5} if single else {"linewidth": 0.7, "alpha": 0.6}
+            words = _words(name) + ("" if single else ", each tree")
+            ax.plot(curve.at, values, color=colour, label=words if i == 0 else None, **style)
+
+
+def learning_curves(model: Any) -> LearningCurves:
+    """Return the learning curves in the record of a model.
+
+    Parameters
+    ----------
+    model
+        A tree, a forest, or a fitted estimator. Of a forest every tree has its own curve.
+
+    Raises
+    ------
+    NoLearningCurve
+        If the record has none: the model was made by hand, or by a learner that keeps none.
+    """
+    model = model_of(model)
+    found = [_curve(model.record, None)]
+    if is_forest(model) and found[0] is None:
+        found = [_curve(tree.record, i) for i, tree in enumerate(model.trees, start=1)]
+    curves = tuple(curve for curve in found if curve is not None)
+    if not curves:
+        raise NoLearningCurve(
+            "the record of this model has no learning curve: it was made by hand, or learned by a "
+            "version or a learner that keeps none. Fit it again to see one"
+        )
+    return LearningCurves(target_words(model), curves)
+
+
+def has_learning_curve(model: Model) -> bool:
+    """Whether `learning_curves` has something to return."""
+    records = [model.record, *(tree.record for tree in getattr(model, "trees", ()))]
+    return any(_curve(record, None) is not None for record in records)
+
+
+def _curve(record: dict[str, Any], tree: int | None) -> Curve | None:
+    """Read a record, which anybody may have written; None where it has no usable curve."""
+    curves = record.get(CURVES)
+    if not isinstance(curves, dict):
+        return None
+    counter = next((name for name in _COUNTERS if _are_numbers(curves.get(name))), None)
+    if counter is None:
+        return None
+    at = curves[counter]
+    series = {
+        name: tuple(values)
+        for name, values in curves.items()
+        if name != counter and _are_numbers(values, or_none=True) and len(values) == len(at)
+    }
+    best = record.get("best_pass")
+    is_place = isinstance(best, int) and counter == "epoch" and best in at
+    return Curve(tree, counter, tuple(at), series, best if is_place else None) if series else None
+
+
+def _are_numbers(values: Any, *, or_none: bool = False) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) > 0
+        and all(
+            (or_none and value is None)
+            or (isinstance(value, int | float) and not isinstance(value, bool))
+            for value in values
+        )
+    )
+
+
+def _words(name: str) -> str:
+    return _NAMES.get(name, name.replace("_", " "))

@@ -1,0 +1,213 @@
+"""Scores of predictions, each with a 95 % interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_score
+
+YES = 0.5  # the least probability of a label that is predicted
+_MAX_AUC_CLASSES = 20  # with more, the area under each class's curve takes too long
+
+
+def classification_scores(
+    truth: np.ndarray, probabilities: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+) -> list[Score]:
+    """Accuracy, balanced accuracy, log loss, Brier score and the area under the ROC curve.
+
+    The Brier score of two classes is the mean squared error of the second one's probability; of
+    more, the sum of that over all of them. The area under the curve of more than two classes (up to
+    20) is the mean over the classes, each against the others.
+
+    Parameters
+    ----------
+    truth
+        (n,) position of the true class, -1 for a class that the model does not know: always wrong.
+    probabilities
+        (n, k).
+    weight
+        (n,) of each row.
+    rng
+        Draws the bootstrap resamples.
+
+    Notes
+    -----
+    The interval of the accuracy is Wilson's, with the effective number of rows. The bootstrap would
+    call a perfect score certain however few the rows, because no resample of it can be imperfect.
+    """
+    is_right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
+    accuracy = wilson_score("accuracy", is_right, weight)
+    kinds = Kinds.of(weight, truth, probabilities)
+    is_right, truth, probabilities = (
+        rows[kinds.first] for rows in (is_right, truth, probabilities)
+    )
+    metrics: dict[str, Metric] = {
+        "balanced accuracy": _balanced_accuracy(is_right, truth),
+        "log loss": _mean(log_losses(truth, probabilities)),
+        "Brier score": _mean(brier_losses(truth, probabilities)),
+    }
+    n_classes = probabilities.shape[1]
+    if truth.min() >= 0 and n_classes == 2:
+        metrics["AUC"] = _area_under_curve(truth, probabilities[:, 1])
+    elif truth.min() >= 0 and 2 < n_classes <= _MAX_AUC_CLASSES:
+        metrics["AUC (mean over classes)"] = _mean_area(truth, probabilities)
+    return [accuracy, *bootstrap(metrics, kinds, rng)]
+
+
+def regression_scores(
+    truth: np.ndarray, prediction: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+) -> list[Score]:
+    """Root mean squared error, mean absolute error and the share of variance explained, R2."""
+    squared = (truth - prediction) ** 2
+
+    def rmse(w: np.ndarray) -> float:
+        return float(np.sqrt(w @ squared / w.sum()))
+
+    def r2(w: np.ndarray) -> float:
+        spread = w @ (truth - w @ truth / w.sum()) ** 2
+        return float(1 - w @ squared / spread) if spread > 0 else np.nan
+
+    metrics = {"RMSE": rmse, "MAE": _mean(np.abs(truth - prediction)), "R2": r2}
+    every_row = Kinds(np.arange(len(truth)), np.ones(len(truth), dtype=np.int64), weight)
+    return bootstrap(metrics, every_row, rng)
+
+
+def several_regression_scores(
+    truth: np.ndarray,
+    prediction: np.ndarray,
+    names: Sequence[str],
+    weight: np.ndarray,
+    rng: np.random.Generator,
+) -> list[Score]:
+    """Scores of several numbers, (n, k) both: those of `regression_scores` for each by its name."""
+    return [
+        replace(score, name=f"{score.name} of {name}")
+        for j, name in enumerate(names)
+        for score in regression_scores(truth[:, j], prediction[:, j], weight, rng)
+    ]
+
+
+def label_scores(
+    truth: np.ndarray,
+    probabilities: np.ndarray,
+    names: Sequence[str],
+    weight: np.ndarray,
+    rng: np.random.Generator,
+) -> list[Score]:
+    """Scores of several labels: (n, k) of 0 and 1, and (n, k) probabilities of 1.
+
+    The share of rows with all labels right; the share of labels that are right, the log loss and
+    the Brier score, all means over the labels; then for each label its accuracy and the area under
+    its ROC curve.
+    """
+    is_right = ((probabilities >= YES) == (truth == 1)).astype(np.float64)
+    all_right = wilson_score("all labels right", is_right.min(axis=1), weight)
+    kinds = Kinds.of(weight, truth, probabilities)
+    labels, shares = truth[kinds.first], probabilities[kinds.first]
+    metrics: dict[str, Metric] = {
+        "labels right": _mean(is_right[kinds.first].mean(axis=1)),
+        "log loss": _mean(label_log_losses(labels, shares)),
+        "Brier score": _mean(((shares - labels) ** 2).mean(axis=1)),
+    }
+    n_means = len(metrics)
+    for j, name in enumerate(names):
+        metrics[f"AUC of {name}"] = _area_under_curve(labels[:, j], shares[:, j])
+    found = bootstrap(metrics, kinds, rng)
+    scores = [all_right, *found[:n_means]]
+    for name, right, area in zip(names, is_right.T, found[n_means:], strict=True):
+        scores += [wilson_score(f"accuracy of {name}", right, weight), area]
+    return scores
+
+
+def confusion(
+    truth: np.ndarray, predicted: np.ndarray, n_classes: int, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Rows by true (row) and predicted class (column), (k, k), without unknown ones.
+
+    Counts of rows, or sums of their weights.
+    """
+    known = truth >= 0
+    cells = truth[known] * n_classes + predicted[known]
+    weights = None if weight is None else weight[known]
+    return np.bincount(cells, weights, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def log_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Return -log of the true class's probability, (n,), clipped as in scikit-learn's log loss."""
+    return _minus_log(np.where(truth >= 0, probabilities[np.arange(truth.size), truth], 0.0))
+
+
+def brier_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Return squared errors of the probabilities, (n,): summed over classes, of two halved."""
+    is_true = truth[:, None] == np.arange(probabilities.shape[1])
+    losses = ((probabilities - is_true) ** 2).sum(axis=1)
+    losses += truth < 0  # an unknown class was given no probability at all
+    return losses / 2 if probabilities.shape[1] == 2 else losses
+
+
+def label_log_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Return the log loss of each row, (n,), a mean over its labels of 0 and 1, (n, k)."""
+    given = np.where(truth == 1, probabilities, 1 - probabilities)
+    losses: np.ndarray = _minus_log(given).mean(axis=1)
+    return losses
+
+
+def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
+    """Scores by name, as JSON has them."""
+    return {
+        score.name: {
+            "value": score.value,
+            "low": score.low,
+            "high": score.high,
+            "interval": score.method,
+        }
+        for score in scores
+    }
+
+
+def _mean(losses: np.ndarray) -> Metric:
+    return lambda w: float(w @ losses / w.sum())
+
+
+def _balanced_accuracy(is_right: np.ndarray, truth: np.ndarray) -> Metric:
+    n_classes = truth.max() + 2  # one more for the unknown, which come first
+
+    def metric(w: np.ndarray) -> float:
+        total = np.bincount(truth + 1, w, minlength=n_classes)
+        right = np.bincount(truth + 1, w * is_right, minlength=n_classes)
+        return float((right[total > 0] / total[total > 0]).mean())
+
+    return metric
+
+
+def _minus_log(given: np.ndarray) -> np.ndarray:
+    eps = np.finfo(np.float64).eps
+    losses: np.ndarray = -np.log(np.clip(given, eps, 1 - eps))
+    return losses
+
+
+def _area_under_curve(truth: np.ndarray, score: np.ndarray) -> Metric:
+    """Chance that a row of class 1 scores above one of class 0, ties counting half."""
+    group = np.unique(score, return_inverse=True)[1]
+    is_positive = (truth == 1).astype(np.float64)
+
+    def metric(w: np.ndarray) -> float:
+        positive = np.bincount(group, w * is_positive)
+        negative = np.bincount(group, w * (1 - is_positive))
+        below = np.cumsum(negative) - negative / 2
+        pairs = positive.sum() * negative.sum()
+        return float(positive @ below / pairs) if pairs > 0 else np.nan
+
+    return metric
+
+
+def _mean_area(truth: np.ndarray, probabilities: np.ndarray) -> Metric:
+    areas = [
+        _area_under_curve((truth == c).astype(np.int64), share)
+        for c, share in enumerate(probabilities.T)
+    ]
+    return lambda w: float(np.mean([area(w) for area in areas]))

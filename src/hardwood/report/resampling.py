@@ -1,0 +1,138 @@
+"""Intervals of a metric: Wilson's of a share, and the bootstrap's of anything.
+
+All metrics are functions of one weight per row, so that a bootstrap resample is nothing but another
+vector of weights (how often each row was drawn), and sample weights cost nothing extra. Rows that
+are alike in everything a metric looks at are counted together: the answers of a tree have few
+kinds, and a resample of a million rows is then one draw from a multinomial distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+LEVEL = 0.95
+Z = 1.959963984540054  # the normal quantile that belongs to LEVEL
+_MAX_RESAMPLES = 1000
+_MIN_RESAMPLES = 200
+_MAX_DRAWS = 2e8  # rows times resamples: a few seconds
+_MIN_ALIKE = 4  # rows per kind from which on counting them together pays
+
+Metric = Callable[[np.ndarray], float]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric's value on given rows, with its interval; NaN where it is not defined there."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Rows by what a metric sees of them.
+
+    Attributes
+    ----------
+    first
+        (c,) a row of each kind.
+    count
+        (c,) how many rows are of that kind.
+    weight
+        (c,) weight of one of them.
+    """
+
+    first: np.ndarray
+    count: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, weight: np.ndarray, *columns: np.ndarray) -> Kinds:
+        """Find the kinds of rows, (n,) or (n, k) each; every row is its own where few are alike."""
+        n = len(weight)
+        number = np.zeros(n, dtype=np.int64)
+        for column in (weight, *columns):
+            for one in column.reshape(n, -1).T:
+                number = _refined(number, one)
+                if number.max() * _MIN_ALIKE >= n:
+                    return cls(np.arange(n), np.ones(n, dtype=np.int64), weight)
+        _, first, count = np.unique(number, return_index=True, return_counts=True)
+        return cls(first, count, weight[first])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all kinds."""
+        return int(self.count.sum())
+
+    @property
+    def total(self) -> np.ndarray:
+        """(c,) weight of all rows of each kind."""
+        total: np.ndarray = self.count * self.weight
+        return total
+
+    def resample(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw as many rows as there are, with replacement: (c,) their weight by kind."""
+        n = self.n_rows
+        if n == len(self.count):
+            drawn = np.bincount(rng.integers(0, n, n), minlength=n)
+        else:
+            drawn = rng.multinomial(n, self.count / n)
+        resample: np.ndarray = drawn * self.weight
+        return resample
+
+
+def _refined(number: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Tell apart the rows of each kind that differ in a column; kinds are numbered from 0."""
+    levels, place = np.unique(column, return_inverse=True)
+    if levels.size == 1:
+        return number
+    refined: np.ndarray = np.unique(number * levels.size + place, return_inverse=True)[1]
+    return refined
+
+
+def n_resamples(n_rows: int) -> int:
+    """How many bootstrap resamples are drawn for a table of ``n_rows``."""
+    return int(np.clip(_MAX_DRAWS // max(n_rows, 1), _MIN_RESAMPLES, _MAX_RESAMPLES))
+
+
+def bootstrap(metrics: Mapping[str, Metric], kinds: Kinds, rng: np.random.Generator) -> list[Score]:
+    """Score by metrics of the weights by kind; intervals are quantiles of the same on resamples."""
+    draws = np.empty((n_resamples(kinds.n_rows), len(metrics)))
+    for draw in draws:
+        weight = kinds.resample(rng)
+        draw[:] = [metric(weight) for metric in metrics.values()] if weight.any() else np.nan
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    scores = []
+    for (name, metric), column in zip(metrics.items(), draws.T, strict=True):
+        defined = column[np.isfinite(column)]
+        low, high = np.quantile(defined, tails) if defined.size else (np.nan, np.nan)
+        value = metric(kinds.total)
+        if not np.isfinite(value):  # what the rows do not say, resamples of them cannot
+            low = high = np.nan
+        scores.append(Score(name, value, float(low), float(high), "bootstrap"))
+    return scores
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share that was found in an effective number of rows."""
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    reach = Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
+    low, high = max(0.0, middle - reach), min(1.0, middle + reach)
+    return float(min(low, share)), float(max(high, share))
+
+
+def effective_rows(weight: np.ndarray) -> float:
+    """Return how many rows of equal weight are as good as these (Kish)."""
+    return float(weight.sum() ** 2 / (weight @ weight))
+
+
+def wilson_score(name: str, is_right: np.ndarray, weight: np.ndarray) -> Score:
+    """Score by the share of rows, (n,) of 0 and 1."""
+    value = float(weight @ is_right / weight.sum())
+    return Score(name, value, *wilson(value, effective_rows(weight)), "Wilson")

@@ -1,0 +1,111 @@
+"""How wrong each answer is, in the unit of a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.errors import TableError
+from hardwood.report.judged_rows import JudgedRows
+from hardwood.report.metrics import YES, brier_losses, label_log_losses, log_losses
+
+LossFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class RowLoss:
+    """A metric that is a mean over rows, as a loss: the larger, the worse.
+
+    Attributes
+    ----------
+    metric
+        Its name.
+    is_score
+        Whether the metric is 1 less the mean loss.
+    of_rows
+        From truth and outputs to losses (n, c), whose mean over the c is a row's loss.
+    further
+        (n, c) what else a row adds to the influence on the metric: R2 is in units of the variance,
+        which depends on the rows, too. Zero for others.
+    """
+
+    metric: str
+    is_score: bool
+    of_rows: LossFunction
+    further: np.ndarray
+
+    def value(self, losses: np.ndarray, weight: np.ndarray) -> float:
+        """Return the metric of rows with these losses, (n, c)."""
+        mean = float(np.average(losses.mean(axis=1), weights=weight))
+        return 1 - mean if self.is_score else mean
+
+
+def row_loss(rows: JudgedRows, metric: str | None = None) -> RowLoss:
+    """Choose the loss of a model's task by the name of a metric.
+
+    Of classes: ``"accuracy"`` (the default), ``"log loss"``, ``"Brier score"``. Of labels:
+    ``"labels right"`` (the default), ``"log loss"``, ``"Brier score"``. Of numbers: ``"R2"`` (the
+    default), ``"MAE"``, ``"MSE"``; means over several.
+    """
+    functions = _FUNCTIONS[rows.model.task]
+    name = next(iter(functions)) if metric is None else metric
+    if name not in functions:
+        raise ValueError(
+            f"metric must be one of {list(functions)} for {rows.model.task}, found {metric!r:.80}"
+        )
+    if name == "R2":
+        return _in_variances(rows)
+    is_score = name in ("accuracy", "labels right")
+    return RowLoss(name, is_score, functions[name], np.zeros((len(rows), 1)))
+
+
+def _in_variances(rows: JudgedRows) -> RowLoss:
+    mean = np.average(rows.truth, axis=0, weights=rows.weight)
+    squared = (rows.truth - mean) ** 2  # (n, k)
+    variance = np.average(squared, axis=0, weights=rows.weight)
+    if not (variance > 0).all():
+        raise TableError(
+            "y has the same answer in all rows, so that R2, which compares with it, is not "
+            "defined: give more rows, or metric='MAE'"
+        )
+
+    def losses(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        return (truth - outputs) ** 2 / variance
+
+    return RowLoss("R2", True, losses, squared / variance - 1)
+
+
+def _wrong(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    return (outputs.argmax(axis=1) != truth).astype(np.float64)[:, None]
+
+
+def _wrong_labels(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    wrong: np.ndarray = ((outputs >= YES) != (truth == 1)).mean(axis=1, keepdims=True)
+    return wrong
+
+
+def _squared(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    squared: np.ndarray = ((truth - outputs) ** 2).mean(axis=1, keepdims=True)
+    return squared
+
+
+def _absolute(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    absolute: np.ndarray = np.abs(truth - outputs).mean(axis=1, keepdims=True)
+    return absolute
+
+
+_FUNCTIONS: dict[str, dict[str, LossFunction]] = {
+    "classification": {
+        "accuracy": _wrong,
+        "log loss": lambda truth, outputs: log_losses(truth, outputs)[:, None],
+        "Brier score": lambda truth, outputs: brier_losses(truth, outputs)[:, None],
+    },
+    "multilabel": {
+        "labels right": _wrong_labels,
+        "log loss": lambda truth, outputs: label_log_losses(truth, outputs)[:, None],
+        "Brier score": _squared,
+    },
+    "regression": {"R2": _squared, "MAE": _absolute, "MSE": _squared},
+}

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     )
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, load
+    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, load
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -44,9 +45,12 @@ _HOME = {
     "ObliqueTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
     "Relaxation": "hardwood.learn.dgt",
+    "TELClassifier": "hardwood.estimators.tel",
+    "TELRegressor": "hardwood.estimators.tel",
     "TableError": "hardwood.errors",
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
+    "TreeEnsemble": "hardwood.model",
     "load": "hardwood.model",
     "tune": "hardwood.tuning",
 }
@@ -65,9 +69,12 @@ __all__ = [
     "ObliqueTree",
     "Quantile",
     "Relaxation",
+    "TELClassifier",
+    "TELRegressor",
     "TableError",
     "TableWarning",
     "Training",
+    "TreeEnsemble",
     "load",
     "tune",
 ]

@@ -1,4 +1,4 @@
-"""What every estimator does once fitted: scikit-learn's contract over `tree_` or `forest_`."""
+"""What every estimator does once fitted: scikit-learn's contract over its model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from sklearn.utils import Tags
 
-    from hardwood.model import ObliqueForest, ObliqueTree
+    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
+    from hardwood.model.hardening import HardeningCost
 
 
 class ModelEstimator(BaseEstimator):
@@ -41,14 +42,9 @@ class ModelEstimator(BaseEstimator):
     _model_attribute: ClassVar[str]
 
     @property
-    def _model(self) -> ObliqueTree | ObliqueForest:
-        model: ObliqueTree | ObliqueForest = self.__dict__[self._model_attribute]
+    def _model(self) -> ObliqueTree | ObliqueForest | TreeEnsemble:
+        model: ObliqueTree | ObliqueForest | TreeEnsemble = self.__dict__[self._model_attribute]
         return model
-
-    def apply(self, X: Any) -> np.ndarray:
-        """Return the leaf that each row reaches: (n,) int32, of a forest (n, n_trees)."""
-        self._check_predictable(X)
-        return self._model.apply(X, n_jobs=self.n_jobs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `hardwood.load` reads; whole or not at all."""
@@ -135,7 +131,16 @@ class ModelRegressor(RegressorMixin, ModelEstimator):
         return tags
 
 
-class TreeEstimator(ModelEstimator):
+class HardEstimator(ModelEstimator):
+    """An estimator whose model takes every row to one leaf of each tree."""
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Return the leaf that each row reaches: (n,) int32, of a forest (n, n_trees)."""
+        self._check_predictable(X)
+        return self._model.apply(X, n_jobs=self.n_jobs)
+
+
+class TreeEstimator(HardEstimator):
     """An estimator whose answer is one tree, `tree_`, simplified."""
 
     tree_: ObliqueTree
@@ -172,7 +177,7 @@ class TreeRegressor(TreeEstimator, ModelRegressor):
     """A regressor whose answer is one tree."""
 
 
-class ForestEstimator(ModelEstimator):
+class ForestEstimator(HardEstimator):
     """An estimator whose answer is a forest, `forest_`."""
 
     forest_: ObliqueForest
@@ -191,3 +196,33 @@ class ForestClassifier(ForestEstimator, ModelClassifier):
 
 class ForestRegressor(ForestEstimator, ModelRegressor):
     """A regressor whose answer is a forest."""
+
+
+class EnsembleEstimator(ModelEstimator):
+    """An estimator whose answer is an ensemble of soft trees, `ensemble_`."""
+
+    ensemble_: TreeEnsemble
+    _model_attribute = "ensemble_"
+
+    def reachable_leaves(self, X: Any) -> np.ndarray:
+        """Return how many leaves each row reaches in each tree, (n, n_trees) int32."""
+        self._check_predictable(X)
+        return self.ensemble_.reachable_leaves(X, n_jobs=self.n_jobs)
+
+    def harden(self) -> ObliqueForest:
+        """Return hard trees with the same splits, which a row goes down one way."""
+        check_is_fitted(self)
+        return self.ensemble_.harden()
+
+    def hardening_cost(self, X: Any, y: Any, sample_weight: Any = None) -> HardeningCost:
+        """Compare the ensemble with `harden()` on rows whose true answers are known."""
+        self._check_predictable(X)
+        return self.ensemble_.hardening_cost(X, y, sample_weight)
+
+
+class EnsembleClassifier(EnsembleEstimator, ModelClassifier):
+    """A classifier whose answer is an ensemble of soft trees."""
+
+
+class EnsembleRegressor(EnsembleEstimator, ModelRegressor):
+    """A regressor whose answer is an ensemble of soft trees."""

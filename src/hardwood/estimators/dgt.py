@@ -1,6 +1,6 @@
 """DGT for scikit-learn: one hard oblique tree, learned by gradient descent.
 
-The method is in `hardwood.learn.dgt`; `dgt_fit` makes a problem of table, target and parameters.
+The method is in `hardwood.learn.dgt`; `exercise` makes a problem of table, target and parameters.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Any, Literal
 from sklearn.utils.validation import validate_data
 
 from hardwood.estimators import dgt_fit, parameters
+from hardwood.estimators import exercise as exercises
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
-from hardwood.estimators.dgt_fit import Exercise
+from hardwood.estimators.exercise import Exercise
 from hardwood.learn.dgt import Grown, learn
 from hardwood.model import ObliqueTree
 
@@ -169,12 +170,12 @@ class DGTClassifier(TreeClassifier):
         sample_weight
             (n,) >= 0, what each row counts; None for rows that count the same.
         """
-        exercise = dgt_fit.classification(self, X, y, sample_weight)
+        exercise = exercises.classification(self, X, y, sample_weight)
         tree, grown = _learn(self, exercise)
         _adopt(self, X, tree, grown)
         self.classes_ = exercise.classes
         self._keep_classes_of_leaves()
-        dgt_fit.warn_if_interrupted([grown], "the best tree")
+        exercises.warn_if_interrupted([grown], "the best tree")
         return self
 
 
@@ -269,11 +270,11 @@ class DGTRegressor(TreeRegressor):
         sample_weight
             (n,) >= 0, what each row counts; None for rows that count the same.
         """
-        exercise = dgt_fit.regression(self, X, y, sample_weight)
+        exercise = exercises.regression(self, X, y, sample_weight)
         tree, grown = _learn(self, exercise)
         _adopt(self, X, tree, grown)
         self.n_outputs_ = exercise.n_targets
-        dgt_fit.warn_if_interrupted([grown], "the best tree")
+        exercises.warn_if_interrupted([grown], "the best tree")
         return self
 
 
@@ -281,8 +282,8 @@ def _learn(
     estimator: DGTClassifier | DGTRegressor, exercise: Exercise
 ) -> tuple[ObliqueTree, Grown]:
     """Check the parameters, pose the problem, learn, and make the tree."""
-    seed = dgt_fit.drawn_seed(estimator.random_state)
-    stops_early = dgt_fit.stops_early(
+    seed = exercises.drawn_seed(estimator.random_state)
+    stops_early = exercises.stops_early(
         estimator,
         exercise,
         compares=isinstance(estimator.restarts, Integral) and estimator.restarts > 1,
@@ -290,7 +291,7 @@ def _learn(
     )
     config = dgt_fit.config_of(estimator, stops_early, _restarts(estimator, stops_early))
     start = dgt_fit.start_of(estimator, exercise)
-    problem = dgt_fit.problem_of(estimator, exercise, stops_early, seed)
+    problem = exercises.problem_of(estimator, exercise, stops_early, seed)
     n_jobs = parameters.n_threads(estimator.n_jobs)
     grown = learn(
         problem,
@@ -298,13 +299,13 @@ def _learn(
         start=start,
         n_jobs=n_jobs,
         seed=seed,
-        callbacks=dgt_fit.callbacks_of(estimator),
+        callbacks=exercises.callbacks_of(estimator),
     )
     return dgt_fit.tree_of(estimator, exercise, problem, config, grown, n_jobs), grown
 
 
 def _restarts(estimator: DGTClassifier | DGTRegressor, stops_early: bool) -> int:
-    if dgt_fit.is_auto(estimator.restarts):
+    if exercises.is_auto(estimator.restarts):
         return _VALIDATED_RESTARTS if stops_early and estimator.init is None else 1
     return parameters.integer("restarts", estimator.restarts, 1, _MAX_RESTARTS)
 
@@ -317,4 +318,4 @@ def _adopt(
     estimator.n_features_in_ = tree.n_features
     estimator.tree_ = tree
     estimator.history_ = list(grown.history)
-    estimator.n_iter_ = dgt_fit.n_passes(grown)
+    estimator.n_iter_ = exercises.n_passes(grown)

@@ -1,173 +1,35 @@
 """What fitting a DGT tree and fitting a DGT forest share.
 
-From parameters and a table to a problem, and from what was learned to a tree.
+From parameters to a configuration, and from what was learned to a tree.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators import parameters
-from hardwood.estimators.progress import printer
-from hardwood.estimators.target import (
-    class_target,
-    has_several_labels,
-    label_target,
-    number_target,
-)
-from hardwood.estimators.weights import class_weights, row_weights
+from hardwood.estimators.exercise import Exercise, max_epochs, record_of
 from hardwood.learn.assemble import assemble
-from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER, learning_curve
+from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER
 from hardwood.learn.dgt import DGT, Grown, Relaxation
-from hardwood.learn.losses import Custom, Logistic, Loss, Poisson, loss_of
-from hardwood.learn.problem import Problem, TrainingSet
-from hardwood.learn.training import Callback
+from hardwood.learn.problem import Problem
+from hardwood.learn.training import Training
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Task
-from hardwood.table import Table
 
-# early_stopping="auto": so many different rows make a validation part that is worth its cost.
-_EARLY_STOPPING_FROM = 100
 _MAX_DEPTH = 16
-_MAX_EPOCHS = 2**31 - 1
 _MAX_LAYERS = 16
 _MAX_HIDDEN = 2**16
-# A tree's record tells the parameters that may change the tree and can be written down. How many
-# trees a forest has and how it combines them is told by the forest itself.
-_UNRECORDED = {
-    "n_estimators",
-    "combine",
-    "n_jobs",
-    "verbose",
-    "callbacks",
-    "warm_start",
-    "oob_score",
-}
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """What is to be learned, before it is known how.
-
-    Attributes
-    ----------
-    data
-        The rows in canonical order, with their target in numbers.
-    task, loss
-        What the tree is for, and what is minimised.
-    classes
-        The distinct labels of a classification, sorted; of several labels, their numbers; None for
-        a regression.
-    labels
-        The classes as a tree holds them.
-    target_names
-        Names of the targets, where they have some.
-    n_targets
-        Classes, labels or numbers to be predicted.
-    """
-
-    data: TrainingSet
-    task: Task
-    loss: Loss
-    classes: np.ndarray | None
-    labels: tuple[Any, ...] | None
-    target_names: tuple[str, ...] | None
-    n_targets: int
-
-    @property
-    def n_outputs(self) -> int:
-        """Scores per leaf."""
-        return self.loss.n_outputs(self.n_targets)
-
-
-def classification(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exercise:
-    """Read a table and labels: one column of classes, or several of yes and no."""
-    table = Table.of(X)
-    if has_several_labels(y):
-        return _several_labels(estimator, table, y, sample_weight)
-    target = class_target(y, table.n_rows)
-    weight = row_weights(sample_weight, table.n_rows)
-    loss = loss_of(estimator.loss, "classification", len(target.classes))
-    if isinstance(loss, Logistic) and len(target.classes) != 2:
-        raise ValueError(f"The logistic loss is for two classes, found {len(target.classes)}.")
-    factor = class_weights(estimator.class_weight, target, weight)
-    data = TrainingSet.of(table, target.index[:, None].astype(np.float64), weight, factor)
-    _check_two_classes(target.classes, target.index[data.rows.index])
-    labels = tuple(target.classes.tolist())
-    return Exercise(data, "classification", loss, target.classes, labels, target.names, len(labels))
-
-
-def _several_labels(estimator: Any, table: Table, y: Any, sample_weight: Any) -> Exercise:
-    if estimator.class_weight is not None:
-        raise ValueError(
-            f"class_weight={estimator.class_weight!r} is for one column of classes, but y has "
-            "several labels. Use sample_weight."
-        )
-    target = label_target(y, table.n_rows)
-    data = TrainingSet.of(table, target.values, row_weights(sample_weight, table.n_rows))
-    n_labels = target.values.shape[1]
-    loss = loss_of(estimator.loss, "multilabel")
-    return Exercise(data, "multilabel", loss, np.arange(n_labels), None, target.names, n_labels)
-
-
-def regression(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exercise:
-    """Read a table and numbers."""
-    table = Table.of(X)
-    target = number_target(y, table.n_rows)
-    weight = row_weights(sample_weight, table.n_rows)
-    loss = loss_of(estimator.loss, "regression")
-    if isinstance(loss, Poisson) and (target.values < 0).any():
-        raise ValueError(
-            f"The Poisson loss is for y >= 0, found {target.values.min():g}. "
-            "Use loss='squared_error' or another one for targets of any sign."
-        )
-    data = TrainingSet.of(table, target.values, weight)
-    n_targets = target.values.shape[1]
-    return Exercise(data, "regression", loss, None, None, target.names, n_targets)
-
-
-def _check_two_classes(classes: np.ndarray, index: np.ndarray) -> None:
-    left = np.unique(index)
-    if len(left) < 2:
-        raise ValueError(
-            "A classifier needs rows of at least 2 classes, found 1 class among the rows whose "
-            f"weight is not zero: {classes[left[0]].item()!r}."
-        )
-
-
-def drawn_seed(random_state: Any) -> int:
-    """Return the one number that all random choices of a fit follow from."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def problem_of(estimator: Any, exercise: Exercise, stops_early: bool, seed: int) -> Problem:
-    """Pose the problem: draw the validation part, put the target into the loss's units."""
-    fraction = parameters.real("validation_fraction", estimator.validation_fraction, 0.0, 1.0)
-    return Problem.of(
-        exercise.data,
-        exercise.loss,
-        n_outputs=exercise.n_outputs,
-        is_classified=exercise.task == "classification",
-        validation_fraction=fraction if stops_early else 0.0,
-        seed=seed,
-    )
 
 
 def config_of(estimator: Any, stops_early: bool, restarts: int) -> DGT:
     """Check the parameters of the learner."""
-    max_epochs = None
-    if not is_auto(estimator.max_epochs):
-        max_epochs = parameters.integer("max_epochs", estimator.max_epochs, 1, _MAX_EPOCHS)
     momentum = None
     if estimator.momentum is not None:
         momentum = parameters.real("momentum", estimator.momentum, 0.0, 1.0)
@@ -179,14 +41,14 @@ def config_of(estimator: Any, stops_early: bool, restarts: int) -> DGT:
             "learning_rate", estimator.learning_rate, 0.0, math.inf, open_low=True
         ),
         batch_size=parameters.integer("batch_size", estimator.batch_size, 1),
-        max_epochs=max_epochs,
+        max_epochs=max_epochs(estimator.max_epochs),
         momentum=momentum,
         l1=parameters.real("l1", estimator.l1, 0.0, math.inf),
         l2=parameters.real("l2", estimator.l2, 0.0, math.inf),
         restarts=restarts,
         early_stopping=stops_early,
         relaxation=_relaxation(estimator.relaxation),
-        training=parameters.training_options(estimator.training),
+        training=parameters.training_options(estimator.training, Training()),
     )
 
 
@@ -213,52 +75,6 @@ def _relaxation(value: Any) -> Relaxation:
     return value
 
 
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to the estimator."""
-    return isinstance(value, str) and value == "auto"
-
-
-def stops_early(estimator: Any, exercise: Exercise, *, compares: bool, by_default: bool) -> bool:
-    """Decide whether to keep a validation part.
-
-    Parameters
-    ----------
-    estimator, exercise
-        Parameters and rows.
-    compares
-        Whether trees are to be compared by their losses (several restarts).
-    by_default
-        What ``early_stopping="auto"`` means for a table that is large enough.
-    """
-    asked = parameters.switch("early_stopping", estimator.early_stopping)
-    if isinstance(exercise.loss, Custom) and not _has_values(exercise):
-        for asked_for, needs in (("early_stopping=True", asked), ("restarts > 1", compares)):
-            if needs:
-                raise ValueError(
-                    f"{asked_for} compares trees by their losses, but the loss function returns a "
-                    "gradient only. Let it return (losses, gradient)."
-                )
-        return False
-    has_part = estimator.validation_fraction != 0
-    if asked and not has_part:
-        raise ValueError(
-            "early_stopping=True needs a validation part, but validation_fraction is 0. Give a "
-            "fraction, or early_stopping=False."
-        )
-    if asked is None:
-        asked = by_default and len(exercise.data.rows) >= _EARLY_STOPPING_FROM
-    return has_part and asked
-
-
-def _has_values(exercise: Exercise) -> bool:
-    """Ask a custom loss once, for two rows, what it returns."""
-    assert isinstance(exercise.loss, Custom)
-    target = exercise.data.target[exercise.data.rows.index[:2]].astype(np.float32)
-    scores = np.zeros((len(target), exercise.n_outputs), dtype=np.float32)
-    values, _ = exercise.loss(scores, target)
-    return values is not None
-
-
 def start_of(estimator: Any, exercise: Exercise) -> ObliqueTree | None:
     """Return the tree to start from, one for the same task and classes."""
     start = parameters.start_tree(estimator.init)
@@ -278,15 +94,6 @@ def _words(task: Task, labels: tuple[Any, ...] | None) -> str:
         return "several labels" if task == "multilabel" else "numbers"
     shown = ", ".join(map(repr, labels[:10]))
     return f"the classes {shown}{', ...' if len(labels) > 10 else ''}"
-
-
-def callbacks_of(estimator: Any, run: str = "restart") -> list[Callback]:
-    """Return the user's callbacks, and the one that prints; `run` is what it calls one."""
-    callbacks = parameters.callback_list(estimator.callbacks)
-    verbose = parameters.level("verbose", estimator.verbose)
-    if verbose:
-        callbacks.append(printer(verbose, run))
-    return callbacks
 
 
 def tree_of(
@@ -311,82 +118,24 @@ def tree_of(
         task=exercise.task,
         classes=exercise.labels,
         target_names=exercise.target_names,
-        record=record_of(estimator, exercise, problem, grown),
+        record=_record_of(estimator, exercise, problem, grown),
         leaf_weights=leaf_weights,
         link=link,
         n_jobs=n_jobs,
     )
 
 
-def record_of(estimator: Any, exercise: Exercise, problem: Problem, grown: Grown) -> dict[str, Any]:
-    """How a tree came about: the same for every way of giving the same rows and any n_jobs."""
-    record = {
-        **parameter_record(estimator),
-        "distinct_rows": len(exercise.data.rows),
-        "validation_rows": len(problem.valid),
-        "passes": n_passes(grown),
-        "best_pass": grown.best_epoch + 1,
-    }
-    best = [
-        e for e in grown.history if (e.restart, e.epoch) == (grown.best_restart, grown.best_epoch)
-    ]
-    for name in ("train_loss", "validation_loss"):
-        if best and math.isfinite(getattr(best[0], name)):
-            record[name] = getattr(best[0], name)
-    if grown.hardening_loss is not None:
-        record["hardening_loss"] = grown.hardening_loss
-    kept_run = [e for e in grown.history if e.restart == grown.best_restart]
+def _record_of(
+    estimator: Any, exercise: Exercise, problem: Problem, grown: Grown
+) -> dict[str, Any]:
     is_member = hasattr(estimator, "n_estimators")
-    curves = learning_curve(
-        kept_run,
-        best=kept_run.index(best[0]) if best else None,
+    record = record_of(
+        estimator,
+        exercise,
+        problem,
+        grown,
         max_points=MAX_POINTS_OF_MEMBER if is_member else MAX_POINTS,
     )
-    if curves:
-        record["curves"] = curves
+    if grown.hardening_loss is not None:
+        record["hardening_loss"] = grown.hardening_loss
     return record
-
-
-def parameter_record(estimator: Any) -> dict[str, Any]:
-    """Which estimator, with which parameters, as JSON can hold them."""
-    return {
-        "learner": type(estimator).__name__,
-        "parameters": {
-            name: _writable(value)
-            for name, value in estimator.get_params(deep=False).items()
-            if name not in _UNRECORDED
-        },
-    }
-
-
-def _writable(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {str(key): _writable(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_writable(entry) for entry in value]
-    if is_dataclass(value):
-        options = {field.name: _writable(getattr(value, field.name)) for field in fields(value)}
-        return {type(value).__name__: options} if options else type(value).__name__
-    return getattr(value, "__qualname__", None) or type(value).__name__
-
-
-def n_passes(grown: Grown) -> int:
-    """Return how many passes the run which was kept has taken."""
-    return sum(epoch.restart == grown.best_restart for epoch in grown.history)
-
-
-def warn_if_interrupted(grown: Sequence[Grown], what: str) -> None:
-    """Say so, last of all: where warnings are errors, the estimator is whole already."""
-    if any(one.interrupted for one in grown):
-        n_epochs = sum(len(one.history) for one in grown)
-        warnings.warn(
-            f"Learning was interrupted after {n_epochs} epoch(s); {what} so far is kept.",
-            FitInterruptedWarning,
-            stacklevel=3,
-        )

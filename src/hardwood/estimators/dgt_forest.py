@@ -14,8 +14,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import validate_data
 
 from hardwood.estimators import dgt_fit, parameters
+from hardwood.estimators import exercise as exercises
 from hardwood.estimators.base import ForestClassifier, ForestRegressor
-from hardwood.estimators.dgt_fit import Exercise
+from hardwood.estimators.exercise import Exercise
 from hardwood.learn.assemble import outputs_of
 from hardwood.learn.dgt import DGT, Grown, Runs, learn_forest
 from hardwood.learn.problem import Problem
@@ -140,10 +141,10 @@ class DGTForestClassifier(ForestClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTForestClassifier:
         """Learn a forest; arguments are those of `DGTClassifier.fit`."""
-        exercise = dgt_fit.classification(self, X, y, sample_weight)
+        exercise = exercises.classification(self, X, y, sample_weight)
         learned = _fit(self, exercise, X)
         self.classes_ = exercise.classes
-        dgt_fit.warn_if_interrupted(learned, "what the trees had learned")
+        exercises.warn_if_interrupted(learned, "what the trees had learned")
         return self
 
 
@@ -232,10 +233,10 @@ class DGTForestRegressor(ForestRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTForestRegressor:
         """Learn a forest; arguments are those of `DGTRegressor.fit`."""
-        exercise = dgt_fit.regression(self, X, y, sample_weight)
+        exercise = exercises.regression(self, X, y, sample_weight)
         learned = _fit(self, exercise, X)
         self.n_outputs_ = exercise.n_targets
-        dgt_fit.warn_if_interrupted(learned, "what the trees had learned")
+        exercises.warn_if_interrupted(learned, "what the trees had learned")
         return self
 
 
@@ -250,10 +251,10 @@ def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
     combine = parameters.choice("combine", getattr(estimator, "combine", "mean"), _COMBINATIONS)
     kept, seed = _kept(estimator, n_trees)
     members = _members(estimator, n_trees - len(kept), len(kept))
-    stops_early = dgt_fit.stops_early(estimator, exercise, compares=False, by_default=False)
+    stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=False)
     config = dgt_fit.config_of(estimator, stops_early, restarts=1)
     start = dgt_fit.start_of(estimator, exercise)
-    problem = dgt_fit.problem_of(estimator, exercise, stops_early, seed)
+    problem = exercises.problem_of(estimator, exercise, stops_early, seed)
     n_jobs = parameters.n_threads(estimator.n_jobs)
     if is_scored and members.sample_fraction is None:
         raise ValueError("oob_score=True needs bootstrap=True: else every tree sees every row.")
@@ -264,7 +265,7 @@ def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
     learned = _learn(estimator, problem, config, members, start, seed, n_jobs)
     grown = _begun(learned, len(kept))
     trees = [dgt_fit.tree_of(estimator, exercise, problem, config, one, n_jobs) for one in grown]
-    record = dgt_fit.parameter_record(estimator)
+    record = exercises.parameter_record(estimator)
     forest = ObliqueForest([*kept, *trees], combine=combine, record=record)
     oob = _out_of_bag(forest, exercise, problem, members, seed, n_jobs) if is_scored else {}
     validate_data(estimator, X, skip_check_array=True)
@@ -300,7 +301,7 @@ def _learn(
         start=start,
         n_jobs=n_jobs,
         seed=seed,
-        callbacks=dgt_fit.callbacks_of(estimator, "tree"),
+        callbacks=exercises.callbacks_of(estimator, "tree"),
     )
 
 
@@ -317,7 +318,7 @@ def _adopt(
     estimator: Estimator, forest: ObliqueForest, grown: Sequence[Grown], *, was_kept: bool
 ) -> None:
     history = [epoch for one in grown for epoch in one.history]
-    passes = [dgt_fit.n_passes(one) for one in grown]
+    passes = [exercises.n_passes(one) for one in grown]
     if was_kept:
         history = [*estimator.history_, *history]
         passes.append(estimator.n_iter_)
@@ -331,7 +332,7 @@ def _kept(estimator: Estimator, n_trees: int) -> tuple[Sequence[ObliqueTree], in
     """Return the trees of an earlier fit that stay, and the seed that all trees follow from."""
     goes_on = parameters.flag("warm_start", estimator.warm_start)
     if not (goes_on and hasattr(estimator, "forest_")):
-        return (), dgt_fit.drawn_seed(estimator.random_state)
+        return (), exercises.drawn_seed(estimator.random_state)
     trees = estimator.forest_.trees
     if n_trees < len(trees):
         raise ValueError(

@@ -83,10 +83,10 @@ def switch(name: str, value: Any) -> bool | None:
     raise ValueError(f"{name} must be 'auto', True or False, got {value!r}.")
 
 
-def training_options(value: Any) -> Training:
-    """Return the options of the training loop; the default ones for None."""
+def training_options(value: Any, default: Training) -> Training:
+    """Return the options of the training loop; the learner's own for None."""
     if value is None:
-        return Training()
+        return default
     if not isinstance(value, Training):
         raise TypeError(f"training must be None or a hardwood.Training, got {value!r}.")
     return value

@@ -33,12 +33,15 @@ class Range:
         Whether to draw on a logarithmic scale; `low` must then be positive.
     step
         Distance of neighbouring values; None for every number between.
+    or_zero
+        Whether to draw zero instead, with even chances: for penalties, which may do nothing.
     """
 
     low: float
     high: float
     log: bool = False
     step: float | None = None
+    or_zero: bool = False
 
     def __post_init__(self) -> None:
         if not -math.inf < self.low < self.high < math.inf:
@@ -95,11 +98,24 @@ _DGT_FOREST = _DGT | {
     "sample_fraction": When("bootstrap", False, then=(1.0,), otherwise=(0.7, 0.85, 0.9, 1.0)),
 }
 
+# [TEL20] Appendix D.1, experiment of Sec. 4.2.
+_TEL = {
+    "learning_rate": (1e-1, 1e-2, 1e-3, 1e-4, 1e-5),
+    "batch_size": (32, 64, 128, 256, 512),
+    "max_epochs": Range(5, 100),
+    "gamma": Range(1e-4, 1.0, log=True),
+    "max_depth": Range(2, 8),
+    "n_estimators": Range(1, 100),
+    "l2": Range(1e-8, 1e2, log=True, or_zero=True),
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
     "DGTForestClassifier": _DGT_FOREST,
     "DGTForestRegressor": _DGT_FOREST,
+    "TELClassifier": _TEL,
+    "TELRegressor": _TEL,
 }
 """The spaces by the name of the estimator's class."""
 
@@ -381,6 +397,8 @@ def _choose(trial: Any, label: str, values: Any, names: tuple[str, ...]) -> Any:
 
 
 def _choose_number(trial: Any, label: str, values: Range) -> float:
+    if values.or_zero and trial.suggest_categorical(f"{label} is zero", [True, False]):
+        return 0.0
     if values.is_whole:
         step = 1 if values.step is None else values.step
         return trial.suggest_int(label, values.low, values.high, step=step, log=values.log)

@@ -26,6 +26,8 @@ from hardwood import (
     DGTForestRegressor,
     DGTRegressor,
     Relaxation,
+    TELClassifier,
+    TELRegressor,
 )
 
 ANNEALED = Relaxation(path="product", routing="annealed")
@@ -41,6 +43,9 @@ EVERY_ESTIMATOR = [
     DGTForestRegressor(n_estimators=3),
     DGTForestClassifier(n_estimators=3, combine="vote", early_stopping=True, n_jobs=2),
     DGTForestRegressor(n_estimators=3, leaves="linear", max_depth=2, oob_score=True),
+    TELClassifier(),
+    TELRegressor(),
+    TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, restarts=2, n_jobs=2),
 ]
 
 

@@ -26,7 +26,8 @@ def make_forest(
 ) -> ObliqueForest:
     """Make a forest of random trees of so many splits each.
 
-    ``counts`` and ``linear`` are repeated over the trees, so that some may have them.
+    ``counts`` and ``linear`` are repeated over the trees, so that some may have them. The trees of
+    a sum give scores, whatever the task.
     """
     rng = np.random.default_rng(rng)
     schema = make_schema(rng, n_features, mixed=mixed)
@@ -36,13 +37,23 @@ def make_forest(
             schema,
             n_splits,
             k=k,
-            task=task,
+            task="regression" if combine == "sum" else task,
             counts=counts[i % len(counts)],
             linear=linear[i % len(linear)],
         )
         for i, n_splits in enumerate(sizes)
     ]
-    return ObliqueForest(trees, combine=combine, record={"trees": len(sizes)})
+    options: dict[str, Any] = {}
+    if combine == "sum":
+        options = {"link": LINKS[task], **names_of(task, k)}
+    return ObliqueForest(trees, combine=combine, record={"trees": len(sizes)}, **options)
+
+
+def names_of(task: str, k: int) -> dict[str, Any]:
+    """Names of classes and targets."""
+    if task == "classification":
+        return {"classes": [f"class {i}" for i in range(k)], "target_names": "species"}
+    return {"target_names": [f"y{i}" for i in range(k)]}
 
 
 def make_member(
@@ -58,14 +69,12 @@ def make_member(
     """Make a random tree over a given schema."""
     children = make_children(rng, n_splits)
     n_leaves = n_splits + 1
-    options: dict[str, Any] = {"target_names": [f"y{i}" for i in range(k)]}
+    options = names_of(task, k)
     values = {
         "classification": rng.dirichlet(np.ones(k), size=n_leaves),
         "regression": rng.normal(size=(n_leaves, k)) * 10,
         "multilabel": rng.random((n_leaves, k)),
     }[task]
-    if task == "classification":
-        options = {"classes": [f"class {i}" for i in range(k)], "target_names": "species"}
     if linear:
         options["link"] = LINKS[task]
         options["leaf_weights"] = make_leaf_weights(rng, schema, n_leaves, k, 0.3)
@@ -95,5 +104,5 @@ def forests(draw: st.DrawFn) -> ObliqueForest:
         mixed=draw(st.booleans()),
         counts=tuple(draw(st.lists(st.booleans(), min_size=1, max_size=2))),
         linear=tuple(draw(st.lists(st.booleans(), min_size=1, max_size=2))),
-        combine="mean" if task == "regression" else draw(st.sampled_from(["mean", "vote"])),
+        combine=draw(st.sampled_from(["mean", "sum", *(["vote"] * (task != "regression"))])),
     )

@@ -23,6 +23,7 @@ OTHERS = [name for name in _native.instruction_sets() if name != _native.instruc
 AGAINST_TWINS = [
     "tests/native/test_core.py",
     "tests/native/test_dgt.py",
+    "tests/native/test_ensemble.py",
     "tests/native/test_forest.py",
     "tests/native/test_layers.py",
     "tests/native/test_instruction_sets.py::test_a_score_that_is_not_a_number_goes_left",

@@ -1,4 +1,4 @@
-"""The JSON form of a tree and of a forest."""
+"""The JSON form of trees, forests and soft ensembles."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
 from trees import make_tree
 
 TREE = make_tree(0, mixed=True)
@@ -138,8 +139,9 @@ def with_member(i: int, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
 @pytest.mark.parametrize("linear", [(False,), (True, False)])
-def test_every_kind_of_forest_is_read(task: str, linear: tuple[bool, ...]) -> None:
-    forest = make_forest(4, task=task, linear=linear, mixed=True)
+@pytest.mark.parametrize("combine", ["mean", "sum"])
+def test_every_kind_of_forest_is_read(task: str, linear: tuple[bool, ...], combine: str) -> None:
+    forest = make_forest(4, task=task, linear=linear, mixed=True, combine=combine)
     assert ObliqueForest.from_json(forest.to_json()) == forest
     assert ObliqueForest.from_json(forest.to_json().encode()) == forest
 
@@ -183,3 +185,74 @@ def test_what_is_wrong_in_a_forest_is_said(change: dict[str, Any], words: str) -
 def test_other_text_is_no_forest(text: str | bytes) -> None:
     with pytest.raises(ModelFileError, match="cannot read a forest from this JSON"):
         ObliqueForest.from_json(text)
+
+
+# Format 3
+
+SUM_CONTENT = json.loads(make_forest(0, mixed=True, combine="sum").to_json())
+SOFT = make_ensemble(0, mixed=True)
+SOFT_CONTENT = json.loads(SOFT.to_json())
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("activation", ["smooth_step", "smooth_step_5", "logistic"])
+@pytest.mark.parametrize("counts", [True, False])
+def test_every_kind_of_ensemble_is_read(task: str, activation: str, counts: bool) -> None:
+    ensemble = make_ensemble(4, task=task, activation=activation, counts=counts, mixed=True)
+    assert TreeEnsemble.from_json(ensemble.to_json()) == ensemble
+    content = json.loads(ensemble.to_json())
+    assert (content["format"], content["kind"]) == (3, "TreeEnsemble")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "combine must be|unknown keys"),
+        ({"combine": "mean"}, "combine must be 'sum' in format 3"),
+        ({"link": "identity"}, "has no classes"),
+        ({"link": {}}, "link of a sum must be"),
+        ({"task": "multilabel"}, "'softmax' is for classification, but task is 'multilabel'"),
+        ({"classes": None}, "needs its classes"),
+    ],
+)
+def test_what_is_wrong_in_a_sum_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        ObliqueForest.from_json(json.dumps(SUM_CONTENT | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 4}, "newer hardwood"),
+        ({"format": 2}, "expected 'ObliqueTree' or 'ObliqueForest' in format 2"),
+        ({"gamma": 0}, "gamma must be finite and above 0"),
+        ({"gamma": "wide"}, "gamma must be a number"),
+        ({"gamma": 10**400}, "gamma must be a float64"),
+        ({"activation": "relu"}, "activation must be one of"),
+        ({"link": None}, "must say its link"),
+        ({"link": "exp"}, "ensemble must be 'softmax'"),
+        ({"weights": None}, "weights must be a list with a matrix for each tree"),
+        ({"weights": []}, "weights must be a list with a matrix for each tree"),
+        ({"weights": [3]}, "weights must be a list of lists"),
+        ({"weights": [[[1.0]]]}, "each row of weights must have"),
+        ({"weights": SOFT_CONTENT["weights"][:2]}, "bias must have shape"),
+        ({"weights": [SOFT_CONTENT["weights"][0], []]}, "as many rows and numbers"),
+        ({"bias": [1.0]}, "bias must hold lists of numbers"),
+        ({"bias": [[1.0], [1.0, 2.0]]}, "each row of bias must have 1 numbers"),
+        ({"values": [[["x"]]]}, "values must hold lists of numbers"),
+        ({"values": [[[10**400]]]}, "too large"),
+        ({"counts": [1.0]}, "counts must hold lists of numbers"),
+        ({"counts": [[1.0]]}, "counts must have shape"),
+        ({"children": []}, r"unknown keys \['children'\]"),
+    ],
+)
+def test_what_is_wrong_in_an_ensemble_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelFileError, match=words) as caught:
+        TreeEnsemble.from_json(json.dumps(SOFT_CONTENT | change))
+    assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[]", "{}", "[" * 100_000, b"\xff"])
+def test_other_text_is_no_ensemble(text: str | bytes) -> None:
+    with pytest.raises(ModelFileError, match="cannot read an ensemble from this JSON"):
+        TreeEnsemble.from_json(text)

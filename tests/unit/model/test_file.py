@@ -20,9 +20,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save as to_safetensors
 
+from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueForest, ObliqueTree, dumps, load, loads
+from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
 from hardwood.model.concatenated import concatenate
 from hardwood.model.file import MAX_HEADER_BYTES
 from trees import make_rows, make_tree
@@ -48,14 +49,14 @@ def with_document(content: bytes, **changes: Any) -> bytes:
     return joined(header, data)
 
 
-def with_arrays(model: ObliqueTree | ObliqueForest, **changes: Any) -> bytes:
+def with_arrays(model: ObliqueTree | ObliqueForest | TreeEnsemble, **changes: Any) -> bytes:
     """A well-formed file whose arrays are wrong; a change to ... leaves one out."""
     header, _ = parts(dumps(model))
     if isinstance(model, ObliqueForest):
         arrays = concatenate(model.trees)
     else:
         names = ["weights", "bias", "children", "values", "counts", "leaf_weights"]
-        arrays = {name: getattr(model, name) for name in names}
+        arrays = {name: getattr(model, name, None) for name in names}
     arrays = {name: array for name, array in (arrays | changes).items() if array is not ...}
     arrays = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
     arrays["sha256"] = np.zeros(32, dtype=np.uint8)
@@ -67,6 +68,10 @@ CONTENT = dumps(TREE)
 LINEAR = make_tree(0, mixed=True, linear=True)
 FOREST = make_forest(0, sizes=(4, 0, 3), mixed=True, counts=(True, False), linear=(False, True))
 FOREST_CONTENT = dumps(FOREST)
+SUM = make_forest(0, sizes=(4, 0, 3), counts=(True, False), linear=(False, True), combine="sum")
+SUM_CONTENT = dumps(SUM)
+SOFT = make_ensemble(0, mixed=True)
+SOFT_CONTENT = dumps(SOFT)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
@@ -98,14 +103,18 @@ def test_others_can_read_it_with_safetensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("counts", [(True,), (False,), (True, False)])
 @pytest.mark.parametrize("linear", [(True,), (False,), (False, True)])
 @pytest.mark.parametrize("sizes", [(0,), (0, 0), (3, 0, 5)])
+@pytest.mark.parametrize("combine", ["mean", "sum"])
 def test_a_forest_that_is_saved_is_loaded(
     tmp_path: Path,
+    combine: str,
     task: str,
     counts: tuple[bool, ...],
     linear: tuple[bool, ...],
     sizes: tuple[int, ...],
 ) -> None:
-    forest = make_forest(4, sizes=sizes, task=task, counts=counts, linear=linear, mixed=True)
+    forest = make_forest(
+        4, sizes=sizes, task=task, counts=counts, linear=linear, mixed=True, combine=combine
+    )
     path = tmp_path / "forest.hardwood"
     forest.save(path)
     again = load(path)
@@ -122,6 +131,7 @@ def test_a_plain_tree_is_still_of_the_first_format() -> None:
     assert [format_of(make_tree(0, task=t)) for t in ("classification", "regression")] == [1, 1]
     later = [make_tree(0, task="multilabel"), LINEAR, FOREST, make_forest(0, sizes=(1,))]
     assert [format_of(model) for model in later] == [2, 2, 2, 2]
+    assert [format_of(model) for model in (SUM, SOFT)] == [3, 3]
 
 
 def test_the_schema_of_a_forest_is_written_once() -> None:
@@ -443,6 +453,87 @@ def test_what_is_wrong_in_format_2_is_said(content: bytes, words: str) -> None:
     assert len(str(caught.value)) < 1500
 
 
+LARGE = np.full((3, 8, 3), 1e308)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (with_document(SUM_CONTENT, format=2, link=...), "combine must be 'mean' or 'vote' in for"),
+        (with_document(SUM_CONTENT, format=2), r"unknown keys \['link'\]"),
+        (
+            with_document(SUM_CONTENT, combine="mean"),
+            "combine must be 'sum' in format 3, not 'mean'",
+        ),
+        (with_document(FOREST_CONTENT, format=3), r"lacks the keys \['link'\]"),
+        (with_document(FOREST_CONTENT, format=3, link="identity"), "combine must be 'sum'"),
+        (with_document(FOREST_CONTENT, combine="sum"), "combine must be 'mean' or 'vote'"),
+        (with_document(SUM_CONTENT, link="exp"), "has no classes"),
+        (with_document(SUM_CONTENT, link="exp", classes=None), "expected 3 target name"),
+        (with_document(SUM_CONTENT, link=3), "link of a sum must be"),
+        (with_document(SUM_CONTENT, link=["softmax"]), "link of a sum must be"),
+        (
+            with_document(SUM_CONTENT, task="regression"),
+            "'softmax' is for classification, but task",
+        ),
+        (with_document(SUM_CONTENT, task=3), "'softmax' is for classification, but task is 3"),
+        (with_document(SUM_CONTENT, task=["classification"]), "is for classification"),
+        (with_document(SUM_CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
+        (with_document(SUM_CONTENT, target_names=["a", "b"]), "expected 1 target name"),
+        (with_document(SUM_CONTENT, kind="ObliqueTree"), "holds a 'ObliqueTree', expected"),
+        (with_arrays(SUM, values=concatenate(SUM.trees)["values"] + 1.7e308), "more than float64"),
+        (with_arrays(SUM, n_splits=np.array([2**31 - 1] * 3, np.int32)), "6442450941 rows"),
+        (with_document(SOFT_CONTENT, format=2), "expected 'ObliqueTree' or 'ObliqueForest' in f"),
+        (
+            with_document(SOFT_CONTENT, kind="ObliqueForest"),
+            r"lacks the keys \['combine', 'trees'\]",
+        ),
+        (with_document(SOFT_CONTENT, gamma=...), r"lacks the keys \['gamma'\]"),
+        (with_document(SOFT_CONTENT, gamma=0), "gamma must be finite and above 0"),
+        (with_document(SOFT_CONTENT, gamma=-1.5), "gamma must be finite and above 0"),
+        (with_document(SOFT_CONTENT, gamma=True), "gamma must be a number"),
+        (with_document(SOFT_CONTENT, gamma="1"), "gamma must be a number"),
+        (with_document(SOFT_CONTENT, gamma=None), "gamma must be a number"),
+        (with_document(SOFT_CONTENT, gamma=[1.0]), "gamma must be a number"),
+        (with_document(SOFT_CONTENT, gamma=10**4000), "gamma must be a float64|cannot be read"),
+        (with_document(SOFT_CONTENT, gamma=1e-30), "too steep to be soft"),
+        (with_document(SOFT_CONTENT, activation="relu"), "activation must be one of"),
+        (with_document(SOFT_CONTENT, activation={}), "activation must be one of"),
+        (with_document(SOFT_CONTENT, link="identity"), "classification ensemble must be 'softmax'"),
+        (with_document(SOFT_CONTENT, link=None), "must say its link"),
+        (with_document(SOFT_CONTENT, link=["softmax"]), "ensemble must be 'softmax'"),
+        (with_document(SOFT_CONTENT, task="ranking"), "task must be"),
+        (with_document(SOFT_CONTENT, task=["classification"]), "task must be"),
+        (with_document(SOFT_CONTENT, classes=None), "needs its classes"),
+        (with_document(SOFT_CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
+        (with_document(SOFT_CONTENT, classes="abc"), "classes must be a list"),
+        (with_document(SOFT_CONTENT, record=3), "record must be a dict"),
+        (with_document(SOFT_CONTENT, trees=[]), r"unknown keys \['trees'\]"),
+        (with_arrays(SOFT, weights=SOFT.weights[0]), "expected 3 sizes"),
+        (with_arrays(SOFT, weights=SOFT.weights[:0]), "needs 1 to 100000 trees, got 0"),
+        (with_arrays(SOFT, weights=SOFT.weights[:, :0]), "0 splits do not fill a perfect tree"),
+        (with_arrays(SOFT, weights=SOFT.weights[:, :6]), "6 splits do not fill a perfect tree"),
+        (with_arrays(SOFT, weights=SOFT.weights[:, :3].copy()), r"bias must have shape \(3, 3\)"),
+        (with_arrays(SOFT, weights=SOFT.weights[:, :, 1:].copy()), "weights must have shape"),
+        (with_arrays(SOFT, weights=SOFT.weights * np.nan), "weights must be finite"),
+        (with_arrays(SOFT, weights=SOFT.weights * 1e20), "too steep to be soft"),
+        (with_arrays(SOFT, weights=...), r"lacks the arrays \['weights'\]"),
+        (with_arrays(SOFT, bias=SOFT.bias[:2]), "bias must have shape"),
+        (with_arrays(SOFT, values=SOFT.values[:, :7].copy()), "values must have shape"),
+        (with_arrays(SOFT, values=SOFT.values[:, :, :0].copy()), "at least one column"),
+        (with_arrays(SOFT, values=LARGE), "more than float64 holds"),
+        (with_arrays(SOFT, counts=-SOFT.counts), "counts must not be negative"),
+        (with_arrays(SOFT, counts=SOFT.counts[:, :3].copy()), "counts must have shape"),
+        (with_arrays(SOFT, counts=SOFT.counts[0]), "expected 2 sizes"),
+        (with_arrays(SOFT, children=np.zeros((3, 2), np.int32)), r"unknown ones \['children'\]"),
+    ],
+)
+def test_what_is_wrong_in_format_3_is_said(content: bytes, words: str) -> None:
+    with pytest.raises(ModelFileError, match=words) as caught:
+        loads(content)
+    assert len(str(caught.value)) < 1500
+
+
 def many_trees(n: int) -> bytes:
     """A file of n single leaves."""
     header, _ = parts(dumps(make_forest(0, sizes=(0,), k=1, task="regression", counts=(False,))))
@@ -472,11 +563,14 @@ def test_absurdly_many_trees_are_refused_at_once() -> None:
         loads(long_header)
 
 
-@pytest.mark.parametrize("of", ["tree", "linear", "forest"])
+@pytest.mark.parametrize("of", ["tree", "linear", "forest", "sum", "ensemble"])
 def test_every_flipped_bit_is_noticed(of: str) -> None:
     model: Any = make_tree(n_splits=2, n_features=2, linear=of == "linear")
-    if of == "forest":
-        model = make_forest(sizes=(1, 0), n_features=2, k=2)
+    if of in ("forest", "sum"):
+        combine = "sum" if of == "sum" else "mean"
+        model = make_forest(sizes=(1, 0), n_features=2, k=2, combine=combine)
+    if of == "ensemble":
+        model = make_ensemble(n_trees=1, depth=2, n_features=2, k=1, task="regression")
     content = dumps(model)
     for position in range(len(content)):
         spoiled = bytearray(content)

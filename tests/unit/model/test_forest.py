@@ -81,7 +81,7 @@ def test_operations_are_those_of_all_trees():
 @settings(max_examples=30)
 @given(forests())
 def test_equal_means_equal_in_everything(forest: ObliqueForest) -> None:
-    assert forest == ObliqueForest(forest.trees, combine=forest.combine, record=forest.record)
+    assert forest == forest.replace() == forest.replace(trees=list(forest.trees))
     assert forest == copy.deepcopy(forest)
     again = pickle.loads(pickle.dumps(forest))
     assert again == forest
@@ -90,7 +90,7 @@ def test_equal_means_equal_in_everything(forest: ObliqueForest) -> None:
     assert dumps(loads(dumps(forest))) == dumps(forest)
     assert ObliqueForest.from_json(forest.to_json()) == forest
     assert forest != forest.replace(trees=[*forest.trees, forest.trees[0]])
-    assert forest != ObliqueForest(forest.trees, combine=forest.combine, record={"other": 1})
+    assert forest != forest.replace(record={"other": 1})
     assert forest != forest.trees[0]
     assert forest.to_text()
 
@@ -259,6 +259,104 @@ def test_leaves_of_all_trees(rng):
     leaves = forest.apply(rows)
     assert leaves.dtype == np.int32
     np.testing.assert_array_equal(leaves, np.column_stack([t.apply(rows) for t in forest.trees]))
+
+
+# Sums of scores
+
+
+def scorers(*scores: tuple[float, ...]) -> list[ObliqueTree]:
+    """Single leaves with scores."""
+    return [
+        ObliqueTree.of(np.empty((0, 1)), thresholds=[], values=[list(values)]) for values in scores
+    ]
+
+
+def test_scores_are_added_up_and_linked():
+    trees = scorers((1.0, -1.0), (0.5, 2.0))
+    total = ObliqueForest(trees, combine="sum")
+    assert (total.task, total.link, total.classes) == ("regression", "identity", None)
+    assert total.predict([[0.0]]).tolist() == [[1.5, 1.0]]
+    classes = ObliqueForest(trees, combine="sum", link="softmax", classes=["a", "b"])
+    assert (classes.task, classes.classes) == ("classification", ("a", "b"))
+    expected = np.exp([1.5, 1.0]) / np.exp([1.5, 1.0]).sum()
+    np.testing.assert_allclose(classes.predict_proba([[0.0]])[0], expected)
+    assert classes.predict([[0.0]]).tolist() == ["a"]
+    assert classes.predict_one(np.zeros(1)) == "a"
+    labels = ObliqueForest(trees, combine="sum", link="logistic", target_names=["tall", "old"])
+    assert (labels.task, labels.target_names) == ("multilabel", ("tall", "old"))
+    np.testing.assert_allclose(
+        labels.predict_proba([[0.0]])[0], 1 / (1 + np.exp([-1.5, -1.0])), rtol=1e-12
+    )
+    assert labels.predict_one(np.zeros(1)).tolist() == [1, 1]
+    growth = ObliqueForest(trees, combine="sum", link="exp")
+    np.testing.assert_allclose(growth.predict([[0.0]])[0], np.exp([1.5, 1.0]))
+    assert growth.n_outputs == 2
+
+
+def test_the_trees_of_a_sum_are_named_by_what_they_score():
+    trees = [tree.replace(target_names=[f"{i}", "x"]) for i, tree in enumerate(scorers((1, 2)))]
+    classes = ObliqueForest(trees, combine="sum", link="softmax", classes=[0, "b"])
+    assert classes.trees[0].target_names == ("score of 0", "score of b")
+    assert classes.target_names is None
+    named = classes.replace(target_names="species")
+    assert (named.target_names, named.trees[0].target_names) == (
+        ("species",),
+        ("score of 0", "score of b"),
+    )
+    assert ObliqueForest(trees, combine="sum").trees[0].target_names is None
+    assert "softmax of the sum of 1 tree, classification of species, 2 classes" in named.to_text()
+    assert "\nscore of 0 = 1, score of b = 2\n" in named.to_text()
+    assert repr(named).startswith("ObliqueForest(sum of 1 trees, 2 classes, ")
+
+
+def test_a_name_reaches_all_trees_of_a_mean():
+    forest = ObliqueForest(steps(1, 2)).replace(target_names="price")
+    assert [tree.target_names for tree in forest.trees] == [("price",)] * 2
+    assert forest.target_names == ("price",)
+    total = forest.replace(combine="sum", target_names="cost")
+    assert total.trees[0].target_names == ("score of cost",)
+    assert total.replace(combine="mean").trees[1].target_names == ("cost",)
+
+
+def test_sums_that_make_no_sense_are_refused():
+    trees = scorers((1.0, -1.0))
+    for members, options, words in [
+        (coins(0.5), {}, "adds up scores, which regression trees give; these are classification"),
+        (trees, {"link": "softmax"}, "needs its classes"),
+        (trees, {"link": "softmax", "classes": ["a"]}, "2 columns, but there are 1 classes"),
+        (trees, {"classes": ["a", "b"]}, "has no classes"),
+        (trees, {"link": "probit"}, "link of a sum must be 'softmax', 'identity', 'exp', 'logis"),
+        (trees, {"link": None}, "link of a sum must be"),
+        (trees, {"link": ["exp"]}, "link of a sum must be"),
+        (trees, {"target_names": ["a"]}, "expected 2 target name"),
+        (scorers((1e308,), (1e308,)), {}, "add up to more than float64 holds"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            ObliqueForest(members, combine="sum", **options)
+    for options in ({"link": "exp"}, {"classes": ["a", "b"]}):
+        with pytest.raises(ValueError, match="link and classes are for combine='sum'"):
+            ObliqueForest(trees, **options)
+    grown = make_forest(0, task="regression", linear=(True,)).trees[0].replace(link="exp")
+    with pytest.raises(ValueError, match="link of tree 0 must be 'identity', not 'exp'"):
+        ObliqueForest([grown], combine="sum")
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_one_row_of_a_sum(rng, task, mixed):
+    forest = make_forest(rng, task=task, mixed=mixed, combine="sum", linear=(True, False))
+    rows = make_rows(rng, forest.schema, 20)
+    for row, expected in zip(rows, forest.predict(rows), strict=True):
+        np.testing.assert_array_equal(forest.predict_one(row), expected)
+    scores = np.sum([tree.predict(rows) for tree in forest.trees], axis=0)
+    if task == "regression":
+        np.testing.assert_allclose(forest.predict(rows), scores, rtol=1e-12)
+    elif task == "classification":
+        expected = np.array(forest.classes)[scores.argmax(axis=1)]
+        assert forest.predict(rows).tolist() == expected.tolist()
+    else:
+        np.testing.assert_array_equal(forest.predict(rows), scores >= 0)
+    assert forest.apply(rows).shape == (20, 3)
 
 
 # Other forms

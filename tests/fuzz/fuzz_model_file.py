@@ -26,12 +26,12 @@ import numpy as np
 
 with atheris.instrument_imports(include=["hardwood"]):
     from hardwood.errors import ModelFileError
-    from hardwood.model import ObliqueForest, ObliqueTree, dumps, loads
+    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
     from hardwood.table import Feature, Schema
 
 
 def seeds() -> list[bytes]:
-    """Valid files to start from: numbers, a single leaf, categories, linear leaves, forests."""
+    """Valid files to start from: single trees of all kinds, forests, soft trees."""
     mixed = Schema(
         (
             Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),
@@ -64,8 +64,20 @@ def seeds() -> list[bytes]:
         ObliqueForest([trees[0], trees[0].simplify()], combine="vote", record={"trees": 2}),
         ObliqueForest([trees[2], linear, trees[2]]),
         ObliqueForest([labels]),
+        ObliqueForest([trees[2], trees[2]], combine="sum", target_names="price"),
     ]
-    models = [*trees, linear, labels, *forests]
+    soft = TreeEnsemble(
+        np.ones((2, 3, mixed.n_columns)),
+        np.zeros((2, 3)),
+        np.ones((2, 4, 2)),
+        gamma=0.5,
+        schema=mixed,
+        task="classification",
+        classes=["no", "yes"],
+        counts=np.ones((2, 7)),
+    )
+    harder = soft.replace(activation="logistic", counts=None, gamma=2)
+    models = [*trees, linear, labels, *forests, soft, harder, soft.harden()]
     return [dumps(model) for model in models] + [model.to_json().encode() for model in models]
 
 
@@ -76,7 +88,7 @@ def repaired(content: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[end:]
 
 
-def check(model: ObliqueTree | ObliqueForest) -> None:
+def check(model: ObliqueTree | ObliqueForest | TreeEnsemble) -> None:
     """Use an accepted model in every way that should then work."""
     row = [[None] * model.n_features]
     with np.errstate(all="ignore"):  # what linear leaves say may be beyond float64
@@ -90,6 +102,10 @@ def check(model: ObliqueTree | ObliqueForest) -> None:
     model.to_text()
     if isinstance(model, ObliqueTree):
         model.simplify()
+    if isinstance(model, TreeEnsemble):
+        model.harden()
+        if not (model.reachable_leaves(row) >= 1).all():
+            raise AssertionError("a row reaches no leaf")
 
 
 def one_input(content: bytes) -> None:
@@ -99,6 +115,7 @@ def one_input(content: bytes) -> None:
         (loads, repaired(content)),
         (ObliqueTree.from_json, content),
         (ObliqueForest.from_json, content),
+        (TreeEnsemble.from_json, content),
     ):
         try:
             model = read(text)
@@ -148,6 +165,11 @@ def main() -> None:
         "trees",
         "n_splits",
         "multilabel",
+        "TreeEnsemble",
+        "sum",
+        "gamma",
+        "activation",
+        "smooth_step",
     ]
     dictionary.write_text("\n".join(json.dumps(key) for key in keys) + "\n")
     atheris.Setup(

@@ -101,6 +101,17 @@ def overwritten(draw: st.DrawFn, content: bytes) -> bytes:
 
 
 @st.composite
+def forged(draw: st.DrawFn, content: bytes) -> bytes:
+    """As `overwritten`, under a digest that is right: whoever writes the file can write that."""
+    return signed(draw(overwritten(content)))
+
+
+def signed(content: bytes) -> bytes:
+    """The file with the digest of what it holds."""
+    return content[:-32] + hashlib.sha256(content[:-32]).digest()
+
+
+@st.composite
 def resized(draw: st.DrawFn, content: bytes) -> bytes:
     """A well-formed file, one of whose arrays has rows dropped, doubled or in another order.
 
@@ -120,8 +131,7 @@ def resized(draw: st.DrawFn, content: bytes) -> bytes:
     for other in sorted(header, key=lambda key: header[key]["data_offsets"]):
         header[other]["data_offsets"] = [end, end + len(arrays[other])]
         joined, end = joined + arrays[other], end + len(arrays[other])
-    whole = join_file({"__metadata__": metadata, **header}, joined)[:-32]
-    return whole + hashlib.sha256(whole).digest()
+    return signed(join_file({"__metadata__": metadata, **header}, joined))
 
 
 @st.composite

@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueForest, ObliqueTree, dumps, loads
+from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
 from trees import make_rows, make_tree
 
 sys.path.insert(0, str(Path(__file__).parent))
 import mutations as spoil  # noqa: E402  # beside this file, found by the line above
 
-Model = ObliqueTree | ObliqueForest
+Model = ObliqueTree | ObliqueForest | TreeEnsemble
 
 MODELS: dict[str, Model] = {
     "mixed": make_tree(0, n_splits=4, mixed=True),
@@ -34,6 +35,11 @@ MODELS: dict[str, Model] = {
     "linear forest": make_forest(
         7, sizes=(1, 2, 0), task="multilabel", linear=(False, True), combine="vote"
     ),
+    "sum": make_forest(8, sizes=(2, 0, 1), mixed=True, linear=(False, True), combine="sum"),
+    "ensemble": make_ensemble(9, n_trees=2, depth=2, mixed=True),
+    "soft": make_ensemble(
+        10, n_trees=1, depth=1, k=1, task="regression", activation="logistic", link="exp"
+    ),
 }
 CONTENTS = {name: dumps(model) for name, model in MODELS.items()}
 MUTATIONS = [
@@ -41,6 +47,7 @@ MUTATIONS = [
     spoil.flipped,
     spoil.relabelled,
     spoil.overwritten,
+    spoil.forged,
     spoil.resized,
 ]
 
@@ -60,8 +67,12 @@ def check_whole(model: Model) -> None:
         assert model.to_text()
         if isinstance(model, ObliqueTree):
             assert model.simplify().to_perfect().n_outputs == model.n_outputs
-        else:
+        elif isinstance(model, ObliqueForest):
             assert model.apply(rows).shape == (len(rows), model.n_trees)
+        else:
+            assert not np.isnan(expected).any() if model.task == "regression" else True
+            assert model.reachable_leaves(rows).shape == (len(rows), model.n_trees)
+            assert model.harden().predict(rows).shape == expected.shape
 
 
 def load_or_refuse(content: bytes) -> Model | None:
@@ -106,7 +117,7 @@ def test_every_truncation_is_noticed(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("mutation", [spoil.relabelled, spoil.resized, spoil.nested])
-@pytest.mark.parametrize("name", ["mixed", "forest"])
+@pytest.mark.parametrize("name", ["mixed", "forest", "ensemble"])
 def test_memory_stays_a_small_multiple_of_the_file(mutation: Any, name: str) -> None:
     @settings(max_examples=25)
     @given(mutation(CONTENTS[name]))

@@ -1,4 +1,4 @@
-"""Invariants of trees, whatever their shape."""
+"""Invariants of models, whatever their shape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from hardwood.model import ObliqueTree, dumps, loads
+from ensembles import ensembles
+from forests import forests
+from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
 from hardwood.show.numbers import number
 from hardwood.table import Schema
 from trees import make_rows, make_tree, trees
@@ -140,6 +142,75 @@ def test_words_never_fail_and_name_every_leaf(tree: ObliqueTree) -> None:
     assert len(answers) > 1
     for i in range(tree.n_splits):
         assert tree.split(i).condition in tree.to_text()
+
+
+# Forests and soft ensembles
+
+
+@some
+@given(forests() | ensembles(), seeds)
+def test_saved_or_written_any_model_stays_the_same(
+    model: ObliqueForest | TreeEnsemble, seed: int
+) -> None:
+    rows = make_rows(seed, model.schema, 5)
+    for again in (loads(dumps(model)), type(model).from_json(model.to_json())):
+        assert again == model
+        np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+
+
+@some
+@given(ensembles(), seeds)
+def test_a_soft_answer_lies_between_those_of_leaves(ensemble: TreeEnsemble, seed: int) -> None:
+    """Shares of the leaves add up to 1, so that no score is beyond the largest."""
+    rows = make_rows(seed, ensemble.schema, 20)
+    identity = _of_scores(ensemble)
+    scores = identity.predict(rows).reshape(20, -1)
+    slack = 1e-5 * np.abs(ensemble.values).sum()
+    assert (scores <= ensemble.values.max(axis=1).sum(axis=0) + slack).all()
+    assert (scores >= ensemble.values.min(axis=1).sum(axis=0) - slack).all()
+    ones = identity.replace(values=np.ones_like(ensemble.values))
+    np.testing.assert_allclose(ones.predict(rows), ensemble.n_trees, rtol=1e-5)
+
+
+@some
+@given(ensembles(), seeds, seeds)
+def test_the_order_of_soft_trees_is_no_matter(
+    ensemble: TreeEnsemble, seed: int, order_seed: int
+) -> None:
+    rows = make_rows(seed, ensemble.schema, 10)
+    order = np.random.default_rng(order_seed).permutation(ensemble.n_trees)
+    plain = _of_scores(ensemble)
+    other = plain.replace(
+        weights=plain.weights[order], bias=plain.bias[order], values=plain.values[order]
+    )
+    np.testing.assert_allclose(other.predict(rows), plain.predict(rows), rtol=1e-9, atol=1e-12)
+
+
+@some
+@given(ensembles(), seeds)
+def test_what_is_scaled_with_its_band_is_the_same(ensemble: TreeEnsemble, seed: int) -> None:
+    """The share depends on the score divided by gamma alone; by a power of two, to the bit."""
+    rows = make_rows(seed, ensemble.schema, 10)
+    scaled = ensemble.replace(
+        weights=ensemble.weights * 8, bias=ensemble.bias * 8, gamma=ensemble.gamma * 8
+    )
+    np.testing.assert_array_equal(scaled.predict(rows), ensemble.predict(rows))
+    np.testing.assert_array_equal(scaled.reachable_leaves(rows), ensemble.reachable_leaves(rows))
+
+
+@some
+@given(ensembles(), seeds)
+def test_a_narrower_band_reaches_no_more_leaves(ensemble: TreeEnsemble, seed: int) -> None:
+    rows = make_rows(seed, ensemble.schema, 20)
+    wide = ensemble.replace(gamma=4 * ensemble.gamma)
+    assert (ensemble.reachable_leaves(rows) <= wide.reachable_leaves(rows)).all()
+
+
+def _of_scores(ensemble: TreeEnsemble) -> TreeEnsemble:
+    """The ensemble as one that gives its scores."""
+    return ensemble.replace(
+        task="regression", link="identity", classes=None, target_names=None, counts=None
+    )
 
 
 TERM = re.compile(r"(?:([+-]) )?(?:([0-9.e-]+)\*)?(x\d+)")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model.cost import Flops
+    from hardwood.show.page import Page
 
 
 class FrozenModel(ABC):
@@ -147,6 +148,38 @@ class FrozenModel(ABC):
         from hardwood.model.cost import flops
 
         return flops(self, X)
+
+    def show(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        max_rows: int = 300,
+    ) -> Page:
+        """Make an interactive page of the model: one HTML file that fetches nothing.
+
+        Parameters
+        ----------
+        path
+            Where to write the page; without it, nothing is written, and a notebook displays what
+            is returned.
+        X, y
+            Rows to fill the histograms with, and their true answers to colour them by; optional.
+        title
+            By default, what is predicted.
+        max_rows
+            How many of the rows the page holds for its readers to choose from.
+        """
+        from hardwood.show.page import show
+
+        return show(self, path, X, y, title=title, max_rows=max_rows)
+
+    def _repr_html_(self) -> str | None:
+        from hardwood.show.page import notebook_html
+
+        return notebook_html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, in whole or not at all: see :func:`hardwood.model.save`."""

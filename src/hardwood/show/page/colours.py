@@ -1,0 +1,120 @@
+"""What the rows on a page are coloured by: their class, or the size of a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.show.page.models import Model, trees_of
+from hardwood.show.page.packing import packed
+
+if TYPE_CHECKING:
+    from hardwood.show.page.rows import DataRows
+
+MAX_GROUPS = 10  # colours that the eye can tell apart; further classes share the last
+MAX_SHADED_OUTPUTS = 6
+_CLIPPED = (1.0, 99.0)  # percentiles between which numbers are told apart
+
+
+@dataclass(frozen=True)
+class Colours:
+    """The colours of rows.
+
+    Attributes
+    ----------
+    group_of_class
+        (k,) of each class; None where numbers, not classes, give the colour.
+    low, high
+        (s,) of each output that can be shaded, where the scale of colours begins and ends; empty
+        for classes.
+    are_true
+        Whether rows have the colour of the truth, not of what the model answers.
+    """
+
+    group_of_class: np.ndarray | None
+    low: np.ndarray
+    high: np.ndarray
+    are_true: bool
+
+    @property
+    def n_groups(self) -> int:
+        """Colours of classes; 1 where numbers give the colour."""
+        return 1 if self.group_of_class is None else int(self.group_of_class.max()) + 1
+
+    @property
+    def n_shades(self) -> int:
+        """Outputs that can be shaded."""
+        return self.low.size
+
+    def share(self, numbers: np.ndarray) -> np.ndarray:
+        """Where numbers (n, s) lie on the scale, from 0 (low, or lower) to 1 (high, or higher)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = (numbers - self.low) / (self.high - self.low)
+        return np.clip(np.nan_to_num(share), 0.0, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the page needs to know."""
+        groups = self.group_of_class
+        return {
+            "groupOfClass": None if groups is None else packed(groups),
+            "groups": self.n_groups,
+            "low": packed(self.low),
+            "high": packed(self.high),
+            "areTrue": self.are_true,
+        }
+
+
+def colours_of(model: Model, rows: DataRows | None) -> Colours:
+    """Choose colours for a model, and for the rows that are shown with it."""
+    are_true = rows is not None and rows.truth is not None
+    if model.classes is not None:
+        nothing = np.empty(0)
+        return Colours(_groups(_class_sizes(model, rows)), nothing, nothing, are_true)
+    n_shades = min(model.n_outputs, MAX_SHADED_OUTPUTS)
+    if model.task == "multilabel":
+        return Colours(None, np.zeros(n_shades), np.ones(n_shades), are_true)
+    numbers = _leaf_numbers(model) if rows is None else coloured_by(rows)
+    low, high = np.percentile(numbers[:, :n_shades], _CLIPPED, axis=0)
+    above = low + np.maximum(np.abs(low), 1.0)
+    return Colours(None, low, np.where(high > low, high, above), are_true)
+
+
+def coloured_by(rows: DataRows) -> np.ndarray:
+    """Return what colours the rows: (n,) positions of classes, or (n, k) numbers."""
+    return rows.outputs if rows.truth is None else rows.truth
+
+
+def row_groups(colours: Colours, rows: DataRows) -> np.ndarray:
+    """Colour of each row, (n,); all 0 where numbers give it."""
+    if colours.group_of_class is None:
+        return np.zeros(len(rows), dtype=np.int64)
+    positions = rows.outputs.argmax(axis=1) if rows.truth is None else rows.truth
+    groups: np.ndarray = colours.group_of_class[positions]
+    return groups
+
+
+def _groups(sizes: np.ndarray) -> np.ndarray:
+    """One colour for each class, in their order; the smallest of many classes share the last."""
+    k = sizes.size
+    if k <= MAX_GROUPS:
+        return np.arange(k)
+    groups = np.full(k, MAX_GROUPS - 1)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[: MAX_GROUPS - 1])
+    groups[largest] = np.arange(MAX_GROUPS - 1)
+    return groups
+
+
+def _class_sizes(model: Model, rows: DataRows | None) -> np.ndarray:
+    """How much of each class there is, (k,), as far as is known."""
+    if rows is not None and rows.truth is not None:
+        return np.bincount(rows.truth, minlength=model.n_outputs)
+    outputs = _leaf_numbers(model) if rows is None else rows.outputs
+    sizes: np.ndarray = outputs.sum(axis=0)
+    return sizes
+
+
+def _leaf_numbers(model: Model) -> np.ndarray:
+    """Values of all leaves, (leaves, k)."""
+    return np.concatenate([tree.values for tree in trees_of(model)])

@@ -1,0 +1,226 @@
+"""A model, and rows if there are some, as the JSON that the page draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model import ObliqueForest
+from hardwood.show.condition import Phrase, phrase
+from hardwood.show.forest import forest_summary
+from hardwood.show.leaf import leaf_equations, outputs_left_out, says_equations
+from hardwood.show.page.colours import Colours, colours_of
+from hardwood.show.page.exact import (
+    exact_splits,
+    has_fused_products,
+    value_factors,
+    weight_factors,
+)
+from hardwood.show.page.histograms import N_BINS, histograms_of
+from hardwood.show.page.models import Model, trees_of
+from hardwood.show.page.packing import packed
+from hardwood.show.page.rows import DataRows
+from hardwood.show.terms import label_text, name_text
+from hardwood.show.text import summary
+
+if TYPE_CHECKING:
+    from hardwood.model import ObliqueTree
+    from hardwood.model.split import Split
+    from hardwood.table import Feature, Schema
+
+MAX_TERMS = 4
+DIGITS = 3
+MAX_UNUSED_NAMES = 200
+MAX_ROWS = 300
+
+
+def content_of(
+    model: Model, X: Any = None, y: Any = None, *, max_rows: int = MAX_ROWS
+) -> dict[str, Any]:
+    """Gather all that a page shows.
+
+    Parameters
+    ----------
+    model
+        A tree or a forest.
+    X, y
+        Rows, and their true answers, that fill the histograms; optional.
+    max_rows
+        How many of the rows the page holds for its readers to choose from.
+
+    Raises
+    ------
+    TableError
+        If the rows do not fit the model, or the answers the rows.
+    """
+    if X is None and y is not None:
+        raise ValueError("true answers were given without the rows they belong to: give X as well")
+    if max_rows < 0:
+        raise ValueError(f"max_rows must not be negative, got {max_rows}")
+    trees = trees_of(model)
+    rows = None if X is None else DataRows.of(model, X, y)
+    colours = colours_of(model, rows)
+    features = _used_features(trees)
+    columns = np.flatnonzero(np.isin(model.schema.column_feature, features))
+    return {
+        "summary": forest_summary(model) if isinstance(model, ObliqueForest) else summary(model),
+        "task": model.task,
+        "combine": getattr(model, "combine", None),
+        "link": getattr(model, "link", "identity"),
+        "outputs": _output_names(model),
+        "target": _target_name(model),
+        "fused": has_fused_products(),
+        "features": _features(model.schema, features),
+        "unused": _unused(model.schema, features),
+        "spread": packed(model.schema.column_spread[columns]),
+        "bins": N_BINS,
+        "colours": colours.to_dict(),
+        "trees": [_tree(tree, columns, rows, colours) for tree in trees],
+        "rows": None if rows is None else _rows(rows, features, max_rows),
+    }
+
+
+def _output_names(model: Model) -> list[str]:
+    """Name each output: a class, a label, or a number that is predicted."""
+    if model.classes is not None:
+        return [label_text(label) for label in model.classes]
+    if model.target_names is not None:
+        return [name_text(name) for name in model.target_names]
+    if model.n_outputs == 1:
+        return ["value"]
+    word = "label" if model.task == "multilabel" else "output"
+    return [f"{word} {i}" for i in range(model.n_outputs)]
+
+
+def _target_name(model: Model) -> str | None:
+    """Name what is predicted, where that is one thing."""
+    names = model.target_names
+    return name_text(names[0]) if names is not None and len(names) == 1 else None
+
+
+# Features
+
+
+def _used_features(trees: Sequence[ObliqueTree]) -> np.ndarray:
+    """Numbers of the features that have a weight somewhere."""
+    schema = trees[0].schema
+    is_used = np.zeros(schema.n_columns, dtype=bool)
+    for tree in trees:
+        is_used |= (tree.weights != 0).any(axis=0)
+        if tree.leaf_weights is not None:
+            is_used |= (tree.leaf_weights != 0).any(axis=(0, 1))
+    return np.unique(schema.column_feature[is_used])
+
+
+def _features(schema: Schema, used: np.ndarray) -> list[dict[str, Any]]:
+    factors = value_factors(schema)
+    is_number = np.array([feature.kind == "numeric" for feature in schema.features])
+    slots = np.cumsum(is_number) - 1  # the engine lines up the numbers, and leaves none out
+    return [
+        _feature(schema.features[i], int(slots[i]), float(factors[schema.first_column[i]]))
+        for i in used.tolist()
+    ]
+
+
+def _feature(feature: Feature, slot: int, factor: float) -> dict[str, Any]:
+    common = {"name": name_text(feature.name), "flag": feature.has_missing}
+    if feature.kind == "categorical":
+        return common | {"levels": [label_text(level) for level in feature.levels]}
+    return common | {
+        "slot": slot,
+        "center": feature.center,
+        "factor": factor,
+        "origin": feature.origin,
+    }
+
+
+def _unused(schema: Schema, used: np.ndarray) -> dict[str, Any]:
+    unused = np.setdiff1d(np.arange(schema.n_features), used)
+    names = [name_text(schema.names[i]) for i in unused[:MAX_UNUSED_NAMES].tolist()]
+    return {"count": unused.size, "names": names}
+
+
+# Trees
+
+
+def _tree(
+    tree: ObliqueTree, columns: np.ndarray, rows: DataRows | None, colours: Colours
+) -> dict[str, Any]:
+    """Return one tree; ``columns`` are those of its schema that the page knows."""
+    exact = exact_splits(tree)
+    splits = [_split(tree.split(i)) for i in range(tree.n_splits)]
+    return {
+        "task": tree.task,
+        "children": packed(tree.children),
+        "weights": packed(exact.weights[:, columns]),
+        "bias": packed(exact.bias),
+        "exponent": packed(exact.exponent),
+        "values": packed(tree.values),
+        "counts": None if tree.counts is None else packed(tree.counts),
+        "conditions": [words for words, _ in splits],
+        "axes": [axis for _, axis in splits],
+        "link": tree.link,
+        "leafWeights": _leaf_weights(tree, columns),
+        "equations": _equations(tree),
+        "histograms": None if rows is None else histograms_of(tree, rows, colours),
+    }
+
+
+def _split(split: Split) -> tuple[list[Any], list[Any]]:
+    """Words of a condition, and the axis that its scores are drawn on."""
+    words = phrase(split, max_terms=MAX_TERMS, digits=DIGITS)
+    right_side = f"{words.relation} {words.threshold}" if words.relation else ""
+    return [list(words.terms), words.n_left_out, right_side], _axis(split, words)
+
+
+def _axis(split: Split, words: Phrase) -> list[Any]:
+    """Return threshold and factor: a score s is drawn at ``threshold + factor * s``.
+
+    So the axis has the units of the condition's left side, and its threshold is that of the right.
+    A split on one number is drawn in that number, which may be a date: the third entry says so.
+    """
+    at, factor, origin = 0.0, 1.0, "number"
+    if words.relation:  # there is none where levels decide alone
+        first = split.terms[0]
+        if len(split.terms) > 1:
+            at, factor = float(words.threshold), 1.0 if first.weight > 0 else -1.0
+        else:
+            at, factor = first.center - split.bias / first.weight, 1.0 / first.weight
+            origin = split.tree.schema.features[first.feature].origin
+    return [at, factor, origin] if np.isfinite([at, factor]).all() else [0.0, 1.0, "number"]
+
+
+def _leaf_weights(tree: ObliqueTree, columns: np.ndarray) -> Any:
+    if tree.leaf_weights is None:
+        return None
+    return packed((tree.leaf_weights * weight_factors(tree.schema))[:, :, columns])
+
+
+def _equations(tree: ObliqueTree) -> list[list[str]] | None:
+    """Linear leaves in words."""
+    if not says_equations(tree):
+        return None
+    left_out = outputs_left_out(tree)
+    return [
+        [e.line() for e in leaf_equations(tree, leaf, max_terms=MAX_TERMS, digits=DIGITS)]
+        + ([left_out] if left_out else [])
+        for leaf in range(tree.n_leaves)
+    ]
+
+
+# Rows
+
+
+def _rows(rows: DataRows, features: np.ndarray, max_rows: int) -> dict[str, Any]:
+    chosen = rows.chosen(max_rows)
+    truth = rows.truth
+    return {
+        "inTable": rows.n_table_rows,
+        "counted": len(rows),
+        "number": packed(rows.number[chosen]),
+        "columns": [packed(rows.matrix[chosen, j]) for j in features.tolist()],
+        "truth": None if truth is None else packed(truth[chosen]),
+        "outputs": packed(rows.outputs[chosen]),
+    }

@@ -1,0 +1,150 @@
+"""The page as one HTML document that fetches nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from hardwood.atomic_file import whole_file
+from hardwood.show.page.content import MAX_ROWS, content_of
+from hardwood.show.page.models import Model, is_hard
+
+# The scripts, in order: each uses names of those before it, and `main.js` starts the page.
+SCRIPTS = (
+    "elements.js",
+    "numbers.js",
+    "data.js",
+    "predict.js",
+    "state.js",
+    "colours.js",
+    "charts.js",
+    "layout.js",
+    "viewport.js",
+    "cards.js",
+    "drawing.js",
+    "keyboard.js",
+    "node_panel.js",
+    "row_panel.js",
+    "model_panel.js",
+    "text_panel.js",
+    "search.js",
+    "main.js",
+)
+FRAME_HEIGHT = 640  # pixels, in a notebook
+MAX_NOTEBOOK_BYTES = 8_000_000
+
+
+@dataclass(frozen=True)
+class Page:
+    """An HTML document: show it in a notebook, where it displays itself, or `save` it.
+
+    Parameters
+    ----------
+    html
+        The whole document.
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document, in whole or not at all."""
+        with whole_file(path) as stream:
+            stream.write(self.html.encode())
+
+    def _repr_html_(self) -> str | None:
+        """Return the page in a frame of its own, or nothing where a notebook would grow too large.
+
+        The frame may run its script and nothing else: it cannot reach the notebook.
+        """
+        if len(self.html) > MAX_NOTEBOOK_BYTES:
+            return None
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
+            f'title="hardwood" width="100%" height="{FRAME_HEIGHT}" '
+            'style="border: 0; border-radius: 8px"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"Page({len(self.html)} bytes)"
+
+
+def show(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    X: Any = None,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    max_rows: int = MAX_ROWS,
+) -> Page:
+    """Make the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`."""
+    if not is_hard(model):
+        raise TypeError(
+            f"a page follows one path down each tree, and {type(model).__name__} takes several: "
+            "show what its harden() returns"
+        )
+    content = content_of(model, X, y, max_rows=max_rows)
+    content["title"] = title or _title(model)
+    page = Page(_document(content))
+    if path is not None:
+        page.save(path)
+    return page
+
+
+def notebook_html(model: Any) -> str | None:
+    """Return the page of a model as a notebook displays it; None of what has no page."""
+    return show(model)._repr_html_() if is_hard(model) else None
+
+
+def _title(model: Model) -> str:
+    """Name what is predicted, where that is known."""
+    kind = "forest" if hasattr(model, "trees") else "tree"
+    if not model.target_names:
+        return f"An oblique {kind}"
+    names = ", ".join(model.target_names[:3]) + (", ..." if len(model.target_names) > 3 else "")
+    return f"{names}: an oblique {kind}"
+
+
+def _document(content: dict[str, Any]) -> str:
+    """Put style, script and data into the template."""
+    style = _source("page.css")
+    script = "\n".join(_source(name) for name in SCRIPTS)
+    parts = {
+        "policy": _policy(script, style),
+        "title": html.escape(content["title"]),
+        "style": style,
+        "script": script,
+        "data": _inert_json(content),
+    }
+    # In one pass: what a name says is not looked through for marks.
+    return re.sub(r"\[\[(\w+)\]\]", lambda mark: parts[mark[1]], _source("page.html"))
+
+
+def _policy(script: str, style: str) -> str:
+    """Content-Security-Policy: this script and this style may run, and nothing be fetched."""
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _inert_json(content: dict[str, Any]) -> str:
+    """Write JSON that ends no script element and starts no comment, whatever the names are."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _source(name: str) -> str:
+    return (files("hardwood.show.page") / "source" / name).read_text(encoding="utf-8")

@@ -1,0 +1,56 @@
+"""Arrays inside JSON, in the fewest characters that keep every number exactly.
+
+A packed array is one of three things, which ``data.js`` tells apart:
+
+- a list of numbers, ``null`` where one is NaN;
+- ``{"f4": text}``, where the text is the base64 of little-endian numbers of that NumPy type;
+- ``{"size": n, "at": places, "is": numbers}``, mostly zeros; both parts are packed arrays.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+_WHOLE_TYPES = ("u1", "u2", "i4")
+_SPARSE_BELOW = 1 / 3  # share of entries that are not zero
+
+
+def packed(array: Any) -> Any:
+    """Pack the numbers of an array, row by row; its shape is not kept."""
+    flat = np.asarray(array).ravel()
+    places = np.flatnonzero(flat)
+    if places.size < _SPARSE_BELOW * flat.size:
+        return {"size": flat.size, "at": packed(places), "is": packed(flat[places])}
+    kind = _narrowest_type(flat)
+    text = base64.b64encode(flat.astype(f"<{kind}").tobytes()).decode("ascii")
+    numbers = [_plain(value) for value in flat.tolist()]
+    as_list = json.dumps(numbers, separators=(",", ":"))
+    return numbers if len(as_list) <= len(text) else {kind: text}
+
+
+def _narrowest_type(flat: np.ndarray) -> str:
+    """Name the shortest type that holds every number exactly."""
+    if flat.dtype.kind in "biu":
+        low, high = (int(flat.min()), int(flat.max())) if flat.size else (0, 0)
+        for kind in _WHOLE_TYPES:
+            limits = np.iinfo(kind)
+            if limits.min <= low and high <= limits.max:
+                return kind
+    with np.errstate(over="ignore"):
+        fits = np.array_equal(flat.astype("f4").astype("f8"), flat.astype("f8"), equal_nan=True)
+    return "f4" if fits else "f8"
+
+
+def _plain(value: Any) -> Any:
+    """Write whole numbers without a point, and NaN, which JSON lacks, as null."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+    return int(value) if isinstance(value, bool) else value

@@ -1,0 +1,98 @@
+"""The rows behind a page: those its histograms count, and those a reader can choose from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.model.routed_rows import true_answers
+from hardwood.show.page.models import Model, outputs_of
+from hardwood.table import Table
+
+if TYPE_CHECKING:
+    from hardwood.table import Schema
+
+MAX_COUNTED_ROWS = 50_000
+MAX_COUNTED_ENTRIES = 20_000_000  # of the encoded rows: 80 MB
+MIN_COUNTED_ROWS = 1_000
+_SEED = 0  # the same table gives the same page
+
+
+@dataclass(frozen=True, eq=False)
+class DataRows:
+    """Rows of a table, as many as histograms need.
+
+    Attributes
+    ----------
+    table
+        They as the schema has them: models read it without looking anything up.
+    number
+        (n,) which rows of the user's table they are.
+    n_table_rows
+        How many rows that table has.
+    truth
+        Their true answers, see `true_answers`; None where they are not known.
+    outputs
+        (n, k) what the model answers: probabilities or numbers.
+    """
+
+    table: Table
+    number: np.ndarray
+    n_table_rows: int
+    truth: np.ndarray | None
+    outputs: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, X: Any, y: Any) -> DataRows:
+        """Read a table, with or without true answers; of a large one, draw rows at random."""
+        matrix = model.schema.read(X, who=type(model).__name__)
+        n = int(matrix.shape[0])
+        truth = None if y is None else true_answers(model, y, n)
+        number = _drawn(n, _n_counted(model.schema.n_columns))
+        drawn = matrix[number]
+        dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
+        table = _table(model.schema, dense)
+        return cls(
+            table=table,
+            number=number,
+            n_table_rows=n,
+            truth=None if truth is None else truth[number],
+            outputs=outputs_of(model, table),
+        )
+
+    def __len__(self) -> int:
+        return self.number.size
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """(n, p) raw numbers, positions of levels, NaN where missing."""
+        matrix: np.ndarray = self.table.matrix
+        return matrix
+
+    def chosen(self, n_most: int) -> np.ndarray:
+        """Return which of the rows, at most ``n_most``, a reader can choose from."""
+        return _drawn(len(self), n_most)
+
+
+def _n_counted(n_columns: int) -> int:
+    affordable = max(MIN_COUNTED_ROWS, MAX_COUNTED_ENTRIES // n_columns)
+    return min(MAX_COUNTED_ROWS, affordable)
+
+
+def _drawn(n: int, n_most: int) -> np.ndarray:
+    """Numbers of up to ``n_most`` of n rows, in order."""
+    if n <= n_most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(_SEED).choice(n, n_most, replace=False))
+
+
+def _table(schema: Schema, matrix: np.ndarray) -> Table:
+    """Return rows of what ``schema.read`` returned as a table that it reads back unchanged."""
+    return Table(
+        np.ascontiguousarray(matrix),
+        tuple(feature.levels or None for feature in schema.features),
+        schema.names if schema.named else None,
+        tuple(feature.origin for feature in schema.features),
+    )

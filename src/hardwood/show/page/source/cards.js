@@ -1,0 +1,211 @@
+// The cards of the drawing: what a split asks, what a leaf answers, in a few words.
+"use strict";
+
+const SMALL = { width: CARDS.split.width - 2, height: 50 }; // the histogram of a card
+
+/** The condition of a split on one line. */
+function conditionText(tree, split) {
+  const [terms, nLeftOut, rightSide] = tree.conditions[split];
+  const leftOut = nLeftOut ? ` (+ ${plural(nLeftOut, "smaller term")})` : "";
+  return `${terms.map(termText).join(" ")}${leftOut} ${relationText(rightSide)}`.trim();
+}
+
+/** "- 1.1*width" as printed: "− 1.1·width". What comes after the weight is a name, and stays. */
+function termText(term) {
+  return term.replace(/^- /, "− ").replace(/^([^\w(]*[\d.e-]+)\*/, "$1·");
+}
+
+function relationText(rightSide) {
+  return rightSide.replace(/^>=/, "≥").replace(/^<=/, "≤").replace(/ -(?=\d)/, " −");
+}
+
+/** The right side of a condition alone; 0 where it has none, and scores are compared with 0. */
+function thresholdText(tree, split) {
+  return relationText(tree.conditions[split][2]).slice(2) || "0";
+}
+
+/** What a leaf answers, in a few words: "Adelie", "12.4", "a, b". */
+function leafText(tree, leaf) {
+  return tree.equations ? "a linear function" : answerText(tree, leafValues(tree, leaf));
+}
+
+function leafValues(tree, leaf) {
+  return tree.values.subarray(leaf * tree.nOutputs, (leaf + 1) * tree.nOutputs);
+}
+
+/** An answer in a few words. `of` is a tree, or the model. */
+function answerText(of, outputs) {
+  const { task } = of;
+  if (task === "classification") return model.outputs[largestAt(outputs)];
+  if (scoresClasses(of)) return `most for ${model.outputs[largestAt(outputs)]}`;
+  if (task === "multilabel") return labelsText(outputs);
+  if (outputs.length === 1) return valueText(outputs[0], 0);
+  const shown = [...outputs.slice(0, 3)].map((value, o) => `${model.outputs[o]} ${valueText(value, o)}`);
+  return shown.join(", ") + (outputs.length > 3 ? ", …" : "");
+}
+
+/** Whether a tree gives scores for classes, which a forest adds up. */
+function scoresClasses(of) {
+  return of.task === "regression" && model.task === "classification";
+}
+
+function labelsText(shares) {
+  const said = model.outputs.filter((_, o) => shares[o] >= 0.5);
+  if (said.length === 0) return "no label";
+  return said.slice(0, 4).join(", ") + (said.length > 4 ? ` + ${said.length - 4}` : "");
+}
+
+/** A predicted number, with the digits that tell leaves apart. */
+function valueText(value, output) {
+  const { low, high } = model.colours;
+  const spread = output < low.length && model.task === "regression" ? high[output] - low[output] : Infinity;
+  return numberText(value, 3, spread);
+}
+
+/** How sure a leaf is: its probability, where it has one. */
+function leafShareText(tree, leaf) {
+  if (tree.task !== "classification" || tree.equations) return "";
+  const outputs = leafValues(tree, leaf);
+  return shareText(outputs[largestAt(outputs)]);
+}
+
+/** A node in a sentence, for those who hear the page. */
+function nodeWords(tree, node) {
+  const count = rowCount(tree, node, model);
+  const rows = count === null ? "" : `, ${plural(count, "row")}`;
+  const side = node === 0 ? "" : sideOf(tree, node) === "yes" ? "Yes: " : "No: ";
+  if (isLeaf(tree, node)) {
+    const leaf = node - tree.nSplits;
+    const share = leafShareText(tree, leaf);
+    return `${side}leaf, ${leafText(tree, leaf)}${share && `, ${share}`}${rows}`;
+  }
+  return `${side}split, ${conditionText(tree, node)}${rows}`;
+}
+
+/** Make the card of a node; where nobody could read it, a coloured box. */
+function makeCard(tree, node, isReadable) {
+  const kind = isLeaf(tree, node) ? "leaf" : "split";
+  const card = element("div", {
+    class: `card ${kind}`,
+    id: `node-${node}`,
+    "data-node": node,
+    role: "treeitem",
+    tabindex: -1,
+    "aria-level": tree.depth[node] + 1,
+    "aria-setsize": node ? 2 : 1,
+    "aria-posinset": node && sideOf(tree, node) === "yes" ? 2 : 1,
+    "aria-label": nodeWords(tree, node),
+  });
+  if (kind === "leaf") {
+    paintLeaf(tree, node - tree.nSplits, card);
+    if (isReadable) card.append(...leafParts(tree, node));
+  } else if (isReadable) {
+    card.append(...splitParts(tree, node));
+  }
+  return card;
+}
+
+const TERMS_ON_CARD = 2;
+
+function splitParts(tree, split) {
+  const [terms, nLeftOut, rightSide] = tree.conditions[split];
+  const nHidden = Math.max(terms.length - TERMS_ON_CARD, 0) + nLeftOut;
+  const lines = terms
+    .slice(0, TERMS_ON_CARD)
+    .map((term) => element("p", { class: "term", text: termText(term), title: conditionText(tree, split) }));
+  const more = element("span", { class: "quiet", text: nHidden ? `+ ${nHidden} more` : "" });
+  const relation = element("b", { text: relationText(rightSide) });
+  const parts = [...lines, element("p", { class: "relation" }, more, relation, countNote(tree, split))];
+  const bins = splitBins(tree, split);
+  if (bins) parts.push(smallHistogram(tree, split, bins));
+  return parts;
+}
+
+function smallHistogram(tree, split, bins) {
+  const { width, height } = SMALL;
+  const chart = svgElement("svg", { width, height, class: "small-chart", "aria-hidden": "true" });
+  chart.append(...binShapes(tree, split, bins, width, height));
+  chart.append(scoreLine(bins, 0, width, height, "threshold"));
+  return chart;
+}
+
+function countNote(tree, node) {
+  const count = rowCount(tree, node, model);
+  return element("span", { class: "count", text: count === null ? "" : `n = ${countText(count)}` });
+}
+
+function leafParts(tree, node) {
+  const leaf = node - tree.nSplits;
+  const facts = element("p", { class: "facts" });
+  const share = leafShareText(tree, leaf);
+  if (share) facts.append(element("span", { text: share }));
+  facts.append(countNote(tree, node));
+  const title = leafText(tree, leaf);
+  return [element("p", { class: "answer", text: shortAnswer(tree, leaf), title }), facts, leafStrip(tree, node)];
+}
+
+/** An answer for a card: of several numbers, the one that gives the colour. */
+function shortAnswer(tree, leaf) {
+  if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${valueText(meanOutputs(tree)[tree.nSplits + leaf], state.shade)}`;
+  if (scoresClasses(tree)) return model.outputs[largestAt(leafValues(tree, leaf))];
+  if (tree.task !== "regression" || tree.nOutputs === 1) return leafText(tree, leaf);
+  return `${model.outputs[state.shade]} ${valueText(leafValues(tree, leaf)[state.shade], state.shade)}`;
+}
+
+/** The foot of a leaf: its rows by class, its true numbers as a histogram, or its labels. */
+function leafStrip(tree, node) {
+  const [width, height] = [CARDS.leaf.width - 2, hasGroups() ? 14 : 30];
+  const strip = svgElement("svg", { width, height, class: "strip", "aria-hidden": "true" });
+  const leaf = node - tree.nSplits;
+  if (hasGroups()) strip.append(...classStrip(tree, node, width, height));
+  else if (tree.task === "multilabel") strip.append(...labelBars(leafValues(tree, leaf), width, height));
+  else if (tree.histograms?.leafTargets) strip.append(...targetBars(tree, leaf, state.shade, width, height));
+  return strip;
+}
+
+/** A bar for the probability of each label, which cannot be told apart beyond a few dozen. */
+function labelBars(shares, width, height) {
+  const step = width / shares.length;
+  return [...shares].map((share, o) =>
+    svgElement("rect", {
+      x: round(o * step),
+      y: round(height * (1 - share)),
+      width: round(Math.max(step - 1, 0.5)),
+      height: round(height * share),
+      class: share >= 0.5 ? "said" : "unsaid",
+    }),
+  );
+}
+
+function classStrip(tree, node, width, height) {
+  const total = rowCount(tree, node, model);
+  if (!total || !tree.knowsClasses) return [];
+  let x = 0;
+  return [...groupsAt(tree, node, model)].map((count, g) => {
+    const wide = (width * count) / total;
+    const part = { x: round(x), width: round(wide), height, class: groupClass(g) };
+    x += wide;
+    return svgElement("rect", part);
+  });
+}
+
+/** Rows of a leaf by their true number, on the scale of the colours. */
+function targetBars(tree, leaf, output, width, height) {
+  const outputs = model.colours.low.length;
+  const offset = (leaf * outputs + output) * model.bins;
+  const counts = tree.histograms.leafTargets.subarray(offset, offset + model.bins);
+  const largest = counts.reduce((a, b) => Math.max(a, b), 1);
+  const step = width / model.bins;
+  return [...counts].flatMap((count, b) => {
+    if (count === 0) return [];
+    const tall = Math.max((height * count) / largest, 1);
+    const bar = svgElement("rect", {
+      x: round(b * step),
+      y: round(height - tall),
+      width: round(Math.max(step - 0.5, 0.5)),
+      height: round(tall),
+    });
+    bar.style.fill = shadeColour((b + 0.5) / model.bins);
+    return [bar];
+  });
+}

@@ -1,0 +1,137 @@
+// Colours: one for each class, or a scale from low to high for numbers.
+"use strict";
+
+// Blue, grey, red: told apart by colour-blind readers, and visible on light and on dark.
+const SCALE = [
+  [47, 111, 196],
+  [126, 168, 214],
+  [188, 184, 178],
+  [226, 152, 104],
+  [194, 66, 45],
+];
+
+/** A place on the scale, 0 to 1, as a colour. */
+function shadeColour(share) {
+  const place = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
+  const i = Math.min(Math.floor(place), SCALE.length - 2);
+  const mixed = SCALE[i].map((low, c) => Math.round(low + (place - i) * (SCALE[i + 1][c] - low)));
+  return `rgb(${mixed.join(" ")})`;
+}
+
+/** Where an output lies on its scale. */
+function shareOnScale(value, output = state.shade) {
+  const { low, high } = model.colours;
+  return (value - low[output]) / (high[output] - low[output]);
+}
+
+function hasGroups() {
+  return model.colours.groupOfClass !== null;
+}
+
+/** Give an element the colour of a class: style.css has it under this name. */
+function groupClass(group) {
+  return `group-${group}`;
+}
+
+/** What the groups of classes are called. */
+function groupNames() {
+  const names = Array.from({ length: model.colours.groups }, () => []);
+  model.outputs.forEach((name, o) => names[model.colours.groupOfClass[o]].push(name));
+  return names.map((group) => (group.length === 1 ? group[0] : `${group.length} other classes`));
+}
+
+/** The colour of a leaf: how to paint an element with it. */
+function paintLeaf(tree, leaf, painted) {
+  if (hasGroups()) {
+    painted.classList.add(groupClass(model.colours.groupOfClass[largestAt(leafValues(tree, leaf))]));
+  } else {
+    paintShade(painted, meanOutputs(tree)[tree.nSplits + leaf]);
+  }
+}
+
+/** Paint an element with the colour of a number that a tree gives. */
+function paintShade(painted, value) {
+  const share = model.combine === "sum" ? scoreShare(value) : shareOnScale(value);
+  painted.style.setProperty("--paint", shadeColour(share));
+  painted.classList.add("shaded");
+}
+
+/** Where a score that is one of a sum lies between the lowest and the highest: 0 is in the middle. */
+function scoreShare(score) {
+  const scores = model.trees.map((tree) =>
+    tree.values.reduce((most, value, i) => (i % tree.nOutputs === state.shade ? Math.max(most, Math.abs(value)) : most), 0),
+  );
+  return 0.5 + score / (2 * Math.max(...scores, Number.MIN_VALUE));
+}
+
+const knownMeans = new WeakMap(); // tree -> { shade, means }
+
+/** Mean output of each node over its rows; linear leaves count as at the centres of their numbers. */
+function meanOutputs(tree) {
+  const known = knownMeans.get(tree);
+  if (known?.shade === state.shade) return known.means;
+  const rowsOf = (node) => rowCount(tree, node, model) ?? 1;
+  const means = new Float64Array(tree.nNodes);
+  for (let leaf = 0; leaf < tree.nLeaves; leaf++) {
+    means[tree.nSplits + leaf] = linked(leafValues(tree, leaf), tree.link)[state.shade];
+  }
+  for (let split = tree.nSplits - 1; split >= 0; split--) {
+    const [left, right] = childrenOf(tree, split);
+    const total = rowsOf(left) + rowsOf(right);
+    const share = total ? rowsOf(right) / total : 0.5;
+    means[split] = (1 - share) * means[left] + share * means[right];
+  }
+  knownMeans.set(tree, { shade: state.shade, means });
+  return means;
+}
+
+/** In words, what the colours stand for. */
+function colourMeaning() {
+  const what = model.target ?? (hasGroups() ? "class" : model.outputs[state.shade]);
+  if (!model.rows) return `${what} in training`;
+  return `${model.colours.areTrue ? "true" : "predicted"} ${what}`;
+}
+
+/** Fill the legend of the drawing. */
+function drawLegend() {
+  const legend = byId("legend");
+  const meaning = element("span", { class: "meaning", text: `colour: ${colourMeaning()}` });
+  legend.replaceChildren(meaning, ...(hasGroups() ? groupKeys() : [scaleKey()]));
+}
+
+function groupKeys() {
+  return groupNames().map((name, g) =>
+    element(
+      "span",
+      { class: "key" },
+      element("i", { class: `swatch ${groupClass(g)}` }),
+      nameElement(name),
+    ),
+  );
+}
+
+function scaleKey() {
+  const { low, high } = model.colours;
+  const spread = high[state.shade] - low[state.shade];
+  const bar = element("i", { class: "scale" });
+  bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(shadeColour)})`;
+  const ends = [low, high].map((end) => numberText(end[state.shade], 3, spread));
+  const key = element("span", { class: "key" }, ends[0], bar, ends[1]);
+  if (model.colours.low.length > 1) key.prepend(shadeChooser());
+  return key;
+}
+
+/** Let the reader choose which output gives the colour. */
+function shadeChooser() {
+  const options = model.outputs.slice(0, model.colours.low.length).map((name, o) =>
+    element("option", { value: o, text: name, selected: o === state.shade }),
+  );
+  return element(
+    "select",
+    {
+      "aria-label": "output that gives the colour",
+      on: { change: (event) => change({ shade: Number(event.target.value) }) },
+    },
+    ...options,
+  );
+}

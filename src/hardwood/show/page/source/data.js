@@ -1,0 +1,200 @@
+// From the JSON in the page to the model: arrays are unpacked, and what follows from them is added.
+//
+// Nodes of a tree are numbered as the library numbers them: splits 0, 1, ..., m - 1, parents before
+// children, then leaves m, ..., 2m. Two-dimensional arrays are flat, row after row.
+"use strict";
+
+const ARRAY_TYPES = {
+  u1: Uint8Array,
+  u2: Uint16Array,
+  i4: Int32Array,
+  f4: Float32Array,
+  f8: Float64Array,
+};
+
+/** Undo `packed` of packing.py; null stays null. */
+function unpacked(packed) {
+  if (packed === null) return null;
+  if (Array.isArray(packed)) return Float64Array.from(packed, (value) => value ?? NaN);
+  if ("size" in packed) {
+    const places = unpacked(packed.at);
+    const numbers = unpacked(packed.is);
+    const array = new Float64Array(packed.size);
+    places.forEach((place, i) => (array[place] = numbers[i]));
+    return array;
+  }
+  const [type] = Object.keys(packed);
+  const bytes = Uint8Array.from(atob(packed[type]), (character) => character.charCodeAt(0));
+  return new ARRAY_TYPES[type](bytes.buffer);
+}
+
+/** Read the model that the page was made for. */
+function readModel() {
+  const content = JSON.parse(byId("data").textContent);
+  const features = content.features;
+  const columns = columnsOf(features);
+  const model = { ...content, columns, spread: unpacked(content.spread) };
+  model.colours = readColours(content.colours);
+  model.rows = content.rows && readRows(content.rows, features.length);
+  model.trees = content.trees.map((tree) => readTree(tree, model));
+  return model;
+}
+
+/**
+ * List what the weights of a split multiply: a number, a level, or being missing. Each feature
+ * learns where its columns begin (`first`) and which is its missing flag (`flagColumn`, or -1).
+ */
+function columnsOf(features) {
+  const columns = [];
+  features.forEach((feature, f) => {
+    feature.first = columns.length;
+    if (feature.levels) {
+      feature.levels.forEach((level) => columns.push({ feature: f, kind: "level", level }));
+    } else {
+      columns.push({ feature: f, kind: "number" });
+    }
+    feature.flagColumn = feature.flag ? columns.push({ feature: f, kind: "missing" }) - 1 : -1;
+  });
+  return columns;
+}
+
+function readColours(colours) {
+  return {
+    ...colours,
+    groupOfClass: unpacked(colours.groupOfClass),
+    low: unpacked(colours.low),
+    high: unpacked(colours.high),
+  };
+}
+
+function readRows(rows, nFeatures) {
+  const number = unpacked(rows.number);
+  const columns = rows.columns.map(unpacked);
+  return {
+    ...rows,
+    number,
+    count: number.length,
+    truth: unpacked(rows.truth),
+    outputs: unpacked(rows.outputs),
+    /** Values of the i-th row that can be chosen, one for each feature. */
+    at: (i) => Float64Array.from({ length: nFeatures }, (_, f) => columns[f][i]),
+  };
+}
+
+function readTree(packed, model) {
+  const tree = { ...packed };
+  const arrays = ["children", "weights", "bias", "exponent", "values", "counts", "leafWeights"];
+  for (const name of arrays) tree[name] = unpacked(packed[name]);
+  tree.nSplits = tree.children.length / 2;
+  tree.nLeaves = tree.nSplits + 1;
+  tree.nNodes = tree.nSplits + tree.nLeaves;
+  // The library writes leaf l as -1 - l.
+  tree.children = Int32Array.from(tree.children, (c) => (c >= 0 ? c : tree.nSplits - 1 - c));
+  tree.nOutputs = tree.values.length / tree.nLeaves;
+  tree.nColumns = model.columns.length;
+  Object.assign(tree, kinship(tree));
+  tree.histograms = packed.histograms && readHistograms(packed.histograms);
+  const statesShares = tree.task === "classification" && !tree.leafWeights;
+  tree.knowsClasses = Boolean(tree.histograms || (tree.counts && statesShares));
+  tree.rowsAt = rowsAtNodes(tree, model);
+  return tree;
+}
+
+function readHistograms(packed) {
+  return Object.fromEntries(Object.entries(packed).map(([name, of]) => [name, unpacked(of)]));
+}
+
+/** Parent and depth of each node, and the number of splits below it, itself included. */
+function kinship(tree) {
+  const parent = new Int32Array(tree.nNodes).fill(-1);
+  const depth = new Int32Array(tree.nNodes);
+  const splitsBelow = new Int32Array(tree.nNodes);
+  for (let i = 0; i < tree.nSplits; i++) {
+    for (const child of childrenOf(tree, i)) {
+      parent[child] = i;
+      depth[child] = depth[i] + 1;
+    }
+  }
+  for (let i = tree.nSplits - 1; i >= 0; i--) {
+    splitsBelow[i] += 1;
+    if (i > 0) splitsBelow[parent[i]] += splitsBelow[i];
+  }
+  return { parent, depth, splitsBelow, maxDepth: depth.reduce((a, b) => Math.max(a, b), 0) };
+}
+
+function isLeaf(tree, node) {
+  return node >= tree.nSplits;
+}
+
+/** Left and right child of a split. */
+function childrenOf(tree, split) {
+  return [tree.children[2 * split], tree.children[2 * split + 1]];
+}
+
+/** Which answer leads from its parent to a node. */
+function sideOf(tree, node) {
+  return node === tree.children[2 * tree.parent[node]] ? "no" : "yes";
+}
+
+/** The way from the root to a node, both included. */
+function wayTo(tree, node) {
+  const way = [];
+  for (let at = node; at >= 0; at = tree.parent[at]) way.push(at);
+  return way.reverse();
+}
+
+/**
+ * How many rows reach each node, by colour, (nodes, groups): rows of the table that was given, or
+ * training rows by the shares that the leaves state (all in the first colour, where these do not).
+ * Null where not even the number of rows is known.
+ */
+function rowsAtNodes(tree, model) {
+  const groups = model.colours.groups;
+  const rows = new Float64Array(tree.nNodes * groups);
+  if (tree.histograms) {
+    rows.set(tree.histograms.leafCounts, tree.nSplits * groups);
+  } else if (tree.counts) {
+    trainingRowsAtLeaves(tree, model, rows);
+  } else {
+    return null;
+  }
+  for (let node = tree.nNodes - 1; node > 0; node--) {
+    // Leaves have the largest numbers but may hang anywhere: splits are summed up in a second pass.
+    if (isLeaf(tree, node)) addGroups(rows, groups, tree.parent[node], node);
+  }
+  for (let split = tree.nSplits - 1; split > 0; split--) {
+    addGroups(rows, groups, tree.parent[split], split);
+  }
+  return rows;
+}
+
+function addGroups(rows, groups, to, from) {
+  for (let g = 0; g < groups; g++) rows[to * groups + g] += rows[from * groups + g];
+}
+
+function trainingRowsAtLeaves(tree, model, rows) {
+  const { groups, groupOfClass } = model.colours;
+  for (let leaf = 0; leaf < tree.nLeaves; leaf++) {
+    const node = tree.nSplits + leaf;
+    if (!tree.knowsClasses) {
+      rows[node * groups] = tree.counts[node];
+      continue;
+    }
+    for (let o = 0; o < tree.nOutputs; o++) {
+      const share = tree.values[leaf * tree.nOutputs + o];
+      rows[node * groups + groupOfClass[o]] += share * tree.counts[node];
+    }
+  }
+}
+
+/** How many rows reach a node; null where that is not known. */
+function rowCount(tree, node, model) {
+  if (!tree.histograms) return tree.counts && tree.counts[node];
+  return groupsAt(tree, node, model).reduce((a, b) => a + b, 0);
+}
+
+/** How many rows reach a node, by colour. */
+function groupsAt(tree, node, model) {
+  const groups = model.colours.groups;
+  return tree.rowsAt.subarray(node * groups, (node + 1) * groups);
+}

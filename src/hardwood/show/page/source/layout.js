@@ -1,0 +1,105 @@
+// Where the nodes of a tree are drawn: root on top, no two overlap, parents above the middle of their
+// children. All lengths are in pixels at scale 1.
+"use strict";
+
+// Cards are for reading. Where so many nodes are shown that nobody would read them one by one, they
+// are boxes, close to each other and under a trunk, so that the shape of the whole can be seen.
+const CARDS = { split: { width: 236, height: 126 }, leaf: { width: 146, height: 88 }, gap: 18 };
+const BOXES = { split: { width: 22, height: 40 }, leaf: { width: 22, height: 40 }, gap: 4 };
+const MOST_CARDS = 160;
+const CARD_LEVEL = 196; // from one level to the next
+const CARD_FLOW = 64; // width of the stream of all rows
+
+const openSplits = new Map(); // tree number -> Uint8Array, 1 where a split shows its children
+const MOST_AT_FIRST = 40; // nodes
+const CUT_AT_FIRST = 1.25; // widths of the window that the first view may need
+
+function nodeSize(tree, node, form) {
+  return isLeaf(tree, node) ? form.leaf : form.split;
+}
+
+/** Which splits of the drawn tree are open; at first, as many levels as can be taken in. */
+function currentOpen() {
+  if (!openSplits.has(state.tree)) openSplits.set(state.tree, firstLevels(currentTree()));
+  return openSplits.get(state.tree);
+}
+
+function firstLevels(tree) {
+  const room = (CUT_AT_FIRST * canvasSize().width) / SCALES.readable;
+  let open = openLevels(tree, 1);
+  for (let levels = 2; levels <= tree.maxDepth; levels++) {
+    const more = openLevels(tree, levels);
+    const { width, shown } = layoutOf(tree, more);
+    if (width > room || shown.reduce((a, b) => a + b, 0) > MOST_AT_FIRST) break;
+    open = more;
+  }
+  return open;
+}
+
+function openLevels(tree, levels) {
+  return Uint8Array.from({ length: tree.nSplits }, (_, i) => Number(tree.depth[i] < levels));
+}
+
+/**
+ * Place all nodes that are shown.
+ *
+ * @returns `shown` (1 where a node is); `x` and `y` of the middle of its upper edge; `width` of it
+ *   all; `form`, cards or boxes; `level`, from one level to the next; and `flow`, the width of the
+ *   stream of all rows. Children follow their parents in number, so loops need no recursion.
+ */
+function layoutOf(tree, open) {
+  const shown = shownNodes(tree, open);
+  const count = shown.reduce((a, b) => a + b, 0);
+  const form = count > MOST_CARDS ? BOXES : CARDS;
+  const extent = extents(tree, open, form);
+  const width = extent[0];
+  // The flatter a tree, the farther apart are its levels.
+  const level = form === CARDS ? CARD_LEVEL : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
+  const flow = form === CARDS ? CARD_FLOW : Math.min(width / 16, 420);
+  const x = positions(tree, open, shown, extent);
+  const y = Float64Array.from(tree.depth, (depth) => depth * level);
+  return { shown, x, y, width, form, level, flow };
+}
+
+function shownNodes(tree, open) {
+  const shown = new Uint8Array(tree.nNodes);
+  shown[0] = 1;
+  for (let i = 0; i < tree.nSplits; i++) {
+    if (shown[i] && open[i]) for (const child of childrenOf(tree, i)) shown[child] = 1;
+  }
+  return shown;
+}
+
+/** Width of the strip that a node and all below it fill. */
+function extents(tree, open, form) {
+  const extent = new Float64Array(tree.nNodes);
+  for (let node = tree.nNodes - 1; node >= 0; node--) {
+    extent[node] = nodeSize(tree, node, form).width + form.gap;
+    if (isLeaf(tree, node) || !open[node]) continue;
+    const [left, right] = childrenOf(tree, node);
+    extent[node] = Math.max(extent[node], extent[left] + extent[right]);
+  }
+  return extent;
+}
+
+function positions(tree, open, shown, extent) {
+  const start = new Float64Array(tree.nNodes); // left end of the strip
+  for (let i = 0; i < tree.nSplits; i++) {
+    const [left, right] = childrenOf(tree, i);
+    start[left] = start[i] + (extent[i] - extent[left] - extent[right]) / 2;
+    start[right] = start[left] + extent[left];
+  }
+  const x = start.map((from, node) => from + extent[node] / 2);
+  for (let i = tree.nSplits - 1; i >= 0; i--) {
+    if (!shown[i] || !open[i]) continue;
+    const [left, right] = childrenOf(tree, i);
+    x[i] = (x[left] + x[right]) / 2;
+  }
+  return x;
+}
+
+/** Share of all rows that reach a node; where that is not known, a thin stream for each. */
+function flowShare(tree, node) {
+  const total = rowCount(tree, 0, model);
+  return total ? rowCount(tree, node, model) / total : 0.08;
+}

@@ -1,0 +1,117 @@
+// The start: the model is read, every part drawn once, and from then on each hears of what changes.
+"use strict";
+
+const TABS = ["node", "row", "model", "text"];
+
+function openTab(name) {
+  for (const tab of TABS) {
+    const isOpen = tab === name;
+    byId(`panel-${tab}`).hidden = !isOpen;
+    byId(`tab-${tab}`).setAttribute("aria-selected", isOpen);
+    byId(`tab-${tab}`).tabIndex = isOpen ? 0 : -1;
+  }
+  drawTextPanel();
+}
+
+function startTabs() {
+  TABS.forEach((name, i) => {
+    byId(`tab-${name}`).addEventListener("click", () => openTab(name));
+    byId(`tab-${name}`).addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      const next = TABS[(i + step + TABS.length) % TABS.length];
+      openTab(next);
+      byId(`tab-${next}`).focus();
+    });
+  });
+}
+
+/** Light or dark, as the system has it until the reader says otherwise. */
+function switchTheme() {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme
+    ? root.dataset.theme === "dark"
+    : window.matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+}
+
+function startHeader() {
+  byId("title").textContent = model.title;
+  byId("summary").textContent = model.summary;
+  byId("theme").addEventListener("click", switchTheme);
+  byId("show-help").addEventListener("click", () => byId("help").showModal());
+  byId("close-help").addEventListener("click", () => byId("help").close());
+  const chooser = byId("tree-chooser");
+  chooser.hidden = model.trees.length === 1;
+  if (chooser.hidden) return;
+  const options = model.trees.map((_, t) => element("option", { value: t, text: `${t + 1}` }));
+  byId("tree").append(...options);
+  byId("tree-of").textContent = `of ${model.trees.length}`;
+  byId("tree").addEventListener("change", (event) => change({ tree: Number(event.target.value) }));
+}
+
+function startZoomButtons() {
+  byId("zoom-in").addEventListener("click", () => zoomBy(1.3));
+  byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.3));
+  byId("zoom-fit").addEventListener("click", overview);
+  byId("open-all").addEventListener("click", () => setAllOpen(true));
+  byId("close-all").addEventListener("click", () => setAllOpen(false));
+}
+
+/** Open the whole tree and see it, or close all but the first levels. */
+function setAllOpen(isOpen) {
+  const tree = currentTree();
+  if (isOpen) {
+    setOpen(Array.from({ length: tree.nSplits }, (_, i) => i), true);
+  } else {
+    openSplits.set(state.tree, firstLevels(tree));
+    drawTree();
+    if (!goal.shown[state.selected]) selectNode(0);
+  }
+  overview();
+}
+
+/** Draw another tree of the forest. */
+function switchTree() {
+  byId("tree").value = state.tree;
+  Object.assign(state, { selected: 0 });
+  drawTree();
+  if (state.answer) bringPathIntoView();
+}
+
+function startDrawing() {
+  onViewChange = drawVisible;
+  whenever(["tree"], switchTree);
+  whenever(["selected", "answer", "feature", "tree"], () => {
+    for (const [node, { card }] of drawn) decorate(node, card);
+  });
+  whenever(["selected", "answer", "feature", "tree", "shade"], drawNodePanel);
+  whenever(["tree"], drawTextPanel);
+  whenever(["shade"], () => {
+    drawLegend();
+    clearDrawing();
+    drawVisible();
+  });
+  drawLegend();
+  drawTree();
+  new ResizeObserver(drawVisible).observe(byId("canvas"));
+}
+
+function start() {
+  model = readModel();
+  startHeader();
+  startTabs();
+  startViewport();
+  startDrawing();
+  startKeyboard();
+  startZoomButtons();
+  startSearch();
+  startRowPanel();
+  drawNodePanel();
+  drawModelPanel();
+  openTab(model.trees.length > 1 ? "model" : "node");
+  checkAnswers();
+  document.documentElement.dataset.ready = "yes";
+}
+
+start();

@@ -1,0 +1,212 @@
+// The panel about one row: choose or type it, and see its way down and the answer.
+"use strict";
+
+const FIELDS_AT_FIRST = 40;
+let rowPlace = null; // which of the rows on the page was chosen; null once it was changed by hand
+
+function startRowPanel() {
+  byId("row-chooser").hidden = !model.rows?.count;
+  if (model.rows) byId("row-number").max = model.rows.count;
+  byId("row-number").addEventListener("change", () => chooseRow(Number(byId("row-number").value) - 1));
+  byId("row-before").addEventListener("click", () => chooseRow((rowPlace ?? 0) - 1));
+  byId("row-after").addEventListener("click", () => chooseRow((rowPlace ?? -1) + 1));
+  byId("row-any").addEventListener("click", () => chooseRow(Math.floor(Math.random() * model.rows.count)));
+  byId("row-clear").addEventListener("click", () => showRow(null));
+  byId("row-start").addEventListener("click", () => showRow(typicalRow()));
+  whenever(["answer", "tree"], drawRowPanel);
+  drawRowPanel(new Set(["answer"]));
+}
+
+/** Send the i-th row that the page holds down the tree; beyond the last comes the first. */
+function chooseRow(i) {
+  const count = model.rows.count;
+  if (!Number.isInteger(i)) return;
+  rowPlace = ((i % count) + count) % count;
+  byId("row-number").value = rowPlace + 1;
+  showRow(model.rows.at(rowPlace));
+  bringPathIntoView();
+}
+
+/** A row to start typing from: numbers near their centres, first levels. */
+function typicalRow() {
+  rowPlace = null;
+  return Float64Array.from(model.features, ({ levels, center, first }) => {
+    if (levels) return 0;
+    const step = 10 ** Math.floor(Math.log10(model.spread[first] / 10));
+    return step > 0 ? Number((Math.round(center / step) * step).toPrecision(12)) : center;
+  });
+}
+
+function bringPathIntoView() {
+  reveal(currentPathNodes());
+  bringIntoView(currentPathNodes());
+}
+
+function drawRowPanel(changed) {
+  const { answer } = state;
+  byId("row-clear").hidden = !answer;
+  byId("row-start").hidden = Boolean(answer);
+  byId("row-origin").textContent = originText();
+  if (changed.has("answer")) drawFields();
+  byId("prediction").replaceChildren(...(answer ? predictionParts(answer) : []));
+  byId("path").replaceChildren(...(answer ? pathItems(currentPath()) : []));
+  byId("path-part").hidden = !answer;
+  describePrediction(answer);
+}
+
+function originText() {
+  if (!state.answer) return "";
+  if (rowPlace === null) return "A row typed by hand";
+  const truth = trueAnswer(rowPlace);
+  return `Row ${model.rows.number[rowPlace]} of the table, counted from 0${truth && `; truth: ${truth}`}`;
+}
+
+/** What the table says of a row, as text; empty where it says nothing. */
+function trueAnswer(place) {
+  const { truth } = model.rows;
+  if (!truth) return "";
+  if (hasGroups()) return model.outputs[truth[place]];
+  const k = model.outputs.length;
+  return answerText(model, truth.slice(place * k, (place + 1) * k));
+}
+
+/** Leave the exact answer where programs, and tests, can read it. */
+function describePrediction(answer) {
+  const { dataset } = byId("prediction");
+  dataset.outputs = answer ? JSON.stringify([...answer.outputs]) : "";
+  dataset.leaves = answer ? JSON.stringify(answer.trees.map(({ leaf }) => leaf)) : "";
+}
+
+// Fields
+
+/** Fields for all features, or only their values where they are there already. */
+function drawFields() {
+  const fields = byId("fields");
+  fields.hidden = !state.answer;
+  if (!state.answer) return;
+  if (fields.childElementCount === 0) fillFields(fields);
+  for (const field of fields.querySelectorAll("[data-feature]")) {
+    if (field !== document.activeElement) setField(field, state.answer.row[field.dataset.feature]);
+  }
+}
+
+function fillFields(fields) {
+  const all = featuresByUse().map((f) => fieldOf(f));
+  fields.append(...all.slice(0, FIELDS_AT_FIRST));
+  if (all.length <= FIELDS_AT_FIRST) return;
+  const more = button(`Show all ${all.length} fields`, () => {
+    fields.append(...all.slice(FIELDS_AT_FIRST));
+    more.remove();
+    drawFields();
+  }, { class: "link" });
+  fields.append(more);
+}
+
+function fieldOf(f) {
+  const feature = model.features[f];
+  const id = `field-${f}`;
+  const field = feature.levels ? levelField(feature) : numberField(feature);
+  field.id = id;
+  field.dataset.feature = f;
+  field.addEventListener("input", () => typeField(field));
+  return element("label", { class: "field", for: id }, nameElement(feature.name), field);
+}
+
+function levelField(feature) {
+  const options = feature.levels.map((level, i) => element("option", { value: i, text: level }));
+  return element("select", {}, ...options, element("option", { value: "", text: "(missing or other)" }));
+}
+
+function numberField(feature) {
+  if (feature.origin === "boolean") {
+    const option = (value, text) => element("option", { value, text });
+    return element("select", {}, option(0, "false"), option(1, "true"), option("", "(missing)"));
+  }
+  const hint = { date: "2024-05-31 12:00", duration: "seconds" }[feature.origin] ?? "missing";
+  return element("input", {
+    type: "text",
+    inputmode: feature.origin === "date" ? "text" : "decimal",
+    placeholder: hint,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+}
+
+function setField(field, value) {
+  field.removeAttribute("aria-invalid");
+  const { origin, levels } = model.features[field.dataset.feature];
+  if (Number.isNaN(value)) field.value = "";
+  else if (levels || origin !== "date") field.value = String(value);
+  else field.value = dateText(value);
+}
+
+/** Take what was typed, if it is a number; an empty field is a missing entry. */
+function typeField(field) {
+  const value = fieldValue(field);
+  field.toggleAttribute("aria-invalid", value === null);
+  if (value === null) return;
+  const row = state.answer.row.slice();
+  row[field.dataset.feature] = value;
+  rowPlace = null;
+  showRow(row);
+  bringPathIntoView();
+}
+
+function fieldValue(field) {
+  const text = field.value.trim();
+  if (text === "") return NaN;
+  const isDate = model.features[field.dataset.feature].origin === "date";
+  const value = isDate ? Date.parse(isoDate(text)) / 1000 : Number(text.replace("−", "-"));
+  return Number.isFinite(value) ? value : null;
+}
+
+/** Dates without a zone are in UTC, as in the library. */
+function isoDate(text) {
+  const [date, time = "00:00"] = text.split(/[ T]/);
+  return `${date}T${time.replace(/Z$/, "")}Z`;
+}
+
+// The answer
+
+function predictionParts(answer) {
+  const parts = [
+    element("p", { class: "quiet", text: model.combine ? "The forest predicts" : "The tree predicts" }),
+    element("p", { class: "answer", text: answerText(model, answer.outputs) }),
+  ];
+  const isPlain = model.task === "regression" && answer.outputs.length === 1;
+  if (!isPlain) parts.push(outputTable(model, answer.outputs));
+  if (model.combine) parts.push(treesSay(answer));
+  return parts;
+}
+
+/** What the drawn tree of a forest says, beside the others. */
+function treesSay(answer) {
+  const own = answer.trees[state.tree];
+  const text = `This tree (${state.tree + 1} of ${model.trees.length}) says: ${answerText(currentTree(), own.outputs)}`;
+  return element("p", { class: "quiet", text });
+}
+
+/** The splits on the row's way, one after the other, and the leaf. */
+function pathItems(path) {
+  const tree = currentTree();
+  const items = path.steps.map(({ node, score, goesRight }) => pathItem(tree, node, score, goesRight));
+  const leaf = button(`Leaf: ${answerText(tree, path.outputs)}`, () => selectNode(path.node), {
+    class: "link step-title",
+  });
+  return [...items, element("li", { class: "leaf-step" }, leaf)];
+}
+
+function pathItem(tree, node, score, goesRight) {
+  const title = button(conditionText(tree, node), () => selectNode(node), { class: "link step-title" });
+  const value = axisText(tree, node, score);
+  const what = tree.conditions[node][2] ? "left side" : "score";
+  const words = `${what} = ${value} → ${goesRight ? "yes" : "no"}${marginText(tree, node, score)}`;
+  return element("li", { class: goesRight ? "yes" : "no" }, title, element("span", { class: "quiet", text: words }));
+}
+
+/** How far from the threshold a score is, where that is little: answers there are touch and go. */
+function marginText(tree, node, score) {
+  if (score === 0) return ", exactly on the threshold";
+  const width = tree.histograms?.width[node];
+  return width && Math.abs(score) < width / 4 ? ", close to the threshold" : "";
+}

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hardwood.cli.benchmark import made_up_rows
-from hardwood.cli.describe import feature_use, readable_record
 from hardwood.cli.fit import fit
 from hardwood.cli.models import size_words
 from hardwood.estimators import DGTClassifier
 from hardwood.model import ObliqueTree
+from hardwood.report.feature_use import feature_use
+from hardwood.report.made_up_rows import made_up_rows
+from hardwood.report.record_words import readable_record
 
 
 def test_predict_writes_csv_to_stdout(run, classifier_file, answers_csv):
@@ -173,14 +174,16 @@ def test_a_single_leaf_can_be_described(run, tmp_path):
     ("model", "single_rows"),
     [("classifier_file", ["dict"]), ("regressor_file", ["1-D float64 array", "dict"])],
 )
-def test_benchmark_says_what_was_timed(run, request, model, single_rows, monkeypatch):
-    monkeypatch.setattr("hardwood.cli.benchmark._SECONDS", 0.01)
+def test_benchmark_says_what_was_timed(run, request, model, single_rows):
     path = request.getfixturevalue(model)
-    result = run("benchmark", path, "--rows", 50)
+    arguments = ["benchmark", path, "--rows", 50, "--seconds", 0.01]
+    result = run(*arguments)
     assert result.exit_code == 0
     for what in single_rows:
         assert f"ObliqueTree.predict_one({what})" in result.stdout
-    timings = json.loads(run("benchmark", path, "--rows", 50, "--json").stdout)["timings"]
+    payload = json.loads(run(*arguments, "--json").stdout)
+    timings = payload["timings"]
+    assert payload["file_bytes"] == path.stat().st_size
     assert [t["n_rows"] for t in timings] == [50] + [1] * len(single_rows)
     for t in timings:
         assert 0 < t["p50_us"] <= t["p99_us"]
@@ -339,6 +342,6 @@ def test_describe_tells_the_cost_and_cuts_long_tables(run, classifier_file, tmp_
     tree.save(tmp_path / "wide.hardwood")
     told = run("describe", "wide.hardwood").stdout
     assert told.count("1 of 1") == 10
-    assert "... and 2 more features (--json has all)" in told
+    assert "... and 2 more features" in told
     assert "mean:" not in told  # it knows no rows
     assert len(json.loads(run("describe", "wide.hardwood", "--json").stdout)["features"]) == 12

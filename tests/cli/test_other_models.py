@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hardwood.cli.describe import feature_use
 from hardwood.cli.models import size_words
 from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.report.feature_use import feature_use
 from hardwood.table import Schema
 
 
@@ -205,15 +205,14 @@ def test_the_trees_of_a_forest_count_alike_in_feature_use():
 
 
 @pytest.mark.parametrize("model", ["forest_file", "labels_file", "linear_file"])
-def test_benchmark_names_what_it_timed(run, request, model, monkeypatch):
-    monkeypatch.setattr("hardwood.cli.benchmark._SECONDS", 0.01)
+def test_benchmark_names_what_it_timed(run, request, model):
     path = request.getfixturevalue(model)
     kind = "ObliqueForest" if model == "forest_file" else "ObliqueTree"
-    result = run("benchmark", path, "--rows", 50)
+    result = run("benchmark", path, "--rows", 50, "--seconds", 0.01)
     assert result.exit_code == 0
     assert f"{kind}.predict(float64 array)" in result.stdout
     assert f"{kind}.predict_one(dict)" in result.stdout
-    payload = json.loads(run("benchmark", path, "--rows", 50, "--json").stdout)
+    payload = json.loads(run("benchmark", path, "--rows", 50, "--seconds", 0.01, "--json").stdout)
     if model == "forest_file":
         assert "3 trees, depth up to 1, 3 splits and 6 leaves in all" in result.stdout
         assert payload["forest"] == {"n_trees": 3, "depth": 1, "n_leaves": 6, "n_features": 2}

@@ -12,10 +12,10 @@ import pytest
 import hardwood
 from hardwood.cli import options
 from hardwood.cli.fit import DEFAULT_MAX_DEPTH
-from hardwood.cli.metrics import Score
 from hardwood.cli.tune import doubt_of_last_fit, trial_bar
 from hardwood.estimators import dgt, dgt_fit
 from hardwood.model.forest import MAX_TREES
+from hardwood.report.resampling import Score
 from hardwood.tuning import FinishedTrial, TuningResult
 
 QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from hardwood import __version__
+from hardwood.cli.analyze import analyze
 from hardwood.cli.benchmark import benchmark
 from hardwood.cli.demo import demo
 from hardwood.cli.describe import describe
@@ -17,6 +18,7 @@ from hardwood.cli.fit import fit
 from hardwood.cli.predict import predict
 from hardwood.cli.prune import prune
 from hardwood.cli.tune import tune
+from hardwood.cli.write_report import report
 
 
 class Command(TyperCommand):
@@ -39,7 +41,18 @@ app = typer.Typer(
     "130 interrupted, 141 the reader of the output has gone.",
 )
 
-for command in (fit, tune, predict, evaluate, describe, prune, benchmark, demo):
+for command in (
+    fit,
+    tune,
+    predict,
+    evaluate,
+    analyze,
+    describe,
+    report,
+    prune,
+    benchmark,
+    demo,
+):
     app.command(cls=Command)(command)
 
 

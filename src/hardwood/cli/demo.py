@@ -16,19 +16,13 @@ import typer
 
 from hardwood.cli.failures import INTERRUPTED, check_writable
 from hardwood.cli.learning import Problem, Request, learn, read_problem, with_origin
-from hardwood.cli.metrics import Score, classification_scores
 from hardwood.cli.options import AsJson, Seed, output_option
 from hardwood.cli.pictures import check_drawable, draw
-from hardwood.cli.report import (
-    Notes,
-    figure,
-    interval,
-    print_json,
-    print_table,
-    print_text,
-    scores_json,
-)
+from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.cli.targets import label_positions
+from hardwood.report.metrics import classification_scores, scores_json
+from hardwood.report.resampling import Score
+from hardwood.report.words import figure, span
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -71,7 +65,7 @@ def demo(
 def _print_outcome(
     problem: Problem, tree: ObliqueTree, scores: dict[str, list[Score]], output: Path
 ) -> None:
-    rows = [[name, figure(s[0].value), interval(s[0])] for name, s in scores.items()]
+    rows = [[name, figure(s[0].value), span(s[0].low, s[0].high)] for name, s in scores.items()]
     header = ["model", "accuracy", "95 % interval"]
     print_table(f"Test accuracy on {problem.test.size} penguins", header, rows)
     print_text(tree.to_text())

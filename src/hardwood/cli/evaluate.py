@@ -3,53 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.cli.failures import CommandError
-from hardwood.cli.metrics import (
-    Score,
-    classification_scores,
-    confusion,
-    label_scores,
-    n_resamples,
-    regression_scores,
-    several_regression_scores,
+from hardwood.cli.failures import CommandError, check_writable
+from hardwood.cli.models import open_model
+from hardwood.cli.options import (
+    AsJson,
+    ModelFile,
+    PlotFile,
+    Seed,
+    TableFile,
+    TargetColumn,
+    WeightColumn,
 )
-from hardwood.cli.models import open_model, output_names
-from hardwood.cli.options import AsJson, ModelFile, Seed, TableFile, TargetColumn, WeightColumn
-from hardwood.cli.report import (
-    Notes,
-    counted,
-    figure,
-    interval,
-    print_json,
-    print_table,
-    print_text,
-    scores_json,
-)
+from hardwood.cli.pictures import check_drawable, draw_report
+from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
-from hardwood.cli.targets import columns_named, known_answers, label_positions, read_weights
+from hardwood.cli.targets import columns_named, known_answers, read_weights
+from hardwood.report.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hardwood.cli.models import Model
-
-_MAX_CONFUSION_CLASSES = 12  # wider than this, a terminal cannot show the table
+    from hardwood.report import Analysis, Evaluation
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """Scores of a model on rows; for classes also who was taken for whom."""
+class KnownRows:
+    """Rows of a table whose answers are known.
 
-    scores: list[Score]
-    confusion: np.ndarray | None = None
-    n_unknown: int = 0
+    ``truth`` is (n,) labels or numbers, or (n, k); ``weight`` is None where none was asked for,
+    ``names`` are the columns with the truth, in the order of the model's outputs.
+    """
+
+    features: pa.Table
+    truth: np.ndarray
+    weight: np.ndarray | None
+    names: tuple[str, ...]
+    n_table_rows: int
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    @property
+    def words(self) -> str:
+        """How many rows there are, of how many."""
+        if len(self) == self.n_table_rows:
+            return counted(len(self), "row")
+        return f"{counted(len(self), 'row')} with a known target, of {self.n_table_rows},"
 
 
 def evaluate(
@@ -57,31 +64,70 @@ def evaluate(
     table: TableFile,
     target: TargetColumn,
     weight: WeightColumn = None,
+    plot: PlotFile = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Score a model on a table: metrics with 95 % intervals and, for classes, a confusion table."""
+    """Score a model on a table: metrics with 95 % intervals, confusion, calibration.
+
+    With --plot also draw calibration and confusion, or the residuals of numbers.
+    """
+    check_plot(plot, model, table)
     opened = open_model(model)
     notes = Notes()
     with notes.collecting():
-        data = read_table(table)
-        names = target_columns(opened, data, target, table, model)
-        rows, truth = true_answers(opened, data, names, table)
-        weights = np.ones(data.num_rows) if weight is None else read_weights(data, weight, table)
-        found = judge(
-            opened, data.take(rows), truth, weights[rows], np.random.default_rng(seed), names
-        )
-    _note_origin(opened, model, table, data.num_rows, notes)
-    if found.n_unknown:
-        notes.add(
-            f"{found.n_unknown} rows have a class the model does not know; they count as wrong"
-        )
+        rows = read_known_rows(opened, model, table, target, weight)
+        rng = np.random.default_rng(seed)
+        found = judge(opened, rows.features, rows.truth, rows.weight, rng, rows.names)
+    note_origin(opened, model, table, rows.n_table_rows, notes)
+    tell(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
+
+
+def read_known_rows(
+    model: Model, path: Path, table: Path, target: str, weight: str | None
+) -> KnownRows:
+    """Read a table with the truth in it."""
+    data = read_table(table)
+    names = target_columns(model, data, target, table, path)
+    rows, truth = true_answers(model, data, names, table)
+    weights = None if weight is None else read_weights(data, weight, table)[rows]
+    return KnownRows(data.take(rows), truth, weights, names, data.num_rows)
+
+
+def tell(
+    found: Evaluation | Analysis,
+    title: str,
+    rows: KnownRows,
+    plot: Path | None,
+    notes: Notes,
+    *,
+    as_json: bool,
+) -> None:
+    """Draw and print what was found out on the rows of a table."""
+    for note in found.notes:
+        notes.add(note)
+    if plot is not None:
+        draw_report(found, plot)
     if as_json:
-        print_json(_payload(opened, names, found, rows.size, data.num_rows, notes))
+        of_table = {
+            "target": list(rows.names),
+            "n_missing_target": rows.n_table_rows - len(rows),
+            "picture": None if plot is None else str(plot),
+            "notes": notes.messages,
+        }
+        print_json(found.to_dict() | of_table)
         return
-    print_scores(f"{model} on {_rows_words(rows.size, data.num_rows)} of {table}", found.scores)
-    if found.confusion is not None:
-        _print_confusion(opened, found.confusion)
+    print_text(f"{title}\n")
+    print_text(str(replace(found, notes=())))  # which were said
+    if plot is not None:
+        print_text(f"Drew {plot}")
+
+
+def check_plot(plot: Path | None, *inputs: Path) -> None:
+    """Raise unless the file of ``--plot`` can be drawn and written."""
+    if plot is not None:
+        check_writable(plot, inputs=inputs, option="--plot")
+        check_drawable(plot)
 
 
 def target_columns(
@@ -128,7 +174,8 @@ def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
     return values.astype(np.int64)
 
 
-def _note_origin(model: Model, path: Path, table: Path, n_rows: int, notes: Notes) -> None:
+def note_origin(model: Model, path: Path, table: Path, n_rows: int, notes: Notes) -> None:
+    """Add a note where a model seems to have been learned from the table."""
     if not was_learned_from(model, table, n_rows):
         return
     advice = (
@@ -146,114 +193,30 @@ def was_learned_from(model: Model, table: Path, n_rows: int) -> bool:
     return (record.get("table"), record.get("table_rows")) == (table.name, n_rows)
 
 
-def score(
-    model: Model, rows: Any, truth: np.ndarray, weight: np.ndarray, rng: np.random.Generator
-) -> tuple[list[Score], np.ndarray | None, int]:
-    """Return a model's scores, its confusion counts (of classes), and the number of unknowns."""
-    found = judge(model, rows, truth, weight, rng)
-    return found.scores, found.confusion, found.n_unknown
-
-
 def judge(
     model: Model,
     rows: Any,
     truth: np.ndarray,
-    weight: np.ndarray,
+    weight: np.ndarray | None,
     rng: np.random.Generator,
     names: Sequence[str] = (),
 ) -> Evaluation:
-    """Score a model on rows.
+    """Score a model on rows of a file: classes that it does not know are answered wrongly.
 
-    Parameters
-    ----------
-    model
-        A tree or a forest.
-    rows
-        A table.
-    truth
-        (n,) labels or numbers; (n, k) where there are several outputs, or labels of 0 and 1. A row
-        whose class the model does not know counts as wrong, and is counted.
-    weight
-        (n,) of each row.
-    rng
-        Draws the bootstrap resamples.
-    names
-        What several outputs are called; by default what the model calls them.
+    Arguments as of `hardwood.report.evaluate`.
     """
-    names = names or output_names(model)
-    if model.classes is not None:
-        return _judge_classes(model, rows, truth, weight, rng)
-    if model.task == "multilabel":
-        labels = truth.reshape(-1, model.n_outputs)
-        return Evaluation(label_scores(labels, model.predict_proba(rows), names, weight, rng))
-    if model.n_outputs == 1:
-        return Evaluation(regression_scores(truth.ravel(), model.predict(rows), weight, rng))
-    found = several_regression_scores(truth, model.predict(rows), names, weight, rng)
-    return Evaluation(found)
+    from hardwood.report import evaluate as report_on
+
+    answers = as_labels(truth, model)
+    return report_on(model, rows, answers, weight, unknown_classes="wrong", names=names, seed=rng)
 
 
-def _judge_classes(
-    model: Model, rows: Any, truth: np.ndarray, weight: np.ndarray, rng: np.random.Generator
-) -> Evaluation:
-    classes = model.classes or ()
-    positions = label_positions(truth, classes)
-    n_unknown = int((positions < 0).sum())
-    if n_unknown == positions.size:
-        raise CommandError(
-            f"None of the target's values, for example {truth.tolist()[0]!r}, is a class of "
-            f"the model: {', '.join(map(repr, classes[:8]))}. Is it the right column?"
-        )
-    probabilities = model.predict_proba(rows)
-    return Evaluation(
-        classification_scores(positions, probabilities, weight, rng),
-        confusion(positions, probabilities.argmax(axis=1), len(classes)),
-        n_unknown,
-    )
+def as_labels(truth: np.ndarray, model: Model) -> np.ndarray:
+    """Return the labels of a file as the model has them.
 
-
-def _payload(
-    model: Model,
-    names: tuple[str, ...],
-    found: Evaluation,
-    n_rows: int,
-    n_table_rows: int,
-    notes: Notes,
-) -> dict[str, Any]:
-    return {
-        "task": model.task,
-        "target": list(names),
-        "n_rows": n_rows,
-        "n_missing_target": n_table_rows - n_rows,
-        "n_unknown_class": found.n_unknown,
-        "metrics": scores_json(found.scores),
-        "n_resamples": n_resamples(n_rows),
-        "classes": None if model.classes is None else list(model.classes),
-        "confusion": found.confusion,
-        "notes": notes.messages,
-    }
-
-
-def print_scores(
-    title: str, scores: Sequence[Score], baseline: Sequence[Score] = (), baseline_name: str = ""
-) -> None:
-    """Print metrics, one per row, with their intervals; a baseline's values as a last column."""
-    header = ["metric", "value", "95 % interval"] + ([baseline_name] if baseline else [])
-    rows = [[s.name, figure(s.value), interval(s)] for s in scores]
-    for row, other in zip(rows, baseline, strict=False):
-        row.append(figure(other.value))
-    print_table(title, header, rows)
-
-
-def _rows_words(used: int, total: int) -> str:
-    if used == total:
-        return counted(used, "row")
-    return f"{counted(used, 'row')} with a known target, of {total},"
-
-
-def _print_confusion(model: Model, counts: np.ndarray) -> None:
-    names = [str(label) for label in model.classes or ()]
-    if len(names) > _MAX_CONFUSION_CLASSES:
-        print_text(f"The confusion table of {len(names)} classes is in the output of --json.")
-        return
-    rows = [[name, *map(str, row)] for name, row in zip(names, counts.tolist(), strict=True)]
-    print_table("Confusion: true class by row, predicted class by column", ["", *names], rows)
+    A file does not say whether its 1, 2, 3 were text when the model was learned; where the classes
+    are text, so is the truth.
+    """
+    if not model.classes or not all(isinstance(label, str) for label in model.classes):
+        return truth
+    return np.array([str(label) for label in truth.tolist()], dtype=object)

@@ -13,13 +13,6 @@ from hardwood.cli.failures import CommandError, data_mistakes
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.identifiers import identifiers
 from hardwood.cli.interrupts import first_interrupt_only
-from hardwood.cli.metrics import (
-    Score,
-    classification_scores,
-    label_scores,
-    regression_scores,
-    several_regression_scores,
-)
 from hardwood.cli.models import is_forest, trees_of
 from hardwood.cli.options import MAX_RESTARTS, MAX_TREES, TaskChoice
 from hardwood.cli.progress import epoch_bar
@@ -32,6 +25,13 @@ from hardwood.cli.targets import (
     read_targets,
     read_weights,
 )
+from hardwood.report.metrics import (
+    classification_scores,
+    label_scores,
+    regression_scores,
+    several_regression_scores,
+)
+from hardwood.report.resampling import Score
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -121,6 +121,10 @@ Jobs = Annotated[
 Seed = Annotated[
     int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of everything random.")
 ]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Draw it, too: .png, .svg, .pdf, ..."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout instead of the report.")
 ]

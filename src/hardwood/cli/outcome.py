@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardwood.cli.evaluate import print_scores
 from hardwood.cli.learning import Problem, Request
-from hardwood.cli.metrics import Score
 from hardwood.cli.models import is_forest, size_words, trees_of
-from hardwood.cli.report import Notes, counted, figure, print_text, scores_json
+from hardwood.cli.report import Notes, print_text
+from hardwood.report.metrics import scores_grid, scores_json
+from hardwood.report.resampling import Score
+from hardwood.report.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
@@ -65,7 +66,8 @@ def print_outcome(
     print_text(f"{what}: {size_words(model)}")
     if scores:
         title = f"Test score on {problem.test.size} rows"
-        print_scores(title, scores, baseline, baseline_name(problem))
+        grid = scores_grid(title, scores, baseline, baseline_name(problem))
+        print_text(grid.to_text() + "\n")
     if "oob_score" in model.record:
         score = f"{_OOB_SCORES[model.task]} {figure(model.record['oob_score'])}"
         print_text(f"Out-of-bag score: {score} on training rows, by trees that did not draw them")

@@ -1,9 +1,9 @@
-"""Drawings of a tree, as files."""
+"""Drawings as files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hardwood.atomic_file import whole_file
 from hardwood.cli.failures import CommandError, naming_the_file
@@ -11,6 +11,7 @@ from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
+    from hardwood.report.faces import DrawnReport
 
 
 def check_drawable(path: Path) -> None:
@@ -26,12 +27,25 @@ def check_drawable(path: Path) -> None:
 
 def draw(tree: ObliqueTree, path: Path, max_terms: int = 4) -> None:
     """Write a picture of ``tree``, all of it or nothing; its format is that of the file's name."""
+    _without_window()
+    _write(tree.plot(max_terms=max_terms).get_figure(), path)
+
+
+def draw_report(report: DrawnReport, path: Path) -> None:
+    """Write the picture of a report in the same way."""
+    _without_window()
+    _write(report.plot(), path)
+
+
+def _without_window() -> None:
     import matplotlib
 
-    matplotlib.use("agg")  # no window: the machine may have no screen
+    matplotlib.use("agg")  # the machine may have no screen
+
+
+def _write(figure: Any, path: Path) -> None:
     from matplotlib import pyplot
 
-    figure = tree.plot(max_terms=max_terms).get_figure()
     with naming_the_file(path), whole_file(path) as stream:
         figure.savefig(stream, format=_picture_format(path), dpi=150, bbox_inches="tight")
     pyplot.close(figure)

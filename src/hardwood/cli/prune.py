@@ -13,7 +13,6 @@ import typer
 from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
 from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.holdout import hold_out
-from hardwood.cli.metrics import Score
 from hardwood.cli.models import is_forest, open_model
 from hardwood.cli.options import (
     AsJson,
@@ -25,17 +24,12 @@ from hardwood.cli.options import (
     output_option,
     words_of,
 )
-from hardwood.cli.report import (
-    Notes,
-    counted,
-    figure,
-    print_json,
-    print_table,
-    print_text,
-    scores_json,
-)
+from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.cli.tables import read_table
 from hardwood.cli.targets import label_positions, read_weights
+from hardwood.report.metrics import scores_json
+from hardwood.report.resampling import Score
+from hardwood.report.words import counted, figure
 
 if TYPE_CHECKING:
     import pyarrow as pa

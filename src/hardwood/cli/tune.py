@@ -31,7 +31,6 @@ from hardwood.cli.learning import (
     test_scores,
     with_origin,
 )
-from hardwood.cli.metrics import Score
 from hardwood.cli.options import (
     AUTO_RESTARTS,
     MAX_DEPTH,
@@ -61,8 +60,10 @@ from hardwood.cli.outcome import (
     print_outcome,
     print_problem,
 )
-from hardwood.cli.report import Notes, counted, figure, print_json, print_table, print_text
+from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.errors import MissingExtraError
+from hardwood.report.resampling import Score
+from hardwood.report.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.tuning import FinishedTrial, TuningResult

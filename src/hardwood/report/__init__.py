@@ -6,12 +6,32 @@ that prints as text, renders as HTML in a notebook, and gives JSON and data fram
 
 from __future__ import annotations
 
-from hardwood.report.analyze import Analysis, analyze
-from hardwood.report.benchmark import Benchmark, benchmark
-from hardwood.report.describe import Description, describe
-from hardwood.report.evaluate import Evaluation, evaluate
-from hardwood.report.faces import Report, page
-from hardwood.report.learning_curves import LearningCurves, learning_curves
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hardwood.report.analysis import Analysis, analyze
+    from hardwood.report.curves import LearningCurves, learning_curves
+    from hardwood.report.description import Description, describe
+    from hardwood.report.evaluation import Evaluation, evaluate
+    from hardwood.report.faces import Report, page
+    from hardwood.report.speed import Benchmark, benchmark
+
+# Names are imported when first used: the words of the command line need no model.
+_HOME = {
+    "Analysis": "analysis",
+    "Benchmark": "speed",
+    "Description": "description",
+    "Evaluation": "evaluation",
+    "LearningCurves": "curves",
+    "Report": "faces",
+    "analyze": "analysis",
+    "benchmark": "speed",
+    "describe": "description",
+    "evaluate": "evaluation",
+    "learning_curves": "curves",
+    "page": "faces",
+}
 
 __all__ = [
     "Analysis",
@@ -27,3 +47,13 @@ __all__ = [
     "learning_curves",
     "page",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hardwood.report' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"hardwood.report.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -21,7 +21,7 @@ from hardwood.report.drawing import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.analyze import Analysis
+    from hardwood.report.analysis import Analysis
     from hardwood.report.dependence import Dependence
 
 _MAX_BARS = 12

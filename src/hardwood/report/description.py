@@ -115,7 +115,7 @@ class Description(Report):
                 [*row, f"{u.n_leaves} of {n_linear}"] for row, u in zip(rows, used, strict=True)
             ]
         left_out = len(rows) - _MAX_FEATURES_LISTED
-        more = f"... and {counted(left_out, 'more feature')} (--json has all)"
+        more = f"... and {counted(left_out, 'more feature')} (JSON has all)"
         shown = rows[:_MAX_FEATURES_LISTED]
         grid = Grid.of("Feature use", header, shown, note=more if left_out > 0 else "")
         unused = [use.name for use in self.features if not use.is_used]

@@ -18,6 +18,7 @@ from hardwood.report.metrics import (
     confusion,
     label_scores,
     regression_scores,
+    scores_grid,
     scores_json,
     several_regression_scores,
 )
@@ -276,17 +277,6 @@ def evaluate(
         notes=tuple(_notes(rows)),
         rows=rows,
     )
-
-
-def scores_grid(
-    title: str, scores: Sequence[Score], baseline: Sequence[Score] = (), baseline_name: str = ""
-) -> Grid:
-    """Show metrics, one per row, with their intervals; a baseline's values as a last column."""
-    header = ["metric", "value", "95 % interval"] + ([baseline_name] if baseline else [])
-    rows = [[score.name, figure(score.value), span(score.low, score.high)] for score in scores]
-    for row, other in zip(rows, baseline, strict=False):
-        row.append(figure(other.value))
-    return Grid.of(title, header, rows)
 
 
 def _scores(rows: JudgedRows, names: Sequence[str], rng: np.random.Generator) -> list[Score]:

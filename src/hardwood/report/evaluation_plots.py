@@ -12,7 +12,7 @@ from hardwood.report.words import amount, counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.evaluate import Evaluation
+    from hardwood.report.evaluation import Evaluation
 
 _SIDE = 4.2  # inches of one panel
 _MAX_OUTPUTS = 4  # outputs with a row of panels each

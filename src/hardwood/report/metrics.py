@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.report.blocks import Grid
 from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_score
+from hardwood.report.words import figure, span
 
 YES = 0.5  # the least probability of a label that is predicted
 _MAX_AUC_CLASSES = 20  # with more, the area under each class's curve takes too long
@@ -167,6 +169,17 @@ def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
         }
         for score in scores
     }
+
+
+def scores_grid(
+    title: str, scores: Sequence[Score], baseline: Sequence[Score] = (), baseline_name: str = ""
+) -> Grid:
+    """Show metrics, one per row, with their intervals; a baseline's values as a last column."""
+    header = ["metric", "value", "95 % interval"] + ([baseline_name] if baseline else [])
+    rows = [[score.name, figure(score.value), span(score.low, score.high)] for score in scores]
+    for row, other in zip(rows, baseline, strict=False):
+        row.append(figure(other.value))
+    return Grid.of(title, header, rows)
 
 
 def _mean(losses: np.ndarray) -> Metric:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from hardwood.cli.metrics import (
+from hardwood.report.metrics import (
     classification_scores,
     confusion,
     label_scores,
-    n_resamples,
     regression_scores,
     several_regression_scores,
 )
+from hardwood.report.resampling import n_resamples
 
 
 def by_name(scores):

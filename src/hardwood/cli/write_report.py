@@ -1,0 +1,89 @@
+"""`hardwood report`: everything about a model on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hardwood.atomic_file import whole_file
+from hardwood.cli.evaluate import as_labels, note_origin, read_known_rows
+from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli.models import open_model
+from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed, WeightColumn, output_option
+from hardwood.cli.report import Notes, print_json, print_text
+
+if TYPE_CHECKING:
+    from hardwood.report import Report
+
+
+def report(
+    model: ModelFile,
+    table: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TABLE]", help="A CSV or Parquet file with known answers."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", metavar="COLUMN", help="Its column with the truth."),
+    ] = None,
+    weight: WeightColumn = None,
+    output: Annotated[
+        Path | None, output_option("Where to write the page.", "MODEL with the ending .html")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page about a model: what it is, how it was learned and, with a table, how good it is.
+
+    The page is one file that fetches nothing: what `describe` says, the learning curves and, where
+    TABLE and --target are given, what `evaluate` and `analyze` say, with their drawings.
+    """
+    from hardwood.report import page
+
+    if (table is None) != (target is None):
+        raise CommandError("Give a table and --target, its column with the truth, or neither.")
+    path = model.with_suffix(".html") if output is None else output
+    check_writable(path, inputs=(model,) if table is None else (model, table))
+    if path.suffix.lower() != ".html":
+        raise CommandError(f"{path}: a report is written as .html; the name must end in it.")
+    notes = Notes()
+    with notes.collecting():
+        reports = _reports(model, table, target, weight, seed, jobs, notes)
+        content = page(f"{model.name}", list(reports.values())).encode()
+    with naming_the_file(path), whole_file(path) as stream:
+        stream.write(content)
+    if as_json:
+        parts = {name: found.to_dict() for name, found in reports.items()}
+        print_json({"output": str(path), **parts, "notes": notes.messages})
+        return
+    print_text(f"Wrote {path}: {', '.join(reports)}")
+
+
+def _reports(
+    model: Path,
+    table: Path | None,
+    target: str | None,
+    weight: str | None,
+    seed: int,
+    jobs: int,
+    notes: Notes,
+) -> dict[str, Report]:
+    from hardwood.report import analyze, describe, evaluate, learning_curves
+    from hardwood.report.curves import has_learning_curve
+
+    opened = open_model(model)
+    reports: dict[str, Report] = {"description": describe(opened)}
+    if has_learning_curve(opened):
+        reports["learning curves"] = learning_curves(opened)
+    if table is None or target is None:
+        return reports
+    rows = read_known_rows(opened, model, table, target, weight)
+    note_origin(opened, model, table, rows.n_table_rows, notes)
+    known = (opened, rows.features, as_labels(rows.truth, opened), rows.weight)
+    options: dict[str, Any] = {"unknown_classes": "wrong", "seed": seed, "n_jobs": jobs}
+    reports["evaluation"] = evaluate(*known, names=rows.names, **options)
+    reports["analysis"] = analyze(*known, **options)
+    return reports

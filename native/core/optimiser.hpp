@@ -36,18 +36,19 @@ inline void rmsprop(std::size_t n, float* __restrict w, const float* __restrict 
 // m = beta_1 m + (1 - beta_1) g;  v = beta_2 v + (1 - beta_2) g^2;  w -= lr m^ / (sqrt(v^) + eps)
 inline void adam(std::size_t n, float* __restrict w, const float* __restrict g, float* __restrict v,
                  float* __restrict m, const StepOptions& o) {
-  const float lr = o.learning_rate;
+  // The corrections are divided by once, not for every weight: divisions are what this loop costs.
+  const float rest = 1.0f - o.momentum, rest_of_squares = 1.0f - o.decay;
+  const float length = o.learning_rate / o.first_correction, growth = 1.0f / o.second_correction;
   for (std::size_t i = 0; i < n; ++i) {
     const float gradient = o.gradient_factor * g[i] + o.l2 * w[i];
-    m[i] = o.momentum * m[i] + (1.0f - o.momentum) * gradient;
-    v[i] = o.decay * v[i] + (1.0f - o.decay) * gradient * gradient;
-    const float root = __builtin_sqrtf(v[i] / o.second_correction) + o.epsilon;
-    w[i] -= lr * (m[i] / o.first_correction) / root;
+    m[i] = o.momentum * m[i] + rest * gradient;
+    v[i] = o.decay * v[i] + rest_of_squares * gradient * gradient;
+    w[i] -= length * m[i] / (__builtin_sqrtf(v[i] * growth) + o.epsilon);
   }
   if (o.l1 > 0)
     for (std::size_t i = 0; i < n; ++i)
       w[i] = soft_threshold(w[i],
-                            o.l1 * lr / (__builtin_sqrtf(v[i] / o.second_correction) + o.epsilon));
+                            o.l1 * o.learning_rate / (__builtin_sqrtf(v[i] * growth) + o.epsilon));
 }
 
 // buf = mu buf + g;  w -= lr buf

@@ -1,6 +1,7 @@
 #include "learn/descent.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/kernels.hpp"
 
@@ -34,7 +35,9 @@ void Descent::step(const float* gradient, double learning_rate) {
   step.learning_rate = static_cast<float>(learning_rate);
   const std::size_t n = parameters_.size(), penalised = learner_.n_penalised();
   if (!layers_) {
-    clock_.prepare(step, kernels().squared_norm(n, gradient), options_.clip_norm);
+    const bool is_clipped = options_.clip_norm < std::numeric_limits<float>::infinity();
+    clock_.prepare(step, is_clipped ? kernels().squared_norm(n, gradient) : 0.0,
+                   options_.clip_norm);
     optimise(0, penalised, gradient, step);
     step.l1 = step.l2 = 0;
     optimise(penalised, n, gradient, step);

@@ -56,7 +56,8 @@ TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool
       slope_(out_.size()),
       prediction_(out_.size()),
       gradient_(out_.size()),
-      tape_(std::min(kTape, static_cast<std::size_t>(capacity_) * shape.n_trees * shape.n_nodes())),
+      tape_(kRoomBehind * n_parts(capacity_) +
+            std::min(kTape, static_cast<std::size_t>(capacity_) * shape.n_trees * shape.n_nodes())),
       of_all_(shape.n_columns) {}
 
 SoftTrees<float> TelLearner::trees(const float* parameters) const {
@@ -108,7 +109,7 @@ void TelLearner::for_parts(Each&& each) {
     tile.n = std::min(rows, n_ - first);
     tile.X = X_.data() + static_cast<std::size_t>(first) * stride;
     tile.XT = XT_.data() + static_cast<std::size_t>(part) * rows * d;
-    tile.tape = {tape_.data() + part * tape, tape, 0};
+    tile.tape = {tape_.data() + part * tape, tape - kRoomBehind, 0};
     each(tile, first);
   }
 }

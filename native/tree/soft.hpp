@@ -213,9 +213,12 @@ class SoftWalk {
     return tape.data + (tape.used - size);
   }
 
+  // In steps of eight, for which all arrays have room: most lists are so short that a call would
+  // take longer.
   template <class T>
   HARDWOOD_INLINE static void copy(std::size_t n, const T* from, T* to) {
-    __builtin_memcpy(to, from, n * sizeof(T));
+    for (std::size_t i = 0; i < n; i += kRoomBehind)
+      __builtin_memcpy(to + i, from + i, kRoomBehind * sizeof(T));
   }
 
   HARDWOOD_INLINE float* block_row(BlockPlace place) const {

@@ -20,7 +20,7 @@ class SoftMemory {
  public:
   SoftMemory(const SoftShape& shape, std::ptrdiff_t stride, int capacity, SoftPurpose purpose)
       : levels_(shape.depth + 1) {
-    const std::size_t room = capacity + 1, n_levels = levels_.size();
+    const std::size_t room = capacity + kRoomBehind, n_levels = levels_.size();
     const std::size_t per_level = purpose == SoftPurpose::kGradient ? 7 : 5;
     samples_ = Buffer<std::int32_t>(n_levels * room);
     reals_ = Buffer<Real>(n_levels * per_level * room);

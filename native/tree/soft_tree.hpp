@@ -34,7 +34,11 @@ struct SoftTrees {
   const Value* O = nullptr;   // (trees * leaves, k)
 };
 
-// The samples at one node, and what is known of them there; arrays of a tile's capacity, and one.
+// Entries that may be written behind the last of a list.
+inline constexpr int kRoomBehind = 8;
+
+// The samples at one node, and what is known of them there; arrays of a tile's capacity, and
+// kRoomBehind.
 template <class Real>
 struct SoftLevel {
   std::int32_t* sample = nullptr;
@@ -72,7 +76,7 @@ struct SoftBlock {
 };
 
 // Scores in the order in which they were met, as far as there is room: the way back reads them
-// instead of computing them again.
+// instead of computing them again. Behind its capacity there is room for kRoomBehind more.
 template <class Real>
 struct ScoreTape {
   Real* data = nullptr;

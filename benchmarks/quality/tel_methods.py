@@ -1,0 +1,115 @@
+"""The methods of TEL's Tables 2 and 3: how each is made, and the space that is searched for it.
+
+Spaces are those of Appendix D.1 of the paper, for all methods; each gets the same number of rounds
+by the same sampler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from hardwood import TELClassifier
+from hardwood.tuning import Range, space_of
+
+Setting = dict[str, Any]
+
+_RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+_PENALTY = Range(1e-8, 1e2, log=True, or_zero=True)
+_LOGISTIC_WIDTH = Range(1e-4, 1e4, log=True)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A learner of classes, and what is searched for it.
+
+    Attributes
+    ----------
+    make
+        From a setting, a seed and a number of threads to an estimator.
+    space
+        Of parameters, as `hardwood.tune` takes it.
+    is_random
+        Whether the seed matters.
+    """
+
+    name: str
+    title: str
+    make: Callable[[Setting, int, int], Any]
+    space: dict[str, Any]
+    is_random: bool = True
+
+
+def _tel(setting: Setting, seed: int, n_jobs: int) -> Any:
+    # The number of passes is searched, as in the paper: no row is kept apart to stop by.
+    return TELClassifier(**setting, early_stopping=False, random_state=seed, n_jobs=n_jobs)
+
+
+def _xgboost(setting: Setting, seed: int, n_jobs: int) -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(**setting, min_child_weight=0, random_state=seed, n_jobs=n_jobs)
+
+
+def _logistic(setting: Setting, seed: int, n_jobs: int) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(**setting, max_iter=1000))
+
+
+def _cart(setting: Setting, seed: int, n_jobs: int) -> Any:
+    return DecisionTreeClassifier(**setting, random_state=seed)
+
+
+def _paper_space(method: Any, **changes: Any) -> dict[str, Any]:
+    return {**space_of(method, None).entries, **changes}
+
+
+# Sec. 4.1: 10 trees of depth 4 with either activation; gamma of the logistic function is the
+# paper's alpha.
+_SMALL = {
+    key: values
+    for key, values in _paper_space(TELClassifier()).items()
+    if key in ("learning_rate", "batch_size", "max_epochs", "gamma")
+}
+
+
+def _small_tel(activation: str) -> Callable[[Setting, int, int], Any]:
+    def make(setting: Setting, seed: int, n_jobs: int) -> Any:
+        fixed = {"n_estimators": 10, "max_depth": 4, "activation": activation}
+        return _tel({**fixed, **setting}, seed, n_jobs)
+
+    return make
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("tel", "TEL", _tel, _paper_space(TELClassifier())),
+        Method(
+            "xgboost",
+            "XGBoost",
+            _xgboost,
+            {
+                "learning_rate": _RATES,
+                "max_depth": Range(2, 20),
+                "n_estimators": Range(1, 500),
+                "reg_lambda": _PENALTY,
+            },
+        ),
+        Method(
+            "logistic",
+            "logistic regression",
+            _logistic,
+            {"C": Range(1e-8, 1e4, log=True)},
+            is_random=False,
+        ),
+        Method("cart", "CART", _cart, {"max_depth": Range(2, 20)}),
+        Method("smooth", "smooth step", _small_tel("smooth_step"), _SMALL),
+        Method("sigmoid", "logistic", _small_tel("logistic"), _SMALL | {"gamma": _LOGISTIC_WIDTH}),
+    )
+}

@@ -1,0 +1,269 @@
+"""Tables 2 and 3 of the TEL paper: test AUC on 23 data sets, our rows beside the paper's.
+
+    python -m benchmarks.quality.tel_tables --data FOLDER [--names a,b] [--methods tel,xgboost]
+        [--splits 5] [--rounds 20] [--jobs 1] [--budget SECONDS] [--report] [--quick]
+
+For each of so many random 70/30 splits (stratified, seed = number of the split) a setting is chosen
+by so many rounds of Optuna's TPE on the training part alone, then learned from all of it and judged
+once on the test part. A round's score is the mean AUC over 3 folds where the training part has fewer
+than 1000 rows, else on a held-out fifth; at most 4000 rows of a training part are used to choose.
+All methods have the same rounds, rows and folds. AUC of several classes is the mean of one class
+against the rest. Columns are the numbers of the files: codes of categories are not unfolded for
+anybody. Every finished split is in ``results/tel_tables/NAME.METHOD.json`` at once and is not made
+again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import ttest_rel
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.tel_methods import METHODS, Method, Setting
+from benchmarks.quality.tel_paper import TABLE_3
+from benchmarks.quality.trials import OutOfTimeError, some_of
+from benchmarks.record import RESULTS, Column, Table
+from benchmarks.timing import one_thread
+from hardwood.tuning import space_of
+
+FOLDER = RESULTS / "tel_tables"
+TEST_PART = 0.3
+FOLDS_BELOW = 1000
+N_FOLDS = 3
+MOST_ROWS_TO_CHOOSE = 4000
+TABLE_3_METHODS = ("tel", "xgboost", "logistic", "cart")
+
+
+class Run(NamedTuple):
+    """How the tables were asked for."""
+
+    data: Path
+    results: Path
+    n_splits: int
+    n_rounds: int
+    n_jobs: int
+    deadline: float
+    max_rows: int | None
+
+    def ledger(self, name: str, method: Method) -> Ledger:
+        head = {"name": name, "method": method.name, "measure": "auc"}
+        return Ledger(self.results / f"{name}.{method.name}.json", head)
+
+
+def table_of(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(run.data / f"{name}.npz") as arrays:
+        X, y = arrays["X"].astype(np.float32), arrays["y"]
+    if run.max_rows is not None:
+        rows = np.random.default_rng(0).permutation(len(y))[: run.max_rows]
+        X, y = X[rows], y[rows]
+    return X, y
+
+
+def auc(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+    probability = model.predict_proba(X)
+    if probability.shape[1] == 2:
+        return float(roc_auc_score(y, probability[:, 1]))
+    return float(roc_auc_score(y, probability, multi_class="ovr", labels=model.classes_))
+
+
+def folds(y: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield what rounds are scored by: rows to learn from, rows to judge by."""
+    rows = np.arange(len(y))
+    if len(y) > MOST_ROWS_TO_CHOOSE:
+        rows, _ = train_test_split(
+            rows, train_size=MOST_ROWS_TO_CHOOSE, random_state=seed, stratify=y
+        )
+    if len(rows) >= FOLDS_BELOW:
+        learned, judged = train_test_split(rows, test_size=0.2, random_state=seed, stratify=y[rows])
+        yield learned, judged
+        return
+    cut = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
+    for learned, judged in cut.split(rows, y[rows]):
+        yield rows[learned], rows[judged]
+
+
+def chosen(run: Run, method: Method, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Any, float]:
+    """Return the setting of the best round, and its score."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    parts = list(folds(y, seed))
+    suggest = space_of(_Parameters(method), method.space)
+
+    def score(trial: Any) -> float:
+        if time.monotonic() > run.deadline:
+            raise OutOfTimeError
+        setting = suggest(trial)
+        trial.set_user_attr("setting", setting)
+        scores = []
+        for learned, judged in parts:
+            model = method.make(setting, seed, run.n_jobs).fit(X[learned], y[learned])
+            scores.append(auc(model, X[judged], y[judged]))
+        return float(np.mean(scores))
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study.optimize(score, n_trials=run.n_rounds)
+    return study.best_trial.user_attrs["setting"], study.best_value
+
+
+class _Parameters:
+    """What `space_of` asks of an estimator: which parameters there are."""
+
+    def __init__(self, method: Method) -> None:
+        self.names = list(method.space)
+
+    def get_params(self) -> Setting:
+        return dict.fromkeys(self.names)
+
+
+def entry_of(run: Run, name: str, method: Method, split: int) -> Entry:
+    """Choose, learn and judge on one split."""
+    X, y = table_of(run, name)
+    learned, judged = train_test_split(
+        np.arange(len(y)), test_size=TEST_PART, random_state=split, stratify=y
+    )
+    start = time.perf_counter()
+    setting, score = chosen(run, method, X[learned], y[learned], split)
+    chose = time.perf_counter()
+    model = method.make(setting, split, run.n_jobs).fit(X[learned], y[learned])
+    return {
+        "split": split,
+        "seed": split,
+        "rounds": run.n_rounds,
+        "setting": setting,
+        "chosen_by": score,
+        "auc": auc(model, X[judged], y[judged]),
+        "choosing_seconds": chose - start,
+        "seconds": time.perf_counter() - chose,
+        **_reached(model, X[judged]),
+    }
+
+
+def _reached(model: Any, X: np.ndarray) -> Entry:
+    if not hasattr(model, "reachable_leaves"):
+        return {}
+    return {"reachable_leaves": float(model.reachable_leaves(X).mean())}
+
+
+def work(run: Run, names: list[str], methods: list[Method]) -> None:
+    """Make what is missing, split by split, so that all rows grow together."""
+    for split in range(run.n_splits):
+        for name in names:
+            for method in methods:
+                ledger = run.ledger(name, method)
+                with alone(ledger.path) as is_alone:
+                    ledger = run.ledger(name, method)
+                    if not is_alone or ledger.run(split, split) is not None:
+                        continue
+                    entry = entry_of(run, name, method, split)
+                    ledger.add_run(entry)
+                print(
+                    f"{name} {method.name} split {split}: {entry['auc']:.4f} "
+                    f"({entry['choosing_seconds']:.0f} s)",
+                    flush=True,
+                )
+
+
+def rows_of(run: Run, names: list[str], methods: list[Method]) -> list[Entry]:
+    """Return one row per data set: mean and deviation of each method over the splits all have."""
+    rows = []
+    for name in names:
+        aucs = {
+            method.name: {e["split"]: e["auc"] for e in run.ledger(name, method).runs}
+            for method in methods
+        }
+        shared = sorted(set.intersection(*(set(found) for found in aucs.values())))
+        if not shared:
+            continue
+        values = {key: np.array([found[s] for s in shared]) for key, found in aucs.items()}
+        rows.append({"name": name, "n_splits": len(shared), "values": values})
+    return rows
+
+
+def wins(rows: list[Entry], methods: list[Method]) -> dict[str, int]:
+    """Count the data sets where a method's mean AUC, to three places, is not below another's."""
+    count = dict.fromkeys((method.name for method in methods), 0)
+    for row in rows:
+        means = {key: round(float(v.mean()), 3) for key, v in row["values"].items()}
+        for key, mean in means.items():
+            count[key] += mean == max(means.values())
+    return count
+
+
+def p_value(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the two-sided paired t-test; NaN with one split, 1 where nothing differs."""
+    if np.array_equal(first, second):
+        return 1.0
+    return float(ttest_rel(first, second).pvalue) if len(first) > 1 else float("nan")
+
+
+def report(run: Run, names: list[str], methods: list[Method]) -> None:
+    rows = rows_of(run, names, methods)
+    columns = [Column("name", "data", width=24, words=True), Column("n_splits", "splits")]
+    columns += [Column(m.name, m.title, width=16, words=True) for m in methods]
+    columns += [Column("paper", "TEL, paper"), Column("p", "p, TEL and XGBoost", ".3f")]
+    table = Table("tel_tables", "Test AUC, mean and deviation over splits", columns, kept=False)
+    for row in rows:
+        cells = {
+            key: f"{v.mean():.3f} ± {v.std(ddof=1) if len(v) > 1 else 0:.3f}"
+            for key, v in row["values"].items()
+        }
+        both = "tel" in cells and "xgboost" in cells
+        table.add(
+            name=row["name"],
+            n_splits=row["n_splits"],
+            **cells,
+            paper=TABLE_3[row["name"]].tel,
+            p=p_value(row["values"]["tel"], row["values"]["xgboost"]) if both else float("nan"),
+        )
+    counts = wins(rows, methods)
+    print(f"\nwins or draws to three places, of {len(rows)}: {counts}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="a folder of NAME.npz")
+    parser.add_argument("--names", type=some_of(TABLE_3), default=[])
+    parser.add_argument("--methods", type=some_of(METHODS), default=list(TABLE_3_METHODS))
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=1, help="threads of one fit")
+    parser.add_argument("--budget", type=float, default=np.inf, help="seconds; then no new fit")
+    parser.add_argument("--report", action="store_true", help="print what is recorded, fit nothing")
+    parser.add_argument("--quick", action="store_true", help="a smoke run, not recorded")
+    options = parser.parse_args(argv)
+    names = options.names or list(TABLE_3)
+    methods = [METHODS[name] for name in options.methods]
+    one_thread()
+    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = Run(
+            options.data,
+            Path(scratch) if options.quick else FOLDER,
+            1 if options.quick else options.splits,
+            2 if options.quick else options.rounds,
+            options.jobs,
+            time.monotonic() + options.budget,
+            400 if options.quick else None,
+        )
+        if not options.report:
+            try:
+                work(run, names, methods)
+            except OutOfTimeError:
+                print("The budget is spent; run again to go on.", flush=True)
+        report(run, names, methods)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

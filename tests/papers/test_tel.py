@@ -359,9 +359,20 @@ def dense_output(torch, X, W, b, O, gamma: float, activation: str):
     return total
 
 
-def autograd(case: Case, gamma: float, activation: str) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Output of the definition, and gradients of <slope, output> by X, W, b and O."""
+@pytest.fixture
+def torch():
+    """On one thread: torch's threads wait long for each other on a busy machine."""
     torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield torch
+    torch.set_num_threads(before)
+
+
+def autograd(
+    torch, case: Case, gamma: float, activation: str
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Output of the definition, and gradients of <slope, output> by X, W, b and O."""
     parts = [torch.tensor(part, requires_grad=True) for part in case.parts]
     output = dense_output(torch, *parts, gamma, activation)
     (output * torch.tensor(case.slope)).sum().backward()
@@ -391,11 +402,11 @@ def assert_close(found, expected, tolerance: float) -> None:
 @each_gamma
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_theorem_1_the_conditional_gradient_is_that_of_the_dense_definition(
-    depth, gamma, activation
+    depth, gamma, activation, torch
 ):
     """Also for samples whose scores are exactly -+gamma/2: there S is 0 or 1 and S' is 0."""
     for case in cases(depth, gamma):
-        output, expected = autograd(case, gamma, activation)
+        output, expected = autograd(torch, case, gamma, activation)
         np.testing.assert_allclose(
             tel.forward(*case.parts, gamma, activation), output, rtol=1e-10, atol=1e-11
         )
@@ -406,9 +417,9 @@ def test_theorem_1_the_conditional_gradient_is_that_of_the_dense_definition(
 
 @each_gamma
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_the_logistic_activation_has_its_dense_gradient(depth, gamma):
+def test_the_logistic_activation_has_its_dense_gradient(depth, gamma, torch):
     case = random_case(depth)
-    output, expected = autograd(case, gamma, "logistic")
+    output, expected = autograd(torch, case, gamma, "logistic")
     np.testing.assert_allclose(tel.forward(*case.parts, gamma, "logistic"), output, rtol=1e-10)
     found = tel.backward(*case.parts, case.slope, gamma, "logistic")
     assert_close(found, expected, 1e-10)
@@ -524,8 +535,7 @@ def test_a_sample_of_weight_two_is_two_samples():
     np.testing.assert_allclose(tel.batch_normalised(X, weight)[[0, 1, 1, 3, 4]], repeated)
 
 
-def test_unit_weights_are_the_batch_norm_of_torch():
-    torch = pytest.importorskip("torch")
+def test_unit_weights_are_the_batch_norm_of_torch(torch):
     X = np.random.default_rng(0).normal(2.0, 3.0, size=(40, 5))
     norm = torch.nn.BatchNorm1d(5, eps=1e-3, affine=False).double().train()
     np.testing.assert_allclose(

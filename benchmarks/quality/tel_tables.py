@@ -5,7 +5,7 @@
 
 For each of so many random 70/30 splits (stratified, seed = number of the split) a setting is chosen
 by so many rounds of Optuna's TPE on the training part alone, then learned from all of it and judged
-once on the test part. A round's score is the mean AUC over 3 folds where the training part has fewer
+once on the test part. A round's score is the mean AUC over 3 folds where that part has fewer
 than 1000 rows, else on a held-out fifth; at most 4000 rows of a training part are used to choose.
 All methods have the same rounds, rows and folds. AUC of several classes is the mean of one class
 against the rest. Columns are the numbers of the files: codes of categories are not unfolded for

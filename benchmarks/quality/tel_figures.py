@@ -1,0 +1,195 @@
+"""Figures 2 and 4 of the TEL paper, as pictures and JSON.
+
+    python -m benchmarks.quality.tel_figures --data FOLDER [--figures 2,4] [--seeds 5] [--quick]
+
+Figure 2: leaves that a row reaches against passes, one tree of depth 10 on the diabetes data (pima
+rows), Adam at 0.1, batches of 256, for several gamma. Figure 4: test AUC against the number of
+trees on heart-c, pima and spambase. TEL has the setting that `tel_tables.py` chose on the same
+split, but for the number of trees. XGBoost has trees of the depth whose number of parameters is
+nearest that of a TEL tree, and a learning rate and penalty chosen on a validation part of the
+training rows by so many rounds as in the tables; its AUC is that of its first so many trees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from benchmarks.quality.tel_methods import METHODS, Method
+from benchmarks.quality.tel_tables import FOLDER, TEST_PART, Run, auc, chosen, table_of
+from benchmarks.quality.trials import some_of
+from benchmarks.record import RESULTS, versions
+from benchmarks.timing import one_thread
+from hardwood import TELClassifier, Training
+
+PICTURES = Path(__file__).resolve().parents[2] / "docs" / "images"
+GAMMAS = (1e-3, 1e-2, 0.1, 1.0, 10.0)
+DEPTH, PASSES = 10, 60
+COMPARED = ("heart-c", "pima", "spambase")
+TREES = (1, 2, 5, 10, 20, 50, 100)
+BOOSTED = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+Rows = list[dict[str, Any]]
+
+
+# --- Figure 2 ----------------------------------------------------------------------------------
+
+
+def reachable_leaves(run: Run, passes: int) -> Rows:
+    X, y = table_of(run, "diabetes")
+    rows = []
+    for gamma in GAMMAS:
+        model = TELClassifier(
+            n_estimators=1,
+            max_depth=DEPTH,
+            gamma=gamma,
+            learning_rate=0.1,
+            batch_size=256,
+            max_epochs=passes,
+            early_stopping=False,
+            random_state=0,
+            training=Training(optimizer="adam", schedule="constant", clip_norm=None),
+        ).fit(X, y)
+        leaves = [epoch.reachable_leaves for epoch in model.history_]
+        print(f"gamma {gamma:g}: {leaves[0]:.1f} leaves in pass 1, {leaves[-1]:.2f} in the last")
+        rows.append({"gamma": gamma, "leaves": leaves})
+    return rows
+
+
+def draw_reachable(rows: Rows, path: Path) -> None:
+    figure, axes = _axes(1)
+    for row in rows:
+        passes = range(1, len(row["leaves"]) + 1)
+        axes[0].plot(passes, row["leaves"], label=f"gamma = {row['gamma']:g}")
+    axes[0].set_yscale("log", base=2)
+    axes[0].set_xlabel("pass over the rows")
+    axes[0].set_ylabel(f"leaves a row reaches, of {2**DEPTH}")
+    axes[0].legend()
+    figure.savefig(path, dpi=150)
+
+
+# --- Figure 4 ----------------------------------------------------------------------------------
+
+
+def boosted_depth(tel_depth: int, n_columns: int) -> int:
+    """Depth of an axis-aligned tree with about as many parameters as a soft one."""
+    soft = (2**tel_depth - 1) * (n_columns + 1) + 2**tel_depth
+    # A split has a column and a threshold, a leaf a value.
+    return max(1, round(math.log2((soft + 2) / 3)))
+
+
+def by_number_of_trees(run: Run, name: str, split: int) -> Rows:
+    X, y = table_of(run, name)
+    learned, judged = train_test_split(
+        np.arange(len(y)), test_size=TEST_PART, random_state=split, stratify=y
+    )
+    entry = run._replace(results=FOLDER).ledger(name, METHODS["tel"]).run(split, split)
+    if entry is None:
+        raise SystemExit(f"{name}, split {split}: run tel_tables first, it chooses the setting")
+    rows = []
+    for n_trees in TREES:
+        setting = entry["setting"] | {"n_estimators": n_trees}
+        model = METHODS["tel"].make(setting, split, run.n_jobs).fit(X[learned], y[learned])
+        rows.append(_row(name, split, "tel", n_trees, auc(model, X[judged], y[judged])))
+    depth = boosted_depth(entry["setting"]["max_depth"], X.shape[1])
+    return rows + _boosted(run, name, split, depth, (X[learned], y[learned], X[judged], y[judged]))
+
+
+def _boosted(run: Run, name: str, split: int, depth: int, parts: tuple[np.ndarray, ...]) -> Rows:
+    X, y, test_X, test_y = parts
+    fixed = {"max_depth": depth}
+    peer = METHODS["xgboost"]
+    method = Method(
+        "xgboost",
+        peer.title,
+        lambda setting, seed, n_jobs: peer.make(fixed | setting, seed, n_jobs),
+        {key: values for key, values in peer.space.items() if key != "max_depth"},
+    )
+    setting, _ = chosen(run, method, X, y, split)
+    model = method.make(setting | {"n_estimators": BOOSTED[-1]}, split, run.n_jobs).fit(X, y)
+    return [_row(name, split, "xgboost", n, auc(_First(model, n), test_X, test_y)) for n in BOOSTED]
+
+
+class _First:
+    """The first trees of a boosted model."""
+
+    def __init__(self, model: Any, n_trees: int) -> None:
+        self.model, self.n_trees = model, n_trees
+        self.classes_ = model.classes_
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return self.model.predict_proba(X, iteration_range=(0, self.n_trees))
+
+
+def _row(name: str, split: int, method: str, n_trees: int, score: float) -> dict[str, Any]:
+    return {"name": name, "split": split, "method": method, "n_trees": n_trees, "auc": score}
+
+
+def draw_trees(rows: Rows, path: Path) -> None:
+    figure, axes = _axes(len(COMPARED))
+    for ax, name in zip(axes, COMPARED, strict=True):
+        for method, mark in (("tel", "o-"), ("xgboost", "s--")):
+            of_both = [r for r in rows if (r["name"], r["method"]) == (name, method)]
+            counts = sorted({row["n_trees"] for row in of_both})
+            groups = [[r["auc"] for r in of_both if r["n_trees"] == n] for n in counts]
+            mean = [float(np.mean(group)) for group in groups]
+            error = [float(np.std(group) / math.sqrt(len(group))) for group in groups]
+            ax.errorbar(counts, mean, error, fmt=mark, capsize=2, label=METHODS[method].title)
+        ax.set_xscale("log")
+        ax.set_xlabel("trees")
+        ax.set_title(name)
+    axes[0].set_ylabel("test AUC, mean and standard error")
+    axes[0].legend()
+    figure.savefig(path, dpi=150)
+
+
+def _axes(n: int) -> tuple[Any, Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, n, figsize=(6 if n == 1 else 4 * n, 4), layout="constrained")
+    return figure, np.atleast_1d(axes)
+
+
+def main() -> None:
+    one_thread()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--figures", type=some_of((2, 4)), default=["2", "4"])
+    parser.add_argument("--seeds", type=int, default=5, help="splits of Figure 4")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="Figure 2 alone, few passes")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = Path(scratch) if options.quick else RESULTS
+        pictures = Path(scratch) if options.quick else PICTURES
+        run = Run(options.data, kept, options.seeds, options.rounds, 1, np.inf, None)
+        found: dict[str, Rows] = {}
+        if "2" in options.figures:
+            found["tel_reachable"] = reachable_leaves(run, 5 if options.quick else PASSES)
+            draw_reachable(found["tel_reachable"], pictures / "tel_reachable.png")
+        if "4" in options.figures and not options.quick:
+            found["tel_trees"] = [
+                row
+                for name in COMPARED
+                for split in range(options.seeds)
+                for row in by_number_of_trees(run, name, split)
+            ]
+            draw_trees(found["tel_trees"], pictures / "tel_trees.png")
+        for name, rows in found.items():
+            document = {"name": name, "made": time.strftime("%Y-%m-%d"), **versions(), "rows": rows}
+            (kept / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,7 +19,7 @@ FUZZ_SECONDS ?= 60
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint sanitize test-oldest test-wheel fuzz bench clean
+.PHONY: help demo test browser lint sanitize test-oldest test-wheel fuzz bench clean
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -72,8 +72,23 @@ $(ENVIRONMENTS:%=%/bin/python):
 demo: .venv/.built
 	.venv/bin/hardwood demo
 
-test: .venv/.built .venv/.ready
+test: .venv/.built .venv/.ready browser
 	.venv/bin/python -m pytest
+
+# Pages are tested in a real browser. Where none is found it is installed, if that takes nobody's
+# permission (root, Debian's apt); otherwise the tests in tests/browser say why they are skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  command -v $$name > /dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
+	  echo "No Chromium here, and no way to install it: the tests in a browser will be skipped."; exit 0; \
+	fi; \
+	echo "Installing Chromium, for the tests in a browser"; \
+	log=$$(mktemp); \
+	{ apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+	  > $$log 2>&1 || echo "That failed, and these tests will be skipped: $$(tail -n 1 $$log)"; \
+	rm -f $$log
 
 lint: .venv/.built .venv/.ready
 	.venv/bin/ruff check .

@@ -15,6 +15,8 @@ from hardwood import (
     DGTForestRegressor,
     DGTRegressor,
     Relaxation,
+    TELClassifier,
+    TELRegressor,
     Training,
 )
 
@@ -150,6 +152,10 @@ WAYS = {
     "layers": (partial(DGTClassifier, layers=[20, 20]), "class"),
     "annealed": (partial(DGTRegressor, relaxation=ANNEALED), "number"),
     "labels": (DGTClassifier, "labels"),
+    "soft trees of classes": (partial(TELClassifier, n_estimators=3), "class"),
+    "soft trees of numbers": (partial(TELRegressor, n_estimators=3, gamma=0.01), "number"),
+    "soft trees of counts": (partial(TELRegressor, n_estimators=2, loss="poisson"), "count"),
+    "soft trees of labels": (partial(TELClassifier, activation="logistic"), "labels"),
 }
 
 

@@ -112,6 +112,7 @@ def _boosted(run: Run, name: str, split: int, depth: int, parts: tuple[np.ndarra
         peer.title,
         lambda setting, seed, n_jobs: peer.make(fixed | setting, seed, n_jobs),
         {key: values for key, values in peer.space.items() if key != "max_depth"},
+        {key: value for key, value in peer.default.items() if key != "max_depth"},
     )
     setting, _ = chosen(run, method, X, y, split)
     model = method.make(setting | {"n_estimators": BOOSTED[-1]}, split, run.n_jobs).fit(X, y)

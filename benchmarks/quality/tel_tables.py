@@ -6,7 +6,7 @@
 For each of so many random 70/30 splits (stratified, seed = number of the split) a setting is chosen
 by so many rounds on the training part alone: the library's own default, then Optuna's TPE. It is
 learned from all of that part and judged once on the test part. A round's score is the mean AUC over
-3 folds where the part has fewer than 1000 rows, else on a held-out fifth; at most 4000 rows are used
+3 folds where the part has fewer than 1000 rows, else on a held-out fifth; at most 4000 rows serve
 to choose. All methods have the same rounds, rows and folds. AUC of several classes is the mean of
 one class against the rest. Columns are the numbers of the files: codes of categories are not
 unfolded for anybody. Every finished split is in ``results/tel_tables/NAME.METHOD.json`` at once and

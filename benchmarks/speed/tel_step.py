@@ -106,7 +106,7 @@ def main() -> int:
     is_quick = asks_quick(__doc__, "two depths, once")
     report = Table(
         "tel_step",
-        f"One step of {N_TREES} soft trees on {BATCH} rows, forward and backward: ms of one thread.",
+        f"One step of {N_TREES} soft trees on {BATCH} rows, forward and backward, one thread: ms.",
         COLUMNS,
         kept=not is_quick,
     )

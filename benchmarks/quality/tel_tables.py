@@ -6,7 +6,7 @@
 For each of so many random 70/30 splits (stratified, seed = number of the split) a setting is chosen
 by so many rounds on the training part alone: the library's own default, then Optuna's TPE. It is
 learned from all of that part and judged once on the test part. A round's score is the mean AUC over
-3 folds where the part has fewer than 1000 rows, else on a held-out fifth; at most 4000 rows serve
+3 folds where the part has fewer than 500 rows, else on a held-out fifth; at most 2500 rows serve
 to choose. All methods have the same rounds, rows and folds. AUC of several classes is the mean of
 one class against the rest. Columns are the numbers of the files: codes of categories are not
 unfolded for anybody. Every finished split is in ``results/tel_tables/NAME.METHOD.json`` at once and
@@ -39,9 +39,9 @@ from hardwood.tuning import space_of
 
 FOLDER = RESULTS / "tel_tables"
 TEST_PART = 0.3
-FOLDS_BELOW = 1000
+FOLDS_BELOW = 500
 N_FOLDS = 3
-MOST_ROWS_TO_CHOOSE = 4000
+MOST_ROWS_TO_CHOOSE = 2500
 TABLE_3_METHODS = ("tel", "xgboost", "logistic", "cart")
 
 

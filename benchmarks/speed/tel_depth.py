@@ -4,7 +4,7 @@
 
 10 trees, batches of 256, Adam at 0.1 (Sec. 4.1: 50 epochs). Ours is the native training of
 `TELClassifier` on 5000 made rows of 20 columns, all of it, from the start, where every leaf is
-reached, to the end: seconds per pass in the mean over 50 passes. The peer trains soft trees with the
+reached, to the end: seconds per pass in the mean over 50. The peer trains soft trees with the
 logistic function in eager PyTorch (`soft_trees.py`), whose passes cost the same whatever was
 learned: seconds of one pass, from at least 4 of its steps. One thread each, in turns, best of
 several. Writes ``docs/images/tel_depth.png``.

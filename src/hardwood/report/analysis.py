@@ -130,7 +130,7 @@ class Analysis(DrawnReport):
             rows = [[*row, n.condition] for row, n in zip(rows, shown, strict=True)]
         more = len(nodes) - len(shown)
         return Grid.of(
-            f"{title} with more than their share of the loss first",
+            f"{title}: those with more of the loss than of the rows come first",
             header,
             rows,
             text_columns=(0, 5),

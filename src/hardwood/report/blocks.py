@@ -72,19 +72,17 @@ class Grid:
 
     def to_html(self) -> str:
         """Write the table as a ``<table>``; every cell is escaped."""
-        head = "".join(f'<th scope="col">{_safe(name)}</th>' for name in self.header)
-        body = "".join(f"<tr>{self._html_row(row)}</tr>" for row in self.rows)
+        head = self._html_row(self.header, 'th scope="col"')
+        body = "".join(f"<tr>{self._html_row(row, 'td')}</tr>" for row in self.rows)
         note = f"<p>{_safe(self.note)}</p>" if self.note else ""
         return (
             f"<table><caption>{_safe(self.title)}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
         )
 
-    def _html_row(self, row: tuple[str, ...]) -> str:
+    def _html_row(self, row: tuple[str, ...], tag: str) -> str:
         return "".join(
-            f'<td class="text">{_safe(cell)}</td>'
-            if j in self.text_columns
-            else f"<td>{_safe(cell)}</td>"
+            f"<{tag}{' class=text' if j in self.text_columns else ''}>{_safe(cell)}</{tag[:2]}>"
             for j, cell in enumerate(row)
         )
 
@@ -132,12 +130,15 @@ STYLE = """
   border: 0; background: none; color: inherit; font-variant-numeric: tabular-nums;
   vertical-align: top }
 .hardwood-report th { border-bottom: 1px solid currentColor; font-weight: 600 }
-.hardwood-report td.text, .hardwood-report th:first-child { text-align: left;
-  overflow-wrap: anywhere }
-.hardwood-report pre { overflow-x: auto; background: none; color: inherit; margin: .4em 0 1em }
+.hardwood-report .text { text-align: left }
+.hardwood-report td.text { overflow-wrap: anywhere; min-width: 4em }
+.hardwood-report pre { white-space: pre-wrap; overflow-wrap: anywhere; background: none;
+  color: inherit; margin: .4em 0 1em }
 .hardwood-report img { max-width: 100%; background: #fff }
 .hardwood-report h3, .hardwood-report h4 { margin: .8em 0 .3em }
 """.strip()
+
+_PAGE_STYLE = "body { margin: 2em; font-family: system-ui, sans-serif }"
 
 
 def to_html(title: str, blocks: Sequence[Block | Picture]) -> str:
@@ -148,14 +149,13 @@ def to_html(title: str, blocks: Sequence[Block | Picture]) -> str:
 
 def to_page(title: str, sections: Sequence[str]) -> str:
     """Write a whole page, which fetches nothing and runs nothing."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    head = (
+        '<meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><title>{_safe(title)}</title>'
-        f"<style>body {{ margin: 2em }}\n{STYLE}</style></head>\n<body><h2>{_safe(title)}</h2>\n"
-        + "\n".join(sections)
-        + "\n</body></html>\n"
+        f"<title>{_safe(title)}</title><style>{_PAGE_STYLE}\n{STYLE}</style>"
     )
+    body = "\n".join([f"<h2>{_safe(title)}</h2>", *sections])
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}\n</body></html>\n'
 
 
 def _safe(text: str) -> str:

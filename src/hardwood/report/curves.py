@@ -60,9 +60,14 @@ class Curve:
     series: dict[str, tuple[float | None, ...]]
     best: int | None
 
+    @property
+    def kept(self) -> int:
+        """Place of the model that was kept: the best, or the last where no best is known."""
+        return self.at[-1] if self.best is None else self.best
+
     def value(self, name: str, at: int) -> float:
         """Return what was measured at a place; NaN where nothing was."""
-        found = self.series[name][self.at.index(at)] if at in self.at else None
+        found = self.series[name][self.at.index(at)] if name in self.series else None
         return np.nan if found is None else found
 
 
@@ -94,20 +99,29 @@ class LearningCurves(DrawnReport):
         return tuple(sorted(found, key=lambda name: (name not in _LOSSES, name)))
 
     def _blocks(self) -> Sequence[Block]:
+        return [self._run_grid() if len(self.curves) == 1 else self._trees_grid()]
+
+    def _run_grid(self) -> Grid:
+        (curve,) = self.curves
+        places = {"first": curve.at[0], "kept": curve.kept, "last": curve.at[-1]}
+        header = [curve.counter, *(f"{at} ({when})" for when, at in places.items())]
+        rows = [
+            [_words(name), *(figure(curve.value(name, at)) for at in places.values())]
+            for name in self.names
+        ]
+        return Grid.of("Learning", header, rows)
+
+    def _trees_grid(self) -> Grid:
         counter = self.curves[0].counter
-        header = ["tree", f"{counter}s", f"kept {counter}"]
-        header += [f"{_words(name)}, {when}" for name in self.names for when in ("first", "kept")]
-        rows = []
-        for curve in self.curves[:_MAX_SHOWN]:
-            kept = curve.at[-1] if curve.best is None else curve.best
-            row = ["" if curve.tree is None else str(curve.tree), str(curve.at[-1]), str(kept)]
-            for name in self.names:
-                ends = (curve.at[0], kept) if name in curve.series else ()
-                row += [figure(curve.value(name, at)) for at in ends] or ["-", "-"]
-            rows.append(row)
+        header = ["tree", f"{counter}s", f"kept {counter}", *map(_words, self.names)]
+        rows = [
+            [str(curve.tree), str(curve.at[-1]), str(curve.kept)]
+            + [figure(curve.value(name, curve.kept)) for name in self.names]
+            for curve in self.curves[:_MAX_SHOWN]
+        ]
         left_out = len(self.curves) - len(rows)
         more = f"... and {counted(left_out, 'more tree')}" if left_out else ""
-        return [Grid.of("Learning", header, rows, note=more)]
+        return Grid.of("Learning: what the kept trees had", header, rows, note=more)
 
     def _content(self) -> dict[str, Any]:
         return {"what": self.what, "curves": [asdict(curve) for curve in self.curves]}

@@ -26,7 +26,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # What the extension module is built from; a change rebuilds it before the next command.
 NATIVE := CMakeLists.txt $(shell find native -type f)
 CPP := $(shell find native -name '*.[ch]pp')
-PYTHON_FILES := $(shell find src -name '*.py')
+# And what pages are made of.
+PYTHON_FILES := $(shell find src -name '*.py' -o -path '*/page/source/*')
 PACKAGING := pyproject.toml constraints.txt
 
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
@@ -64,7 +65,7 @@ $(ENVIRONMENTS:%=%/bin/python):
 
 .venv/.ready: $(PACKAGING) | .venv/.built
 	@echo "Fetching what the tests need: pytest, polars, pandas, optuna, torch, ..."
-	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,data,plot,tune,explain,torch,dev]'
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,data,plot,tune,explain,onnx,torch,dev]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ sanitize: .venv-sanitize/.ready
 	printf '%s\n' scikit-learn==1.6.1 numpy==2.1.3 scipy==1.14.1 >> .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt $(BUILD_TOOLS)
 	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt --no-build-isolation \
-	  -C build-dir=build/oldest -e '.[cli,data,plot,tune,explain,torch,dev]'
+	  -C build-dir=build/oldest -e '.[cli,data,plot,tune,explain,onnx,torch,dev]'
 	@touch $@
 
 test-oldest: .venv-oldest/.ready
@@ -160,6 +161,7 @@ README_INSTALLS = $(shell sed -n "s/^pip install '\(.*\)'$$/\1/p" README.md)
 
 test-wheel: .venv-wheel/.ready
 	cd .venv-wheel && bin/hardwood demo --output tree.png && bin/hardwood --version
+	cd .venv-wheel && bin/python -c 'from hardwood import ObliqueTree; ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0, 1]).show("tree.html")'
 	cd .venv-wheel && sed -n '/^```python$$/,/^```$$/{/^```/d;p}' ../README.md > readme.py && bin/python readme.py
 
 clean:

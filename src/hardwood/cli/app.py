@@ -17,6 +17,7 @@ from hardwood.cli.failures import Commands
 from hardwood.cli.fit import fit
 from hardwood.cli.predict import predict
 from hardwood.cli.prune import prune
+from hardwood.cli.show import show
 from hardwood.cli.tune import tune
 from hardwood.cli.write_report import report
 
@@ -48,6 +49,7 @@ for command in (
     evaluate,
     analyze,
     describe,
+    show,
     report,
     prune,
     benchmark,

@@ -23,25 +23,8 @@ from hardwood.show.page.content import content_of
 from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.packing import packed
 from hardwood.table import Schema
+from pages import content_in, unpacked
 from trees import make_rows, make_tree
-
-
-def unpacked(value):
-    """What the page's own script does, in Python."""
-    if isinstance(value, list):
-        return np.array([np.nan if v is None else v for v in value], dtype=np.float64)
-    if "size" in value:
-        array = np.zeros(value["size"])
-        array[unpacked(value["at"]).astype(int)] = unpacked(value["is"])
-        return array
-    ((kind, text),) = value.items()
-    return np.frombuffer(base64.b64decode(text), f"<{kind}").astype(np.float64)
-
-
-def content_in(page):
-    """The JSON in a page."""
-    return json.loads(re.search(r'type="application/json">(.*?)</script>', page.html, re.S)[1])
-
 
 # Packing
 
@@ -179,10 +162,10 @@ def test_sparse_tables_and_frames_are_read():
 
     tree = make_tree(1, n_features=4, k=1, task="regression")
     X = np.random.default_rng(0).random(size=(40, 4)) * (np.arange(40)[:, None] % 3 > 0)
-    assert content_in(show(tree, None, csr_array(X))) == content_in(show(tree, None, X))
+    assert content_in(show(tree, None, csr_array(X)).html) == content_in(show(tree, None, X).html)
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X[:, ::-1], columns=tree.feature_names[::-1])
-    assert content_in(show(tree, None, frame)) == content_in(show(tree, None, X))
+    assert content_in(show(tree, None, frame).html) == content_in(show(tree, None, X).html)
 
 
 @pytest.mark.parametrize("value", [1e-320, 1e-30, 1e30, 1e300])
@@ -191,9 +174,9 @@ def test_numbers_of_any_size_make_a_page(value):
         [[value, -value]], bias=[value], values=[-value, value], leaf_weights=None
     )
     X = np.random.default_rng(0).normal(size=(100, 2)) * 1e3
-    content_in(show(tree, None, X, X[:, 0] * value / 1e3))
+    content_in(show(tree, None, X, X[:, 0] * value / 1e3).html)
     flat = ObliqueTree.of([[1.0, 1.0]], bias=[0.0], values=[value, value])
-    content_in(show(flat, None, X))
+    content_in(show(flat, None, X).html)
 
 
 # The document
@@ -204,7 +187,7 @@ def test_a_page_is_written_and_returned(tmp_path):
     page = tree.show(tmp_path / "tree.html", title="A <title> & more")
     assert (tmp_path / "tree.html").read_text(encoding="utf-8") == page.html
     assert "<title>A &lt;title&gt; &amp; more</title>" in page.html
-    assert content_in(page)["title"] == "A <title> & more"
+    assert content_in(page.html)["title"] == "A <title> & more"
     assert isinstance(tree.show(), Page)
     assert [entry.name for entry in tmp_path.iterdir()] == ["tree.html"]
 
@@ -307,7 +290,7 @@ def test_a_soft_ensemble_is_told_to_harden():
     with pytest.raises(TypeError, match=r"show what its harden\(\) returns"):
         soft.show()
     assert notebook_html(soft) is None
-    content_in(soft.harden().show())
+    content_in(soft.harden().show().html)
 
 
 def test_what_does_not_fit_is_refused():

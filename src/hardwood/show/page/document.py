@@ -23,6 +23,8 @@ SCRIPTS = (
     "data.js",
     "predict.js",
     "state.js",
+    "terms.js",
+    "tables.js",
     "colours.js",
     "charts.js",
     "layout.js",

@@ -18,6 +18,7 @@ import numpy as np
 
 _WHOLE_TYPES = ("u1", "u2", "i4")
 _SPARSE_BELOW = 1 / 3  # share of entries that are not zero
+_WRAPPING = len('{"f4":""}')
 
 
 def packed(array: Any) -> Any:
@@ -30,7 +31,7 @@ def packed(array: Any) -> Any:
     text = base64.b64encode(flat.astype(f"<{kind}").tobytes()).decode("ascii")
     numbers = [_plain(value) for value in flat.tolist()]
     as_list = json.dumps(numbers, separators=(",", ":"))
-    return numbers if len(as_list) <= len(text) else {kind: text}
+    return numbers if len(as_list) <= len(text) + _WRAPPING else {kind: text}
 
 
 def _narrowest_type(flat: np.ndarray) -> str:

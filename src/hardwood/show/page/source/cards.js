@@ -16,7 +16,10 @@ function termText(term) {
 }
 
 function relationText(rightSide) {
-  return rightSide.replace(/^>=/, "≥").replace(/^<=/, "≤").replace(/ -(?=\d)/, " −");
+  return rightSide
+    .replace(/^>=/, "≥")
+    .replace(/^<=/, "≤")
+    .replace(/ -(?=\d)/, " −");
 }
 
 /** The right side of a condition alone; 0 where it has none, and scores are compared with 0. */
@@ -40,7 +43,9 @@ function answerText(of, outputs) {
   if (scoresClasses(of)) return `most for ${model.outputs[largestAt(outputs)]}`;
   if (task === "multilabel") return labelsText(outputs);
   if (outputs.length === 1) return valueText(outputs[0], 0);
-  const shown = [...outputs.slice(0, 3)].map((value, o) => `${model.outputs[o]} ${valueText(value, o)}`);
+  const shown = [...outputs.slice(0, 3)].map(
+    (value, o) => `${model.outputs[o]} ${valueText(value, o)}`,
+  );
   return shown.join(", ") + (outputs.length > 3 ? ", …" : "");
 }
 
@@ -58,7 +63,8 @@ function labelsText(shares) {
 /** A predicted number, with the digits that tell leaves apart. */
 function valueText(value, output) {
   const { low, high } = model.colours;
-  const spread = output < low.length && model.task === "regression" ? high[output] - low[output] : Infinity;
+  const spread =
+    output < low.length && model.task === "regression" ? high[output] - low[output] : Infinity;
   return numberText(value, 3, spread);
 }
 
@@ -112,10 +118,15 @@ function splitParts(tree, split) {
   const nHidden = Math.max(terms.length - TERMS_ON_CARD, 0) + nLeftOut;
   const lines = terms
     .slice(0, TERMS_ON_CARD)
-    .map((term) => element("p", { class: "term", text: termText(term), title: conditionText(tree, split) }));
+    .map((term) =>
+      element("p", { class: "term", text: termText(term), title: conditionText(tree, split) }),
+    );
   const more = element("span", { class: "quiet", text: nHidden ? `+ ${nHidden} more` : "" });
   const relation = element("b", { text: relationText(rightSide) });
-  const parts = [...lines, element("p", { class: "relation" }, more, relation, countNote(tree, split))];
+  const parts = [
+    ...lines,
+    element("p", { class: "relation" }, more, relation, countNote(tree, split)),
+  ];
   const bins = splitBins(tree, split);
   if (bins) parts.push(smallHistogram(tree, split, bins));
   return parts;
@@ -141,15 +152,25 @@ function leafParts(tree, node) {
   if (share) facts.append(element("span", { text: share }));
   facts.append(countNote(tree, node));
   const title = leafText(tree, leaf);
-  return [element("p", { class: "answer", text: shortAnswer(tree, leaf), title }), facts, leafStrip(tree, node)];
+  return [
+    element("p", { class: "answer", text: shortAnswer(tree, leaf), title }),
+    facts,
+    leafStrip(tree, node),
+  ];
 }
 
 /** An answer for a card: of several numbers, the one that gives the colour. */
 function shortAnswer(tree, leaf) {
-  if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${valueText(meanOutputs(tree)[tree.nSplits + leaf], state.shade)}`;
+  if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${meanText(tree, leaf)}`;
   if (scoresClasses(tree)) return model.outputs[largestAt(leafValues(tree, leaf))];
   if (tree.task !== "regression" || tree.nOutputs === 1) return leafText(tree, leaf);
-  return `${model.outputs[state.shade]} ${valueText(leafValues(tree, leaf)[state.shade], state.shade)}`;
+  const output = state.shade;
+  return `${model.outputs[output]} ${valueText(leafValues(tree, leaf)[output], output)}`;
+}
+
+/** What a linear leaf answers about, in the output that gives the colour. */
+function meanText(tree, leaf) {
+  return valueText(meanOutputs(tree)[tree.nSplits + leaf], state.shade);
 }
 
 /** The foot of a leaf: its rows by class, its true numbers as a histogram, or its labels. */
@@ -158,8 +179,10 @@ function leafStrip(tree, node) {
   const strip = svgElement("svg", { width, height, class: "strip", "aria-hidden": "true" });
   const leaf = node - tree.nSplits;
   if (hasGroups()) strip.append(...classStrip(tree, node, width, height));
-  else if (tree.task === "multilabel") strip.append(...labelBars(leafValues(tree, leaf), width, height));
-  else if (tree.histograms?.leafTargets) strip.append(...targetBars(tree, leaf, state.shade, width, height));
+  else if (tree.task === "multilabel")
+    strip.append(...labelBars(leafValues(tree, leaf), width, height));
+  else if (tree.histograms?.leafTargets)
+    strip.append(...targetBars(tree, leaf, state.shade, width, height));
   return strip;
 }
 

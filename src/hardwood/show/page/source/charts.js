@@ -2,8 +2,8 @@
 "use strict";
 
 /**
- * The histogram of a split's scores, as one record for the bins: heights (of the largest) by colour,
- * and where the threshold is. Null where no rows were given, or none reach the split.
+ * The histogram of a split's scores: counts of its bins by colour, their totals and the largest of
+ * these, and where the threshold is. Null where no rows were given, or none reach the split.
  */
 function splitBins(tree, split) {
   if (!tree.histograms || rowCount(tree, split, model) === 0) return null;
@@ -132,50 +132,63 @@ function rowMark(bins, score, width, height) {
   ];
 }
 
-/** Labels below the axis: its ends, the threshold, and which side goes where. */
+function chartLabel(x, y, anchor, text, className) {
+  return svgElement("text", { x: round(x), y, "text-anchor": anchor, class: className, text });
+}
+
+/** Labels below the axis: the threshold, its sides, and the ends where there is room. */
 function axisLabels(tree, split, bins, width, height) {
-  const ends = [-bins.zero, model.bins - bins.zero].map((b) => b * bins.width);
+  const [low, high] = axisEnds(tree, split, bins);
   const at = placeOfScore(bins, 0) * width;
-  const label = (x, y, anchor, text, className) =>
-    svgElement("text", { x: round(x), y, "text-anchor": anchor, class: className, text });
-  const labels = [];
-  if (at > 40) labels.push(label(at - 6, height + 30, "end", "← no", "side"));
-  if (at < width - 40) labels.push(label(at + 6, height + 30, "start", "yes →", "side"));
   const middle = thresholdText(tree, split);
-  const room = 12 + 3.5 * middle.length;
-  const inside = Math.min(Math.max(at, room), width - room);
-  labels.push(label(inside, height + 16, "middle", middle, "tick"));
-  if (at > 2 * room + 30) {
-    labels.push(label(0, height + 16, "start", axisText(tree, split, ends[0]), "quiet-tick"));
-  }
-  if (at < width - 2 * room - 30) {
-    labels.push(label(width, height + 16, "end", axisText(tree, split, ends[1]), "quiet-tick"));
-  }
+  const half = 12 + 3.5 * middle.length;
+  const x = Math.min(Math.max(at, half), width - half);
+  const labels = [chartLabel(x, height + 16, "middle", middle, "tick")];
+  const add = (...label) => labels.push(chartLabel(...label));
+  if (at > 40) add(at - 6, height + 30, "end", "← no", "side");
+  if (at < width - 40) add(at + 6, height + 30, "start", "yes →", "side");
+  if (at > 2 * half + 30) add(0, height + 16, "start", low, "quiet-tick");
+  if (at < width - 2 * half - 30) add(width, height + 16, "end", high, "quiet-tick");
   return labels;
+}
+
+/** What stands at both ends of a split's axis. */
+function axisEnds(tree, split, bins) {
+  const edges = [-bins.zero, model.bins - bins.zero];
+  return edges.map((edge) => axisText(tree, split, edge * bins.width));
 }
 
 /** A histogram for those who do not see it. */
 function histogramWords(tree, split, bins) {
   const [left, right] = childrenOf(tree, split).map((child) => rowCount(tree, child, model));
-  const ends = [-bins.zero, model.bins - bins.zero].map((b) => axisText(tree, split, b * bins.width));
+  const [low, high] = axisEnds(tree, split, bins);
   return (
     `Histogram of the left side of the condition over ${plural(left + right, "row")}, from ` +
-    `${ends[0]} to ${ends[1]}; threshold ${thresholdText(tree, split)}: ${countText(left)} rows are ` +
-    `on the side of no, ${countText(right)} on the side of yes.`
+    `${low} to ${high}; threshold ${thresholdText(tree, split)}: ${plural(left, "row")} on the ` +
+    `side of no, ${countText(right)} on the side of yes.`
   );
 }
 
-/** A bar that grows from the middle: right toward yes, left toward no. `share` is -1 to 1. */
-function divergingBar(share, className = "") {
-  const bar = element("i", { class: `bar ${className} ${share < 0 ? "toward-no" : "toward-yes"}` });
-  bar.style.width = `${Math.min(Math.abs(share), 1) * 50}%`;
-  return element("span", { class: "diverging", "aria-hidden": "true" }, bar);
-}
-
-/** A bar that grows from the left. */
-function plainBar(share, paint = () => {}) {
-  const bar = element("i", { class: "bar" });
-  bar.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
-  paint(bar);
-  return element("span", { class: "plain", "aria-hidden": "true" }, bar);
+/** The true numbers at a leaf as a histogram, with the leaf's own value on it. */
+function targetChart(tree, leaf) {
+  const [width, height] = [360, 90];
+  const output = state.shade;
+  const place = Math.min(Math.max(shareOnScale(meanOutputs(tree)[tree.nSplits + leaf]), 0), 1);
+  const { low, high } = model.colours;
+  const end = (x, anchor, value) =>
+    chartLabel(x, height + 16, anchor, valueText(value, output), "quiet-tick");
+  return svgElement(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height + 20}`,
+      class: "score-chart",
+      role: "img",
+      "aria-label": "Histogram of the true values of the rows at this leaf",
+    },
+    ...targetBars(tree, leaf, output, width, height),
+    svgElement("path", { d: `M0 ${height}h${width}`, class: "baseline" }),
+    svgElement("path", { d: `M${round(place * width)} 0v${height}`, class: "threshold" }),
+    end(0, "start", low[output]),
+    end(width, "end", high[output]),
+  );
 }

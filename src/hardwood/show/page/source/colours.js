@@ -43,7 +43,9 @@ function groupNames() {
 /** The colour of a leaf: how to paint an element with it. */
 function paintLeaf(tree, leaf, painted) {
   if (hasGroups()) {
-    painted.classList.add(groupClass(model.colours.groupOfClass[largestAt(leafValues(tree, leaf))]));
+    painted.classList.add(
+      groupClass(model.colours.groupOfClass[largestAt(leafValues(tree, leaf))]),
+    );
   } else {
     paintShade(painted, meanOutputs(tree)[tree.nSplits + leaf]);
   }
@@ -56,17 +58,16 @@ function paintShade(painted, value) {
   painted.classList.add("shaded");
 }
 
-/** Where a score that is one of a sum lies between the lowest and the highest: 0 is in the middle. */
+/** Where a score that is one of a sum lies between lowest and highest: 0 is in the middle. */
 function scoreShare(score) {
-  const scores = model.trees.map((tree) =>
-    tree.values.reduce((most, value, i) => (i % tree.nOutputs === state.shade ? Math.max(most, Math.abs(value)) : most), 0),
-  );
-  return 0.5 + score / (2 * Math.max(...scores, Number.MIN_VALUE));
+  const ofShade = (_, i) => i % model.outputs.length === state.shade;
+  const sizes = model.trees.map((tree) => largestSize(tree.values.filter(ofShade)));
+  return 0.5 + score / (2 * Math.max(...sizes));
 }
 
 const knownMeans = new WeakMap(); // tree -> { shade, means }
 
-/** Mean output of each node over its rows; linear leaves count as at the centres of their numbers. */
+/** Mean output of each node over its rows; linear leaves count as at the centres of columns. */
 function meanOutputs(tree) {
   const known = knownMeans.get(tree);
   if (known?.shade === state.shade) return known.means;
@@ -123,9 +124,9 @@ function scaleKey() {
 
 /** Let the reader choose which output gives the colour. */
 function shadeChooser() {
-  const options = model.outputs.slice(0, model.colours.low.length).map((name, o) =>
-    element("option", { value: o, text: name, selected: o === state.shade }),
-  );
+  const options = model.outputs
+    .slice(0, model.colours.low.length)
+    .map((name, o) => element("option", { value: o, text: name, selected: o === state.shade }));
   return element(
     "select",
     {

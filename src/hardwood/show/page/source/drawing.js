@@ -1,10 +1,10 @@
-// The drawing: cards and streams of those nodes that can be seen, and of no others, so that a tree of
-// a thousand nodes costs no more than what fits into the window.
+// The drawing: cards and streams of those nodes that can be seen, and of no others, so that a tree
+// of a thousand nodes costs no more than what fits into the window.
 "use strict";
 
 const READABLE = 0.42; // scale below which cards are coloured boxes
 const WIDE = 30; // pixels of a stream among boxes from which on it has bands
-const SPARE = 160; // pixels beyond the window in which nodes are kept, so that a drag shows no holes
+const SPARE = 160; // pixels around the window in which nodes are kept: a drag shows no holes
 
 let goal = null; // layout of the tree as it will be when it stands still
 let places = null; // and as it is in this frame
@@ -140,7 +140,8 @@ function place(tree, node) {
   const { width, height } = nodeSize(tree, node, places.form);
   card.style.width = `${width}px`;
   card.style.height = `${height}px`;
-  card.style.transform = `translate(${round(places.x[node] - width / 2)}px, ${round(places.y[node])}px)`;
+  const left = round(places.x[node] - width / 2);
+  card.style.transform = `translate(${left}px, ${round(places.y[node])}px)`;
   if (stream) placeStream(tree, node, stream);
 }
 
@@ -157,7 +158,8 @@ function makeStream(tree, node) {
     if (!hasGroups()) paintShade(band, meanOutputs(tree)[node]);
     stream.append(band);
   }
-  if (isReadable) stream.append(svgElement("text", { "text-anchor": "middle", text: sideOf(tree, node) }));
+  if (isReadable)
+    stream.append(svgElement("text", { "text-anchor": "middle", text: sideOf(tree, node) }));
   return stream;
 }
 
@@ -295,7 +297,8 @@ function bringIntoView(nodes) {
     top: view.y + box.top * view.scale,
     bottom: view.y + box.bottom * view.scale,
   };
-  const isSeen = edges.left >= 0 && edges.right <= width && edges.top >= 0 && edges.bottom <= height;
+  const isSeen =
+    edges.left >= 0 && edges.right <= width && edges.top >= 0 && edges.bottom <= height;
   if (isSeen) return;
   const wide = edges.right - edges.left;
   const tall = edges.bottom - edges.top;

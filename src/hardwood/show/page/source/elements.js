@@ -1,5 +1,5 @@
 // Making elements. Names of features, classes and trees reach the page as text nodes and attribute
-// values, here and nowhere else: no HTML is ever made of them, so no name can be mistaken for markup.
+// values, here and nowhere else: no HTML is ever made of them, so none can be taken for markup.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";

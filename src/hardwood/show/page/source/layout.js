@@ -1,5 +1,5 @@
-// Where the nodes of a tree are drawn: root on top, no two overlap, parents above the middle of their
-// children. All lengths are in pixels at scale 1.
+// Where the nodes of a tree are drawn: root on top, no two overlap, parents above the middle of
+// their children. All lengths are in pixels at scale 1.
 "use strict";
 
 // Cards are for reading. Where so many nodes are shown that nobody would read them one by one, they
@@ -54,7 +54,8 @@ function layoutOf(tree, open) {
   const extent = extents(tree, open, form);
   const width = extent[0];
   // The flatter a tree, the farther apart are its levels.
-  const level = form === CARDS ? CARD_LEVEL : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
+  const level =
+    form === CARDS ? CARD_LEVEL : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
   const flow = form === CARDS ? CARD_FLOW : Math.min(width / 16, 420);
   const x = positions(tree, open, shown, extent);
   const y = Float64Array.from(tree.depth, (depth) => depth * level);

@@ -62,7 +62,10 @@ function startZoomButtons() {
 function setAllOpen(isOpen) {
   const tree = currentTree();
   if (isOpen) {
-    setOpen(Array.from({ length: tree.nSplits }, (_, i) => i), true);
+    setOpen(
+      Array.from({ length: tree.nSplits }, (_, i) => i),
+      true,
+    );
   } else {
     openSplits.set(state.tree, firstLevels(tree));
     drawTree();

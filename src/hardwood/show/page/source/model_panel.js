@@ -4,64 +4,11 @@
 const FEATURES_AT_FIRST = 15;
 const TREES_AT_FIRST = 50;
 
-/**
- * How much each feature is used, (features): every split divides one vote among its features, by
- * what a standard deviation of theirs moves the score by; votes count by the rows at the split.
- */
-function featureUse() {
-  const use = model.features.map((_, f) => ({ feature: f, share: 0, splits: 0 }));
-  for (const tree of model.trees) {
-    const ofTree = treeUse(tree);
-    const total = ofTree.votes.reduce((a, b) => a + b, 0) || 1;
-    use.forEach((entry, f) => {
-      entry.share += ofTree.votes[f] / total / model.trees.length;
-      entry.splits += ofTree.splits[f];
-    });
-  }
-  return use;
-}
-
-function treeUse(tree) {
-  const votes = new Float64Array(model.features.length);
-  const splits = new Int32Array(model.features.length);
-  for (let split = 0; split < tree.nSplits; split++) {
-    const pushes = splitPushes(tree, split);
-    const total = pushes.reduce((a, b) => a + b, 0);
-    const rows = tree.counts ? tree.counts[split] : 1;
-    pushes.forEach((push, f) => {
-      if (push === 0) return;
-      splits[f] += 1;
-      votes[f] += (rows * push) / total;
-    });
-  }
-  return { votes, splits };
-}
-
-/** What a standard deviation of each feature moves the score of a split by, (features). */
-function splitPushes(tree, split) {
-  const pushes = new Float64Array(model.features.length);
-  model.columns.forEach(({ feature, kind }, column) => {
-    const factor = kind === "number" ? model.features[feature].factor : 1;
-    const weight = factor * tree.weights[split * tree.nColumns + column];
-    pushes[feature] += Math.abs(weight) * model.spread[column];
-  });
-  return pushes;
-}
-
-let sortedUse = null;
-
-/** Features, the most used first. */
-function sortedFeatureUse() {
-  sortedUse ??= featureUse().sort((a, b) => b.share - a.share || b.splits - a.splits);
-  return sortedUse;
-}
-
-function featuresByUse() {
-  return sortedFeatureUse().map(({ feature }) => feature);
-}
-
 function drawModelPanel() {
-  const parts = [element("p", { text: `${model.summary}.` }), section("Feature use", ...useTable())];
+  const parts = [
+    element("p", { text: `${model.summary}.` }),
+    section("Feature use", ...useTable()),
+  ];
   if (model.trees.length > 1) parts.push(section("Trees", ...treeTable()));
   parts.push(section("About this page", ...aboutParts()));
   byId("panel-model").replaceChildren(...parts);
@@ -69,58 +16,36 @@ function drawModelPanel() {
 
 function useTable() {
   const use = sortedFeatureUse();
-  const parts = [];
-  if (use.length === 0) {
-    parts.push(element("p", { class: "quiet", text: "The model uses no feature." }));
-  } else {
-    const largest = use[0].share || 1;
-    const rows = use.map(({ feature, share, splits }) =>
-      element(
-        "tr",
-        {},
-        element("th", { scope: "row" }, searchButton(feature)),
-        element("td", { class: "bars" }, plainBar(share / largest)),
-        element("td", { class: "figure", text: shareText(share), title: plural(splits, "split") }),
-      ),
-    );
-    const body = element("tbody", {}, ...rows.slice(0, FEATURES_AT_FIRST));
-    parts.push(element("table", { class: "output-table" }, body));
-    if (rows.length > FEATURES_AT_FIRST) parts.push(moreButton(body, rows, FEATURES_AT_FIRST));
-  }
+  const largest = use[0]?.share || 1;
+  const rows = use.map(({ feature, share, splits }) =>
+    barRow(searchLink(feature), [plainBar(share / largest)], [shareText(share)], {
+      title: `in ${plural(splits, "split")}`,
+    }),
+  );
+  const parts = rows.length
+    ? tableParts("output-table", [], rows, FEATURES_AT_FIRST)
+    : [quietText("The model uses no feature.")];
   const { count, names } = model.unused;
-  if (count) parts.push(element("p", { class: "quiet", text: unusedText(count, names) }));
-  return parts;
-}
-
-function unusedText(count, names) {
   const more = count > names.length ? ` and ${count - names.length} more` : "";
-  return `Not used: ${names.join(", ")}${more}.`;
+  return count ? [...parts, quietText(`Not used: ${names.join(", ")}${more}.`)] : parts;
 }
 
-function searchButton(feature) {
+/** The name of a feature, which finds the splits that use it. */
+function searchLink(feature) {
   const { name } = model.features[feature];
-  return button("", () => searchFor(feature), { class: "link", title: `Find the splits that use ${name}` })
-    .appendChild(nameElement(name)).parentElement;
+  const link = button("", () => searchFor(feature), { class: "link" });
+  link.append(nameElement(name));
+  return link;
 }
 
 function treeTable() {
-  const head = ["tree", "depth", "splits", "leaves"];
-  const rows = model.trees.map((tree, t) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, button(`Tree ${t + 1}`, () => change({ tree: t }), { class: "link" })),
-      ...[tree.maxDepth, tree.nSplits, tree.nLeaves].map((n) => element("td", { class: "figure", text: n })),
-    ),
-  );
-  const body = element("tbody", {}, ...rows.slice(0, TREES_AT_FIRST));
-  const table = element(
-    "table",
-    { class: "tree-table" },
-    element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { text, scope: "col" })))),
-    body,
-  );
-  return rows.length > TREES_AT_FIRST ? [table, moreButton(body, rows, TREES_AT_FIRST)] : [table];
+  const rows = model.trees.map((tree, t) => {
+    const link = button(`Tree ${t + 1}`, () => change({ tree: t }), { class: "link" });
+    const sizes = [tree.maxDepth, tree.nSplits, tree.nLeaves];
+    const cells = sizes.map((text) => element("td", { class: "figure", text }));
+    return element("tr", {}, element("th", { scope: "row" }, link), ...cells);
+  });
+  return tableParts("tree-table", ["tree", "depth", "splits", "leaves"], rows, TREES_AT_FIRST);
 }
 
 function aboutParts() {
@@ -134,8 +59,7 @@ function aboutParts() {
     sentences.push("Streams count training rows.");
   }
   sentences.push("Nothing is fetched, and nothing leaves this page.");
-  const check = element("p", { class: "quiet", id: "check" });
-  return [element("p", { class: "quiet", text: sentences.join(" ") }), check];
+  return [quietText(sentences.join(" ")), element("p", { class: "quiet", id: "check" })];
 }
 
 // The page's answers are compared with the library's, which came with the rows.
@@ -164,7 +88,9 @@ function agrees(place) {
   const { outputs } = answerTo(model, model.rows.at(place));
   return outputs.every((value, o) => {
     const expected = model.rows.outputs[place * k + o];
-    return value === expected || Math.abs(value - expected) <= SAME * Math.max(1, Math.abs(expected));
+    return (
+      value === expected || Math.abs(value - expected) <= SAME * Math.max(1, Math.abs(expected))
+    );
   });
 }
 
@@ -174,7 +100,7 @@ function reportCheck(different) {
   check.dataset.different = different;
   check.textContent = different
     ? `This page and the library differ in ${different} of ${all}: trust the library.`
-    : `Checked: this page answers as the library does in ${all === "1 row" ? "1 row" : `all ${all}`}.`;
+    : `Checked against the library: the same answers in all of ${all}.`;
   check.classList.toggle("warning", different > 0);
 }
 

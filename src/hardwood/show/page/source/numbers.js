@@ -10,7 +10,8 @@ function numberText(value, digits = 4, spread = Infinity) {
     digits = Math.max(digits, digits + size - Math.floor(Math.log10(spread)));
   }
   digits = Math.min(digits, 15);
-  if (size < -5 || size >= 9) return value.toExponential(Math.min(digits, 4) - 1).replace("e+", "e");
+  if (size < -4 || size >= 9)
+    return value.toExponential(Math.min(digits, 4) - 1).replace("e+", "e");
   const decimals = Math.min(Math.max(0, digits - 1 - size), 15);
   return minusSign(withoutZeros(value.toFixed(decimals)));
 }
@@ -49,7 +50,12 @@ function quantityText(value, origin, spread = Infinity) {
 }
 
 const DAY = 86400;
-const TIME_UNITS = [["day", DAY], ["hour", 3600], ["minute", 60], ["second", 1]];
+const TIME_UNITS = [
+  ["day", DAY],
+  ["hour", 3600],
+  ["minute", 60],
+  ["second", 1],
+];
 
 function dateText(seconds, spread = 1) {
   const date = new Date(1000 * seconds);

@@ -1,10 +1,10 @@
 // The tree's answer to a row, computed as the library's engine computes it.
 //
-// Splits are scored in float32. A number meets its weight less its centre; sixteen running sums take
-// the products in turn and are added up in one fixed order; where the engine's processor fuses a
-// product with its addition (`model.fused`), so does this. Hence a row goes to the same leaf here as
-// there, bit for bit. Constant leaves answer with the library's own numbers; linear leaves are summed
-// in float64, where the last digit may differ.
+// Splits are scored in float32. A number meets its weight less its centre; sixteen running sums
+// take the products in turn and are added up in one fixed order; where the engine's processor fuses
+// a product with its addition (`model.fused`), so does this. Hence a row goes to the same leaf here
+// as there, bit for bit. Constant leaves answer with the library's own numbers; linear leaves are
+// summed in float64, where the last digit may differ.
 "use strict";
 
 const LARGEST_FLOAT = 3.4028234663852886e38;
@@ -14,9 +14,9 @@ const float64 = new Float64Array(1);
 const float64Words = new Uint32Array(float64.buffer); // the lower one first
 
 /**
- * a*b + c of float32 numbers, rounded once. The product is exact in float64 and the sum is not, so it
- * is rounded to odd (the bits that are lost leave a trace in the last one), which a second rounding,
- * to float32, cannot mislead.
+ * a*b + c of float32 numbers, rounded once. The product is exact in float64 and the sum is not, so
+ * it is rounded to odd (the bits that are lost leave a trace in the last one), which a second
+ * rounding, to float32, cannot mislead.
  */
 function fusedProductSum(a, b, c) {
   const product = a * b;
@@ -69,7 +69,7 @@ function encodedRow(model, row) {
   return { values, on };
 }
 
-/** Score of an encoded row at a split, as a float32 that two to the power of its exponent scales. */
+/** Score of an encoded row at a split, in float32; two to the power of its exponent scales it. */
 function engineScore(model, tree, split, encoded) {
   const multiplyAdd = model.fused ? fusedProductSum : roundedProductSum;
   const offset = split * tree.nColumns;

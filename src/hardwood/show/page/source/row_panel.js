@@ -7,10 +7,14 @@ let rowPlace = null; // which of the rows on the page was chosen; null once it w
 function startRowPanel() {
   byId("row-chooser").hidden = !model.rows?.count;
   if (model.rows) byId("row-number").max = model.rows.count;
-  byId("row-number").addEventListener("change", () => chooseRow(Number(byId("row-number").value) - 1));
+  byId("row-number").addEventListener("change", () =>
+    chooseRow(Number(byId("row-number").value) - 1),
+  );
   byId("row-before").addEventListener("click", () => chooseRow((rowPlace ?? 0) - 1));
   byId("row-after").addEventListener("click", () => chooseRow((rowPlace ?? -1) + 1));
-  byId("row-any").addEventListener("click", () => chooseRow(Math.floor(Math.random() * model.rows.count)));
+  byId("row-any").addEventListener("click", () =>
+    chooseRow(Math.floor(Math.random() * model.rows.count)),
+  );
   byId("row-clear").addEventListener("click", () => showRow(null));
   byId("row-start").addEventListener("click", () => showRow(typicalRow()));
   whenever(["answer", "tree"], drawRowPanel);
@@ -58,7 +62,8 @@ function originText() {
   if (!state.answer) return "";
   if (rowPlace === null) return "A row typed by hand";
   const truth = trueAnswer(rowPlace);
-  return `Row ${model.rows.number[rowPlace]} of the table, counted from 0${truth && `; truth: ${truth}`}`;
+  const number = `Row ${model.rows.number[rowPlace]} of the table, counted from 0`;
+  return truth ? `${number}; truth: ${truth}` : number;
 }
 
 /** What the table says of a row, as text; empty where it says nothing. */
@@ -93,13 +98,9 @@ function drawFields() {
 function fillFields(fields) {
   const all = featuresByUse().map((f) => fieldOf(f));
   fields.append(...all.slice(0, FIELDS_AT_FIRST));
-  if (all.length <= FIELDS_AT_FIRST) return;
-  const more = button(`Show all ${all.length} fields`, () => {
-    fields.append(...all.slice(FIELDS_AT_FIRST));
-    more.remove();
-    drawFields();
-  }, { class: "link" });
-  fields.append(more);
+  if (all.length > FIELDS_AT_FIRST) {
+    fields.append(moreButton(fields, all, FIELDS_AT_FIRST, drawFields));
+  }
 }
 
 function fieldOf(f) {
@@ -114,7 +115,12 @@ function fieldOf(f) {
 
 function levelField(feature) {
   const options = feature.levels.map((level, i) => element("option", { value: i, text: level }));
-  return element("select", {}, ...options, element("option", { value: "", text: "(missing or other)" }));
+  return element(
+    "select",
+    {},
+    ...options,
+    element("option", { value: "", text: "(missing or other)" }),
+  );
 }
 
 function numberField(feature) {
@@ -170,38 +176,46 @@ function isoDate(text) {
 
 function predictionParts(answer) {
   const parts = [
-    element("p", { class: "quiet", text: model.combine ? "The forest predicts" : "The tree predicts" }),
+    quietText(model.combine ? "The forest predicts" : "The tree predicts"),
     element("p", { class: "answer", text: answerText(model, answer.outputs) }),
   ];
   const isPlain = model.task === "regression" && answer.outputs.length === 1;
-  if (!isPlain) parts.push(outputTable(model, answer.outputs));
-  if (model.combine) parts.push(treesSay(answer));
+  if (!isPlain) parts.push(...outputTable(model, answer.outputs));
+  if (model.combine) parts.push(quietText(`Tree ${state.tree + 1} says: ${ownAnswer()}`));
   return parts;
 }
 
-/** What the drawn tree of a forest says, beside the others. */
-function treesSay(answer) {
-  const own = answer.trees[state.tree];
-  const text = `This tree (${state.tree + 1} of ${model.trees.length}) says: ${answerText(currentTree(), own.outputs)}`;
-  return element("p", { class: "quiet", text });
+/** What the drawn tree of a forest says by itself. */
+function ownAnswer() {
+  return answerText(currentTree(), currentPath().outputs);
 }
 
 /** The splits on the row's way, one after the other, and the leaf. */
 function pathItems(path) {
   const tree = currentTree();
-  const items = path.steps.map(({ node, score, goesRight }) => pathItem(tree, node, score, goesRight));
-  const leaf = button(`Leaf: ${answerText(tree, path.outputs)}`, () => selectNode(path.node), {
+  const items = path.steps.map(({ node, score, goesRight }) =>
+    pathItem(tree, node, score, goesRight),
+  );
+  const leaf = button(`Leaf: ${ownAnswer()}`, () => selectNode(path.node), {
     class: "link step-title",
   });
   return [...items, element("li", { class: "leaf-step" }, leaf)];
 }
 
 function pathItem(tree, node, score, goesRight) {
-  const title = button(conditionText(tree, node), () => selectNode(node), { class: "link step-title" });
+  const title = button(conditionText(tree, node), () => selectNode(node), {
+    class: "link step-title",
+  });
   const value = axisText(tree, node, score);
   const what = tree.conditions[node][2] ? "left side" : "score";
-  const words = `${what} = ${value} → ${goesRight ? "yes" : "no"}${marginText(tree, node, score)}`;
-  return element("li", { class: goesRight ? "yes" : "no" }, title, element("span", { class: "quiet", text: words }));
+  const side = goesRight ? "yes" : "no";
+  const words = `${what} = ${value} → ${side}${marginText(tree, node, score)}`;
+  return element(
+    "li",
+    { class: goesRight ? "yes" : "no" },
+    title,
+    element("span", { class: "quiet", text: words }),
+  );
 }
 
 /** How far from the threshold a score is, where that is little: answers there are touch and go. */

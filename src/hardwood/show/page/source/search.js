@@ -12,7 +12,8 @@ function usesFeature(tree, node, feature) {
   const { first, levels, flag } = model.features[feature];
   const columns = (levels ? levels.length : 1) + Number(flag);
   for (let row = start; row < start + rows; row++) {
-    for (let c = first; c < first + columns; c++) if (weights[row * tree.nColumns + c] !== 0) return true;
+    for (let c = first; c < first + columns; c++)
+      if (weights[row * tree.nColumns + c] !== 0) return true;
   }
   return false;
 }
@@ -77,11 +78,20 @@ function suggest() {
     clearSearch();
     return;
   }
-  const matches = featuresByUse().filter((f) => model.features[f].name.toLowerCase().includes(words));
-  const options = matches.slice(0, SUGGESTIONS).map((f) =>
-    element("li", { role: "option", id: `option-${f}`, "data-feature": f }, nameElement(model.features[f].name)),
+  const matches = featuresByUse().filter((f) =>
+    model.features[f].name.toLowerCase().includes(words),
   );
-  if (options.length === 0) options.push(element("li", { class: "quiet", text: "no such feature" }));
+  const options = matches
+    .slice(0, SUGGESTIONS)
+    .map((f) =>
+      element(
+        "li",
+        { role: "option", id: `option-${f}`, "data-feature": f },
+        nameElement(model.features[f].name),
+      ),
+    );
+  if (options.length === 0)
+    options.push(element("li", { class: "quiet", text: "no such feature" }));
   byId("suggestions").replaceChildren(...options);
   byId("suggestions").hidden = false;
   byId("search").setAttribute("aria-expanded", "true");
@@ -108,7 +118,8 @@ function pressSearchKey(event) {
     if (isOpen && selected) searchFor(Number(selected.dataset.feature));
     else if (state.feature !== null) visitFound(event.shiftKey ? -1 : 1);
   } else if (isOpen && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
-    const next = event.key === "ArrowDown" ? selected?.nextElementSibling : selected?.previousElementSibling;
+    const next =
+      event.key === "ArrowDown" ? selected?.nextElementSibling : selected?.previousElementSibling;
     if (next) highlightOption(next);
   } else {
     return;

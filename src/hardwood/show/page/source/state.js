@@ -1,5 +1,5 @@
-// What the reader has chosen. Parts of the page change it through `change` and hear of the changes of
-// others through `whenever`; no part calls another.
+// What the reader has chosen. Parts of the page change it through `change`, and hear of the changes
+// of others through `whenever`.
 "use strict";
 
 const state = {

@@ -35,7 +35,11 @@ function viewOfBox({ left, top, right, bottom }, leastScale = SCALES.least) {
   const { width, height } = canvasSize();
   const legend = byId("legend").offsetHeight;
   const room = { width: width - 2 * MARGIN, height: height - legend - 3 * MARGIN };
-  const fitting = Math.min(room.width / (right - left), room.height / (bottom - top), SCALES.fitted);
+  const fitting = Math.min(
+    room.width / (right - left),
+    room.height / (bottom - top),
+    SCALES.fitted,
+  );
   const scale = Math.max(fitting, leastScale);
   const spare = Math.max(room.height - scale * (bottom - top), 0);
   const y = legend + MARGIN + spare / 4 - top * scale;
@@ -48,7 +52,8 @@ function moveTo(goal, milliseconds = 260) {
   tween("view", prefersStillness() ? 0 : milliseconds, (share) => {
     const scale = start.scale * (goal.scale / start.scale) ** share;
     // Along a line in the drawing's own coordinates, whatever the scale does meanwhile.
-    const ratio = goal.scale === start.scale ? share : (scale - start.scale) / (goal.scale - start.scale);
+    const ratio =
+      goal.scale === start.scale ? share : (scale - start.scale) / (goal.scale - start.scale);
     setView(start.x + (goal.x - start.x) * ratio, start.y + (goal.y - start.y) * ratio, scale);
   });
 }

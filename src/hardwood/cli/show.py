@@ -1,0 +1,123 @@
+"""`hardwood show`: a model as an interactive page."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from hardwood.cli.evaluate import as_labels, read_known_rows
+from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli.models import open_model
+from hardwood.cli.options import AsJson, ModelFile, output_option
+from hardwood.cli.report import Notes, print_json, print_text
+from hardwood.cli.tables import read_table
+from hardwood.report.words import counted
+
+if TYPE_CHECKING:
+    from hardwood.cli.models import Model
+
+MAX_ROWS = 10_000
+
+
+def show(
+    model: ModelFile,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="TABLE", help="A CSV or Parquet file whose rows fill the histograms."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="Its column with the truth, which gives the colours.",
+            show_default="what MODEL predicts, if TABLE has it",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, output_option("Where to write the page.", "MODEL's name with _tree.html")
+    ] = None,
+    rows: Annotated[
+        int,
+        typer.Option(min=0, max=MAX_ROWS, metavar="N", help="Rows to choose from on the page."),
+    ] = 300,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Its heading.")] = None,
+    open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write an interactive page of a tree or forest: one HTML file that fetches nothing.
+
+    It draws the tree with the streams of rows, and at each split the weights and the histogram of
+    the scores; a row can be chosen or typed, and goes down.
+    """
+    path = model.with_name(f"{model.stem}_tree.html") if output is None else output
+    check_writable(path, inputs=(model,) if data is None else (model, data))
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise CommandError(f"{path}: a page is written as .html; the name must end in it.")
+    if target is not None and data is None:
+        raise CommandError("--target names a column of a table: give the table with --data.")
+    notes = Notes()
+    with notes.collecting():
+        opened = _hard(open_model(model), notes)
+        X, y = (None, None) if data is None else _rows(opened, model, data, target, notes)
+        with naming_the_file(path):
+            opened.show(path, X, y, title=title, max_rows=rows)
+    if open and not webbrowser.open(path.resolve().as_uri()):
+        notes.add(f"no browser could be started; open {path} yourself")
+    _say(path, 0 if X is None else X.num_rows, y is not None, notes, as_json=as_json)
+
+
+def _hard(model: Model, notes: Notes) -> Any:
+    """Return a model whose rows take one path down each tree."""
+    if not hasattr(model, "harden"):
+        return model
+    notes.add("the model is soft: the page shows the forest of its hard trees")
+    return model.harden()
+
+
+def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) -> tuple[Any, Any]:
+    """Read a table, and the truth where it has some."""
+    if target is None:
+        table = read_table(data)
+        names = model.target_names
+        if not names or not set(names) <= set(table.column_names):
+            return table, None
+        target = ",".join(names)
+    known = read_known_rows(model, path, data, target, None)
+    truth = as_labels(known.truth, model)
+    is_known = np.ones(len(known), dtype=bool)
+    if model.classes is not None:
+        is_known = np.array([label in model.classes for label in truth.tolist()])
+    n_left_out = known.n_table_rows - int(is_known.sum())
+    if not is_known.any():
+        raise CommandError(
+            f"No row of {data} has a class of {path} in column '{target}'. Is it the right column?"
+        )
+    if n_left_out:
+        notes.add(
+            f"{counted(n_left_out, 'row')} of {data} without a known answer in '{target}' left out"
+        )
+    return known.features.filter(is_known), truth[is_known]
+
+
+def _say(path: Path, n_rows: int, has_truth: bool, notes: Notes, *, as_json: bool) -> None:
+    size = path.stat().st_size
+    if as_json:
+        print_json(
+            {
+                "output": str(path),
+                "bytes": size,
+                "n_rows": n_rows,
+                "coloured_by_truth": has_truth,
+                "notes": notes.messages,
+            }
+        )
+        return
+    colours = "their true answers" if has_truth else "what the model predicts"
+    what = f"histograms of {counted(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"
+    print_text(f"Wrote {path}: {size / 1000:.0f} kB, {what}")

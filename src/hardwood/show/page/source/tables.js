@@ -1,0 +1,69 @@
+// Tables of names, bars and figures, and the headings above them.
+"use strict";
+
+/** A part of a panel, with its heading. */
+function section(title, ...children) {
+  return element("section", {}, element("h3", { text: title }), ...children);
+}
+
+function quietText(text) {
+  return element("p", { class: "quiet", text });
+}
+
+/**
+ * A table, and where it has more than `atFirst` rows a button that shows the rest.
+ *
+ * @param kind - how its columns are divided; page.css has it under this name
+ * @param head - names of the columns; none are shown where it is empty
+ */
+function tableParts(kind, head, rows, atFirst = Infinity) {
+  const body = element("tbody", {}, ...rows.slice(0, atFirst));
+  const table = element("table", { class: kind });
+  if (head.length) {
+    const names = head.map((text) => element("th", { text, scope: "col" }));
+    table.append(element("thead", {}, element("tr", {}, ...names)));
+  }
+  table.append(body);
+  return rows.length > atFirst ? [table, moreButton(body, rows, atFirst)] : [table];
+}
+
+/** A button that shows the rest of a list, and then calls `after`. */
+function moreButton(list, items, nShown, after = () => {}) {
+  const showAll = () => {
+    list.append(...items.slice(nShown));
+    more.remove();
+    after();
+  };
+  const more = button(`Show all ${items.length}`, showAll, { class: "link" });
+  return more;
+}
+
+/** A row of a table: what it is about, bars below each other, and figures. */
+function barRow(heading, bars, figures, attributes = {}) {
+  return element(
+    "tr",
+    attributes,
+    element("th", { scope: "row" }, heading),
+    element("td", { class: "bars" }, ...bars),
+    ...figures.map((text) => element("td", { class: "figure", text })),
+  );
+}
+
+/** A bar that grows from the middle: right toward yes, left toward no. `share` is -1 to 1. */
+function divergingBar(share, className = "") {
+  const bar = element("i", { class: `bar ${className} ${share < 0 ? "toward-no" : "toward-yes"}` });
+  bar.style.width = `${Math.min(Math.abs(share), 1) * 50}%`;
+  return element("span", { class: "diverging", "aria-hidden": "true" }, bar);
+}
+
+/** A bar that grows from the left, in the colour of a class where one is given. */
+function plainBar(share, className = "") {
+  const bar = element("i", { class: `bar ${className}` });
+  bar.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
+  return element("span", { class: "plain", "aria-hidden": "true" }, bar);
+}
+
+/** The largest of some numbers, whatever their signs; 1 where all are 0, to divide by. */
+function largestSize(numbers) {
+  return numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0) || 1;
+}

@@ -1,0 +1,84 @@
+// The terms of weighted sums, of splits and of linear leaves.
+"use strict";
+
+/**
+ * Columns with a weight, the most important first.
+ *
+ * @param weights - of all columns, from `offset` on, as the engine has them
+ * @returns for each its `weight` per unit of the table, and the `push`: what one standard deviation
+ *   of the column adds to the sum
+ */
+function weighedColumns(weights, offset, scale = 1) {
+  const terms = [];
+  model.columns.forEach(({ feature, kind }, column) => {
+    const factor = kind === "number" ? model.features[feature].factor : 1;
+    const weight = weights[offset + column] * scale * factor;
+    if (weight !== 0) terms.push({ column, weight, push: weight * model.spread[column] });
+  });
+  return terms.sort((a, b) => Math.abs(b.push) - Math.abs(a.push));
+}
+
+function splitTerms(tree, split) {
+  return weighedColumns(tree.weights, split * tree.nColumns, 2 ** tree.exponent[split]);
+}
+
+function leafTerms(tree, leaf, output) {
+  return weighedColumns(tree.leafWeights, (leaf * tree.nOutputs + output) * tree.nColumns);
+}
+
+/** What a column is about, in words. */
+function columnName({ feature, kind, level }) {
+  const { name } = model.features[feature];
+  if (kind === "level") return `${name} is ${level}`;
+  return kind === "missing" ? `${name} is missing` : name;
+}
+
+/**
+ * How much each feature is used: every split divides one vote among its features, by what a
+ * standard deviation of theirs moves the score by; votes count by the training rows at the split,
+ * and trees count alike.
+ *
+ * @returns for each `feature` its `share` of all votes and the number of `splits` that use it, the
+ *   most used first
+ */
+function featureUse() {
+  const use = model.features.map((_, feature) => ({ feature, share: 0, splits: 0 }));
+  for (const tree of model.trees) {
+    const votes = treeVotes(tree, use);
+    const total = votes.reduce((a, b) => a + b, 0) || 1;
+    votes.forEach((vote, f) => (use[f].share += vote / total / model.trees.length));
+  }
+  return use.sort((a, b) => b.share - a.share || b.splits - a.splits);
+}
+
+/** Votes of one tree, (features); counts the splits that cast them. */
+function treeVotes(tree, use) {
+  const votes = new Float64Array(model.features.length);
+  for (let split = 0; split < tree.nSplits; split++) {
+    const pushes = new Map(); // feature -> what it moves the score by
+    for (const { column, push } of splitTerms(tree, split)) {
+      const { feature } = model.columns[column];
+      pushes.set(feature, (pushes.get(feature) ?? 0) + Math.abs(push));
+    }
+    const total = [...pushes.values()].reduce((a, b) => a + b, 0) || 1;
+    const rows = tree.counts ? tree.counts[split] : 1;
+    for (const [feature, push] of pushes) {
+      use[feature].splits += 1;
+      votes[feature] += (rows * push) / total;
+    }
+  }
+  return votes;
+}
+
+let knownUse = null;
+
+/** `featureUse`, computed once. */
+function sortedFeatureUse() {
+  knownUse ??= featureUse();
+  return knownUse;
+}
+
+/** Numbers of the features, the most used first. */
+function featuresByUse() {
+  return sortedFeatureUse().map(({ feature }) => feature);
+}

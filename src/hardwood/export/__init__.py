@@ -1,0 +1,24 @@
+"""Models that leave Python: C, ONNX, SQL, rules, plain Python, JSON; each checked as it is made."""
+
+from __future__ import annotations
+
+from hardwood.export.c import to_c
+from hardwood.export.exported import ExportedBytes, ExportedText
+from hardwood.export.json import to_json
+from hardwood.export.onnx import to_onnx
+from hardwood.export.python import to_python
+from hardwood.export.rules import to_rules
+from hardwood.export.sql import to_sql
+from hardwood.export.verify import Check
+
+__all__ = [
+    "Check",
+    "ExportedBytes",
+    "ExportedText",
+    "to_c",
+    "to_json",
+    "to_onnx",
+    "to_python",
+    "to_rules",
+    "to_sql",
+]

@@ -1,0 +1,81 @@
+"""A header, compiled and asked the probe rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hardwood.errors import ExportError
+from hardwood.export.compiler import Compiler
+from hardwood.export.plan import Plan
+from hardwood.export.probes import Probes
+from hardwood.export.verify import Answers
+
+
+def compiled_answers(
+    compiler: Compiler, probes: Probes, prefix: str, text: str, *, real: str = "double"
+) -> Answers:
+    """Compile a header, run it on the probe rows and return what it says.
+
+    ``real`` is the type of its outputs. A header of integers, ``float``, quantises the rows first.
+    """
+    plan = probes.plan
+    sources = {"header.h": text, "main.c": probe_program(plan, prefix, real)}
+    said = compiler.run(sources, np.ascontiguousarray(probes.matrix, np.float64).tobytes())
+    n_trees, k = len(plan.trees), plan.n_outputs
+    width = n_trees + k + (1 if plan.classes is not None else k)
+    rows = np.frombuffer(said, np.float64)
+    if rows.size != probes.n_rows * width:
+        raise ExportError("the export to C was not written: its program says too little")
+    leaves, outputs, answers = np.split(rows.reshape(-1, width), [n_trees, n_trees + k], axis=1)
+    if plan.task == "regression":
+        if not np.array_equal(answers, outputs):
+            raise ExportError("the export to C was not written: predict and outputs differ")
+        return Answers(outputs, None, leaves)
+    positions = answers.astype(np.int64)
+    return Answers(outputs, positions[:, 0] if plan.classes is not None else positions, leaves)
+
+
+def probe_program(plan: Plan, prefix: str, real: str) -> str:
+    """Write a program that reads rows of doubles from stdin and writes all answers as doubles."""
+    one = plan.task == "classification" or (plan.task == "regression" and plan.n_outputs == 1)
+    if one:
+        answer = f"answer[0] = {prefix}_predict(row);"
+    else:
+        kind = "uint8_t" if plan.task == "multilabel" else real
+        answer = f"{kind} many[K]; {prefix}_predict(row, many);\n"
+        answer += "    for (int i = 0; i < K; ++i) answer[i] = many[i];"
+    is_quantised = real == "float"
+    return _PROGRAM.format(
+        n_features=plan.schema.n_features,
+        n_outputs=plan.n_outputs,
+        n_trees=len(plan.trees),
+        n_answers=1 if plan.classes is not None else plan.n_outputs,
+        prefix=prefix,
+        real=real,
+        quantise=f"{prefix}_quantise_row(raw, row);"
+        if is_quantised
+        else "for (int i = 0; i < P; ++i) row[i] = raw[i];",
+        answer=answer,
+    )
+
+
+_PROGRAM = """#include "header.h"
+#include <stdio.h>
+enum {{ P = {n_features}, K = {n_outputs}, T = {n_trees}, A = {n_answers} }};
+static double raw[P], said[T + K + A], *answer = said + T + K;
+static {prefix}_value row[P];
+static {real} outputs[K];
+static int32_t leaves[T];
+int main(void) {{
+  while (fread(raw, sizeof(double), P, stdin) == P) {{
+    {quantise}
+    {prefix}_leaves(row, leaves);
+    for (int i = 0; i < T; ++i) said[i] = leaves[i];
+    {prefix}_outputs(row, outputs);
+    for (int i = 0; i < K; ++i) said[T + i] = outputs[i];
+    {answer}
+    fwrite(said, sizeof(double), T + K + A, stdout);
+  }}
+  return 0;
+}}
+"""

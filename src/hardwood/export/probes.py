@@ -1,0 +1,287 @@
+"""The rows on which an export is compared with its model.
+
+Given rows, or rows made up from the schema: around the centres, with missing entries and unseen
+levels, some close to a split, and some led to the leaves that no other row has reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hardwood.export.plan import Encoding, Plan, PlannedTree
+from hardwood.table import Schema, Table
+from hardwood.table.feature import Feature, Level
+
+N_ROWS = 1000
+_MAX_GIVEN = 100_000
+_NEAR = (1e-1, 1e-3, 1e-5)  # distances from a split, in units of the spread of its score
+_ATTEMPTS = 4
+_SWEEPS = 25
+_MAX_OPERATIONS = 20_000_000
+_FEWEST = 200
+_MAX_LED = 1_000_000  # scores of rows that are led to leaves, in all trees together
+
+
+@dataclass(frozen=True, eq=False)
+class Probes:
+    """Rows (n, p) as `Schema.read` returns them, and what the model answers to them.
+
+    ``n_typical`` of them, the first, are given rows or rows like those of training; what follows
+    was made to be difficult.
+    """
+
+    plan: Plan
+    matrix: np.ndarray
+    n_typical: int
+    are_given: bool
+
+    @classmethod
+    def of(cls, plan: Plan, data: Any = None, *, seed: int = 0) -> Probes:
+        """Make probe rows; ``data`` is any table that the model reads, or None."""
+        rng = np.random.default_rng(seed)
+        typical = _drawn(plan.schema, rng, N_ROWS) if data is None else _read(plan.schema, data)
+        near = _near_splits(plan, rng, typical)
+        rows = np.concatenate([typical, near])
+        led = _led_to_leaves(plan, rng, rows)
+        return cls(plan, np.concatenate([rows, led]), len(typical), data is not None)
+
+    def thinned(self, cost: int) -> Probes:
+        """Take fewer rows, evenly, where each takes ``cost`` operations in a slow language."""
+        step = -(-self.n_rows * cost // _MAX_OPERATIONS)
+        step = min(step, max(1, self.n_rows // _FEWEST))
+        n_typical = -(-self.n_typical // step)
+        return Probes(self.plan, self.matrix[::step], n_typical, self.are_given)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.matrix)
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows as the model reads them."""
+        return table_of(self.plan.schema, self.matrix)
+
+    @cached_property
+    def leaves(self) -> np.ndarray:
+        """(n, T) the leaf of each row in each tree, by the library."""
+        return self.plan.model.apply(self.table).reshape(self.n_rows, -1)
+
+    @cached_property
+    def outputs(self) -> np.ndarray:
+        """(n, k) float64: probabilities, or regression values, by the library."""
+        model = self.plan.model
+        if self.plan.task == "regression":
+            return model.predict(self.table).reshape(self.n_rows, -1)
+        return model.predict_proba(self.table)
+
+    @cached_property
+    def n_leaves_reached(self) -> int:
+        """Number of leaves, of all trees together, that some row reaches."""
+        return sum(len(np.unique(column)) for column in self.leaves.T)
+
+    @cached_property
+    def raw_columns(self) -> list[list[Any]]:
+        """The rows as a person has them: per feature, numbers or levels, None where missing.
+
+        Half of the missing entries of categories are levels that training did not see.
+        """
+        rng = np.random.default_rng(1)
+        return [
+            _raw(feature, self.matrix[:, j], rng)
+            for j, feature in enumerate(self.plan.schema.features)
+        ]
+
+
+def table_of(schema: Schema, matrix: np.ndarray) -> Table:
+    """Rows whose levels are positions already, as a table that a model of the schema reads."""
+    return Table(
+        np.ascontiguousarray(matrix),
+        tuple(feature.levels or None for feature in schema.features),
+        schema.names if schema.named else None,
+        tuple(feature.origin for feature in schema.features),
+    )
+
+
+def unseen_level(feature: Feature) -> Level:
+    """Return a level of the kind of a feature's own that is not one of them."""
+    if not any(isinstance(level, str) for level in feature.levels):
+        return 1.5 + max(float(level) for level in feature.levels)
+    name = "never seen"
+    while name in feature.levels:
+        name += "!"
+    return name
+
+
+def _raw(feature: Feature, column: np.ndarray, rng: np.random.Generator) -> list[Any]:
+    missing = np.isnan(column)
+    if feature.kind == "numeric":
+        return [None if gone else x for x, gone in zip(column.tolist(), missing, strict=True)]
+    unseen = rng.random(len(column)) < 0.5
+    absent = [unseen_level(feature) if new else None for new in unseen]
+    codes = np.where(missing, 0, column).astype(int).tolist()
+    return [
+        absent[i] if gone else feature.levels[code]
+        for i, (code, gone) in enumerate(zip(codes, missing, strict=True))
+    ]
+
+
+def _read(schema: Schema, data: Any) -> np.ndarray:
+    matrix = schema.read(data, who="the export")
+    if not isinstance(matrix, np.ndarray):
+        matrix = matrix[:_MAX_GIVEN].toarray()
+    return matrix[:_MAX_GIVEN].astype(np.float64)
+
+
+def _drawn(schema: Schema, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Rows around the centres; a third of them with missing entries and unseen levels."""
+    matrix = np.empty((n, schema.n_features))
+    spread = schema.column_spread[schema.first_column]
+    scale = schema.column_scale[schema.first_column]
+    for j, feature in enumerate(schema.features):
+        if feature.kind == "categorical":
+            matrix[:, j] = rng.integers(len(feature.levels), size=n)
+        else:
+            width = (spread[j] if spread[j] > 0 else scale[j]) * rng.choice([1.0, 3.0], size=n)
+            with np.errstate(over="ignore"):
+                drawn = feature.center + width * rng.normal(size=n)
+            matrix[:, j] = np.where(np.isfinite(drawn), drawn, feature.center)
+    gaps = rng.random(matrix.shape) < np.where(rng.random(n) < 1 / 3, 0.2, 0.0)[:, None]
+    matrix[gaps] = np.nan
+    return matrix
+
+
+def _near_splits(plan: Plan, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+    """Rows moved to just beside the splits that they meet, on either side."""
+    moved = []
+    for tree in plan.trees[:: max(1, len(plan.trees) // 20)]:
+        if tree.n_splits == 0:
+            continue
+        n = max(20, N_ROWS // len(plan.trees))
+        start = rows[rng.integers(len(rows), size=n)]
+        split = rng.integers(tree.n_splits, size=n)
+        margin = rng.choice(_NEAR, size=n) * rng.choice([-1.0, 1.0], size=n)
+        moved.append(_moved(plan.encoding, tree, start, split, margin))
+    return np.concatenate(moved) if moved else rows[:0]
+
+
+def _moved(
+    encoding: Encoding, tree: PlannedTree, rows: np.ndarray, split: np.ndarray, margin: np.ndarray
+) -> np.ndarray:
+    """Move numbers along the weights until the score of a split is ``margin`` of its spread."""
+    values, on = encoding.encode(rows)
+    spread = _spread(encoding)
+    weights = tree.weights[split].astype(np.float64) * spread  # (r, n) per standard deviation
+    weights[np.isnan(rows[:, encoding.numeric])] = 0.0
+    score = (
+        tree.bias[split]
+        + (tree.weights[split].astype(np.float64) * values).sum(axis=1)
+        + (tree.indicators[split].astype(np.float64) * on).sum(axis=1)
+    )
+    size = np.square(weights).sum(axis=1)
+    length = np.sqrt(size)
+    with np.errstate(all="ignore"):
+        step = np.where(size > 0, (margin * length - score) / size, 0.0)
+        shift = step[:, None] * weights * spread * encoding.scale
+    out = rows.copy()
+    shifted = rows[:, encoding.numeric] + shift
+    kept = np.isfinite(shifted)
+    out[:, encoding.numeric] = np.where(kept, shifted, rows[:, encoding.numeric])
+    return out
+
+
+def _spread(encoding: Encoding) -> np.ndarray:
+    """(n,) standard deviation of each value, in the units of the values; 1 where it is 0."""
+    columns = encoding.value_columns
+    spread = encoding.schema.column_spread[columns] / encoding.scale
+    scale = encoding.schema.column_scale[columns] / encoding.scale
+    return np.where(spread > 0, spread, scale)
+
+
+def _led_to_leaves(plan: Plan, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+    """Rows led towards leaves that none has reached, by projection onto the splits in their way.
+
+    Not every leaf can be reached; what is returned are rows tried, whether they arrived or not.
+    """
+    reached = plan.model.apply(table_of(plan.schema, rows)).reshape(len(rows), -1)
+    led, room = [], _MAX_LED
+    for t, tree in enumerate(plan.trees):
+        leaves = np.setdiff1d(np.arange(tree.n_leaves), reached[:, t])
+        leaves = leaves[: room // (_ATTEMPTS * max(tree.n_splits, 1))]
+        room -= len(leaves) * _ATTEMPTS * tree.n_splits
+        if len(leaves) == 0:
+            continue
+        targets = np.repeat(leaves, _ATTEMPTS)
+        start = _filled(plan.schema, rows[rng.integers(len(rows), size=len(targets))], rng)
+        led.append(_projected(plan.encoding, tree, start, targets, rng))
+    return np.concatenate(led) if led else rows[:0]
+
+
+def _projected(
+    encoding: Encoding,
+    tree: PlannedTree,
+    rows: np.ndarray,
+    leaves: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    wanted = _sides(tree, leaves)  # (r, m)
+    weights, indicators = tree.weights.T.astype(float), tree.indicators.T.astype(float)
+    every = np.arange(len(rows))
+    for _ in range(_SWEEPS):
+        values, on = encoding.encode(rows)
+        right = values.astype(float) @ weights + on @ indicators + tree.bias >= 0
+        offending = (wanted != 0) & (right != (wanted > 0))
+        wrong = offending.any(axis=1)
+        if not wrong.any():
+            break
+        split = (offending * rng.random(offending.shape)).argmax(axis=1)  # any of them
+        margin = wanted[every, split] * rng.uniform(0.01, 0.5, len(rows))
+        moved = _moved(encoding, tree, rows, split, margin)
+        turned = _turned(encoding, tree, rows, split, wanted[every, split])
+        by_levels = (rng.random(len(rows)) < 0.3) | ~tree.weights[split].any(axis=1)
+        rows = np.where(wrong[:, None], np.where(by_levels[:, None], turned, moved), rows)
+    return rows
+
+
+def _turned(
+    encoding: Encoding, tree: PlannedTree, rows: np.ndarray, split: np.ndarray, side: np.ndarray
+) -> np.ndarray:
+    """Give rows the level, or the missing entry, that speaks most for a side of a split."""
+    out = rows.copy()
+    if encoding.n_indicators == 0:
+        return out
+    best = (tree.indicators[split] * side[:, None]).argmax(axis=1)  # (r,)
+    features = np.array([item.feature for item in encoding.indicators])
+    levels = np.array([np.nan if i.level is None else i.level for i in encoding.indicators])
+    out[np.arange(len(rows)), features[best]] = levels[best]
+    return out
+
+
+def _filled(schema: Schema, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Put the centre, or any level, in place of missing entries, which nothing moves."""
+    n_levels = np.maximum(schema.n_levels, 1)
+    whole = rng.integers(n_levels, size=rows.shape).astype(float)
+    center = schema.column_center[schema.first_column]
+    return np.where(np.isnan(rows), np.where(schema.n_levels > 0, whole, center), rows)
+
+
+def _sides(tree: PlannedTree, leaves: np.ndarray) -> np.ndarray:
+    """(r, m) what each split must say for a row to reach its leaf: 1 right, -1 left, 0 anything."""
+    m = tree.n_splits
+    parent, side = np.full(2 * m + 1, -1), np.zeros(2 * m + 1, np.int8)
+    child = np.where(tree.children >= 0, tree.children, m + ~tree.children)  # leaves after splits
+    parent[child] = np.arange(m)[:, None]
+    side[child] = np.array([-1, 1])
+    sides = np.zeros((len(leaves), m), np.int8)
+    node, rows = m + leaves, np.arange(len(leaves))
+    for _ in range(m):
+        below = parent[node] >= 0
+        if not below.any():
+            break
+        sides[rows[below], parent[node[below]]] = side[node[below]]
+        node = np.where(below, parent[node], node)
+    return sides

@@ -1,0 +1,357 @@
+"""A model in integers: a row's entries, the weights of its splits and what its leaves say.
+
+A number becomes ``q = round((x - zero) / step)``, at most 127 or 32767 in size. A split's weights,
+times the steps, are divided by a scale of the split's own and rounded; its score is a sum in 32-bit
+integers that cannot overflow. An indicator that is on counts as an entry of 128 or 32768. The
+threshold is then placed so that as many rows as possible take the side that they take in the
+library, among equals the one nearest to the rounded threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hardwood.errors import ExportError
+from hardwood.export.plan import Plan, PlannedTree
+from hardwood.export.probes import Probes
+
+_SUM_LIMIT = 2**30 - 1  # of the terms of a score; the constant may be as large again
+_MADE_UP_RANGE = {8: 4.0, 16: 16.0}  # in standard deviations, where there are no rows to ask
+_SHARES = (1.0, 0.9999, 0.999, 0.99)  # of the rows whose numbers stay within their range
+_SCALES = np.linspace(1.0, 0.5, 51)  # of the largest scale of a split's weights
+_MAX_ROWS = 20_000  # for placing thresholds
+_MAX_TREES = 2**15 - 1  # so many leaf values of 16 bits fit into a sum of 32
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The integers that entries become.
+
+    Parameters
+    ----------
+    bits
+        8 or 16.
+    zero, step
+        (n,) float64 of the numeric values, in raw units.
+    missing
+        (n,) what a missing number counts as: its centre.
+    """
+
+    bits: int
+    zero: np.ndarray
+    step: np.ndarray
+    missing: np.ndarray
+
+    @property
+    def largest(self) -> int:
+        """The largest entry, 127 or 32767."""
+        return int(2 ** (self.bits - 1) - 1)
+
+    @property
+    def one(self) -> int:
+        """What an indicator that is on counts as, 128 or 32768."""
+        return self.largest + 1
+
+    def quantised(self, numbers: np.ndarray) -> np.ndarray:
+        """(r, n) int64 of raw numbers (r, n); NaN becomes what a missing one counts as."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            q = np.floor((numbers - self.zero) / self.step + 0.5)
+        q = np.clip(q, -self.largest, self.largest)
+        return np.where(np.isnan(numbers), self.missing, q).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Integer sums ``bias + weights . entries + one * indicators that are on``, (s,) of them.
+
+    ``scale`` turns each into what it stands for.
+    """
+
+    weights: np.ndarray  # (s, n)
+    indicators: np.ndarray  # (s, q)
+    bias: np.ndarray  # (s,)
+    scale: np.ndarray  # (s,)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """A model in integers.
+
+    Parameters
+    ----------
+    splits
+        The splits of all trees, one after the other.
+    leaf_values
+        (L, k) integers of constant leaves; None where leaves are linear.
+    leaf_sums
+        The outputs of all linear leaves of one tree, (L * k) sums; None where they are constant.
+    offset, scale
+        (k,) an output is ``offset + scale * sum over the trees``, before the model's link. Linear
+        leaves have scales of their own.
+    """
+
+    plan: Plan
+    grid: Grid
+    splits: Sums
+    leaf_values: np.ndarray | None
+    leaf_sums: Sums | None
+    offset: np.ndarray
+    scale: np.ndarray
+
+
+def quantised(plan: Plan, bits: int, probes: Probes) -> Quantised:
+    """Quantise a model; rows that were given choose the ranges of the columns.
+
+    Raises
+    ------
+    ExportError
+        If the model has no form in integers.
+    """
+    _check(plan, bits)
+    rows = Rows(plan, probes)
+    shares = _SHARES if probes.are_given and plan.encoding.n_values else (1.0,)
+    candidates = []
+    for share in shares:
+        grid = _grid(plan, bits, rows.numbers if probes.are_given else None, share)
+        splits, n_wrong = _quantised_splits(plan, grid, rows)
+        candidates.append((n_wrong, grid, splits))
+    _, grid, splits = min(candidates, key=lambda candidate: candidate[0])
+    if plan.has_linear_leaves:
+        sums = _quantised_leaves(plan, grid)
+        k = plan.n_outputs
+        return Quantised(plan, grid, splits, None, sums, np.zeros(k), np.ones(k))
+    values, offset, scale = _quantised_values(plan, bits)
+    return Quantised(plan, grid, splits, values, None, offset, scale)
+
+
+def _check(plan: Plan, bits: int) -> None:
+    if plan.has_linear_leaves and len(plan.trees) > 1:
+        raise ExportError(
+            "a forest with linear leaves has no form in integers: its trees' answers have scales "
+            "of their own. Use precision='float32', or constant leaves."
+        )
+    largest = 2 ** (bits - 1) - 1
+    for feature in plan.schema.features:
+        if len(feature.levels) > largest:
+            raise ExportError(
+                f"feature {feature.name!r:.80} has {len(feature.levels)} levels, more than the "
+                f"{largest} that int{bits} holds. Use precision='int16' or 'float32'."
+            )
+    if len(plan.trees) > _MAX_TREES:
+        raise ExportError(f"{len(plan.trees)} trees are too many for sums of 32 bits")
+    if plan.exponent:
+        raise ExportError(
+            "leaf values near the limits of float64 have no form in integers; use precision="
+            "'float32'."
+        )
+
+
+class Rows:
+    """Typical rows, as many as thresholds need: raw numbers, indicators, and the way they take."""
+
+    def __init__(self, plan: Plan, probes: Probes) -> None:
+        n = min(probes.n_typical, _MAX_ROWS)
+        self.numbers = probes.matrix[:n][:, plan.encoding.numeric]
+        self.on = plan.encoding.encode(probes.matrix[:n])[1]
+        self.leaves = probes.leaves[:n]
+        self.plan = plan
+
+    @cached_property
+    def sides(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For each split of all trees: the rows that meet it, and whether they go right."""
+        sides = []
+        for t, tree in enumerate(self.plan.trees):
+            below = _leaves_below(tree)
+            for i in range(tree.n_splits):
+                left, right = (np.isin(self.leaves[:, t], side) for side in below[i])
+                rows = np.flatnonzero(left | right)
+                sides.append((rows, right[rows]))
+        return sides
+
+
+def _leaves_below(tree: PlannedTree) -> list[tuple[list[int], list[int]]]:
+    """For each split, the leaves on its left and on its right."""
+    below: list[tuple[list[int], list[int]]] = [([], []) for _ in range(tree.n_splits)]
+    for i in range(tree.n_splits - 1, -1, -1):  # parents come before their children
+        for side, child in enumerate(tree.children[i].tolist()):
+            below[i][side].extend([~child] if child < 0 else [*below[child][0], *below[child][1]])
+    return below
+
+
+# Entries
+
+
+def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Grid:
+    """Choose the integers that entries become; ``numbers`` (r, n) are those of given rows."""
+    encoding = plan.encoding
+    columns = encoding.value_columns
+    spread, scale = plan.schema.column_spread[columns], plan.schema.column_scale[columns]
+    zero, reach = encoding.center.copy(), _MADE_UP_RANGE[bits] * np.where(spread > 0, spread, scale)
+    step, largest = reach / (2 ** (bits - 1) - 1), 2 ** (bits - 1) - 1
+    for j in range(encoding.n_values if numbers is not None else 0):
+        assert numbers is not None
+        known = numbers[:, j][~np.isnan(numbers[:, j])]
+        if not len(known):
+            continue
+        low, high = np.quantile(known, [(1 - share) / 2, (1 + share) / 2])
+        zero[j], step[j] = (low + high) / 2, max((high - low) / 2, 1e-6 * reach[j]) / largest
+        half = (np.ceil(high) - np.floor(low) + 1) // 2
+        if (known == np.rint(known)).all() and 0 < half <= largest:
+            # Whole numbers stay exact: an entry is a multiple of them.
+            zero[j], step[j] = np.floor(low) + half, 1.0 / (largest // half)
+    missing = np.clip(np.floor((encoding.center - zero) / step + 0.5), -largest, largest)
+    return Grid(bits, zero, step, missing.astype(np.int64))
+
+
+# Splits
+
+
+def _quantised_splits(plan: Plan, grid: Grid, rows: Rows) -> tuple[Sums, int]:
+    """Quantise all splits; also return how many rows take the wrong side, summed over splits."""
+    weights = np.concatenate([tree.weights for tree in plan.trees])
+    indicators = np.concatenate([tree.indicators for tree in plan.trees])
+    bias = np.concatenate([tree.bias for tree in plan.trees])
+    sums = _sums(plan, grid, weights, indicators, bias, rows)
+    entries, n_wrong, placed = grid.quantised(rows.numbers), 0, sums.bias.copy()
+    for i, (reached, right) in enumerate(rows.sides):
+        score = entries[reached] @ sums.weights[i] + grid.one * (
+            rows.on[reached].astype(np.int64) @ sums.indicators[i]
+        )
+        placed[i], wrong = _placed(score, right, int(sums.bias[i]))
+        n_wrong += wrong
+    limit = _reach(plan, grid, sums.weights, sums.indicators) + 1
+    placed = np.clip(placed, -limit, limit)  # beyond it, all rows take one side
+    return Sums(sums.weights, sums.indicators, placed, sums.scale), n_wrong
+
+
+def _placed(score: np.ndarray, right: np.ndarray, nominal: int) -> tuple[int, int]:
+    """Place the constant of a split: right is ``score + constant >= 0``.
+
+    Returns the constant, and how many rows take the wrong side with it.
+    """
+    if len(score) == 0:
+        return nominal, 0
+    order = np.argsort(score, kind="stable")
+    ranked, to_right = score[order], right[order]
+    # Cut c sends rows from rank c on to the right: wrong are rights before it, lefts after it.
+    wrong = np.concatenate([[0], np.cumsum(to_right)]) + np.concatenate(
+        [np.cumsum((~to_right)[::-1])[::-1], [0]]
+    )
+    is_cut = np.concatenate([[True], ranked[1:] != ranked[:-1], [True]])
+    low = np.concatenate([[ranked[0] - 2**31], ranked]) + 1  # the least threshold of each cut
+    high = np.concatenate([ranked, [ranked[-1] + 2**31]])  # and the greatest
+    threshold = np.clip(-nominal, low, high)
+    cost = np.where(is_cut, wrong, len(score) + 1)
+    best = np.flatnonzero(cost == cost.min())
+    chosen = best[np.argmin(np.abs(threshold[best] + nominal))]
+    return -int(threshold[chosen]), int(cost[chosen])
+
+
+def _sums(
+    plan: Plan,
+    grid: Grid,
+    weights: np.ndarray,
+    indicators: np.ndarray,
+    constant: np.ndarray,
+    rows: Rows | None = None,
+    groups: np.ndarray | None = None,
+) -> Sums:
+    """Quantise weighted sums; those of one group (the outputs of a leaf) share a scale."""
+    encoding = plan.encoding
+    per_raw = weights.astype(np.float64) / encoding.scale
+    real = np.concatenate([per_raw * grid.step, indicators.astype(np.float64) / grid.one], axis=1)
+    constant = constant.astype(np.float64) + per_raw @ (grid.zero - encoding.center)
+    scale = _coarsest(plan, grid, real)
+    if groups is None:
+        importance = _importance(grid, rows, real.shape[1])
+        scale = np.array([_best_scale(r, s, importance) for r, s in zip(real, scale, strict=True)])
+    else:
+        scale = np.maximum(scale, np.abs(constant) / 2**29)
+        scale = np.array([scale[groups == group].max() for group in groups])
+    scale = np.where(scale > 0, scale, 1.0)
+    whole = np.rint(real / scale[:, None]).astype(np.int64)
+    bias = np.clip(np.rint(constant / scale), -(2**31) + 1, 2**31 - 1).astype(np.int64)
+    n = encoding.n_values
+    return Sums(whole[:, :n], whole[:, n:], bias, scale)
+
+
+def _coarsest(plan: Plan, grid: Grid, real: np.ndarray) -> np.ndarray:
+    """(s,) the least scales with which weights fit their type and sums fit theirs; 0: any."""
+    size = np.abs(real)
+    fits_type = size.max(axis=1, initial=0.0) / grid.largest
+    n = plan.encoding.n_values
+    total = _reach(plan, grid, size[:, :n], size[:, n:])
+    # Rounding may add a half for each term.
+    room = _SUM_LIMIT - grid.one * real.shape[1]
+    if room <= 0:
+        raise ExportError(f"{real.shape[1]} columns are too many for sums of 32 bits")
+    scale: np.ndarray = np.maximum(fits_type, total / room)
+    return scale
+
+
+def _reach(plan: Plan, grid: Grid, weights: np.ndarray, indicators: np.ndarray) -> np.ndarray:
+    """(s,) the largest size of sums without their constants: one indicator a feature is on."""
+    reach = grid.one * np.abs(weights).sum(axis=1)
+    features = np.array([item.feature for item in plan.encoding.indicators])
+    for feature in np.unique(features):
+        reach = reach + grid.one * np.abs(indicators[:, features == feature]).max(axis=1)
+    return reach
+
+
+def _importance(grid: Grid, rows: Rows | None, n_columns: int) -> np.ndarray:
+    """(c,) how much an error of a weight matters: the deviation of its column, in entries."""
+    if rows is None or not len(rows.numbers):
+        return np.ones(n_columns)
+    entries = grid.quantised(rows.numbers).std(axis=0)
+    importance: np.ndarray = np.concatenate([entries, grid.one * rows.on.std(axis=0)])
+    return importance + 1e-3 * grid.largest
+
+
+def _best_scale(real: np.ndarray, least: float, importance: np.ndarray) -> float:
+    """Choose the scale, not below ``least``, that rounding to multiples of it changes least."""
+    if not real.any():
+        return least
+    scales = least / _SCALES
+    ratio = real / scales[:, None]  # (51, c)
+    error = (np.square((ratio - np.rint(ratio)) * importance)).sum(axis=1) * np.square(scales)
+    return float(scales[int(error.argmin())])
+
+
+# Leaves
+
+
+def _quantised_leaves(plan: Plan, grid: Grid) -> Sums:
+    (tree,) = plan.trees
+    assert tree.leaf_weights is not None
+    assert tree.leaf_indicators is not None
+    s = tree.n_leaves * plan.n_outputs
+    return _sums(
+        plan,
+        grid,
+        tree.leaf_weights.reshape(s, -1),
+        tree.leaf_indicators.reshape(s, -1),
+        tree.values.reshape(s),
+        groups=np.repeat(np.arange(tree.n_leaves), plan.n_outputs),
+    )
+
+
+def _quantised_values(plan: Plan, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Integers of constant leaves (L, k), and offset and scale (k,) of their sums."""
+    values = np.concatenate([tree.values for tree in plan.trees])
+    k, n_trees = plan.n_outputs, len(plan.trees)
+    if plan.task != "regression" and plan.link == "identity":  # probabilities or votes
+        votes = plan.trees[0].vote != "none"
+        most = 1 if votes else 2**bits - 1
+        scale = np.full(k, 1.0 / (most * plan.divisor))
+        return np.floor(values * most + 0.5).astype(np.int64), np.zeros(k), scale
+    if plan.link in ("softmax", "logistic"):  # scores, whose differences or signs count
+        unit = max(float(np.abs(values).max()), 1e-300) / 32767
+        return np.rint(values / unit).astype(np.int64), np.zeros(k), np.full(k, unit)
+    low, high = values.min(axis=0), values.max(axis=0)
+    middle = low / 2 + high / 2
+    step = np.where(high > low, (high / 2 - low / 2) / 32767, 1.0)
+    whole = np.rint((values - middle) / step).astype(np.int64)
+    return whole, middle * (n_trees / plan.divisor), step / plan.divisor

@@ -1,0 +1,423 @@
+"""A model as rules: one for each leaf, in the units of the table.
+
+The text is for people and has a grammar all the same: names are quoted as in JSON, every condition
+says whether a missing entry fulfils it, and `hardwood.export.rules_reader` reads it back, which is
+how it is checked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hardwood import __version__
+from hardwood.export.conditions import (
+    Always,
+    Condition,
+    Levels,
+    Linear,
+    Missing,
+    Threshold,
+    conditions_of,
+    sum_of,
+)
+from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.names import comment, quoted
+from hardwood.export.plan import Plan, plan_of
+from hardwood.export.probes import Probes
+from hardwood.export.rules_reader import read_answers
+from hardwood.export.verify import FLOAT_VALUES, Check, measured, verified
+from hardwood.model import ObliqueTree
+from hardwood.show.numbers import number, quantity
+from hardwood.show.terms import exact_sum
+from hardwood.show.text import count_text
+from hardwood.table import Schema
+from hardwood.table.feature import Level
+
+_FAR = 1e4  # centres so many deviations from 0 are subtracted within a sum
+
+
+def to_rules(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    digits: int | None = None,
+    data: Any = None,
+) -> ExportedText:
+    r"""Write a model as if/then rules, one for each leaf; every row fulfils exactly one of a tree.
+
+    Parameters
+    ----------
+    model
+        An ObliqueTree or ObliqueForest.
+    path
+        File to write; None only returns the text.
+    digits
+        Significant digits of weights and thresholds. None writes them in full, and the rules then
+        answer as the library does; fewer digits move rows near a split, and ``check`` says how
+        many. Dates are then written as dates.
+    data
+        A table to compare on; by default rows are made up from the schema.
+
+    Returns
+    -------
+    text
+        The rules; ``text.check`` says how they were checked.
+
+    Raises
+    ------
+    ExportError
+        If the rules, read back from the text, answer differently from the library.
+
+    Examples
+    --------
+    >>> from hardwood import ObliqueTree
+    >>> tree = ObliqueTree.of([[1.0, 0.0]], thresholds=[0.5], values=[1.5, 2.5],
+    ...                       feature_names=["a", "b"], target_names="price")
+    >>> print(to_rules(tree).split("\n\n", 1)[1])  # doctest: +NORMALIZE_WHITESPACE
+    rule 1: leaf 0
+      if "a" < 0.5 or missing
+      then "price" = 1.5
+    <BLANKLINE>
+    rule 2: leaf 1
+      if "a" >= 0.5
+      then "price" = 2.5
+    """
+    if digits is not None and digits < 1:
+        raise ValueError(f"digits must be at least 1, or None for all; got {digits}")
+    plan = plan_of(model)
+    text = _Writer(plan, digits).text()
+    return exported_text(text, _check(Probes.of(plan, data), text, digits), path)
+
+
+def _check(probes: Probes, text: str, digits: int | None) -> Check:
+    found = read_answers(probes, text)
+    method = "read back from the text"
+    if digits is not None:
+        return measured(probes, found, target="rules", method=f"{method}, of {digits} digits")
+    return verified(probes, found, target="rules", method=method, precision=FLOAT_VALUES)
+
+
+@dataclass
+class _Numbers:
+    """What a path asks of a number: bounds, each with whether it belongs, and missing entries."""
+
+    low: float = -math.inf
+    low_in: bool = False
+    high: float = math.inf
+    high_in: bool = False
+    present: bool = True
+    missing: bool = True
+
+    def above(self, value: float, belongs: bool) -> None:
+        if (value, not belongs) > (self.low, not self.low_in):
+            self.low, self.low_in = value, belongs
+
+    def below(self, value: float, belongs: bool) -> None:
+        if (value, belongs) < (self.high, self.high_in):
+            self.high, self.high_in = value, belongs
+
+    @property
+    def is_empty(self) -> bool:
+        closed = self.low_in and self.high_in
+        some = self.present and (self.low < self.high or (self.low == self.high and closed))
+        return not some and not self.missing
+
+
+@dataclass
+class _Path:
+    """What a row must fulfil to reach a leaf; conditions on one feature are one."""
+
+    never: bool = False
+    numbers: dict[int, _Numbers] = field(default_factory=dict)
+    levels: dict[int, tuple[set[int], bool]] = field(default_factory=dict)
+    sums: list[tuple[Linear, bool]] = field(default_factory=list)
+
+    def add(self, condition: Condition, right: bool, schema: Schema) -> None:
+        if isinstance(condition, Always):
+            self.never |= condition.right != right
+        elif isinstance(condition, Linear):
+            self.sums.append((condition, right))
+        elif isinstance(condition, Levels):
+            self._add_levels(condition, right, len(schema.features[condition.feature].levels))
+        else:
+            self._add_number(condition, right)
+
+    def _add_levels(self, condition: Levels, right: bool, n_levels: int) -> None:
+        allowed = set(condition.right) if right else set(range(n_levels)) - condition.right
+        known, missing = self.levels.get(condition.feature, (set(range(n_levels)), True))
+        missing = missing and condition.missing_right == right
+        self.levels[condition.feature] = (known & allowed, missing)
+        self.never |= not known & allowed and not missing
+
+    def _add_number(self, condition: Threshold | Missing, right: bool) -> None:
+        numbers = self.numbers.setdefault(condition.feature, _Numbers())
+        if isinstance(condition, Missing):
+            is_missing = condition.right_if_missing == right
+            numbers.present &= not is_missing
+            numbers.missing &= is_missing
+        else:
+            numbers.missing &= condition.missing_right == right
+            rising = condition.relation == ">="
+            if rising == right:
+                numbers.above(condition.value, right)
+            else:
+                numbers.below(condition.value, right)
+        self.never |= numbers.is_empty
+
+
+class _Writer:
+    """Writes rules, and remembers the numbers whose averages the text must tell."""
+
+    def __init__(self, plan: Plan, digits: int | None) -> None:
+        self.plan, self.digits = plan, digits
+        self.names = [quoted(name) for name in plan.schema.names]
+        self.averages: set[int] = set()
+        model = plan.model
+        self.trees = (model,) if isinstance(model, ObliqueTree) else model.trees
+
+    def text(self) -> str:
+        sections = []
+        for t in range(len(self.plan.trees)):
+            head = f"tree {t + 1}\n\n" if self.plan.is_forest else ""
+            sections.append(head + "\n".join(self._rules(t)))
+        return self._top() + "\n".join(sections)
+
+    def _top(self) -> str:
+        plan = self.plan
+        lines = [
+            comment(plan.summary, 400),
+            f"Exported by hardwood {__version__}. Every row fulfils exactly one rule"
+            + (" of each tree." if plan.is_forest else "."),
+            "A missing entry fulfils a condition on it only where that says so; a level that",
+            "training did not see is a missing entry.",
+            *_how_to_combine(plan),
+        ]
+        if any(feature.origin in ("date", "duration") for feature in plan.schema.features):
+            lines.append("Dates are seconds since 1970-01-01 (UTC) unless written as dates.")
+        if self.digits is not None:
+            lines.append(f"Numbers have {self.digits} digits: rows near a split may be moved.")
+        text = "".join(f"# {line}\n" for line in lines)
+        if self.averages:
+            text += "\nIn sums a missing number counts as its average:\n"
+            for j in sorted(self.averages):
+                text += f"  {self.names[j]} = {number(plan.schema.features[j].center, None)}\n"
+        return text + "\n"
+
+    # Paths
+
+    def _rules(self, t: int) -> list[str]:
+        planned, tree = self.plan.trees[t], self.trees[t]
+        conditions = conditions_of(planned, self.plan.encoding)
+        paths = _paths(conditions, planned.children, planned.root, self.plan.schema)
+        rules = []
+        for i, (leaf, path) in enumerate(paths):
+            lines = self._condition_lines(path)
+            words = [f"{'if' if k == 0 else 'and'} {line}" for k, line in enumerate(lines)]
+            words.append(f"then {self._answer(tree, leaf)}")
+            rules.append("".join([f"rule {i + 1}: leaf {leaf}\n", *(f"  {w}\n" for w in words)]))
+        return rules
+
+    def _condition_lines(self, path: _Path) -> list[str]:
+        if path.never:
+            return ["never"]
+        lines = [self._number(j, numbers) for j, numbers in sorted(path.numbers.items())]
+        lines += [self._levels(j, *allowed) for j, allowed in sorted(path.levels.items())]
+        lines += [self._inequality(linear, right) for linear, right in path.sums]
+        return [line for line in lines if line]
+
+    def _number(self, j: int, numbers: _Numbers) -> str:
+        name = self.names[j]
+        if not numbers.present:
+            return f"{name} is missing"
+        low = self._bound(j, numbers.low), "<=" if numbers.low_in else "<"
+        high = self._bound(j, numbers.high), "<=" if numbers.high_in else "<"
+        if math.isfinite(numbers.low) and math.isfinite(numbers.high):
+            words = f"{low[0]} {low[1]} {name} {high[1]} {high[0]}"
+        elif math.isfinite(numbers.low):
+            words = f"{name} {'>=' if numbers.low_in else '>'} {low[0]}"
+        elif math.isfinite(numbers.high):
+            words = f"{name} {high[1]} {high[0]}"
+        else:
+            return "" if numbers.missing else f"{name} is not missing"
+        return f"{words} or missing" if numbers.missing else words
+
+    def _bound(self, j: int, value: float) -> str:
+        schema = self.plan.schema
+        spread = float(schema.column_spread[schema.first_column[j]])
+        # Rounded to the nearest, whichever side asks: both must mean one number.
+        return quantity(value, schema.features[j].origin, self.digits, spread=spread)
+
+    def _levels(self, j: int, allowed: set[int], missing: bool) -> str:
+        levels = self.plan.schema.features[j].levels
+        yes = [_label(level) for i, level in enumerate(levels) if i in allowed]
+        no = [_label(level) for i, level in enumerate(levels) if i not in allowed]
+        (yes if missing else no).append("missing")
+        if not no:
+            return ""
+        if len(yes) <= len(no):
+            return f"{self.names[j]} is one of {', '.join(yes)}"
+        return f"{self.names[j]} is none of {', '.join(no)}"
+
+    # Sums
+
+    def _inequality(self, linear: Linear, right: bool) -> str:
+        terms = self._terms(linear)
+        sign = math.copysign(1.0, terms[0].weight)  # the first, the most important, is positive
+        total = exact_sum([*(sign * term.at_center for term in terms), -sign * linear.constant])
+        spread = math.hypot(*(term.importance for term in terms))
+        threshold = number(total, self.digits, spread=spread)
+        relation = {True: (">=", "<="), False: ("<", ">")}[right][sign < 0]
+        return f"{_joined([term.text(sign) for term in terms])} {relation} {threshold}"
+
+    def _terms(self, linear: Linear) -> list[_Term]:
+        """Terms of a sum, the most important first."""
+        schema, terms = self.plan.schema, []
+        for j, weight, center in linear.numbers:
+            self.averages.add(j)
+            spread = float(schema.column_spread[schema.first_column[j]])
+            zero = center if abs(center) > _FAR * spread else 0.0
+            rounded = self._rounded(weight)
+            name = _shifted(self.names[j], zero)
+            terms.append(_Term(rounded, name, abs(weight) * spread, rounded * (center - zero)))
+        for j, weight in linear.flags:
+            terms.append(self._indicator(j, "missing", weight, int(schema.flag_column[j])))
+        for item in linear.levels:
+            j, first = item.feature, int(schema.first_column[item.feature])
+            for i, (level, weight) in enumerate(
+                zip(schema.features[j].levels, item.weights, strict=True)
+            ):
+                terms += [self._indicator(j, _label(level), weight, first + i)] if weight else []
+            if item.missing:
+                flag = int(schema.flag_column[j])
+                terms.append(self._indicator(j, "missing", item.missing, flag))
+        return sorted(terms, key=lambda term: -term.importance)
+
+    def _indicator(self, j: int, label: str, weight: float, column: int) -> _Term:
+        importance = abs(weight) * float(self.plan.schema.column_spread[column])
+        return _Term(self._rounded(weight), f"({self.names[j]} is {label})", importance, 0.0)
+
+    def _rounded(self, weight: float) -> float:
+        rounded = float(number(weight, self.digits))
+        return rounded if math.isfinite(rounded) else weight
+
+    # Leaves
+
+    def _answer(self, tree: ObliqueTree, leaf: int) -> str:
+        counts = tree.counts
+        n = "" if counts is None else f"; n = {count_text(float(counts[tree.n_splits + leaf]))}"
+        if tree.leaf_weights is not None:
+            outputs = [self._formula(tree, leaf, o) for o in range(tree.n_outputs)]
+            what = "" if tree.task == "regression" and tree.link == "identity" else "score of "
+        else:
+            outputs = [number(value, self.digits) for value in tree.values[leaf].tolist()]
+            what = "p of " if tree.task != "regression" else ""
+        names = self._output_names(tree)
+        parts = [f"{what}{name} = {text}" for name, text in zip(names, outputs, strict=True)]
+        if tree.leaf_weights is None and tree.classes is not None:
+            parts.insert(0, f"class {_label(tree.classes[int(tree.values[leaf].argmax())])}")
+        return ", ".join(parts) + n
+
+    def _output_names(self, tree: ObliqueTree) -> list[str]:
+        if tree.classes is not None:
+            return [_label(label) for label in tree.classes]
+        if self.plan.classes is not None:  # scores of classes that are added up
+            return [_label(label) for label in self.plan.classes]
+        return [quoted(name) for name in self.plan.output_names]
+
+    def _formula(self, tree: ObliqueTree, leaf: int, o: int) -> str:
+        encoding = self.plan.encoding
+        assert tree.leaf_weights is not None
+        weights = tree.leaf_weights[leaf, o]
+        linear = sum_of(
+            encoding,
+            weights[encoding.value_columns] * encoding.scale,
+            weights[encoding.indicator_columns],
+            float(tree.values[leaf, o]),
+        )
+        terms = self._terms(linear)
+        constant = exact_sum([linear.constant, *(-term.at_center for term in terms)])
+        spread = math.hypot(*(term.importance for term in terms)) if terms else math.inf
+        texts = [term.text(1.0) for term in terms]
+        if constant or not terms:
+            texts.insert(0, number(constant, self.digits, spread=spread))
+        return _joined(texts)
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of a sum, how much it varies, and what it adds where a number is at its centre."""
+
+    weight: float
+    name: str
+    importance: float
+    at_center: float
+
+    def text(self, sign: float) -> str:
+        return f"{number(sign * self.weight, None)}*{self.name}"
+
+
+def _paths(
+    conditions: list[Condition], children: np.ndarray, root: int, schema: Schema
+) -> list[tuple[int, _Path]]:
+    """Return the leaves from the left, each with the path to it."""
+    found: list[tuple[int, _Path]] = []
+    todo: list[tuple[int, tuple[Any, ...]]] = [(root, ())]
+    while todo:
+        node, steps = todo.pop()
+        if node < 0:
+            path = _Path()
+            for split, right in _unlinked(steps):
+                path.add(conditions[split], right, schema)
+            found.append((~node, path))
+            continue
+        left, right = children[node].tolist()
+        todo += [(right, (steps, node, True)), (left, (steps, node, False))]
+    return found
+
+
+def _unlinked(steps: tuple[Any, ...]) -> list[tuple[int, bool]]:
+    """Turn linked steps, which share their beginnings, into a list from the root."""
+    path = []
+    while steps:
+        steps, node, right = steps
+        path.append((node, right))
+    return path[::-1]
+
+
+def _how_to_combine(plan: Plan) -> list[str]:
+    lines = []
+    links = {tree.link for tree in plan.trees if tree.leaf_weights is not None} - {"identity"}
+    if links:
+        lines.append(f"Of the scores of a leaf the {' or '.join(sorted(links))} is taken.")
+    if not plan.is_forest:
+        return lines
+    if plan.trees[0].vote != "none":
+        return [*lines, "The trees vote for what they predict; shares of votes are the answer."]
+    if plan.divisor > 1:
+        return [*lines, "The answer is the mean of what the trees say."]
+    link = "" if plan.link == "identity" else f"the {plan.link} of "
+    return [*lines, f"The answer is {link}the sum of what the trees say."]
+
+
+def _shifted(name: str, zero: float) -> str:
+    if zero == 0:
+        return name
+    return f"({name} {'-' if zero > 0 else '+'} {number(abs(zero), None)})"
+
+
+def _joined(terms: list[str]) -> str:
+    rest = (f"- {term[1:]}" if term.startswith("-") else f"+ {term}" for term in terms[1:])
+    return " ".join([terms[0], *rest])
+
+
+def _label(level: Level) -> str:
+    if isinstance(level, str):
+        return quoted(level)
+    if isinstance(level, bool):
+        return "true" if level else "false"
+    return repr(level)

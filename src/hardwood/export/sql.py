@@ -1,0 +1,478 @@
+"""A model as one SQL statement of ``CASE`` expressions, for SQLite, DuckDB and their like.
+
+Only standard SQL is used. The first stage reads the table's columns and gives them short names;
+splits are nested ``CASE`` expressions, at most eight deep (SQLite's parser takes about twenty): a
+deeper tree goes on in the next stage. Names are quoted and qualified, since SQLite takes an unknown
+quoted name for a text. Arithmetic is float64, as in the export to Python.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hardwood import __version__
+from hardwood.errors import ExportError
+from hardwood.export.blocks import Blocks
+from hardwood.export.conditions import (
+    Always,
+    Condition,
+    Levels,
+    LevelWeights,
+    Linear,
+    Missing,
+    Threshold,
+    conditions_of,
+    sum_of,
+)
+from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.names import comment
+from hardwood.export.plan import Plan, PlannedTree, plan_of
+from hardwood.export.probes import Probes
+from hardwood.export.sql_check import check_sql
+from hardwood.export.sql_text import (
+    Stages,
+    added,
+    choice,
+    choice_of_places,
+    identifier,
+    label,
+    number,
+)
+from hardwood.model.structure import Label
+
+_BLOCK_LEVELS = 8
+_TREES_AT_ONCE = 100  # leaves of so many trees are columns at one time
+
+
+def to_sql(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    table: str | Sequence[str] = "data",
+    keep: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    materialized: bool | None = None,
+    data: Any = None,
+) -> ExportedText:
+    """Write a model as a SELECT statement that predicts every row of a table.
+
+    The result has the columns of ``keep``, then ``prediction``, then ``probability of <class>`` for
+    each class; of several outputs, ``prediction of <name>`` and ``probability of <name>``.
+
+    Parameters
+    ----------
+    model
+        An ObliqueTree or ObliqueForest.
+    path
+        File to write; None only returns the text.
+    table
+        The table to read, or its parts: ``("schema", "table")``.
+    keep
+        Columns of the table to pass on, such as a key.
+    columns
+        What features are called in the database, where that is not their name.
+    materialized
+        Whether stages are ``AS MATERIALIZED``, as SQLite (since 3.35), DuckDB and PostgreSQL have
+        it: they are then computed once, where some databases would compute them as often as later
+        ones use them. By default all but single trees of constant leaves and at most eight levels.
+    data
+        A table to compare on; by default rows are made up from the schema.
+
+    Returns
+    -------
+    text
+        The statement; ``text.check`` says how it was checked.
+
+    Raises
+    ------
+    ExportError
+        If SQLite, which is in Python, answers differently from the library; or if a name or a
+        level has no form in SQL.
+
+    Notes
+    -----
+    NULL is a missing entry, and so is a level that training did not see. Dates and durations are
+    in seconds, dates since 1970 in UTC.
+
+    Examples
+    --------
+    >>> from hardwood import ObliqueTree
+    >>> tree = ObliqueTree.of([[1.0, 0.0]], thresholds=[0.5], values=[[1, 0], [0, 1]],
+    ...                       feature_names=["a", "b"], classes=["no", "yes"])
+    >>> 'THEN 1 ELSE 0 END AS "leaf 0"' in to_sql(tree)
+    True
+    """
+    plan = plan_of(model)
+    parts = (table,) if isinstance(table, str) else tuple(table)
+    in_database = _column_names(plan, dict(columns or {}))
+    if materialized is None:
+        materialized = not _is_simple(plan)
+    text = _Writer(plan, parts, in_database, tuple(keep), materialized).text()
+    check = check_sql(Probes.of(plan, data), text, parts, in_database, tuple(keep), labels_of(plan))
+    return exported_text(text, check, path)
+
+
+def _is_simple(plan: Plan) -> bool:
+    """Whether stages are few enough, and use each other seldom enough, to be computed in one."""
+    blocks = [Blocks.of(tree, _BLOCK_LEVELS) for tree in plan.trees]
+    return len(blocks) == len(blocks[0].roots) == 1 and not plan.has_linear_leaves
+
+
+def _column_names(plan: Plan, columns: dict[str, str]) -> list[str]:
+    """Names of the features in the database, all different to SQL."""
+    unknown = [name for name in columns if name not in plan.schema.names]
+    if unknown:
+        raise ExportError(f"columns speaks of {unknown[0]!r:.80}, which is no feature of the model")
+    names = [columns.get(name, name) for name in plan.schema.names]
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(name.lower(), name)
+        if other is not name:
+            raise ExportError(
+                f"the features {other!r:.80} and {name!r:.80} are one column to SQL, whose names "
+                f"have no letter case. Say what one is called: columns={{{name!r:.80}: '...'}}."
+            )
+    return names
+
+
+def labels_of(plan: Plan) -> list[Label]:
+    """Classes as SQL returns them: of one kind, or else all as text."""
+    classes = list(plan.classes or ())
+    kinds = {"text" if isinstance(c, str) else isinstance(c, bool) for c in classes}
+    return [str(c) for c in classes] if len(kinds) > 1 else classes
+
+
+class _Writer:
+    """Writes a statement."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        table: tuple[str, ...],
+        columns: list[str],
+        keep: tuple[str, ...],
+        materialized: bool,
+    ) -> None:
+        self.plan, self.columns, self.keep = plan, columns, keep
+        source = ".".join(identifier(part) for part in table)
+        self.stages = Stages(source, taken=table, materialized=materialized)
+        self.conditions = [conditions_of(tree, plan.encoding) for tree in plan.trees]
+
+    def text(self) -> str:
+        self._read()
+        if len(self.plan.trees) == 1 and not self.plan.has_linear_leaves:
+            self._descend([0])
+            self._values_of_leaf()
+        else:
+            self.stages.add({f"s{o}": "0E0" for o in range(self.plan.n_outputs)})
+            for trees in self._groups():
+                self._descend(trees)
+                self._add_answers(trees)
+            self._combine()
+        return self._top() + self.stages.statement([*self._kept(), *self._results()])
+
+    def _top(self) -> str:
+        lines = [
+            comment(self.plan.summary, 400),
+            f"Exported by hardwood {__version__}. NULL is a missing entry, and so is a level that",
+            "training did not see; dates are seconds since 1970-01-01 (UTC), durations seconds.",
+        ]
+        return "".join(f"-- {line}\n" for line in lines)
+
+    def _kept(self) -> list[str]:
+        return [f'"t"."k{i}" AS {identifier(name)}' for i, name in enumerate(self.keep)]
+
+    def _groups(self) -> list[list[int]]:
+        """Trees that go down together; one whose leaves have a link goes alone."""
+        groups: list[list[int]] = [[]]
+        for t, tree in enumerate(self.plan.trees):
+            alone = _has_own_answer(tree)
+            if groups[-1] and (alone or len(groups[-1]) == _TREES_AT_ONCE):
+                groups.append([])
+            groups[-1].append(t)
+            if alone:
+                groups.append([])
+        return [group for group in groups if group]
+
+    # The table's columns
+
+    def _read(self) -> None:
+        """Read the columns that some split or leaf looks at, under short names."""
+        columns = {f"k{i}": f'"t".{identifier(name)}' for i, name in enumerate(self.keep)}
+        summed, raw = self._used()
+        for j, feature in enumerate(self.plan.schema.features):
+            name = f'"t".{identifier(self.columns[j])}'
+            if feature.kind == "categorical":
+                if j in raw or j in summed:
+                    columns[f"x{j}"] = name
+                continue
+            entry = f"CAST({name} AS DOUBLE PRECISION)"
+            if j in raw:
+                columns[f"x{j}"] = entry
+            if j in summed:
+                centered = entry if feature.center == 0 else f"{entry} - {number(feature.center)}"
+                columns[f"d{j}"] = f"COALESCE({centered}, 0E0)".replace("- -", "+ ")
+        columns = columns or {"nothing": "0"}
+        note = "x: entries; d: numbers less their averages, 0 where missing"
+        self.stages.add(columns, note=note)
+
+    def _used(self) -> tuple[set[int], set[int]]:
+        """Features that sums weigh, and those that are looked at as they are."""
+        summed: set[int] = set()
+        raw: set[int] = set()
+        for condition in self._all_conditions():
+            if isinstance(condition, Linear):
+                summed.update(j for j, _, _ in condition.numbers)
+                raw.update(j for j, _ in condition.flags)
+                raw.update(item.feature for item in condition.levels)
+            elif not isinstance(condition, Always):
+                raw.add(condition.feature)
+        return summed, raw
+
+    def _all_conditions(self) -> list[Condition]:
+        found = [condition for conditions in self.conditions for condition in conditions]
+        for tree in self.plan.trees:
+            found += [score for scores in self._linear_leaves(tree) for score in scores]
+        return found
+
+    # From the root to a leaf
+
+    def _descend(self, trees: list[int]) -> None:
+        """Add stages that find the leaves of trees, all at once, block after block."""
+        blocks = {t: Blocks.of(self.plan.trees[t], _BLOCK_LEVELS) for t in trees}
+        todo = {t: [blocks[t].roots[0]] for t in trees}
+        first = True
+        while any(todo.values()):
+            columns: dict[str, str] = {}
+            following: dict[int, list[int]] = {t: [] for t in trees}
+            for t, roots in todo.items():
+                nested = {
+                    str(-blocks[t].number(root)): self._nested(t, blocks[t], root, 0, following[t])
+                    for root in roots
+                }
+                if first:
+                    (columns[f"leaf {t}"],) = nested.values()
+                elif nested:
+                    columns[f"leaf {t}"] = choice(f'"t"."leaf {t}"', nested, f'"t"."leaf {t}"')
+            self.stages.add(columns, note="" if first else "deeper splits")
+            todo, first = following, False
+
+    def _nested(self, t: int, blocks: Blocks, node: int, level: int, following: list[int]) -> str:
+        """Nest the splits of a block; where it ends, the number of the next block, negative."""
+        if node < 0:
+            return str(~node)
+        if level == blocks.n_levels:
+            following.append(node)
+            return str(-blocks.number(node))
+        left, right = blocks.tree.children[node].tolist()
+        condition = self.conditions[t][node]
+        if isinstance(condition, Always):
+            child = right if condition.right else left
+            return self._nested(t, blocks, child, level + 1, following)
+        yes = self._nested(t, blocks, right, level + 1, following)
+        no = self._nested(t, blocks, left, level + 1, following)
+        return f"CASE WHEN {self._condition(condition)} THEN {yes} ELSE {no} END"
+
+    def _condition(self, condition: Condition) -> str:
+        if isinstance(condition, Linear):
+            return f"{self._sum(condition)} >= 0E0"
+        assert not isinstance(condition, Always)
+        name = f'"t"."x{condition.feature}"'
+        if isinstance(condition, Missing):
+            return f"{name} IS {'' if condition.right_if_missing else 'NOT '}NULL"
+        if isinstance(condition, Threshold):
+            words = f"{name} {condition.relation} {number(condition.value)}"
+            return f"({words} OR {name} IS NULL)" if condition.missing_right else words
+        return self._levels(condition, name)
+
+    def _levels(self, condition: Levels, name: str) -> str:
+        levels = self._level_texts(condition.feature)
+        if condition.missing_right:
+            others = [text for i, text in enumerate(levels) if i not in condition.right]
+            return f"({name} NOT IN ({', '.join(others)}) OR {name} IS NULL)"
+        return f"{name} IN ({', '.join(levels[i] for i in sorted(condition.right))})"
+
+    def _level_texts(self, feature: int) -> list[str]:
+        levels = self.plan.schema.features[feature].levels
+        if len({isinstance(level, str) for level in levels}) > 1:
+            name = self.plan.schema.names[feature]
+            raise ExportError(
+                f"feature {name!r:.80} has levels that are text and levels that are numbers; a "
+                "column of a database holds one kind. Learn from a column of one kind."
+            )
+        return [label(level) for level in levels]
+
+    def _sum(self, linear: Linear) -> str:
+        terms = [f'{number(w)} * "t"."d{j}"' for j, w, _ in linear.numbers]
+        terms += [
+            f'CASE WHEN "t"."x{j}" IS NULL THEN {number(w)} ELSE 0E0 END' for j, w in linear.flags
+        ]
+        terms += [self._level_sum(item) for item in linear.levels]
+        if linear.constant or not terms:
+            terms.append(number(linear.constant))
+        return _grouped(terms)
+
+    def _level_sum(self, item: LevelWeights) -> str:
+        texts = self._level_texts(item.feature)
+        weights = {
+            text: number(weight)
+            for text, weight in zip(texts, item.weights, strict=True)
+            if weight != item.missing
+        }
+        return choice(f'"t"."x{item.feature}"', weights, number(item.missing))
+
+    # From leaves to answers
+
+    def _linear_leaves(self, tree: PlannedTree) -> list[list[Linear]]:
+        """Scores (L, k) of linear leaves; nothing of constant ones."""
+        if tree.leaf_weights is None or tree.leaf_indicators is None:
+            return []
+        return [
+            [
+                sum_of(
+                    self.plan.encoding,
+                    tree.leaf_weights[leaf, o],
+                    tree.leaf_indicators[leaf, o],
+                    float(tree.values[leaf, o]),
+                )
+                for o in range(self.plan.n_outputs)
+            ]
+            for leaf in range(tree.n_leaves)
+        ]
+
+    def _leaf_outputs(self, t: int) -> list[str]:
+        """Return what a tree's leaves hold, (k,): values, or the scores of linear leaves."""
+        tree, of = self.plan.trees[t], f'"t"."leaf {t}"'
+        linear = self._linear_leaves(tree)
+        outputs = []
+        for o in range(self.plan.n_outputs):
+            if linear:
+                results = [self._sum(scores[o]) for scores in linear]
+            else:
+                results = [number(value) for value in tree.values[:, o].tolist()]
+            outputs.append(choice_of_places(of, results))
+        return outputs
+
+    def _values_of_leaf(self) -> None:
+        """Of a single tree with constant leaves: its outputs, and the class by the leaf itself."""
+        columns = {f"s{o}": text for o, text in enumerate(self._leaf_outputs(0))}
+        if self.plan.classes is not None:
+            texts = [label(c) for c in labels_of(self.plan)]
+            best = self.plan.trees[0].values.argmax(axis=1).tolist()
+            columns["answer"] = choice_of_places('"t"."leaf 0"', [texts[o] for o in best])
+        self.stages.add(columns, drop=self._temporary([0]))
+
+    def _temporary(self, trees: list[int]) -> list[str]:
+        return [f"leaf {t}" for t in trees]
+
+    def _add_answers(self, trees: list[int]) -> None:
+        """Add what some trees answer to the sums."""
+        if len(trees) == 1 and _has_own_answer(self.plan.trees[trees[0]]):
+            self._add_linked(trees[0])
+            return
+        outputs = [self._leaf_outputs(t) for t in trees]
+        columns = {
+            f"s{o}": " + ".join([f'"t"."s{o}"', *(f"({said[o]})" for said in outputs)])
+            for o in range(self.plan.n_outputs)
+        }
+        self.stages.add(columns, drop=self._temporary(trees))
+
+    def _add_linked(self, t: int) -> None:
+        """Add the answers of linear leaves with a link or a vote."""
+        tree, k = self.plan.trees[t], self.plan.n_outputs
+        scores = {f"a{o}": text for o, text in enumerate(self._leaf_outputs(t))}
+        self.stages.add(scores, note=f"tree {t}: scores, and what is made of them")
+        self._link("a", tree.link)
+        if tree.vote == "class":
+            best = {
+                f"a{o}": f"CASE WHEN {self._is_best('a', o)} THEN 1E0 ELSE 0E0 END"
+                for o in range(k)
+            }
+            self.stages.add(best)
+        elif tree.vote == "labels":
+            yes = {
+                f"a{o}": f'CASE WHEN "t"."a{o}" >= 0.5E0 THEN 1E0 ELSE 0E0 END' for o in range(k)
+            }
+            self.stages.add(yes)
+        total = {f"s{o}": f'"t"."s{o}" + "t"."a{o}"' for o in range(k)}
+        self.stages.add(total, drop=[*scores, *self._temporary([t])])
+
+    def _is_best(self, prefix: str, o: int) -> str:
+        """Whether an output is the largest, the first where several are."""
+        others = [
+            f'"t"."{prefix}{o}" {">" if i < o else ">="} "t"."{prefix}{i}"'
+            for i in range(self.plan.n_outputs)
+            if i != o
+        ]
+        return " AND ".join(others) or "0 = 0"
+
+    def _link(self, prefix: str, link: str) -> None:
+        """Add stages that turn scores into outputs."""
+        names = [f"{prefix}{o}" for o in range(self.plan.n_outputs)]
+        if link == "exp":
+            self.stages.add({name: f'EXP("t"."{name}")' for name in names})
+        elif link == "logistic":
+            self.stages.add({name: _LOGISTIC.format(f'"t"."{name}"') for name in names})
+        elif link == "softmax":
+            best = [
+                f'WHEN {self._is_best(prefix, o)} THEN "t"."{name}"' for o, name in enumerate(names)
+            ]
+            self.stages.add({"top": f"CASE {' '.join(best)} END"})
+            self.stages.add(
+                {name: f'EXP("t"."{name}" - "t"."top")' for name in names}, drop=["top"]
+            )
+            self.stages.add({"total": _grouped([f'"t"."{name}"' for name in names])})
+            shares = {name: f'"t"."{name}" / "t"."total"' for name in names}
+            self.stages.add(shares, drop=["total"])
+
+    def _combine(self) -> None:
+        """Turn sums into outputs."""
+        plan, columns = self.plan, {}
+        for o in range(plan.n_outputs):
+            text = f'"t"."s{o}"'
+            text += f" / {number(plan.divisor)}" if plan.divisor > 1 else ""
+            text += f" * {number(2.0**plan.exponent)}" if plan.exponent else ""
+            columns[f"s{o}"] = text
+        if plan.divisor > 1 or plan.exponent:
+            self.stages.add(columns)
+        self._link("s", plan.link)
+        if plan.classes is not None:
+            texts = [label(c) for c in labels_of(plan)]
+            best = [f"WHEN {self._is_best('s', o)} THEN {text}" for o, text in enumerate(texts)]
+            self.stages.add({"answer": f"CASE {' '.join(best)} END"})
+
+    def _results(self) -> list[str]:
+        plan = self.plan
+        outputs = [f'"t"."s{o}"' for o in range(plan.n_outputs)]
+        names = plan.output_names
+        if plan.classes is not None:
+            results = ['"t"."answer" AS "prediction"']
+            return results + _named("probability of ", outputs, names)
+        if plan.task == "multilabel":
+            yes = [f"CASE WHEN {text} >= 0.5E0 THEN 1 ELSE 0 END" for text in outputs]
+            return _named("prediction of ", yes, names) + _named("probability of ", outputs, names)
+        if plan.n_outputs == 1:
+            return [f'{outputs[0]} AS "prediction"']
+        return _named("prediction of ", outputs, names)
+
+
+_LOGISTIC = "CASE WHEN {0} >= 0E0 THEN 1E0 / (1E0 + EXP(-{0})) ELSE EXP({0}) / (1E0 + EXP({0})) END"
+
+
+def _has_own_answer(tree: PlannedTree) -> bool:
+    """Whether a tree's scores become something else before they are added up."""
+    return tree.leaf_weights is not None and (tree.link != "identity" or tree.vote != "none")
+
+
+def _named(what: str, texts: list[str], names: Sequence[str]) -> list[str]:
+    return [f"{text} AS {identifier(what + name)}" for text, name in zip(texts, names, strict=True)]
+
+
+def _grouped(terms: list[str], size: int = 100) -> str:
+    """Write a sum whose nesting stays shallow, however many terms it has."""
+    while len(terms) > size:
+        groups = [terms[i : i + size] for i in range(0, len(terms), size)]
+        terms = [f"({added(group)})" for group in groups]
+    return added(terms)

@@ -1,0 +1,119 @@
+"""A statement, tried in SQLite, which comes with Python."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from hardwood.errors import ExportError
+from hardwood.export.plan import Plan
+from hardwood.export.probes import Probes
+from hardwood.export.sql_text import identifier
+from hardwood.export.verify import FLOAT_VALUES, Answers, Check, verified
+from hardwood.model.structure import Label
+
+_OWN_SCHEMAS = ("main", "temp")
+
+
+def check_sql(
+    probes: Probes,
+    text: str,
+    table: tuple[str, ...],
+    columns: Sequence[str],
+    keep: Sequence[str],
+    labels: Sequence[Label],
+) -> Check:
+    """Run a statement in SQLite on the probe rows and compare its answers.
+
+    Parameters
+    ----------
+    probes
+        The rows.
+    text
+        The statement.
+    table, columns, keep
+        Names of the table's parts, of the features in it, and of columns to pass on.
+    labels
+        Classes as the statement returns them.
+    """
+    probes = probes.thinned(_cost(probes.plan))
+    with closing(sqlite3.connect(":memory:")) as database:
+        _add_exp(database)
+        _fill(database, probes, table, columns, keep)
+        try:
+            rows = database.execute(text).fetchall()
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise ExportError(
+                f"the export to SQL was not written: SQLite {sqlite3.sqlite_version} does not run "
+                f"it ({error}); the statement has {len(text)} characters. A smaller model may do."
+            ) from error
+    return verified(
+        probes,
+        answers_of(probes.plan, [row[len(keep) :] for row in rows], labels),
+        target="sql",
+        method=f"run by SQLite {sqlite3.sqlite_version}",
+        precision=FLOAT_VALUES,
+    )
+
+
+def answers_of(plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]) -> Answers:
+    """Read the rows that a statement returned, without columns passed on."""
+    k = plan.n_outputs
+    if plan.classes is not None:
+        position = {label: o for o, label in enumerate(labels)}
+        positions = np.array([position.get(row[0], -1) for row in rows])
+        return Answers(np.array([row[1:] for row in rows], np.float64), positions)
+    if plan.task == "multilabel":
+        positions = np.array([row[:k] for row in rows])
+        return Answers(np.array([row[k:] for row in rows], np.float64), positions)
+    return Answers(np.array(rows, np.float64))
+
+
+def _cost(plan: Plan) -> int:
+    """About how many tenths of a microsecond a row takes: SQLite finds a leaf for every output."""
+    width = plan.schema.n_columns + 50
+    linear = plan.n_leaves * 2 + width * plan.n_outputs if plan.has_linear_leaves else 0
+    per_tree = [(int(np.log2(tree.n_leaves)) + 1) * width + tree.n_leaves for tree in plan.trees]
+    return (sum(per_tree) + linear) * plan.n_outputs
+
+
+def _add_exp(database: sqlite3.Connection) -> None:
+    """Give SQLite EXP where it was built without functions of mathematics."""
+    try:
+        database.execute("SELECT EXP(0E0)")
+    except sqlite3.OperationalError:
+        database.create_function("EXP", 1, lambda x: math.exp(x) if x < 709.78 else math.inf)
+
+
+def _fill(
+    database: sqlite3.Connection,
+    probes: Probes,
+    table: tuple[str, ...],
+    columns: Sequence[str],
+    keep: Sequence[str],
+) -> None:
+    """Make the table: a column for each feature, and numbers of rows in those passed on."""
+    if len(table) > 2:
+        raise ExportError(f"a table is named by itself or with its schema, not by {table!r:.200}")
+    if len(table) == 2 and table[0].lower() not in _OWN_SCHEMAS:
+        database.execute(f"ATTACH ':memory:' AS {identifier(table[0])}")
+    known = {name.lower() for name in columns}
+    others = [name for name in dict.fromkeys(keep) if name.lower() not in known]
+    entries = [*probes.raw_columns, *([list(range(probes.n_rows))] * len(others))]
+    names = ", ".join(identifier(name) for name in (*columns, *others))
+    source = ".".join(identifier(part) for part in table)
+    try:
+        database.execute(f"CREATE TABLE {source} ({names})")
+        places = ", ".join("?" * len(entries))
+        rows = zip(*entries, strict=True)
+        database.executemany(f"INSERT INTO {source} VALUES ({places})", rows)
+    except sqlite3.Error as error:
+        raise ExportError(
+            f"the export to SQL was not written: SQLite cannot make a table of the model's "
+            f"{len(columns)} columns ({error})"
+        ) from error

@@ -1,0 +1,109 @@
+"""SQL as text: quoted names, literals, and the stages of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hardwood.errors import ExportError
+
+Label = str | int | float | bool
+
+
+def identifier(name: str) -> str:
+    """Quote the name of a table or column."""
+    if not name:
+        raise ExportError(
+            "SQL has no empty names. Say what the column is called in the database: "
+            "columns={'': 'name'}."
+        )
+    return '"' + _without_nul(name).replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    """Quote a text."""
+    return "'" + _without_nul(text).replace("'", "''") + "'"
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ExportError(f"SQL text cannot hold the character NUL, found in {text!r:.80}. Rename.")
+    return text
+
+
+def number(value: float) -> str:
+    """Write a double: with an exponent, or databases take it for a decimal number."""
+    text = repr(float(value)).upper()
+    return text if "E" in text else text + "E0"
+
+
+def label(value: Label) -> str:
+    """Write a level or a class as what it is."""
+    if isinstance(value, str):
+        return text_literal(value)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return str(value) if isinstance(value, int) else number(value)
+
+
+def added(terms: Sequence[str]) -> str:
+    """Write a sum."""
+    return "".join(
+        term if i == 0 else f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+        for i, term in enumerate(terms)
+    )
+
+
+def choice(of: str, results: dict[str, str], otherwise: str) -> str:
+    """Write ``CASE of WHEN ... THEN ... ELSE ... END``."""
+    if not results:
+        return otherwise
+    cases = " ".join(f"WHEN {key} THEN {result}" for key, result in results.items())
+    return f"CASE {of} {cases} ELSE {otherwise} END"
+
+
+def choice_of_places(of: str, results: Sequence[str]) -> str:
+    """Write the choice of one result by a place counted from 0; the commonest one is the rest."""
+    commonest = max(dict.fromkeys(results), key=results.count)
+    others = {str(i): result for i, result in enumerate(results) if result != commonest}
+    return choice(of, others, commonest)
+
+
+class Stages:
+    """A statement in stages, each a SELECT from the one before.
+
+    Columns are short names of our own. A stage passes on what it does not redefine, unless that is
+    dropped. Where stages use columns of the one before many times, ``materialized`` keeps a
+    database from computing them as often.
+    """
+
+    def __init__(self, source: str, taken: Iterable[str], *, materialized: bool) -> None:
+        self._source = source
+        self._hint = "MATERIALIZED " if materialized else ""
+        self._taken = {name.lower() for name in taken}
+        self._columns: list[str] = []
+        self._parts: list[str] = []
+
+    def add(self, columns: dict[str, str], *, note: str = "", drop: Iterable[str] = ()) -> None:
+        """Add a stage that computes columns from those of the stage before, called ``"t"``."""
+        dropped = {*drop, *columns}
+        kept = {name: f'"t"."{name}"' for name in self._columns if name not in dropped}
+        all_columns = kept | {name: f'{text} AS "{name}"' for name, text in columns.items()}
+        lines = ",\n    ".join(all_columns.values())
+        comment = f"  -- {note}\n" if note else ""
+        self._parts.append(f'{comment}  SELECT\n    {lines}\n  FROM {self._source} AS "t"')
+        self._columns = list(all_columns)
+        self._source = f'"{self._name(len(self._parts) - 1)}"'
+
+    def _name(self, i: int) -> str:
+        name = f"stage {i}"
+        while name in self._taken:
+            name += "_"
+        return name
+
+    def statement(self, columns: Sequence[str]) -> str:
+        """Write the statement that selects these columns of the last stage."""
+        stages = ",\n".join(
+            f'"{self._name(i)}" AS {self._hint}(\n{part}\n)' for i, part in enumerate(self._parts)
+        )
+        lines = ",\n  ".join(columns)
+        return f'WITH {stages}\nSELECT\n  {lines}\nFROM {self._source} AS "t"\n'

@@ -1,0 +1,291 @@
+"""The check at export time: what was written answers as the library does, or it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.errors import ExportError
+from hardwood.export.conditions import rounding_bound
+from hardwood.export.plan import Plan, PlannedTree
+from hardwood.export.probes import Probes
+
+SAME_VALUES = 1e-13  # what the order of float64 additions may change, relative to the terms
+FLOAT_VALUES = 2.0**-23  # the same where the library has rounded a number to float32
+_LITTLE = 1e-12  # relative to an output
+
+
+@dataclass(frozen=True)
+class Check:
+    """What an export was compared on, and what came out.
+
+    Parameters
+    ----------
+    target
+        What was written: ``"c"``, ``"sql"``, ...
+    method
+        How it was run.
+    n_rows
+        Rows compared.
+    are_given
+        Whether the first of them are the user's own, or all were made up.
+    n_on_edge
+        Of them, rows within rounding of a split that the export sends to the other side.
+    largest_difference
+        Of an output, over the other rows; relative to outputs beyond 1.
+    n_leaves_reached, n_leaves
+        Leaves that some row reached, of all.
+    agreement
+        Of a form that rounds on purpose (integers, few digits): the share of typical rows that it
+        answers as the model does, numbers within a hundredth of their range; None for the others.
+    same_leaf
+        Of such a form, the share of typical rows that reach the same leaf (of a forest: in every
+        tree).
+    n_bytes
+        Of tables in C, their size.
+    """
+
+    target: str
+    method: str
+    n_rows: int
+    are_given: bool
+    n_on_edge: int
+    largest_difference: float
+    n_leaves_reached: int
+    n_leaves: int
+    agreement: float | None = None
+    same_leaf: float | None = None
+    n_bytes: int | None = None
+
+    def __str__(self) -> str:
+        whose = "given and made up" if self.are_given else "made up from the schema"
+        lines = [
+            f"Checked {self.target}: {self.method}, on {self.n_rows} rows ({whose}) that reach "
+            f"{self.n_leaves_reached} of {self.n_leaves} leaves."
+        ]
+        if self.agreement is None:
+            edge = f", but for {self.n_on_edge} within rounding of a split" * bool(self.n_on_edge)
+            lines.append(
+                f"Equal to the library on all of them{edge}; outputs differ by at most "
+                f"{self.largest_difference:.2g}."
+            )
+        else:
+            lines.append(
+                f"Rounded on purpose: of {'the given' if self.are_given else 'typical'} rows "
+                f"{self.agreement:.2%} are answered as by the model and {self.same_leaf:.2%} "
+                f"reach the same leaf; outputs differ by at most {self.largest_difference:.2g}."
+            )
+        if self.n_bytes is not None:
+            lines.append(f"Its tables have {self.n_bytes} bytes.")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What an export says to the probe rows.
+
+    Parameters
+    ----------
+    outputs
+        (n, k) probabilities or values.
+    positions
+        (n,) the predicted class by its position, or (n, k) labels, 0 or 1; None for numbers.
+    leaves
+        (n, T) where the export tells.
+    """
+
+    outputs: np.ndarray
+    positions: np.ndarray | None = None
+    leaves: np.ndarray | None = None
+
+
+def verified(
+    probes: Probes,
+    found: Answers,
+    *,
+    target: str,
+    method: str,
+    precision: float = SAME_VALUES,
+    edges_may_differ: bool = True,
+    n_bytes: int | None = None,
+) -> Check:
+    """Compare an export's answers with the library's.
+
+    Parameters
+    ----------
+    probes
+        The rows.
+    found
+        The export's answers.
+    target, method, n_bytes
+        As in `Check`.
+    precision
+        By which scores of linear leaves may differ, relative to the sum of their terms' sizes.
+    edges_may_differ
+        Whether rows within rounding of a split may take the other side.
+
+    Raises
+    ------
+    ExportError
+        If any row is answered differently.
+    """
+    expected = probes.outputs
+    allowed = _allowed(probes, precision)
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(found.outputs - expected)
+        difference[(found.outputs == expected)] = 0.0
+        equal = (difference <= allowed).all(axis=1)
+    if found.leaves is not None:
+        equal &= (found.leaves == probes.leaves).all(axis=1)
+    equal &= _same_answer(probes.plan, found, expected, allowed)
+    unequal = np.flatnonzero(~equal)
+    on_edge = np.zeros(len(unequal), bool)
+    if edges_may_differ and len(unequal):
+        on_edge = is_on_edge(probes, unequal)
+    if not on_edge.all():
+        raise _refusal(probes, found, int(unequal[~on_edge][0]), target, method, (~on_edge).sum())
+    return Check(
+        target=target,
+        method=method,
+        n_rows=probes.n_rows,
+        are_given=probes.are_given,
+        n_on_edge=len(unequal),
+        largest_difference=float(_relative(difference, expected)[equal].max(initial=0.0)),
+        n_leaves_reached=probes.n_leaves_reached,
+        n_leaves=probes.plan.n_leaves,
+        n_bytes=n_bytes,
+    )
+
+
+def measured(
+    probes: Probes, found: Answers, *, target: str, method: str, n_bytes: int | None = None
+) -> Check:
+    """Measure how far a form that rounds on purpose agrees with the library on typical rows.
+
+    Numbers agree where they differ by at most a hundredth of the range of the model's answers.
+    """
+    assert found.leaves is not None
+    typical = slice(probes.n_typical)
+    expected = probes.outputs[typical]
+    difference = np.abs(found.outputs[typical] - expected)
+    right = positions_of(probes.plan, expected)
+    if right is None or found.positions is None:
+        with np.errstate(over="ignore"):
+            same = difference <= 0.01 * np.ptp(expected, axis=0)
+    else:
+        same = (found.positions[typical] == right).reshape(len(expected), -1)
+    return Check(
+        target=target,
+        method=method,
+        n_rows=probes.n_rows,
+        are_given=probes.are_given,
+        n_on_edge=0,
+        largest_difference=float(_relative(difference, expected).max(initial=0.0)),
+        n_leaves_reached=probes.n_leaves_reached,
+        n_leaves=probes.plan.n_leaves,
+        agreement=float(same.all(axis=1).mean()),
+        same_leaf=float((found.leaves == probes.leaves)[typical].all(axis=1).mean()),
+        n_bytes=n_bytes,
+    )
+
+
+def positions_of(plan: Plan, outputs: np.ndarray) -> np.ndarray | None:
+    """Return what is predicted: (n,) class positions, (n, k) labels 0 or 1, None for numbers."""
+    if plan.classes is not None:
+        positions: np.ndarray = outputs.argmax(axis=1)
+        return positions
+    return (outputs >= 0.5).astype(np.int64) if plan.task == "multilabel" else None
+
+
+def is_on_edge(probes: Probes, rows: np.ndarray) -> np.ndarray:
+    """Whether rows pass a split whose score is within rounding of zero, in some tree."""
+    plan = probes.plan
+    values, on = plan.encoding.encode(probes.matrix[rows])
+    bound = rounding_bound(plan.encoding)
+    on_edge = np.zeros(len(rows), bool)
+    for tree in plan.trees:
+        score, size = _scores(tree, values.astype(np.float64), on.astype(np.float64))
+        close = np.abs(score) <= bound * size  # (r, m)
+        on_edge |= _meets(tree, score >= 0, close)
+    return on_edge
+
+
+def _scores(tree: PlannedTree, values: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of all splits (r, m) in float64, and the sums of their terms' sizes."""
+    weights, indicators = tree.weights.T.astype(float), tree.indicators.T.astype(float)
+    score = values @ weights + on @ indicators + tree.bias
+    size = np.abs(values) @ np.abs(weights) + on @ np.abs(indicators) + np.abs(tree.bias)
+    return score, size
+
+
+def _meets(tree: PlannedTree, right: np.ndarray, close: np.ndarray) -> np.ndarray:
+    """Whether rows meet a close split on their way down, (r,)."""
+    rows = np.arange(len(right))
+    node = np.full(len(right), tree.root)
+    met = np.zeros(len(right), bool)
+    while (node >= 0).any():
+        inner = node >= 0
+        met[inner] |= close[rows[inner], node[inner]]
+        node[inner] = tree.children[node[inner], right[rows[inner], node[inner]].astype(int)]
+    return met
+
+
+def _allowed(probes: Probes, precision: float) -> np.ndarray:
+    """(n, k) by how much an output may differ."""
+    expected = np.abs(probes.outputs)
+    allowed: np.ndarray = _LITTLE * np.maximum(expected, 1.0)
+    plan = probes.plan
+    if not plan.has_linear_leaves:
+        return allowed
+    values, on = plan.encoding.encode(probes.matrix)
+    size = np.zeros((probes.n_rows, 1))
+    for t, tree in enumerate(plan.trees):
+        if tree.leaf_weights is not None and tree.leaf_indicators is not None:
+            leaf = probes.leaves[:, t]
+            terms = np.abs(tree.values[leaf])
+            terms = terms + np.einsum("rn,rkn->rk", np.abs(values), np.abs(tree.leaf_weights[leaf]))
+            terms = terms + np.einsum("rq,rkq->rk", on, np.abs(tree.leaf_indicators[leaf]))
+            size += terms.max(axis=1, keepdims=True)
+    exponential = plan.link == "exp" or any(tree.link == "exp" for tree in plan.trees)
+    # A score that differs by d changes an exponential by about d times itself, others by at most d.
+    return allowed + precision * size * (np.maximum(expected, 1.0) if exponential else 1.0)
+
+
+def _relative(difference: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        relative = difference / np.maximum(np.abs(expected), 1.0)
+    return np.where(difference == 0, 0.0, relative)
+
+
+def _same_answer(
+    plan: Plan, found: Answers, expected: np.ndarray, allowed: np.ndarray
+) -> np.ndarray:
+    """Whether the predictions are the library's; where outputs nearly tie, any of the tied."""
+    right = positions_of(plan, expected)
+    if right is None or found.positions is None:
+        return np.ones(len(expected), bool)
+    same = found.positions == right
+    if plan.classes is None:
+        return (same | (np.abs(expected - 0.5) <= allowed)).all(axis=1)
+    rows = np.arange(len(expected))
+    in_range = (found.positions >= 0) & (found.positions < plan.n_outputs)
+    chosen = expected[rows, np.where(in_range, found.positions, 0)]
+    ties = in_range & (chosen >= expected.max(axis=1) - 2 * allowed.max(axis=1))
+    identical = (found.outputs == expected).all(axis=1)
+    return same | (ties & ~identical)
+
+
+def _refusal(
+    probes: Probes, found: Answers, row: int, target: str, method: str, n_rows: int
+) -> ExportError:
+    entries = {
+        name: column[row]
+        for name, column in zip(probes.plan.schema.names, probes.raw_columns, strict=True)
+    }
+    return ExportError(
+        f"the export to {target} was not written: {method}, it differs from the model on {n_rows} "
+        f"of {probes.n_rows} rows. The first: {entries!r:.300}, to which the model answers "
+        f"{probes.outputs[row].tolist()!r:.120} and the export {found.outputs[row].tolist()!r:.120}"
+        ". Please report this, with the model; another target may serve meanwhile."
+    )

@@ -13,6 +13,7 @@ from hardwood.cli.benchmark import benchmark
 from hardwood.cli.demo import demo
 from hardwood.cli.describe import describe
 from hardwood.cli.evaluate import evaluate
+from hardwood.cli.export import export
 from hardwood.cli.failures import Commands
 from hardwood.cli.fit import fit
 from hardwood.cli.predict import predict
@@ -51,6 +52,7 @@ for command in (
     describe,
     show,
     report,
+    export,
     prune,
     benchmark,
     demo,

@@ -1,0 +1,179 @@
+"""`hardwood export`: a model in a form that needs no hardwood, checked as it is made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli.models import open_model
+from hardwood.cli.options import AsJson, ModelFile, output_option, words_of
+from hardwood.cli.report import Notes, print_json, print_text
+from hardwood.cli.tables import read_table
+
+if TYPE_CHECKING:
+    from hardwood.export import Check, ExportedBytes, ExportedText
+
+
+class Target(str, Enum):
+    """What `--to` takes."""
+
+    c = "c"
+    c_int16 = "c-int16"
+    c_int8 = "c-int8"
+    onnx = "onnx"
+    sql = "sql"
+    rules = "rules"
+    python = "python"
+    json = "json"
+
+
+_OF_INTEGERS = (Target.c_int16, Target.c_int8)
+_OF_C = (Target.c, *_OF_INTEGERS)
+# Which targets an option is for.
+_FOR = {
+    "--name": _OF_C,
+    "--min-agreement": _OF_INTEGERS,
+    "--table": (Target.sql,),
+    "--keep": (Target.sql,),
+    "--digits": (Target.rules,),
+}
+
+
+def export(
+    model: ModelFile,
+    to: Annotated[
+        Target, typer.Option(metavar=words_of(Target), help="The language or format to write.")
+    ],
+    output: Annotated[
+        Path | None, output_option("The file to write.", "text goes to stdout")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="A CSV or Parquet file to compare on; c-int16 and c-int8 choose the ranges of "
+            "columns by it.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="c: what every name in the header begins with.",
+            show_default="FILE's",
+        ),
+    ] = None,
+    min_agreement: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="NUMBER",
+            help="c-int16, c-int8: refuse where fewer rows are answered as by the model.",
+            show_default="0.9",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="sql: the table to read.", show_default="data"),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="sql: pass this column on; may be repeated."),
+    ] = None,
+    digits: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="rules: significant digits.", show_default="all"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model for use without hardwood: C, ONNX, SQL, if/then rules, Python or JSON.
+
+    What is written is compared with the model on the rows of --data, or on rows made up from what
+    the model knows of its columns, and on rows close to its splits; what differs is not written.
+    """
+    given = {
+        "--name": name,
+        "--min-agreement": min_agreement,
+        "--table": table,
+        "--keep": keep or None,
+        "--digits": digits,
+    }
+    options = _options(to, given)
+    _check_output(to, output, [model, *([data] if data else [])])
+    notes = Notes()
+    opened = _exportable(open_model(model), notes)
+    with notes.collecting():
+        rows = None if data is None else read_table(data)
+        if output is None:
+            content = _exporter(to)(opened, None, data=rows, **options)
+        else:
+            with naming_the_file(output):
+                content = _exporter(to)(opened, output, data=rows, **options)
+    _say(content, to, output, notes, as_json=as_json)
+
+
+def _exportable(model: Any, notes: Notes) -> Any:
+    if not hasattr(model, "harden"):
+        return model
+    notes.add("the model is soft: what is exported is the forest of its hard trees")
+    return model.harden()
+
+
+def _options(to: Target, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options as the exporter takes them; one for another target is a mistake."""
+    for option, value in given.items():
+        if value is not None and to not in _FOR[option]:
+            words = ", ".join(target.value for target in _FOR[option])
+            raise CommandError(f"{option} is for --to {words}, not for --to {to.value}.")
+    options = {
+        option.removeprefix("--").replace("-", "_"): value
+        for option, value in given.items()
+        if value is not None
+    }
+    if to in _OF_INTEGERS:
+        options["precision"] = to.value.removeprefix("c-")
+    return options
+
+
+def _check_output(to: Target, output: Path | None, inputs: list[Path]) -> None:
+    if output is not None:
+        check_writable(output, inputs=inputs)
+    elif to is Target.onnx:
+        raise CommandError("An ONNX file is not text: name it with --output FILE.")
+
+
+def _exporter(to: Target) -> Callable[..., ExportedText | ExportedBytes]:
+    from hardwood import export
+
+    name = "c" if to in _OF_C else to.value
+    exporter: Callable[..., ExportedText | ExportedBytes] = getattr(export, f"to_{name}")
+    return exporter
+
+
+def _say(
+    content: ExportedText | ExportedBytes,
+    to: Target,
+    output: Path | None,
+    notes: Notes,
+    *,
+    as_json: bool,
+) -> None:
+    check: Check = content.check
+    if as_json:
+        where = {"output": None if output is None else str(output)}
+        text = {"text": str(content)} if output is None else {}
+        payload = {"to": to.value, "n_characters": len(content), "check": asdict(check)}
+        print_json(payload | where | text | {"notes": notes.messages})
+    elif output is None:
+        sys.stdout.write(str(content))
+        typer.echo(str(check), err=True)
+    else:
+        print_text(f"Wrote {output}\n{check}")

@@ -23,7 +23,7 @@ MAX_TREES = 100_000  # a file that claims more is not believed
 # What a tree of a forest that votes has one vote for.
 _VOTES = {"classification": "class", "multilabel": "labels"}
 # What a sum of scores predicts, by the link that turns it into outputs.
-_TASKS: dict[Any, Task] = {link: task for task, links in LINKS.items() for link in links}  # type: ignore[misc]
+_TASKS: dict[str, Any] = {link: task for task, links in LINKS.items() for link in links}
 
 
 class ObliqueForest(FrozenModel):
@@ -305,7 +305,7 @@ def _summed(
         raise ValueError(
             f"the link of a sum must be {', '.join(map(repr, _TASKS))}, not {link!r:.80}"
         )
-    task = _TASKS[link]
+    task: Task = _TASKS[link]
     labels = structure.class_labels(classes, task)
     structure.check_values(trees[0].values, task, labels, are_scores=True)
     for i, tree in enumerate(trees):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from forests import make_forest
 from hardwood import _native
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.show.page import Page, show
+from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree
 
 N_ROWS = 200
@@ -134,6 +136,35 @@ def type_entry(field, entry, feature):
         field.select_option(value="")
 
 
+def test_dates_booleans_and_durations_are_typed_as_such(open_page):
+    origins = {"joined": "date", "member": "boolean", "delay": "duration"}
+    day = 86400.0
+    features = [
+        Feature("joined", "numeric", center=18_000 * day, scale=2.0**26, origin="date"),
+        Feature("member", "numeric", origin="boolean"),
+        Feature("delay", "numeric", center=day, scale=2.0**17, origin="duration", has_missing=True),
+    ]
+    schema = Schema(tuple(features))
+    rng = np.random.default_rng(1)
+    weights = rng.normal(size=(7, 4)) / schema.column_scale
+    tree = ObliqueTree.of(weights, bias=rng.normal(size=7), values=np.arange(8.0), schema=schema)
+    reader = open_page(show(tree))
+    reader.page.click("#tab-row")
+    reader.page.click("#row-start")
+    fields = {name: reader.page.locator("label.field", has_text=name) for name in origins}
+    for days, is_member, delay in [
+        (18_500.25, True, 3600.5),
+        (15_000, False, None),
+        (17_900.5, True, 9 * day),
+    ]:
+        moment = datetime(1970, 1, 1) + timedelta(days=days)
+        fields["joined"].locator("input").fill(str(moment))
+        fields["member"].locator("select").select_option(label=str(is_member).lower())
+        fields["delay"].locator("input").fill("" if delay is None else repr(delay))
+        row = [moment, is_member, None if delay is None else timedelta(seconds=delay)]
+        assert reader.prediction()[1] == [tree.predict_one(row)]
+
+
 def test_a_field_that_holds_no_number_changes_nothing_and_says_so(open_page):
     reader = open_page(show(MODELS["classification"]()))
     reader.page.click("#tab-row")
@@ -189,8 +220,6 @@ def test_rows_on_the_threshold_go_where_the_engine_sends_them(instruction_set, o
 
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
 def test_scales_beyond_all_measure_are_answered_alike(scale, open_page):
-    from hardwood.table import Feature, Schema
-
     rng = np.random.default_rng(0)
     features = [Feature(f"f{j}", "numeric", center=3.0 * scale, scale=scale) for j in range(3)]
     tree = ObliqueTree(

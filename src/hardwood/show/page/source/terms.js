@@ -5,15 +5,17 @@
  * Columns with a weight, the most important first.
  *
  * @param weights - of all columns, from `offset` on, as the engine has them
- * @returns for each its `weight` per unit of the table, and the `push`: what one standard deviation
- *   of the column adds to the sum
+ * @returns for each its `weight` per unit of the table (of dates and durations, per day), and the
+ *   `push`: what one standard deviation of the column adds to the sum
  */
 function weighedColumns(weights, offset, scale = 1) {
   const terms = [];
   model.columns.forEach(({ feature, kind }, column) => {
     const factor = kind === "number" ? model.features[feature].factor : 1;
     const weight = weights[offset + column] * scale * factor;
-    if (weight !== 0) terms.push({ column, weight, push: weight * model.spread[column] });
+    if (weight === 0) return;
+    const unit = kind === "number" && isTime(feature) ? DAY : 1;
+    terms.push({ column, weight: weight * unit, push: weight * model.spread[column] });
   });
   return terms.sort((a, b) => Math.abs(b.push) - Math.abs(a.push));
 }
@@ -26,11 +28,17 @@ function leafTerms(tree, leaf, output) {
   return weighedColumns(tree.leafWeights, (leaf * tree.nOutputs + output) * tree.nColumns);
 }
 
+/** Whether a feature was dates or durations, which count in seconds. */
+function isTime(feature) {
+  return ["date", "duration"].includes(model.features[feature].origin);
+}
+
 /** What a column is about, in words. */
 function columnName({ feature, kind, level }) {
   const { name } = model.features[feature];
   if (kind === "level") return `${name} is ${level}`;
-  return kind === "missing" ? `${name} is missing` : name;
+  if (kind === "missing") return `${name} is missing`;
+  return isTime(feature) ? `${name}, per day` : name;
 }
 
 /**

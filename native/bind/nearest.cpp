@@ -1,0 +1,191 @@
+#include <nanobind/stl/string_view.h>
+
+#include <atomic>
+#include <limits>
+#include <string_view>
+
+#include "bind/bind.hpp"
+#include "bind/interruptible.hpp"
+#include "core/threads.hpp"
+#include "explain/nearest.hpp"
+
+namespace hardwood {
+
+namespace {
+
+Norm norm_of(std::string_view name) {
+  if (name == "l2") return Norm::kLength;
+  if (name == "l1") return Norm::kSum;
+  require(name == "l0", "norm must be l2, l1 or l0");
+  return Norm::kCount;
+}
+
+// The regions of one question; keeps what they are made of.
+class NearestChange {
+ public:
+  NearestChange(Array1<std::uint8_t> kind, Array1<std::int32_t> first_column,
+                Array1<std::int32_t> n_levels, Array1<double> cost, Array1<std::uint8_t> may_become,
+                Array2<double> normals, Array1<double> sizes, Array1<std::int64_t> first,
+                Array1<std::int32_t> members)
+      : kind_(kind),
+        first_column_(first_column),
+        n_levels_(n_levels),
+        cost_(cost),
+        may_become_(may_become),
+        normals_(normals),
+        sizes_(sizes),
+        first_(first),
+        members_(members) {
+    check();
+    regions_ = {static_cast<int>(kind.size()),
+                kind.data(),
+                first_column.data(),
+                n_levels.data(),
+                cost.data(),
+                may_become.data(),
+                static_cast<int>(normals.shape(1)),
+                static_cast<int>(normals.shape(0)),
+                normals.data(),
+                sizes.data(),
+                {first.data(), first.size()},
+                members.data()};
+  }
+
+  nb::tuple ask(Array2<double> X, Array2<double> low, Array2<double> high, Array2<double> scores,
+                Array2<std::uint8_t> sides, std::string_view norm, double margin, bool everywhere,
+                std::int64_t most_steps, int n_threads) const {
+    const std::size_t n = X.shape(0), p = kind_.size();
+    check_rows(X, low, high, scores, sides);
+    const NearestOptions options{norm_of(norm), {margin, everywhere}, most_steps};
+    double* changed = nullptr;
+    bool *found = nullptr, *is_proven = nullptr;
+    auto changed_array = new_array<double>({n, p}, [&](double* out) { changed = out; });
+    auto found_array = new_array<bool>({n}, [&](bool* out) { found = out; });
+    auto proven_array = new_array<bool>({n}, [&](bool* out) { is_proven = out; });
+    std::copy_n(X.data(), n * p, changed);
+    const auto ask_row = [&](NearestSearch& search, Nearest& nearest, std::size_t r) {
+      const std::size_t h = normals_.shape(0);
+      is_proven[r] = search.ask({X.data() + r * p, low.data() + r * p, high.data() + r * p,
+                                 scores.data() + r * h, sides.data() + r * h},
+                                nearest);
+      found[r] = nearest.found;
+      if (nearest.found) std::copy(nearest.x.begin(), nearest.x.end(), changed + r * p);
+    };
+    run(n, n_threads, options, ask_row);
+    return nb::make_tuple(changed_array, found_array, proven_array);
+  }
+
+ private:
+  template <class AskRow>
+  void run(std::size_t n, int n_threads, const NearestOptions& options, AskRow&& ask_row) const {
+    constexpr std::size_t kChunk = 16;  // rows; one may take a thousand times longer than another
+    std::atomic<bool> stop{false};
+    run_interruptible(
+        [&] {
+          parallel_for(static_cast<int>((n + kChunk - 1) / kChunk), n_threads, [&](int chunk) {
+            NearestSearch search(regions_, options, stop);
+            Nearest nearest;
+            const std::size_t begin = chunk * kChunk;
+            for (std::size_t r = begin; r < std::min(n, begin + kChunk) && !stop; ++r)
+              ask_row(search, nearest, r);
+          });
+        },
+        [&] { stop = true; });
+    if (stop) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw nb::python_error();
+    }
+  }
+
+  void check() const {
+    const std::size_t p = kind_.size(), c = normals_.shape(1), h = normals_.shape(0);
+    require(first_column_.size() == p && n_levels_.size() == p && cost_.size() == p,
+            "the arrays of features differ in size");
+    require(may_become_.size() == c && sizes_.size() == h, "normals, sizes and levels differ");
+    for (std::size_t f = 0; f < p; ++f) {
+      const bool is_category = kind_.data()[f] == Regions::kCategory;
+      const std::int64_t first = first_column_.data()[f], n = n_levels_.data()[f];
+      require(kind_.data()[f] <= Regions::kCategory && is_category == (n > 0), "no such kind");
+      require(first >= 0 && first + std::max<std::int64_t>(n, 1) <= static_cast<std::int64_t>(c),
+              "a column is out of range");
+      require(cost_.data()[f] > 0, "costs must be positive");
+    }
+    require(first_.size() > 0 && first_.data()[0] == 0, "the first region starts at 0");
+    for (std::size_t r = 1; r < first_.size(); ++r)
+      require(first_.data()[r - 1] <= first_.data()[r], "regions are out of order");
+    require(first_.data()[first_.size() - 1] == static_cast<std::int64_t>(members_.size()),
+            "the last region ends with the members");
+    for (std::size_t k = 0; k < members_.size(); ++k)
+      require(half_space_of(members_.data()[k]) < static_cast<int>(h), "no such half-space");
+  }
+
+  void check_rows(const Array2<double>& X, const Array2<double>& low, const Array2<double>& high,
+                  const Array2<double>& scores, const Array2<std::uint8_t>& sides) const {
+    const std::size_t n = X.shape(0), p = kind_.size(), h = normals_.shape(0);
+    for (const Array2<double>* part : {&X, &low, &high})
+      require(part->shape(0) == n && part->shape(1) == p, "rows do not match the features");
+    require(
+        scores.shape(0) == n && scores.shape(1) == h && sides.shape(0) == n && sides.shape(1) == h,
+        "scores do not match the half-spaces");
+    for (std::size_t i = 0; i < n * p; ++i) {
+      const double x = X.data()[i];
+      const std::int32_t n_levels = n_levels_.data()[i % p];
+      require(!(x < 0 || x >= n_levels) || n_levels == 0, "a level is out of range");
+    }
+  }
+
+  const Array1<std::uint8_t> kind_;
+  const Array1<std::int32_t> first_column_, n_levels_;
+  const Array1<double> cost_;
+  const Array1<std::uint8_t> may_become_;
+  const Array2<double> normals_;
+  const Array1<double> sizes_;
+  const Array1<std::int64_t> first_;
+  const Array1<std::int32_t> members_;
+  Regions regions_;
+};
+
+// The point of a polyhedron that is closest to the origin, or None where it is empty.
+nb::object closest_point(Array2<double> normals, Array1<double> least, Array1<double> low,
+                         Array1<double> high, std::string_view norm) {
+  const std::size_t n = low.size();
+  require(normals.shape(1) == n && high.size() == n && normals.shape(0) == least.size(),
+          "sizes differ");
+  const Norm known = norm_of(norm);
+  require(known != Norm::kCount, "norm must be l2 or l1");
+  const Polyhedron polyhedron{static_cast<int>(n), static_cast<int>(least.size()),
+                              normals.data(),      least.data(),
+                              low.data(),          high.data()};
+  const double cutoff = std::numeric_limits<double>::infinity();
+  Outcome outcome = Outcome::kLost;
+  auto point = new_array<double>({n}, [&](double* u) {
+    outcome = known == Norm::kSum ? LeastSum().solve(polyhedron, cutoff, u)
+                                  : LeastLength().solve(polyhedron, cutoff, u);
+  });
+  if (outcome == Outcome::kLost) throw std::runtime_error("rounding errors kept it from an end");
+  return outcome == Outcome::kFound ? nb::cast(point) : nb::none();
+}
+
+}  // namespace
+
+void bind_nearest(nb::module_& m) {
+  nb::class_<NearestChange>(
+      m, "NearestChange",
+      "Regions of a table's rows, each where some half-spaces of the schema's columns hold.")
+      .def(nb::init<Array1<std::uint8_t>, Array1<std::int32_t>, Array1<std::int32_t>,
+                    Array1<double>, Array1<std::uint8_t>, Array2<double>, Array1<double>,
+                    Array1<std::int64_t>, Array1<std::int32_t>>(),
+           nb::arg("kind"), nb::arg("first_column"), nb::arg("n_levels"), nb::arg("cost"),
+           nb::arg("may_become"), nb::arg("normals"), nb::arg("sizes"), nb::arg("first"),
+           nb::arg("members"))
+      .def("ask", &NearestChange::ask, nb::arg("X"), nb::arg("low"), nb::arg("high"),
+           nb::arg("scores"), nb::arg("sides"), nb::kw_only(), nb::arg("norm"), nb::arg("margin"),
+           nb::arg("everywhere"), nb::arg("most_steps"), nb::arg("n_threads"),
+           "The nearest rows that are in a region (n, p), which were found, and which are proven.");
+  m.def("closest_point", &closest_point, nb::arg("normals"), nb::arg("least"), nb::arg("low"),
+        nb::arg("high"), nb::arg("norm"),
+        "The point with normals u >= least and low <= u <= high that is closest to the origin; "
+        "normals have length 1. None where there is none.");
+}
+
+}  // namespace hardwood

@@ -1,0 +1,69 @@
+// The smallest change of a row that takes it into one of several regions: by the length of the change,
+// the sum of its sizes (branch.hpp), or the number of features that change (here).
+//
+// Fewest features: sets of features are tried in the order of their sizes, each for all regions that
+// they might reach. Of the changes of the smallest size, the shortest is taken. Where that is too much
+// work, the features of the change with the least sum are taken, which are few, less those that are
+// not needed; the answer is then not proven to be the best.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "explain/branch.hpp"
+
+namespace hardwood {
+
+struct NearestOptions {
+  Norm norm = Norm::kLength;
+  Margin margin;
+  std::int64_t most_steps = 0;  // polyhedra to look at for one row
+};
+
+// Memory and methods of one thread.
+class NearestSearch {
+ public:
+  NearestSearch(const Regions& regions, const NearestOptions& options,
+                const std::atomic<bool>& stop);
+
+  // Returns whether the outcome is proven: that the change is the smallest, or that there is none.
+  bool ask(const AskedRow& row, Nearest& nearest);
+
+ private:
+  struct Reachable {
+    double distance;  // a lower bound
+    std::int32_t region;
+    std::vector<std::int32_t> features;  // with a say in it
+  };
+
+  bool fewest_features(Nearest& nearest);
+  std::vector<Reachable> reachable();
+  std::vector<std::int32_t> features_of(int region) const;
+  bool try_size(const std::vector<Reachable>& reachable, std::size_t size, Nearest& nearest);
+  void find_limits(const Reachable& place);
+  bool choose(const Reachable& place, std::size_t from, std::size_t size, Nearest& nearest);
+  bool may_suffice(const Reachable& place, std::size_t from, std::size_t n_more) const;
+  void take(const std::vector<std::int32_t>& features);
+  void try_chosen(std::int32_t region, Nearest& nearest);
+  double limit(std::int32_t member, std::int32_t feature) const;
+  void few_features(Nearest& nearest);
+  void search_with(const std::vector<std::int32_t>& features, Nearest& nearest);
+
+  Effort effort_;
+  const NearestOptions options_;
+  RowRegions row_;
+  BranchAndBound branch_;
+  std::vector<std::int32_t> every_region_;
+  std::vector<std::int32_t> chosen_;
+  Movable movable_;
+  // (chosen + 1, members) what the half-spaces of the present region lack without a margin, with all
+  // that the first 0, 1, ... chosen features can give.
+  std::vector<double> missing_;
+  std::vector<double> limits_;  // (features, members) what each feature can give at most
+  std::vector<double> later_;   // likewise, the largest limit of this feature and those after it
+};
+
+}  // namespace hardwood

@@ -1,0 +1,124 @@
+// Regions of a table's rows, each where some half-spaces of the encoded columns hold, and what a given
+// row has to change to come into one of them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace hardwood {
+
+enum class Norm { kLength, kSum, kCount };
+
+// Features of the table and the regions, for all rows.
+struct Regions {
+  enum Kind : std::uint8_t { kContinuous, kWhole, kCategory };
+
+  int n_features = 0;
+  const std::uint8_t* kind = nullptr;          // (features,)
+  const std::int32_t* first_column = nullptr;  // (features,)
+  const std::int32_t* n_levels = nullptr;      // (features,) 0 for numbers
+  const double* cost = nullptr;                // (features,) per unit, or of another level
+  const std::uint8_t* may_become = nullptr;    // (columns,) levels that may be chosen
+  int n_columns = 0;
+  int n_half_spaces = 0;
+  const double* normals = nullptr;      // (half-spaces, columns)
+  const double* sizes = nullptr;        // (half-spaces,) unit of the margin
+  std::span<const std::int64_t> first;  // (regions + 1,)
+  // Of region r from first[r] on: i where score i must not be negative, ~i where it must be.
+  const std::int32_t* members = nullptr;
+
+  int size() const { return static_cast<int>(first.size()) - 1; }
+  std::span<const std::int32_t> members_of(int region) const {
+    return {members + first[region], members + first[region + 1]};
+  }
+  const double* normal(int i) const { return normals + static_cast<std::ptrdiff_t>(i) * n_columns; }
+};
+
+inline int half_space_of(std::int32_t member) {
+  return member >= 0 ? member : ~member;
+}
+
+inline double sign_of(std::int32_t member) {
+  return member >= 0 ? 1.0 : -1.0;
+}
+
+struct AskedRow {
+  const double* x = nullptr;            // (features,) numbers and levels, NaN where missing
+  const double* low = nullptr;          // (features,) of numbers; where low = high nothing moves
+  const double* high = nullptr;         // (features,)
+  const double* scores = nullptr;       // (half-spaces,)
+  const std::uint8_t* sides = nullptr;  // (half-spaces,) 1 where the model takes the score as >= 0
+};
+
+struct Margin {
+  double width = 0.0;       // in units of Regions::sizes
+  bool everywhere = false;  // also where a row is on the right side already
+};
+
+// Features that may change, and what they can do to the half-spaces.
+struct Movable {
+  struct Effect {
+    double length = 0.0, largest = 0.0;  // of the normal by u, see RowRegions
+    bool is_continuous = false;          // some number that need not be whole takes part
+    bool is_any = false;                 // some feature takes part
+  };
+  std::vector<std::int32_t> numbers, categories;
+  std::vector<Effect> effects;  // (half-spaces,)
+};
+
+// The regions as a row sees them. u_j is the change of number j times its cost.
+class RowRegions {
+ public:
+  explicit RowRegions(const Regions& regions);
+
+  void meet(const AskedRow& row, const Margin& margin);
+
+  const Regions& regions() const { return regions_; }
+  const AskedRow& row() const { return row_; }
+  const Movable& all() const { return all_; }
+  bool is_category(int feature) const { return regions_.kind[feature] == Regions::kCategory; }
+
+  // The coefficient of u_j in score i.
+  double by_u(int i, int feature) const {
+    return scaled_[static_cast<std::size_t>(i) * regions_.n_features + feature];
+  }
+  double lowest_u(int feature) const {
+    return (row_.low[feature] - row_.x[feature]) * regions_.cost[feature];
+  }
+  double highest_u(int feature) const {
+    return (row_.high[feature] - row_.x[feature]) * regions_.cost[feature];
+  }
+  int level_of(int feature) const { return static_cast<int>(row_.x[feature]); }
+
+  // Finds the effects that the features of `movable` have on the half-spaces of a region.
+  void find_effects(int region, Movable& movable) const;
+  // What a member's score must gain, in its direction; -infinity where it need not, and infinity where
+  // it would have to and cannot.
+  double required(std::int32_t member, const Movable& movable) const;
+  // What a member's score gains by another level of a category, and at most.
+  double gain(std::int32_t member, int category, int level) const;
+  double most_gain(std::int32_t member, int category) const;
+  bool may_become(int category, int level) const {
+    return regions_.may_become[regions_.first_column[category] + level] != 0;
+  }
+  // A lower bound of the distance to a region, by its half-spaces one at a time.
+  double least_distance(int region, const Movable& movable, Norm norm) const;
+
+ private:
+  void find_all();
+  void find_gains();
+  Movable::Effect effect(int i, const Movable& movable) const;
+
+  const Regions& regions_;
+  std::vector<double> scaled_;  // (half-spaces, features), 0 for categories
+  AskedRow row_;
+  Margin margin_;
+  Movable all_;
+  // (half-spaces, features, 2) the most that other levels take from a score, and add to it; of
+  // categories that may change. Empty where there are no categories.
+  std::vector<double> gains_;
+};
+
+}  // namespace hardwood

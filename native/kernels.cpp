@@ -4,6 +4,7 @@
 #include "core/gemm.hpp"
 #include "core/loss.hpp"
 #include "core/optimiser.hpp"
+#include "explain/steps.hpp"
 #include "learn/dgt_soft.hpp"
 #include "learn/tel.hpp"
 #include "table/encode.hpp"
@@ -31,6 +32,9 @@ const Kernels table = {
     route,
     route_plain,
     route_encoded,
+    goes_right,
+    change_scores,
+    leaves_by_scores,
     answer,
     link_rows,
     loss_and_gradient,

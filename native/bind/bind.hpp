@@ -41,6 +41,7 @@ void bind_table(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_ensemble(nb::module_& m);
+void bind_explain(nb::module_& m);
 void bind_learn_dgt(nb::module_& m);
 void bind_learn_tel(nb::module_& m);
 void bind_nn(nb::module_& m);

@@ -6,6 +6,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_tree(m);
   hardwood::bind_forest(m);
   hardwood::bind_ensemble(m);
+  hardwood::bind_explain(m);
   hardwood::bind_learn_dgt(m);
   hardwood::bind_learn_tel(m);
   hardwood::bind_nn(m);

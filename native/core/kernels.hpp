@@ -31,6 +31,12 @@ struct Kernels {
   void (*route_plain)(const Splits&, const EncodedRows&, int n, std::int32_t* leaves);
   void (*route_encoded)(const Splits&, const EncodedRows&, std::ptrdiff_t listed, int n,
                         std::int32_t* leaves);
+  bool (*goes_right)(const Splits&, std::int32_t split, const float* x, const std::int32_t* active,
+                     const std::int32_t* active_end);
+  void (*change_scores)(const float* column, std::ptrdiff_t size, int n, const float* change,
+                        float* scores);
+  int (*leaves_by_scores)(const Splits&, const float* slack, const float* scores,
+                          std::ptrdiff_t size, int n, std::int32_t* leaves, std::int32_t* doubtful);
   void (*answer)(const LinearLeaves&, const EncodedRows&, int n, const std::int32_t* leaf,
                  double* out);
   void (*link_rows)(Link, std::int64_t n, int n_outputs, double* scores);

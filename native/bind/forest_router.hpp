@@ -1,0 +1,137 @@
+// A forest packed for the engine, as Python holds it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "bind/router.hpp"
+#include "tree/forest.hpp"
+
+namespace hardwood {
+
+// Trees that were packed each for itself, to be asked together.
+class ForestRouter {
+ public:
+  // leaves: of each tree, its LeafModels or its values (L, k).
+  ForestRouter(nb::list routers, nb::list leaves, std::string_view vote, bool is_sum)
+      : routers_(nb::tuple(routers)), leaves_(nb::tuple(leaves)) {
+    const std::size_t n_trees = nb::len(routers);
+    require(n_trees > 0, "a forest has at least one tree");
+    require(n_trees == nb::len(leaves), "a forest has leaves for each of its trees");
+    const Router& first = nb::cast<const Router&>(routers[0]);
+    encoder_ = &first.encoder();
+    forest_.encoding = first.encoding();
+    forest_.stride = first.stride();
+    forest_.vote = vote_of(vote);
+    forest_.is_sum = is_sum;
+    for (std::size_t i = 0; i < n_trees; ++i)
+      add(nb::cast<const Router&>(routers[i]), nb::borrow(leaves[i]));
+  }
+  ForestRouter(const ForestRouter&) = delete;
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, int n_threads) const {
+    return route(source_of(*encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                                 Array1<std::int64_t> indptr, int n_threads) const {
+    return route(source_of(*encoder_, data, indices, indptr), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> answer(Array2<T> X, int n_threads) const {
+    return answer_source(source_of(*encoder_, X), n_threads);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> answer_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                            Array1<std::int64_t> indptr, int n_threads) const {
+    return answer_source(source_of(*encoder_, data, indices, indptr), n_threads);
+  }
+
+  // The same for one row, into an array of k: making one would take longer than the answer.
+  template <class T>
+  void answer_one(Array1<T> x, Output1 out) const {
+    const Source row = row_source(forest_.encoding, x);
+    require(static_cast<int>(out.size()) == forest_.n_outputs, "out has another size than answers");
+    std::fill_n(out.data(), out.size(), 0.0);
+    const BadEntry bad = answer_rows(forest_, row, 1, out.data());
+    if (bad.feature >= 0) throw_infinity(bad);
+  }
+
+  const Encoder& encoder() const { return *encoder_; }
+  const Forest& forest() const { return forest_; }
+
+ private:
+  static Vote vote_of(std::string_view name) {
+    if (name == "none") return Vote::kNone;
+    if (name == "class") return Vote::kClass;
+    require(name == "labels", "a vote is none, class or labels");
+    return Vote::kLabels;
+  }
+
+  void add(const Router& router, nb::object leaves) {
+    require(&router.encoder() == encoder_, "the trees of a forest have different encoders");
+    ForestTree tree{&router.splits(), nullptr, nullptr};
+    std::size_t n_leaves, n_outputs;
+    if (nb::isinstance<LeafModels>(leaves)) {
+      const LeafModels& models = nb::cast<const LeafModels&>(leaves);
+      require(&models.encoder() == encoder_, "the leaves and the splits have different encoders");
+      tree.linear = &models.leaves();
+      n_leaves = tree.linear->n_leaves, n_outputs = tree.linear->n_outputs;
+    } else {
+      const auto values = nb::cast<Array2<double>>(leaves);
+      n_leaves = values.shape(0), n_outputs = values.shape(1);
+      values_.push_back(voted(values));
+      tree.values = values_.back().data();
+    }
+    require(n_leaves == static_cast<std::size_t>(router.n_leaves()),
+            "a tree has one leaf more than it has splits");
+    require(n_outputs > 0, "a tree has at least one output");
+    require(forest_.trees.empty() || n_outputs == static_cast<std::size_t>(forest_.n_outputs),
+            "the trees of a forest differ in their number of outputs");
+    forest_.n_outputs = static_cast<int>(n_outputs);
+    forest_.trees.push_back(tree);
+  }
+
+  Buffer<double> voted(const Array2<double>& values) const {
+    const std::size_t k = values.shape(1);
+    Buffer<double> copy(values.size());
+    std::copy_n(values.data(), values.size(), copy.data());
+    for (std::size_t leaf = 0; leaf < values.shape(0); ++leaf)
+      vote(forest_.vote, static_cast<int>(k), copy.data() + leaf * k);
+    return copy;
+  }
+
+  nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
+    BadEntry bad;
+    auto leaves = new_array<std::int32_t>(
+        {static_cast<std::size_t>(source.n_rows), forest_.trees.size()}, [&](std::int32_t* out) {
+          const nb::gil_scoped_release release;
+          bad = leaves_of_rows(forest_, source, n_threads, out);
+        });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return leaves;
+  }
+
+  nb::ndarray<nb::numpy, double> answer_source(const Source& source, int n_threads) const {
+    BadEntry bad;
+    auto answers = new_array<double>(
+        {static_cast<std::size_t>(source.n_rows), static_cast<std::size_t>(forest_.n_outputs)},
+        [&](double* out) {
+          const nb::gil_scoped_release release;
+          bad = answer_rows(forest_, source, n_threads, out);
+        });
+    if (bad.feature >= 0) throw_infinity(bad);
+    return answers;
+  }
+
+  nb::tuple routers_, leaves_;  // keep the packed trees alive, whatever becomes of the lists
+  const Encoder* encoder_ = nullptr;
+  std::vector<Buffer<double>> values_;
+  Forest forest_;
+};
+
+}  // namespace hardwood

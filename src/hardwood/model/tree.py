@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from hardwood._native import LeafModels, Router
     from hardwood.model.pruning.path import Complexity, PruningPath
+    from hardwood.show.readable import Readable
 
 _PARTS = (
     "weights",
@@ -482,6 +483,12 @@ class ObliqueTree(FrozenModel):
         from hardwood.model.pruning import sparsify
 
         return sparsify(self, X, tolerance=tolerance, sample_weight=sample_weight).tree
+
+    def readable(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> Readable:
+        """Give splits few terms and short numbers: see `hardwood.show.readable.readable`."""
+        from hardwood.show.readable import readable
+
+        return readable(self, X, tolerance=tolerance, sample_weight=sample_weight)
 
     # A frozen value
 

@@ -7,7 +7,7 @@ import math
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
-_STEPS = (86400.0, 60.0, 1.0, 1e-3, 1e-6)  # what dates are rounded to, in seconds
+DATE_STEPS = (86400.0, 60.0, 1.0, 1e-3, 1e-6)  # what dates are rounded to, in seconds
 _FAR = 1e12  # seconds, beyond every calendar
 _SLACK = 1e-6  # of a step; what arithmetic on seconds may have added to a whole one
 
@@ -62,7 +62,7 @@ def quantity(
             return f"{text} {name}" if text == "1" else f"{text} {name}s"
         if origin == "date" and abs(value) < _FAR:
             fineness = spread * 10.0 ** (1 - digits) if spread > 0 else 1.0
-            step = next((step for step in _STEPS if step <= fineness), _STEPS[-1])
+            step = next((step for step in DATE_STEPS if step <= fineness), DATE_STEPS[-1])
             date = date_text(_rounded_to(step, value, toward))
             if date is not None:
                 return date

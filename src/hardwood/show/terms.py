@@ -41,7 +41,7 @@ def write_terms(
     """Write terms, all multiplied by ``sign``, with weights of so many significant digits."""
     written = []
     for term in terms:
-        measure = _measure(schema, term, digits)
+        measure = measure_of(schema, term, digits)
         weight = _rounded(sign * term.weight * measure.unit, digits)
         at_center = weight * ((term.center - measure.zero) / measure.unit)
         text = _text(abs(weight), term, measure.name, digits)
@@ -71,7 +71,7 @@ def exact_sum(items: list[float]) -> float:
 
 
 @dataclass(frozen=True)
-class _Measure:
+class Measure:
     """How a term of several is written: as ``name``, which is ``(x - zero) / unit``."""
 
     name: str
@@ -79,19 +79,20 @@ class _Measure:
     unit: float = 1.0
 
 
-def _measure(schema: Schema, term: Term, digits: int | None) -> _Measure:
+def measure_of(schema: Schema, term: Term, digits: int | None) -> Measure:
+    """Find how a term of several is written."""
     name = name_text(term.name)
     origin = schema.features[term.feature].origin
     if term.kind != "number" or digits is None or origin not in ("date", "duration"):
-        return _Measure(name)
+        return Measure(name)
     unit_name, unit = time_unit(float(schema.column_spread[term.column]))
     if origin == "duration":
-        return _Measure(f"({name} in {unit_name}s)", unit=unit)
+        return Measure(f"({name} in {unit_name}s)", unit=unit)
     zero = round(term.center / unit) * unit
     date = date_text(zero)
     if date is None:
-        return _Measure(name)
-    return _Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
+        return Measure(name)
+    return Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
 
 
 def _text(size: float, term: Term, name: str, digits: int | None) -> str:

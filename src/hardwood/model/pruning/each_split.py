@@ -54,8 +54,8 @@ def change_each_split(
     X
         Their table.
     change
-        From the rows at a split to what it becomes. Rows that a split before has moved are not
-        among them; a split that has no others stays as it is.
+        From the rows at a split to what it becomes. Rows that a split before has moved are among
+        them only where there are no others. A split that no row reaches stays as it is.
 
     Notes
     -----
@@ -67,12 +67,14 @@ def change_each_split(
     is_moved = np.zeros(len(rows), dtype=bool)
     nodes = child_nodes(tree)
     for i in range(tree.n_splits):
-        here = rows.first[i] + np.flatnonzero(~is_moved[rows.at(i)])
+        is_here = ~is_moved[rows.at(i)]
+        here = rows.first[i] + np.flatnonzero(is_here if is_here.any() else ~is_here)
         if here.size:
             columns = _encoded(tree.schema, table, rows.row[here])
             goes_right = here >= rows.first[nodes[i, 1]]  # its rows come last
             at_split = RowsAtSplit(i, columns, rows.weight[here], goes_right)
-            weights[i], bias[i], is_moved[here] = change(at_split)
+            weights[i], bias[i], moved = change(at_split)
+            is_moved[here] |= moved
     return tree.replace(weights=weights, bias=bias)
 
 

@@ -1,0 +1,261 @@
+"""A split in short numbers, which it really has: what is written is what decides.
+
+The first term has the weight 1 in the units that it is written in, ``length - 0.5*width >= 2.3``,
+so that there is one number less to read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardwood.model.pruning.separation import Gap, Separation, Sides
+from hardwood.model.terms import Term, terms_of
+from hardwood.show.numbers import DATE_STEPS, time_unit
+from hardwood.show.terms import Measure, exact_sum, measure_of
+
+if TYPE_CHECKING:
+    from hardwood.model import ObliqueTree
+
+_MAX_DIGITS = 15  # that every float64 keeps
+_MORE_TRIES = 2  # with more digits than needed: the threshold may be shorter by more
+_SMALLEST_EXPONENT = -300
+
+
+@dataclass(frozen=True, eq=False)
+class ShortSplit:
+    """A split in short numbers.
+
+    Attributes
+    ----------
+    weights, bias
+        (c,) and a number, in raw units.
+    moved
+        (n,) bool, which of the rows at the split it may send to the other side.
+    digits
+        Significant digits of its longest number; 0 where it is written without any.
+    n_digits
+        Of all its numbers together.
+    """
+
+    weights: np.ndarray
+    bias: float
+    moved: np.ndarray
+    digits: int
+    n_digits: int
+
+
+def short_split(
+    tree: ObliqueTree, separation: Separation, sides: Sides, *, most_moved: float, mean: float
+) -> ShortSplit | None:
+    """Write the terms of a split in short numbers.
+
+    Parameters
+    ----------
+    tree
+        Whose columns are weighed.
+    separation
+        The terms, and their columns for the rows at the split.
+    sides
+        Where these rows are to go.
+    most_moved
+        The weight of those that need not.
+    mean
+        Mean over these rows of the score that the split had, in the units of the terms: the
+        threshold stays near to where it was.
+
+    Returns
+    -------
+    split
+        None where no rounded numbers part the rows.
+    """
+    raw = np.zeros(tree.schema.n_columns)
+    raw[separation.used] = separation.weights / tree.schema.column_scale[separation.used]
+    terms = terms_of(tree, raw) if np.isfinite(raw).all() else ()
+    if not terms:
+        return None
+    if len({term.feature for term in terms}) == 1 and all(t.kind != "number" for t in terms):
+        return _membership(tree, separation, sides, most_moved, mean)
+    return _Rounding(tree, terms, separation, sides, most_moved, mean).shortest()
+
+
+class _Rounding:
+    """The terms of a split in the order and the units in which they are written."""
+
+    def __init__(
+        self,
+        tree: ObliqueTree,
+        terms: tuple[Term, ...],
+        separation: Separation,
+        sides: Sides,
+        most_moved: float,
+        mean: float,
+    ) -> None:
+        self.schema, self.terms, self.sides, self.most_moved = tree.schema, terms, sides, most_moved
+        self.columns = [term.column for term in terms]
+        self.values = separation.values[:, np.searchsorted(separation.used, self.columns)]  # (n, t)
+        self.norms = np.linalg.norm(self.values, axis=1)
+        # A term alone is written without its weight.
+        measures = [measure_of(self.schema, term, digits=1) for term in terms]
+        measures = measures if len(terms) > 1 else [Measure(terms[0].name)]
+        self.units = np.array([measure.unit for measure in measures])
+        self.factors = self.schema.column_scale[self.columns] / self.units  # of encoded columns
+        pairs = zip(terms, measures, strict=True)
+        self.centers = [(term.center - measure.zero) / measure.unit for term, measure in pairs]
+        shown = np.array([term.weight for term in terms]) * self.units
+        self.shown = shown / abs(shown[0])  # (t,) the weights as they are written
+        self.mean = mean / abs(shown[0])
+        self.share = sides.weight / sides.weight.sum()
+
+    def shortest(self) -> ShortSplit | None:
+        """Try 1, 2, 3, ... digits for all weights, then fewer for each, the last terms first."""
+        best: ShortSplit | None = None
+        weights: list[float] = []
+        for d in range(1, _MAX_DIGITS + 1):
+            tried = [_rounded(weight, d) for weight in self.shown.tolist()]
+            found = self.written(tried, self.scores(tried))
+            if _is_shorter(found, best):
+                best, weights, digits = found, tried, d
+            if weights and d >= digits + _MORE_TRIES:
+                break
+        scores = self.scores(weights) if weights else None
+        for i in range(len(weights) - 1, 0, -1):
+            for d in range(1, _n_digits(weights[i])):
+                weight = _rounded(float(self.shown[i]), d)
+                tried = [*weights[:i], weight, *weights[i + 1 :]]
+                change = self.factors[i] * (weight - weights[i])
+                changed = scores + change * self.values[:, i]
+                found = self.written(tried, changed)
+                if _is_shorter(found, best):
+                    best, weights, scores = found, tried, changed
+                    break
+        return best
+
+    def scores(self, shown: Sequence[float]) -> np.ndarray:
+        """Scores of the rows without the bias, (n,), by weights as they are written."""
+        scores: np.ndarray = self.values @ (self.factors * shown)
+        return scores
+
+    def written(self, shown: Sequence[float], scores: np.ndarray) -> ShortSplit | None:
+        """Choose the threshold for weights; None where these do not part the rows."""
+        doubt = self.sides.doubt(self.factors * shown, self.norms)
+        gap = self.sides.gap(scores, doubt)
+        if not gap.moved <= self.most_moved:
+            return None
+        near = float(self.share @ scores) - self.mean
+        at_center = [w * center for w, center in zip(shown, self.centers, strict=True)]
+        found = self.threshold(_middle_half(gap, near, scores), near, at_center, shown[0])
+        if found is None or not gap.low < -found[0] < gap.high:  # too near for float64
+            return None
+        lengths = [_n_digits(weight) for weight in shown[1:]] + [found[1]]
+        weights = np.zeros(self.schema.n_columns)
+        weights[self.columns] = np.array(shown) / self.units
+        moved = self.sides.moved_by(scores, doubt, -found[0])
+        return ShortSplit(weights, found[0], moved, max(lengths), sum(lengths))
+
+    def threshold(
+        self, ends: tuple[float, float], near: float, at_center: list[float], sign: float
+    ) -> tuple[float, int] | None:
+        """Choose the right side of the split, for scores between two; return bias and digits."""
+        shift = exact_sum(at_center)
+        low, high = sorted(sign * (shift + end) for end in ends)
+        chosen = self.right_side(low, high, sign * (shift + near))
+        if chosen is None:
+            return None
+        return exact_sum([*at_center, -sign * chosen[0]]), chosen[1]
+
+    def right_side(self, low: float, high: float, near: float) -> tuple[float, int] | None:
+        """Find the shortest number, date or duration between two, and the digits that write it."""
+        origin = self.schema.features[self.terms[0].feature].origin
+        spread = float(self.schema.column_spread[self.columns[0]])
+        if len(self.terms) > 1 or origin not in ("date", "duration"):
+            return _with_digits(short_number(low, high, near), 1.0)
+        if origin == "duration":
+            unit = time_unit(max(abs(near), spread))[1]
+            return _with_digits(short_number(low / unit, high / unit, near / unit), unit)
+        for step in DATE_STEPS:
+            whole = _whole_number(low / step, high / step, near / step)
+            if whole is not None:
+                return whole * step, 1 + max(0, math.ceil(math.log10(max(spread, step) / step)))
+        return None
+
+
+def _membership(
+    tree: ObliqueTree, separation: Separation, sides: Sides, most_moved: float, mean: float
+) -> ShortSplit | None:
+    """Give the weight 1 or -1 to those levels of a feature that go elsewhere than the others.
+
+    Such a split is written without numbers. Rows that were not given go where the terms send them.
+    """
+    scores = separation.values @ separation.weights
+    gap = sides.gap(scores, np.zeros_like(scores))
+    if gap.moved > most_moved:
+        return None
+    near = float((sides.weight / sides.weight.sum()) @ scores) - mean
+    low, high = _middle_half(gap, near, scores)
+    threshold = min(max(near, low), high)
+    weights = np.zeros(tree.schema.n_columns)
+    weights[separation.used] = separation.weights
+    feature = tree.columns[separation.used[0]].feature
+    options = [j for j, c in enumerate(tree.columns) if c.feature == feature and c.kind != "number"]
+    goes_right = weights[options] >= threshold
+    is_usual = threshold <= 0  # the side of rows for which none of them is on
+    if tree.schema.features[feature].levels and tree.schema.has_missing[feature]:  # no such rows
+        is_usual = bool(goes_right.mean() > 0.5)
+    weights[:] = 0.0
+    weights[options] = goes_right.astype(np.float64) - is_usual
+    moved = (scores >= threshold) != sides.goes_right
+    return ShortSplit(weights, 0.5 if is_usual else -0.5, moved, 0, 0)
+
+
+def short_number(low: float, high: float, near: float) -> float | None:
+    """Find the number with the fewest digits between two, and of these the nearest to a third.
+
+    None where float64 has none.
+    """
+    largest = max(abs(low), abs(high))
+    if not 0 < largest < math.inf:
+        return None
+    top = math.floor(math.log10(largest)) + 1
+    for exponent in range(top, max(top - _MAX_DIGITS - 1, _SMALLEST_EXPONENT), -1):
+        step = float(f"1e{exponent}")
+        whole = _whole_number(low / step, high / step, near / step)
+        if whole is not None and low < (number := float(f"{whole}e{exponent}")) < high:
+            return number
+    return None
+
+
+def _whole_number(low: float, high: float, near: float) -> int | None:
+    first, last = math.floor(low) + 1, math.ceil(high) - 1
+    return min(max(round(near), first), last) if first <= last else None
+
+
+def _rounded(number: float, digits: int) -> float:
+    return float(f"{number:.{digits - 1}e}")
+
+
+def _with_digits(number: float | None, unit: float) -> tuple[float, int] | None:
+    return None if number is None else (number * unit, _n_digits(number))
+
+
+def _n_digits(number: float) -> int:
+    """Count the significant digits of a number that has at most 15."""
+    return len(
+        f"{number:.{_MAX_DIGITS - 1}e}".split("e")[0].strip("-").rstrip("0").replace(".", "")
+    )
+
+
+def _middle_half(gap: Gap, near: float, scores: np.ndarray) -> tuple[float, float]:
+    """Return the ends of the middle half of a gap; of an open one, of a part that reaches near."""
+    reach = float(scores.std()) or 1.0
+    low = gap.low if math.isfinite(gap.low) else min(gap.high, near) - reach
+    high = gap.high if math.isfinite(gap.high) else max(gap.low, near) + reach
+    return low + (high - low) / 4, high - (high - low) / 4
+
+
+def _is_shorter(found: ShortSplit | None, best: ShortSplit | None) -> bool:
+    return found is not None and (best is None or found.n_digits < best.n_digits)

@@ -13,7 +13,7 @@ from hardwood.cli.failures import CommandError, data_mistakes
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.identifiers import identifiers
 from hardwood.cli.interrupts import first_interrupt_only
-from hardwood.cli.models import is_forest, trees_of
+from hardwood.cli.models import trees_of
 from hardwood.cli.options import MAX_RESTARTS, MAX_TREES, TaskChoice
 from hardwood.cli.progress import epoch_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
@@ -238,11 +238,7 @@ def with_origin(
     }
     if hasattr(estimator, "oob_score_"):
         origin["oob_score"] = estimator.oob_score_
-    names, record = problem.target.names, model.record | origin
-    if is_forest(model):
-        trees = [tree.replace(target_names=names) for tree in model.trees]
-        return model.replace(trees=trees, record=record)
-    return model.replace(target_names=names, record=record)
+    return model.replace(target_names=problem.target.names, record=model.record | origin)
 
 
 def _resolved(estimator: Estimator) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardwood.cli.failures import check_readable
-from hardwood.report.subject import is_forest, output_names, size_words, trees_of
+from hardwood.report.subject import is_forest, is_soft, output_names, size_words, trees_of
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
 
     Model = ObliqueTree | ObliqueForest | TreeEnsemble
 
-__all__ = ["is_forest", "open_model", "output_names", "size_words", "trees_of"]
+__all__ = ["is_forest", "is_soft", "open_model", "output_names", "size_words", "trees_of"]
 
 
 def open_model(path: Path) -> Model:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hardwood.errors import HardwoodError
 from hardwood.report.blocks import Block, Grid
-from hardwood.report.drawing import BLUE, GREY, ORANGE, legend, name_axes
+from hardwood.report.drawing import BLUE, GREY, ORANGE, label, legend, name_axes
 from hardwood.report.faces import DrawnReport
 from hardwood.report.record_words import CURVES
 from hardwood.report.subject import Model, is_forest, model_of, target_words
@@ -179,7 +179,7 @@ class LearningCurves(DrawnReport):
         for i, curve in enumerate(drawn):
             values = [np.nan if v is None else v for v in curve.series[name]]
             style = {"linewidth": 1.5} if single else {"linewidth": 0.7, "alpha": 0.6}
-            words = _words(name) + ("" if single else ", each tree")
+            words = label(_words(name)) + ("" if single else ", each tree")
             ax.plot(curve.at, values, color=colour, label=words if i == 0 else None, **style)
 
 

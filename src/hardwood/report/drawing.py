@@ -31,9 +31,9 @@ def label(text: object) -> str:
 
 def name_axes(ax: Any, title: str, x: str, y: str) -> None:
     """Write the title and the names of both axes; a dollar sign in them is a dollar sign."""
-    ax.set_title(title, parse_math=False, fontsize="medium")
-    ax.set_xlabel(x, parse_math=False)
-    ax.set_ylabel(y, parse_math=False)
+    ax.set_title(printable(title), parse_math=False, fontsize="medium")
+    ax.set_xlabel(printable(x), parse_math=False)
+    ax.set_ylabel(printable(y), parse_math=False)
 
 
 def ticks(axis: Any, places: Sequence[float], names: Sequence[str], **options: Any) -> None:

@@ -100,6 +100,8 @@ def _truth(model: Model, y: Any, n_rows: int, unknown_classes: UnknownClasses) -
             f"unknown_classes must be 'error' or 'wrong', found {unknown_classes!r:.80}"
         )
     given = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    if given.dtype.kind in "US" and isinstance(y, list | tuple):
+        given = np.array(y, dtype=object)  # NumPy writes a NaN among text as text
     if given.dtype == object or (model.classes is not None and given.dtype.kind == "f"):
         _check_present(given)
     if model.classes is None or unknown_classes == "error" or given.shape != (n_rows,):

@@ -129,7 +129,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
 
 def effective_rows(weight: np.ndarray) -> float:
     """Return how many rows of equal weight are as good as these (Kish)."""
-    return float(weight.sum() ** 2 / (weight @ weight))
+    return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def wilson_score(name: str, is_right: np.ndarray, weight: np.ndarray) -> Score:

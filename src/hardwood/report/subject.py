@@ -37,9 +37,11 @@ def model_of(thing: Any) -> Model:
             f"this {type(thing).__name__} has not learned a tree yet. Call fit(X, y) first; of a "
             "pipeline give the last step"
         )
+    is_class = isinstance(thing, type)
+    found = f"the class {thing.__name__}" if is_class else f"a {type(thing).__name__}"
     raise TypeError(
-        f"expected a tree, a forest or a fitted estimator of hardwood, found a "
-        f"{type(thing).__name__}. A file is opened with hardwood.load"
+        f"expected a tree, a forest or a fitted estimator of hardwood, found {found}. A file is "
+        "opened with hardwood.load"
     )
 
 

@@ -42,11 +42,19 @@ def test_classification_metrics_are_scikit_learns(classified):
     assert scores["log loss"].value == pytest.approx(
         sk.log_loss(truth, p, sample_weight=w, labels=range(p.shape[1]))
     )
-    assert ("AUC" in scores) == (p.shape[1] == 2)
-    if "AUC" in scores:
+    brier = ((p - np.eye(p.shape[1])[truth]) ** 2).sum(axis=1)
+    if p.shape[1] == 2:
         assert scores["AUC"].value == pytest.approx(
             sk.roc_auc_score(truth, p[:, 1], sample_weight=w)
         )
+        assert scores["Brier score"].value == pytest.approx(
+            sk.brier_score_loss(truth, p[:, 1], sample_weight=w)
+        )
+    else:
+        assert scores["AUC (mean over classes)"].value == pytest.approx(
+            sk.roc_auc_score(truth, p, multi_class="ovr", sample_weight=w)
+        )
+        assert scores["Brier score"].value == pytest.approx(np.average(brier, weights=w))
 
 
 def test_regression_metrics_are_scikit_learns():
@@ -96,6 +104,7 @@ def test_unknown_classes_are_wrong():
     assert scores["accuracy"].value == 0.75
     assert scores["balanced accuracy"].value == pytest.approx(2 / 3)
     assert "AUC" not in scores
+    assert scores["Brier score"].value == 0.25  # of an unknown class, all there is to lose
     assert confusion(truth, p.argmax(axis=1), 2).tolist() == [[1, 0], [0, 2]]
 
 
@@ -111,6 +120,15 @@ def test_undefined_metrics_are_nan():
         )
     )
     assert np.isnan(one_class["AUC"].value)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e9, 1e-200])
+def test_no_share_of_a_variance_that_rounding_left(value):
+    truth = np.full(7, value)
+    scores = by_name(
+        regression_scores(truth, truth + 1, np.arange(1.0, 8.0), np.random.default_rng(0))
+    )
+    assert np.isnan(scores["R2"].value)
 
 
 def test_large_tables_get_fewer_resamples():
@@ -138,6 +156,11 @@ def test_scores_of_labels_are_scikit_learns():
     assert scores["all labels right"].value == pytest.approx(
         sk.accuracy_score(truth, labels, sample_weight=w)
     )
+    assert scores["labels right"].value == pytest.approx(
+        1 - sk.hamming_loss(truth, labels, sample_weight=w)
+    )
+    briers = [sk.brier_score_loss(truth[:, j], p[:, j], sample_weight=w) for j in range(3)]
+    assert scores["Brier score"].value == pytest.approx(np.mean(briers))
     losses = [sk.log_loss(truth[:, j], p[:, j], sample_weight=w) for j in range(3)]
     assert scores["log loss"].value == pytest.approx(np.mean(losses))
     for j, name in enumerate("abc"):

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from ensembles import make_ensemble
+from forests import make_forest
+from hardwood import DGTForestRegressor, ObliqueTree
+from hardwood.model import dumps
+from hardwood.report import describe
+from hardwood.report.feature_use import feature_use
+from trees import make_tree
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_tree(0, mixed=True),
+        make_tree(0, task="regression", linear=True),
+        make_forest(0),
+        make_ensemble(0),
+        make_ensemble(0).harden(),
+    ],
+    ids=["tree", "linear", "forest", "ensemble", "hardened"],
+)
+def test_facts_are_the_models_own(model, tmp_path):
+    found = describe(model)
+    content = found.to_dict()
+    assert content["kind"] == type(model).__name__
+    for name in ("depth", "n_splits", "n_leaves", "n_features", "task"):
+        assert content[name] == getattr(model, name)
+    model.save(tmp_path / "m.hardwood")
+    written = (tmp_path / "m.hardwood").read_bytes()
+    assert found.file.n_bytes == len(written)
+    assert found.file.sha256 == hashlib.sha256(written).hexdigest()
+    assert found.file.kind == type(model).__name__
+    assert content["record"] == model.record
+    assert sum(use["share_of_weight"] for use in content["features"]) == pytest.approx(1)
+    assert str(found).splitlines()[0] == found.title
+    assert found.title.startswith(("Oblique tree", "Oblique forest", "Tree ensemble"))
+
+
+def test_every_term_of_every_split_is_there():
+    tree = make_tree(0, mixed=True)
+    found = describe(tree, max_terms=1)
+    content = found.to_dict()
+    assert len(content["terms"]) == len(content["splits"]) == tree.n_splits
+    for i, terms in enumerate(content["terms"]):
+        weights = np.sort([term["weight"] for term in terms])
+        assert weights == pytest.approx(np.sort(tree.weights[i][tree.weights[i] != 0]))
+        importance = [term["importance"] for term in terms]
+        assert importance == sorted(importance, reverse=True)
+    frame = found.to_frame("terms", backend="pandas")
+    assert len(frame) == np.count_nonzero(tree.weights)
+    assert "smaller terms left out" in str(found)
+    assert "smaller terms left out" not in str(describe(tree, max_terms=None))
+
+
+def test_weights_other_than_zero_are_counted():
+    tree = make_tree(0, task="regression", linear=True)
+    expected = np.count_nonzero(tree.weights) + np.count_nonzero(tree.leaf_weights)
+    assert describe(tree).n_weights == expected
+    soft = make_ensemble(0)
+    assert describe(soft).n_weights == np.count_nonzero(soft.weights)
+
+
+def test_a_forest_is_told_by_its_trees():
+    forest = make_forest(0, sizes=tuple([3] * 12))
+    found = describe(forest)
+    assert "... and 2 more trees" in str(found)
+    assert len(found.to_frame("trees", backend="polars")) == 12
+    assert found.to_dict()["combine"] == "mean"
+    soft = describe(make_ensemble(0, n_trees=2, depth=3)).to_dict()
+    assert soft["trees"] == [{"depth": 3, "n_splits": 7, "n_leaves": 8}] * 2
+
+
+def test_soft_trees_use_features_by_the_shares_that_pass():
+    soft = make_ensemble(0, n_trees=1)
+    hard = soft.hard_tree(0).replace(counts=soft.counts[0])
+    assert feature_use(soft) == feature_use(hard)
+
+
+def test_what_is_not_used_is_said():
+    tree = ObliqueTree.of([[1.0, 0.0]], thresholds=[0.0], values=[0.0, 1.0])
+    assert "Not used: x1" in str(describe(tree))
+    leaf = ObliqueTree.of(np.empty((0, 2)), thresholds=[], values=[1.5])
+    assert "The tree is a single leaf and uses no feature." in str(describe(leaf))
+    assert describe(leaf).tables == ("features",)
+    assert len(dumps(leaf)) == describe(leaf).file.n_bytes
+
+
+def test_an_estimator_is_described_by_its_model(rng):
+    X = rng.normal(size=(60, 2))
+    model = DGTForestRegressor(n_estimators=2, max_depth=2, max_epochs=2, random_state=0)
+    model.fit(X, X[:, 0])
+    text = str(describe(model))
+    assert text == str(describe(model.forest_))
+    assert "learner: DGTForestRegressor" in text
+    tree = str(describe(model.forest_.trees[0]))
+    assert "training loss" in tree
+    assert "curves" not in tree  # they are drawn, not told

@@ -121,7 +121,7 @@ class Task {
     MovingRows moving(team_, plan_.columns, work_.map, work_.stride, plan_.players,
                       std::move(encoded), largest_);
     Subsets subsets(moving, work_.stop);
-    Walks walks(moving);
+    Walks walks(moving, work_.stop);
     std::vector<std::int32_t> orders(plan_.players.size() * work_.options.n_orders);
     for (std::int64_t z = 0; z < work_.background.size() && !work_.stop; ++z) {
       moving.start(work_.background[z]);

@@ -2,7 +2,7 @@
 
 namespace hardwood {
 
-Walks::Walks(MovingRows& rows) : rows_(rows) {
+Walks::Walks(MovingRows& rows, const std::atomic<bool>& stop) : rows_(rows), stop_(stop) {
   for (std::vector<double>* sums : {&gain_, &first_, &sum_, &squares_})
     sums->resize(rows.size() * rows.n_players() * rows.team().n_outputs);
 }
@@ -11,7 +11,7 @@ void Walks::add(std::span<const std::int32_t> orders, double* values, double* va
   const std::size_t n = rows_.n_players(), n_orders = n ? orders.size() / n : 0;
   std::fill(sum_.begin(), sum_.end(), 0.0);
   std::fill(squares_.begin(), squares_.end(), 0.0);
-  for (std::size_t order = 0; order < n_orders; ++order) {
+  for (std::size_t order = 0; order < n_orders && !stop_; ++order) {
     walk(orders.subspan(order * n, n));
     if (order == 0) {
       std::swap(first_, gain_);

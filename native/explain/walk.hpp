@@ -5,6 +5,8 @@
 // credited to its feature; every walk adds up to f(x) - f(z).
 #pragma once
 
+#include <atomic>
+
 #include "explain/moving_rows.hpp"
 
 namespace hardwood {
@@ -12,11 +14,11 @@ namespace hardwood {
 // Memory and methods of one thread, for rows that walk side by side.
 class Walks {
  public:
-  explicit Walks(MovingRows& rows);
+  Walks(MovingRows& rows, const std::atomic<bool>& stop);
 
   // Adds the Shapley values against the background row where the rows have started, (rows, players,
   // outputs), and the estimated variances of these. orders: (n_orders, players), permutations of the
-  // players.
+  // players. Ends early where `stop` is set.
   void add(std::span<const std::int32_t> orders, double* values, double* variances);
 
  private:
@@ -24,6 +26,7 @@ class Walks {
   void credit(std::int32_t player, double sign);
 
   MovingRows& rows_;
+  const std::atomic<bool>& stop_;
   std::vector<double> gain_, first_, sum_, squares_;  // (rows, players, outputs)
 };
 

@@ -10,7 +10,7 @@ import numpy as np
 from hardwood.errors import TableError, TableTypeError
 
 
-def as_table(x: Any, names: Sequence[str]) -> Any:
+def as_table(x: Any, names: Sequence[str], *, who: str = "predict_one") -> Any:
     """Return a table with one row.
 
     Parameters
@@ -19,6 +19,8 @@ def as_table(x: Any, names: Sequence[str]) -> Any:
         A 1-D array, a sequence in the order of the features, or a mapping by their names.
     names
         Names of the features.
+    who
+        Whom a message should name.
 
     Raises
     ------
@@ -30,13 +32,13 @@ def as_table(x: Any, names: Sequence[str]) -> Any:
     if isinstance(x, np.ndarray):
         if x.ndim != 1:
             raise TableError(
-                f"predict_one takes one row, found an array of shape {x.shape}. "
+                f"{who} takes one row, found an array of shape {x.shape}. "
                 "Use predict for several rows, or give one of them, as X[0]"
             )
         return x[None, :]
     if isinstance(x, str | bytes) or not hasattr(x, "__iter__"):
         raise TableTypeError(
-            f"predict_one takes a row (array, list or mapping of names), found {x!r:.80}"
+            f"{who} takes a row (array, list or mapping of names), found {x!r:.80}"
         )
     return [list(x)]
 

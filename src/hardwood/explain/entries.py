@@ -1,0 +1,41 @@
+"""The entries of a row as a person wrote them: levels by name, dates as dates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardwood.show.numbers import quantity
+from hardwood.show.terms import label_text
+from hardwood.table import Schema
+
+
+def entry(schema: Schema, feature: int, value: float) -> Any:
+    """Return an entry of what `Schema.read` gave: a number, the name of a level, None if missing.
+
+    A level that training did not see is missing, too.
+    """
+    if np.isnan(value):
+        return None
+    levels = schema.features[feature].levels
+    return levels[int(value)] if levels else float(value)
+
+
+def entry_text(schema: Schema, feature: int, value: float, digits: int | None = 4) -> str:
+    """Write an entry: ``39.1``, ``Dream``, ``2019-01-22``, ``missing``."""
+    found = entry(schema, feature, value)
+    if found is None:
+        return "missing"
+    about = schema.features[feature]
+    if about.levels:
+        return label_text(found)
+    spread = float(schema.column_spread[schema.first_column[feature]])
+    return quantity(found, about.origin, digits, spread=spread)
+
+
+def dense_matrix(schema: Schema, X: Any, who: str) -> np.ndarray:
+    """Read a table: (n, p) float32 or float64, C-contiguous; see `Schema.read`."""
+    matrix = schema.read(X, who=who)
+    dense: np.ndarray = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    return np.ascontiguousarray(dense)

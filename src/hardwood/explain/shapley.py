@@ -1,0 +1,250 @@
+r"""Interventional Shapley values of hard oblique trees and forests.
+
+For a row x and a background of rows z, the value of a set S of features is the mean answer to rows
+that have the features in S from x and the others from the background,
+
+.. math:: v(S) = \frac{1}{B} \sum_{z} f(x_S, z_{\bar S}),
+
+and the Shapley value of feature j is its mean contribution over all orders of the p features,
+
+.. math:: \phi_j = \sum_{S \not\ni j} \frac{|S|!\,(p - |S| - 1)!}{p!} (v(S \cup j) - v(S)).
+
+The players are the features of the table: a categorical one with its levels and missing entries is
+one. Answers to mixed rows are the model's own, bit for bit (docs/guide/explaining.md).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hardwood.errors import TableError
+from hardwood.explain.entries import dense_matrix
+from hardwood.explain.shapley_values import ShapleyValues
+from hardwood.explain.subject import hard_model_of
+from hardwood.model import ObliqueForest, ObliqueTree, engine
+from hardwood.model.structure import Link
+from hardwood.report.subject import output_labels
+
+if TYPE_CHECKING:
+    from hardwood._native import ForestRouter
+
+    Packed = tuple[ForestRouter, int, Link]
+
+MAX_BACKGROUND = 100
+N_WALKS = 200  # orders per row at least, over all background rows
+_CASES = {"auto": 2048, True: 2**40, False: 0}  # per background row, to enumerate
+
+
+def shapley(
+    model: Any,
+    X: Any,
+    background: Any = None,
+    *,
+    n_permutations: int | Literal["auto"] = "auto",
+    exact: bool | Literal["auto"] = "auto",
+    output: Any = None,
+    max_background: int | None = MAX_BACKGROUND,
+    random_state: int | np.random.Generator = 0,
+    n_jobs: int | None = 1,
+) -> ShapleyValues:
+    """Divide each answer, less the mean answer to a background, among the features.
+
+    Parameters
+    ----------
+    model
+        An `ObliqueTree`, an `ObliqueForest`, or a fitted estimator.
+    X
+        The rows to explain: a table, as for ``predict``.
+    background
+        The rows to compare with: a table; None takes X. Features that are not x's come from here.
+    n_permutations
+        Orders of the features per background row where values are sampled, at least 2; each is
+        walked both ways. ``"auto"`` takes 2, or as many as give 200 orders per row of X.
+    exact
+        ``"auto"`` enumerates for the rows where that takes at most 2,048 cases per background row,
+        and samples for others; True enumerates, however long it takes; False samples.
+    output
+        Explain one output only: a class, the name of a target, or a position; None for all.
+    max_background
+        A larger background is sampled, so many rows without replacement; None takes all of it.
+    random_state
+        Of the background sample and the orders. A row is explained alike alone and in company.
+    n_jobs
+        Threads, over the rows of X; -1 for all processors. The answer does not depend on it.
+
+    Returns
+    -------
+    explained
+        With `values` (n, p, k), their `standard_errors`, the mean answer `base` and more. The
+        values of a row and the base add up to the model's answer, exact or sampled.
+
+    Raises
+    ------
+    TableError
+        Where a table does not fit the model.
+    ValueError
+        Where an argument is out of range, exact values are out of reach, or a value beyond float64.
+
+    Examples
+    --------
+    >>> from hardwood import ObliqueTree
+    >>> from hardwood.explain import shapley
+    >>> tree = ObliqueTree.of([[1.0, -1.0]], thresholds=[0.0], values=[0.0, 1.0])  # a >= b
+    >>> explained = shapley(tree, [[2.0, 1.0]], [[0.0, 3.0]])
+    >>> explained.values[0, :, 0].tolist()
+    [0.5, 0.5]
+    """
+    found = hard_model_of(model)
+    who = type(found).__name__
+    chosen = _output_number(found, output)
+    cases = _n_cases(exact)
+    rng = np.random.default_rng(random_state)
+    seed = int(rng.integers(2**63))  # before the sample: orders are the same for any background
+    rows = dense_matrix(found.schema, X, who)
+    others = _background(found, rows, background, max_background, rng)
+    orders = _n_orders(n_permutations, len(others))
+    packed = _packed(found)
+    answers = _answers(found, packed, rows, n_jobs)
+    base = _answers(found, packed, others, n_jobs).mean(axis=0)
+    values, variances, is_exact = _solve(
+        packed,
+        *_of_one_dtype(rows, others),
+        output=chosen,
+        n_orders=orders,
+        most_cases=cases,
+        seed=seed,
+        n_threads=engine.n_threads(n_jobs),
+    )
+    _check(values, is_exact, exact)
+    kept = slice(None) if chosen < 0 else slice(chosen, chosen + 1)
+    return ShapleyValues(
+        values=values,
+        base=base[kept],
+        outputs=answers[:, kept],
+        standard_errors=None if is_exact.all() else np.sqrt(variances),
+        is_exact=is_exact,
+        feature_names=found.feature_names,
+        output_names=output_labels(found)[kept],
+        data=rows,
+        schema=found.schema,
+        task=found.task,
+        n_background=len(others),
+        n_permutations=orders,
+    )
+
+
+def _packed(model: ObliqueTree | ObliqueForest) -> Packed:
+    """Return the engine's form, the power of two by which it is too small, and the link of sums."""
+    from hardwood._native import ForestRouter
+
+    if isinstance(model, ObliqueForest):
+        return (*model._packed, model.link)
+    leaves = model._leaf_models if model.has_linear_leaves else model.values
+    return ForestRouter([model._router], [leaves], "none"), 0, "identity"
+
+
+def _answers(
+    model: ObliqueTree | ObliqueForest, packed: Packed, matrix: np.ndarray, n_jobs: int | None
+) -> np.ndarray:
+    """Probabilities or values of rows that are read already, (n, k)."""
+    if model.schema.is_numeric:  # reading them again changes nothing, and finds infinities
+        return model._outputs(matrix, n_jobs)
+    router, exponent, link = packed
+    answers = router.answer(matrix, engine.n_threads(n_jobs))
+    return engine.linked(np.ldexp(answers, exponent), link, n_jobs)
+
+
+def _solve(
+    packed: Packed, rows: np.ndarray, others: np.ndarray, **options: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values (n, p, k), their variances, and whether a row's are exact, (n,)."""
+    from hardwood import _native
+
+    router, exponent, link = packed
+    values, variances, is_exact = _native.shapley(router, link, rows, others, **options)
+    return np.ldexp(values, exponent), np.ldexp(variances, 2 * exponent), is_exact
+
+
+def _background(
+    model: ObliqueTree | ObliqueForest,
+    rows: np.ndarray,
+    background: Any,
+    most: int | None,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    if most is not None and most < 1:
+        raise ValueError(f"max_background must be at least 1, or None for all rows; found {most}")
+    if background is None:
+        if len(rows) < 2:
+            raise TableError(
+                "a row has nothing to be compared with but itself: give a background, such as the "
+                "training table"
+            )
+        others = rows
+    else:
+        others = dense_matrix(model.schema, background, type(model).__name__)
+    if len(others) == 0:
+        raise TableError("the background has no rows; give at least one")
+    if most is None or len(others) <= most:
+        return others
+    return others[np.sort(rng.choice(len(others), most, replace=False))]
+
+
+def _of_one_dtype(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mixed rows have the type that holds both."""
+    dtype = np.result_type(rows, others)
+    return rows.astype(dtype, copy=False), others.astype(dtype, copy=False)
+
+
+def _output_number(model: ObliqueTree | ObliqueForest, output: Any) -> int:
+    """Position of an output; -1 for all."""
+    if output is None:
+        return -1
+    names: tuple[Any, ...] = model.classes or model.target_names or ()
+    for i, name in enumerate(names):
+        if type(name) is type(output) and name == output:
+            return i
+    is_position = isinstance(output, int | np.integer) and not isinstance(output, bool)
+    if is_position and 0 <= output < model.n_outputs:
+        return int(output)
+    known = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+    raise ValueError(
+        f"output must be one of {known or 'the outputs'}, a position from 0 to "
+        f"{model.n_outputs - 1}, or None for all; found {output!r:.80}"
+    )
+
+
+def _n_orders(n_permutations: Any, n_background: int) -> int:
+    if n_permutations == "auto":
+        return max(2, math.ceil(N_WALKS / n_background))
+    is_number = isinstance(n_permutations, int | np.integer) and n_permutations >= 2
+    if not is_number or n_permutations >= 2**31:
+        raise ValueError(
+            "n_permutations must be 'auto' or a number of orders per background row, at least 2 "
+            f"(one alone has no standard error); found {n_permutations!r:.80}"
+        )
+    return int(n_permutations)
+
+
+def _n_cases(exact: Any) -> int:
+    if not isinstance(exact, bool | str) or exact not in _CASES:
+        raise ValueError(f"exact must be 'auto', True or False; found {exact!r:.80}")
+    return _CASES[exact]
+
+
+def _check(values: np.ndarray, is_exact: np.ndarray, exact: bool | str) -> None:
+    if exact is True and not is_exact.all():
+        raise ValueError(
+            f"exact values are out of reach for {np.count_nonzero(~is_exact)} of "
+            f"{len(is_exact)} rows: too many features have a say in the splits. Sample "
+            "(exact=False, or 'auto'), or give the model shorter splits (tree.sparsify)"
+        )
+    if not np.isfinite(values).all():
+        row, feature, _ = np.argwhere(~np.isfinite(values))[0].tolist()
+        raise ValueError(
+            f"the answers around row {row} are beyond float64 (feature {feature}): values that "
+            "large cannot be divided. Explain a model of smaller numbers, such as their logarithm"
+        )

@@ -1,0 +1,284 @@
+"""What was found about rows: how much each feature contributed to each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.errors import MissingExtraError
+from hardwood.explain.entries import entry, entry_text
+from hardwood.model.structure import Task
+from hardwood.report.blocks import Block, Grid, Words
+from hardwood.report.drawing import BLUE, VERMILION, name_axes, ticks
+from hardwood.report.faces import DrawnReport
+from hardwood.report.words import counted, figure
+from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardwood.report.faces import Tables
+
+_MAX_SHOWN = 12  # features in print and in the drawing
+_MAX_OUTPUTS = 4
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ShapleyValues(DrawnReport):
+    """Shapley values of the answers to n rows, made by `shapley`.
+
+    Attributes
+    ----------
+    values
+        (n, p, k): what each feature of the table added to each output.
+    base
+        (k,) mean answer to the background. ``base + values.sum(axis=1)`` are the `outputs`.
+    outputs
+        (n, k) the model's answers: probabilities, or numbers.
+    standard_errors
+        (n, p, k) of values that were sampled, 0 for exact ones; None where all are exact.
+    is_exact
+        (n,) bool, the rows whose values were not sampled.
+    feature_names, output_names
+        Of the p features and the k outputs.
+    data
+        (n, p) the rows as the model reads them: numbers, positions of levels, NaN where missing.
+    schema
+        Of the table.
+    task
+        What the model predicts.
+    n_background, n_permutations
+        Rows of the background, and orders per background row where values were sampled.
+    """
+
+    values: np.ndarray
+    base: np.ndarray
+    outputs: np.ndarray
+    standard_errors: np.ndarray | None
+    is_exact: np.ndarray
+    feature_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    data: np.ndarray
+    schema: Schema
+    task: Task
+    n_background: int
+    n_permutations: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: int | slice | Sequence[int] | np.ndarray) -> ShapleyValues:
+        """Return the explanation of some rows: one by its number, or several."""
+        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        errors = self.standard_errors
+        return replace(
+            self,
+            values=self.values[chosen],
+            outputs=self.outputs[chosen],
+            standard_errors=None if errors is None else errors[chosen],
+            is_exact=self.is_exact[chosen],
+            data=self.data[chosen],
+        )
+
+    @property
+    def importance(self) -> np.ndarray:
+        """Mean size of the values of each feature over the rows, (p, k)."""
+        importance: np.ndarray = np.abs(self.values).mean(axis=0)
+        return importance
+
+    @property
+    def title(self) -> str:
+        """What was explained, against what."""
+        return (
+            f"Shapley values: {counted(len(self), 'row')} against "
+            f"{counted(self.n_background, 'background row')}"
+        )
+
+    # For other programs
+
+    def to_shap(self) -> Any:
+        """Return a ``shap.Explanation``, which shap's plots take; (n, p) where there is one output.
+
+        Raises
+        ------
+        MissingExtraError
+            If shap is not installed.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise MissingExtraError(
+                "shap", extra="explain", purpose="An explanation in the form of shap"
+            ) from error
+        one = len(self.output_names) == 1
+        base = np.tile(self.base, (len(self), 1))
+        return shap.Explanation(
+            values=self.values[:, :, 0] if one else self.values,
+            base_values=base[:, 0] if one else base,
+            data=self.data,
+            display_data=self._entries(),
+            feature_names=list(self.feature_names),
+            output_names=None if one else list(self.output_names),
+        )
+
+    def _entries(self) -> np.ndarray:
+        entries = np.empty(self.data.shape, dtype=object)
+        for i, row in enumerate(self.data.tolist()):
+            entries[i] = [entry(self.schema, j, value) for j, value in enumerate(row)]
+        return entries
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "feature_names": self.feature_names,
+            "output_names": self.output_names,
+            "base": self.base,
+            "outputs": self.outputs,
+            "values": self.values,
+            "standard_errors": self.standard_errors,
+            "is_exact": self.is_exact,
+            "data": self._entries(),
+            "n_background": self.n_background,
+            "n_permutations": None if self.is_exact.all() else self.n_permutations,
+        }
+
+    def _tables(self) -> Tables:
+        n, p, k = self.values.shape
+        errors = (
+            np.zeros_like(self.values) if self.standard_errors is None else self.standard_errors
+        )
+        texts = [
+            entry_text(self.schema, j, value)
+            for row in self.data.tolist()
+            for j, value in enumerate(row)
+        ]
+        importance = self.importance
+        return {
+            "values": {
+                "row": np.repeat(np.arange(n), p * k).tolist(),
+                "feature": list(np.tile(np.repeat(self.feature_names, k), n)),
+                "entry": [text for text in texts for _ in range(k)],
+                "output": list(np.tile(self.output_names, n * p)),
+                "value": self.values.ravel().tolist(),
+                "standard_error": errors.ravel().tolist(),
+            },
+            "importance": {
+                "feature": list(np.repeat(self.feature_names, k)),
+                "output": list(np.tile(self.output_names, p)),
+                "importance": importance.ravel().tolist(),
+            },
+        }
+
+    # For the eye
+
+    @property
+    def _shown(self) -> list[int]:
+        """Outputs that are shown: of two classes, the second says all."""
+        k = len(self.output_names)
+        is_pair = k == 2 and self.task == "classification"
+        return [1] if is_pair else list(range(min(k, _MAX_OUTPUTS)))
+
+    def _largest(self) -> list[int]:
+        """Features in the order of their importance for what is shown."""
+        order = np.argsort(-self.importance[:, self._shown].sum(axis=1), kind="stable")
+        return [int(j) for j in order]
+
+    def _blocks(self) -> Sequence[Block]:
+        grid = self._row_grid() if len(self) == 1 else self._importance_grid()
+        hidden = len(self.output_names) - len(self._shown)
+        is_pair = len(self._shown) == 1 and hidden == 1
+        notes = [self._way()]
+        if hidden and not is_pair:
+            notes.append(f"{counted(hidden, 'more output')} not shown")
+        return [grid, *map(Words, notes)]
+
+    def _way(self) -> str:
+        if self.is_exact.all():
+            return "The values are exact."
+        assert self.standard_errors is not None
+        sampled = int(np.count_nonzero(~self.is_exact))
+        typical = float(np.sqrt((self.standard_errors[~self.is_exact] ** 2).mean()))
+        which = "The values" if sampled == len(self) else f"Those of {counted(sampled, 'row')}"
+        return (
+            f"{which} are sampled, {counted(self.n_permutations, 'order')} for each background "
+            f"row, both ways; typical standard error {figure(typical)}."
+        )
+
+    def _names(self, words: str) -> list[str]:
+        return [f"{words} {self.output_names[o]}".strip() for o in self._shown]
+
+    def _importance_grid(self) -> Grid:
+        order, importance = self._largest(), self.importance
+        rows = [
+            [self.feature_names[j], *(figure(importance[j, o]) for o in self._shown)]
+            for j in order[:_MAX_SHOWN]
+        ]
+        return Grid.of(
+            "Mean size of the contributions to the prediction of",
+            ["feature", *self._names("")],
+            rows,
+            note=_left_out(len(order)),
+        )
+
+    def _row_grid(self) -> Grid:
+        order = self._largest()
+        rows = [
+            [
+                self.feature_names[j],
+                entry_text(self.schema, j, float(self.data[0, j])),
+                *(self._with_error(j, o) for o in self._shown),
+            ]
+            for j in order[:_MAX_SHOWN]
+        ]
+        left = order[_MAX_SHOWN:]
+        if left:
+            rest = [f"{self.values[0, left, o].sum():+.4g}" for o in self._shown]
+            rows.append([f"{counted(len(left), 'other feature')}", "", *rest])
+        ends = [("mean of the background", self.base), ("this row", self.outputs[0])]
+        rows.insert(0, [ends[0][0], "", *(figure(ends[0][1][o]) for o in self._shown)])
+        rows.append([ends[1][0], "", *(figure(ends[1][1][o]) for o in self._shown)])
+        return Grid.of(
+            "Contributions to the prediction of",
+            ["feature", "entry", *self._names("")],
+            rows,
+            text_columns=(0, 1),
+        )
+
+    def _with_error(self, feature: int, output: int) -> str:
+        text = f"{self.values[0, feature, output]:+.4g}"
+        if self.standard_errors is None or self.is_exact[0]:
+            return text
+        return f"{text} (se {self.standard_errors[0, feature, output]:.1g})"
+
+    @property
+    def _picture_words(self) -> str:
+        return f"Bars of {'values' if len(self) == 1 else 'mean sizes of values'} by feature"
+
+    def _figure_size(self) -> tuple[float, float]:
+        bars = min(len(self.feature_names), _MAX_SHOWN)
+        return 4.5 * len(self._shown) + 1.5, 0.3 * bars + 1.2
+
+    def _draw(self, figure: Figure) -> None:
+        order = self._largest()[:_MAX_SHOWN][::-1]
+        one = len(self) == 1
+        axes = figure.subplots(1, len(self._shown), sharey=True, squeeze=False)[0]
+        for ax, o in zip(axes, self._shown, strict=True):
+            bars = self.values[0, order, o] if one else self.importance[order, o]
+            ax.barh(range(len(order)), bars, color=[BLUE if b >= 0 else VERMILION for b in bars])
+            ax.axvline(0, color="black", linewidth=0.8)
+            what = "contribution" if one else "mean |contribution|"
+            name_axes(ax, self.output_names[o], what, "")
+        ticks(axes[0].yaxis, range(len(order)), [self._bar_name(j, one) for j in order])
+
+    def _bar_name(self, feature: int, with_entry: bool) -> str:
+        name = self.feature_names[feature]
+        if not with_entry:
+            return name
+        return f"{name} = {entry_text(self.schema, feature, float(self.data[0, feature]), 3)}"
+
+
+def _left_out(n_features: int) -> str:
+    more = n_features - _MAX_SHOWN
+    return f"... and {counted(more, 'more feature')}" if more > 0 else ""

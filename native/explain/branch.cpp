@@ -255,7 +255,7 @@ void BranchAndBound::keep(double total, Nearest& nearest) const {
   nearest.x.assign(row.x, row.x + row_.regions().n_features);
   for (std::size_t place = 0; place < numbers_.size(); ++place) {
     const std::int32_t f = numbers_[place];
-    if (u_[place] == 0.0) continue;
+    if (std::fabs(u_[place]) <= 1e-12 * total) continue;  // rounding errors
     const double value = number(static_cast<int>(place));
     const bool is_whole = row_.regions().kind[f] == Regions::kWhole;
     nearest.x[f] = std::clamp(is_whole ? std::round(value) : value, row.low[f], row.high[f]);

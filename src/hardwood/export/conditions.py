@@ -1,10 +1,11 @@
 """A split as a condition on raw columns, exactly as the engine decides it where that is possible.
 
-A split on one number is a threshold: the engine's float32 decision is monotone in the column, so
-there is one float64 threshold that decides every row as the engine does, and it is found by
-bisection. A split on the levels of one feature, or on an entry being missing, has a few cases, each
-of which is decided as the engine decides it. Only a split on several features stays a weighted sum;
-in float64 it agrees with the engine's float32 sum wherever that is not within rounding of zero
+A split on one number is a threshold: the engine's decision is monotone in the column, and changes
+at one float32 value, found by bisection. Of the entries that float32 takes for that value the one
+with the fewest digits is the threshold, ``age >= 30``; it decides all others as the engine does. A
+split on the levels of one feature, or on an entry being missing, has a few cases, each of which is
+decided as the engine decides it. Only a split on several features stays a weighted sum; in float64
+it agrees with the engine's float32 sum wherever that is not within rounding of zero
 (`rounding_bound`).
 """
 
@@ -249,26 +250,53 @@ def _thresholds(
         return []
     splits, values = np.array(singles).T
     cuts, rising = value_cuts(tree, splits, values)
-    center, inverse = encoding.center[values], encoding.inverse_scale[values]
-    sign = np.where(rising, 1.0, -1.0)
-
-    def goes_right(x: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            value = np.clip((sign * x - center) * inverse, -LARGEST, LARGEST).astype(np.float32)
-        return np.where(rising, value >= cuts, value <= cuts)
-
-    least = sign * _least(goes_right, len(splits), np.float64)
+    first, last = _cut_entries(encoding, values, cuts)
     conditions: list[Condition] = []
-    for i, value, x, is_rising in zip(splits.tolist(), values.tolist(), least, rising, strict=True):
+    for i, value, cut, is_rising, low, high in zip(
+        splits.tolist(), values.tolist(), cuts, rising, first, last, strict=True
+    ):
         feature = int(encoding.numeric[value])
         missing_right = _goes_right(tree, i, encoding.flag.get(feature))
-        if abs(x) >= np.finfo(np.float64).max:  # no number, or every number, goes right
-            present_right = bool((x < 0) == is_rising)
+        if abs(cut) >= LARGEST:  # no number, or every number, goes right
+            present_right = bool((cut < 0) == is_rising)
             conditions.append(_missing_condition(present_right, tree, encoding, i, feature))
         else:
             relation = ">=" if is_rising else "<="
-            conditions.append(Threshold(feature, relation, float(x), missing_right))
+            entry = shortest_between(float(low), float(high), _nominal(tree, encoding, i, value))
+            conditions.append(Threshold(feature, relation, entry, missing_right))
     return conditions
+
+
+def _nominal(tree: PlannedTree, encoding: Encoding, i: int, value: int) -> float:
+    """Threshold of a split on one number, without regard to float32."""
+    with np.errstate(over="ignore"):
+        distance = np.float64(tree.bias[i]) / np.float64(tree.weights[i, value])
+        return float(encoding.center[value] - distance * encoding.scale[value])
+
+
+def _cut_entries(
+    encoding: Encoding, values: np.ndarray, cuts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(s,) the first and the last entries of a column whose float32 value is the cut."""
+    center, inverse = encoding.center[values], encoding.inverse_scale[values]
+
+    def value_of(x: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            value = np.clip((x - center) * inverse, -LARGEST, LARGEST)
+        return value.astype(np.float32)
+
+    first = _least(lambda x: value_of(x) >= cuts, len(cuts), np.float64)
+    last = -_least(lambda x: value_of(-x) <= cuts, len(cuts), np.float64)
+    return first, last
+
+
+def shortest_between(low: float, high: float, near: float) -> float:
+    """Round ``near`` to as few digits as keep it between two numbers, these included."""
+    near = min(max(near, low), high)
+    if low <= 0 <= high:
+        return 0.0
+    rounded = (float(f"{near:.{digits}e}") for digits in range(17))
+    return next(number for number in rounded if low <= number <= high)
 
 
 def value_cuts(
@@ -280,7 +308,7 @@ def value_cuts(
     -------
     cuts, rising
         (s,) float32: right is ``value >= cut`` where ``rising`` and ``value <= cut`` elsewhere.
-        A cut of infinity: no value, where it is beyond all of them, or every value.
+        Infinity, beyond all values, where none goes right; the least or largest value where all do.
     """
     weights = tree.weights[splits, values].astype(np.float64)
     bias = tree.bias[splits].astype(np.float64)

@@ -1,0 +1,216 @@
+"""SQL: one statement, the same answers in SQLite and in DuckDB."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from forests import make_forest
+from hardwood import ObliqueTree
+from hardwood.errors import ExportError
+from hardwood.export import sql as sql_module
+from hardwood.export import to_sql
+from hardwood.export.plan import plan_of
+from hardwood.export.probes import Probes
+from hardwood.export.sql import labels_of
+from hardwood.export.sql_check import answers_of
+from hardwood.export.sql_text import identifier
+from hardwood.export.verify import FLOAT_VALUES, verified
+from hardwood.table import Feature, Schema
+from trees import make_rows, make_tree
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+
+def type_of(feature):
+    if feature.kind == "numeric":
+        return "BOOLEAN" if feature.origin == "boolean" else "DOUBLE"
+    level = feature.levels[-1]
+    if isinstance(level, str):
+        return "VARCHAR"
+    return "BOOLEAN" if isinstance(level, bool) else "DOUBLE"
+
+
+def filled(database, schema, columns, *, table="data", names=None):
+    """A table with these columns of entries, and ids."""
+    names = names or schema.names
+    types = [type_of(feature) for feature in schema.features]
+    fields = ", ".join(f"{identifier(n)} {t}" for n, t in zip(names, types, strict=True))
+    database.execute(f'CREATE TABLE {identifier(table)} ("id" INTEGER, {fields})')
+    columns = [list(column) for column in columns]
+    if isinstance(database, sqlite3.Connection):
+        marks = ", ".join("?" * (len(names) + 1))
+        rows = [(i, *row) for i, row in enumerate(zip(*columns, strict=True))]
+        database.executemany(f"INSERT INTO {identifier(table)} VALUES ({marks})", rows)
+    else:  # row by row, DuckDB is slow
+        columns = [pa.array(range(len(columns[0]))), *map(pa.array, columns)]
+        arrow = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
+        database.register("entries", arrow)
+        database.execute(f"INSERT INTO {identifier(table)} SELECT * FROM entries")
+    return database
+
+
+def test_every_kind_of_model_in_sqlite_and_duckdb(model):
+    text = to_sql(model, keep=["id"])
+    assert text.check.method.startswith("run by SQLite")
+    assert text.check.n_on_edge == 0
+    plan = plan_of(model)
+    probes = Probes.of(plan).thinned(10**5)
+    columns = [
+        # DuckDB's columns of booleans hold no third level, and cast any number but 0 to true.
+        [None if type_of(f) == "BOOLEAN" and x not in (0, 1) else x for x in column]
+        for f, column in zip(plan.schema.features, probes.raw_columns, strict=True)
+    ]
+    origins = np.array([f.origin == "boolean" for f in plan.schema.features])
+    matrix = probes.matrix.copy()
+    matrix[:, origins] = np.where(np.isin(matrix[:, origins], (0, 1)), matrix[:, origins], np.nan)
+    probes = Probes(plan, matrix, probes.n_typical, False)
+    database = filled(duckdb.connect(), plan.schema, columns)
+    rows = sorted(database.execute(text).fetchall())
+    answers = answers_of(plan, [row[1:] for row in rows], labels_of(plan))
+    check = verified(probes, answers, target="sql", method="DuckDB", precision=FLOAT_VALUES)
+    assert check.n_on_edge == 0
+
+
+@pytest.mark.parametrize("engine", [sqlite3, duckdb], ids=["SQLite", "DuckDB"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_tree(2, n_splits=40, n_features=10, mixed=True),
+        make_tree(3, n_splits=20, n_features=6, task="regression", k=1),
+        make_forest(1, sizes=(7, 0, 9), n_features=8, mixed=True),
+    ],
+    ids=["classes", "numbers", "forest"],
+)
+def test_ten_thousand_rows(model, engine):
+    n = 10_000
+    rows = make_rows(3, model.schema, n)
+    database = filled(engine.connect(":memory:"), model.schema, zip(*rows, strict=True))
+    found = sorted(database.execute(to_sql(model, keep=["id"])).fetchall())
+    assert [row[0] for row in found] == list(range(n))
+    np.testing.assert_array_equal([row[1] for row in found], model.predict(rows))
+    if model.task == "classification":
+        proba = [row[2:] for row in found]
+        np.testing.assert_allclose(proba, model.predict_proba(rows), atol=1e-15)
+
+
+def test_names_of_the_columns():
+    model = make_tree(1, k=2)
+    cursor = filled(sqlite3.connect(":memory:"), model.schema, [[0.0]] * 4).execute(
+        to_sql(model, keep=["id", "f0"])
+    )
+    assert [column[0] for column in cursor.description] == [
+        "id",
+        "f0",
+        "prediction",
+        "probability of class 0",
+        "probability of class 1",
+    ]
+    labels = to_sql(make_tree(1, k=2, task="multilabel"))
+    assert 'AS "prediction of y1"' in labels
+    assert 'AS "probability of y1"' in labels
+    assert 'AS "prediction of y1"' in to_sql(make_tree(1, k=2, task="regression"))
+
+
+@pytest.mark.parametrize("engine", [sqlite3, duckdb], ids=["SQLite", "DuckDB"])
+def test_hostile_names(hostile, engine):
+    """Of columns, levels, classes, the table and what is passed on; some are called otherwise."""
+    columns = {"": "no name", "X": "the X"}  # there is an x0, and x * 5000
+    table, key = 'ta"ble; DROP TABLE x;--\n', "id'\"*/"
+    text = to_sql(hostile, table=table, keep=[key, "it's"], columns=columns)
+    rows = make_rows(1, hostile.schema, 100)
+    entries = [[None if x == "never seen" else x for x in c] for c in zip(*rows, strict=True)]
+    names = [columns.get(name, name) for name in hostile.feature_names]
+    database = filled(engine.connect(":memory:"), hostile.schema, entries, table=table, names=names)
+    database.execute(f'ALTER TABLE {identifier(table)} RENAME COLUMN "id" TO {identifier(key)}')
+    found = sorted(database.execute(text).fetchall(), key=lambda row: row[0])
+    assert [row[2] for row in found] == hostile.predict(rows).tolist()
+    assert database.execute(f"SELECT COUNT(*) FROM {identifier(table)}").fetchone() == (100,)
+
+
+def test_what_sql_has_no_name_for_is_refused():
+    def named(*names):
+        return ObliqueTree.of(
+            np.ones((1, len(names))), bias=[0.0], values=[0.0, 1.0], feature_names=names
+        )
+
+    with pytest.raises(ExportError, match="no empty names"):
+        to_sql(named("", "b"))
+    assert to_sql(named("", "b"), columns={"": "a"})
+    with pytest.raises(ExportError, match="'a' and 'A' are one column to SQL"):
+        to_sql(named("a", "A"))
+    assert to_sql(named("a", "A"), columns={"A": "b"})
+    with pytest.raises(ExportError, match="NUL"):
+        to_sql(named("a\0b"))
+    with pytest.raises(ExportError, match="'z', which is no feature"):
+        to_sql(named("a"), columns={"z": "b"})
+    schema = Schema((Feature("x", "categorical", levels=(1, "a")),))
+    mixed = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
+    with pytest.raises(ExportError, match="'x' has levels that are text and levels that are numb"):
+        to_sql(mixed)
+
+
+def test_a_table_in_a_schema():
+    text = to_sql(make_tree(1), table=("my schema", "rows"))
+    assert 'FROM "my schema"."rows" AS "t"' in text
+    assert 'FROM "main"."rows"' in to_sql(make_tree(1), table=("main", "rows"))
+    with pytest.raises(ExportError, match="itself or with its schema"):
+        to_sql(make_tree(1), table=("a", "b", "c"))
+
+
+def test_stages_do_not_hide_the_table():
+    text = to_sql(make_tree(1), table="Stage 0")
+    assert 'FROM "Stage 0" AS "t"' in text
+    assert 'WITH "stage 0_" AS' in text
+
+
+def test_an_absent_column_is_an_error_of_the_database_not_a_text():
+    """SQLite would take an unknown quoted name for a text, were it not qualified."""
+    model = make_tree(1)
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE data (f0, f1, f2)")
+    with pytest.raises(sqlite3.OperationalError, match="no such column: t.f3"):
+        database.execute(to_sql(model))
+
+
+def test_trees_deeper_than_a_parser_nests(zoo):
+    """Sixty levels; SQLite's parser takes about twenty nested CASE expressions."""
+    text = to_sql(zoo("deep"))
+    assert "MATERIALIZED" in text
+    assert "MATERIALIZED" not in to_sql(make_tree(1))
+    assert "MATERIALIZED" not in to_sql(make_forest(1), materialized=False)
+    assert "MATERIALIZED" in to_sql(make_tree(1), materialized=True)
+
+
+@pytest.mark.parametrize("classes", [[7, 3], [True, False], [0.5, 2.25], ["a", 1]])
+def test_predictions_are_the_classes(classes):
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[[1, 0], [0, 1]], classes=classes)
+    for engine in (sqlite3, duckdb):
+        database = filled(engine.connect(":memory:"), tree.schema, [[-1.0, 1.0]])
+        found = [row[0] for row in database.execute(to_sql(tree)).fetchall()]
+        assert found == ([str(c) for c in classes] if classes == ["a", 1] else classes)
+
+
+def test_a_statement_that_differs_is_refused(monkeypatch, tmp_path):
+    tree = make_tree(1, n_splits=7, n_features=4)
+    plan = plan_of(tree.replace(bias=tree.bias + 0.01))
+    object.__setattr__(plan, "model", tree)
+    monkeypatch.setattr(sql_module, "plan_of", lambda model: plan)
+    with pytest.raises(ExportError, match=r"was not written: run by SQLite.*differs"):
+        to_sql(tree, tmp_path / "m.sql")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_statement_that_does_not_run_is_refused(monkeypatch):
+    monkeypatch.setattr(sql_module.Stages, "statement", lambda self, columns: "SELECT FROM")
+    with pytest.raises(ExportError, match="does not run it"):
+        to_sql(make_tree(1))
+
+
+def test_a_file_is_written(tmp_path):
+    path = tmp_path / "m.sql"
+    text = to_sql(make_tree(1), path)
+    assert path.read_text() == text

@@ -17,7 +17,13 @@ SCRIPTS = (
     "speed.memory",
     "quality.small_tables",
 )
-WITH_DATA = ("speed.dgt_fit", "speed.forest_fit", "quality.dgt_tables", "quality.ablations")
+WITH_DATA = (
+    "speed.dgt_fit",
+    "speed.forest_fit",
+    "quality.dgt_tables",
+    "quality.ablations",
+    "quality.readable",
+)
 
 
 def main() -> int:

@@ -68,6 +68,22 @@ def test_rows_held_out_choose_a_small_tree(run, model, data, overgrown):
     assert record["learner"] == "by hand"
 
 
+def test_splits_are_rewritten_for_a_reader(run, model, data, overgrown):
+    path, X, _, _ = data
+    result = run("prune", model, path, "--readable", "0")
+    assert result.exit_code == 0
+    found = overgrown.prune(X).readable(X)
+    written = hardwood.load("overgrown-pruned.hardwood")
+    assert (written.apply(X) == overgrown.prune(X).apply(X)).all()
+    assert np.count_nonzero(written.weights) < np.count_nonzero(overgrown.weights)
+    assert written.record["pruned"]["readable"] == 0
+    assert found.splits[0].condition in result.stdout
+    assert "reach the same leaf as before" in result.stdout
+    payload = json.loads(run("prune", model, path, "--readable", "0.05", "--json").stdout)
+    assert payload["readable"]["share_same"] >= 0.95
+    assert len(payload["readable"]["splits"]) == payload["after"]["n_splits"]
+
+
 def test_alpha_prunes_by_all_rows(run, model, data, overgrown):
     path, X, y, weight = data
     options = ["--target", "answer", "--alpha", "0.01", "--weight", "count", "--json"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ import typer
 from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
 from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.holdout import hold_out
-from hardwood.cli.models import is_forest, open_model
+from hardwood.cli.models import is_forest, is_soft, open_model
 from hardwood.cli.options import (
     AsJson,
     ModelFile,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hardwood.model import ObliqueTree
+    from hardwood.show.readable import Readable
 
 _VALIDATION_FRACTION = 0.3
 # The sizes that are shown, and how they are called.
@@ -86,6 +87,20 @@ class Plan:
     min_samples: float
     criterion: str | None
     sparsify: float | None
+    readable: float | None
+
+
+def _moving_rows(what: str) -> Any:
+    """Return an option for a share of the rows that ``what`` may move."""
+    return typer.Option(
+        min=0,
+        max=0.99,
+        metavar="NUMBER",
+        callback=check_finite,
+        help=f"{what}, as long as no more than this share of the rows reaches another leaf; "
+        "0 moves none.",
+        show_default="splits are kept as they are",
+    )
 
 
 def prune(
@@ -139,17 +154,9 @@ def prune(
             help="Remove nodes that fewer rows reach, or rows of less weight.",
         ),
     ] = 0.0,
-    sparsify: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=0.99,
-            metavar="NUMBER",
-            callback=check_finite,
-            help="Remove terms of splits, too, as long as no more than this share of the rows "
-            "reaches another leaf; 0 moves none.",
-            show_default="splits are kept as they are",
-        ),
+    sparsify: Annotated[float | None, _moving_rows("Remove terms of splits, too")] = None,
+    readable: Annotated[
+        float | None, _moving_rows("Rewrite the splits with few terms and short numbers, too")
     ] = None,
     criterion: Annotated[
         CriterionChoice,
@@ -170,13 +177,21 @@ def prune(
     output = Path(f"{model.stem}-pruned.hardwood") if output is None else output
     check_writable(output, inputs=(model, table))
     plan = _plan(
-        target, alpha, validation_fraction, one_standard_error, min_samples, criterion, sparsify
+        target,
+        alpha,
+        validation_fraction,
+        one_standard_error,
+        min_samples,
+        criterion,
+        sparsify,
+        readable,
     )
     tree, notes, rng = _open_tree(model), Notes(), np.random.default_rng(seed)
     with notes.collecting(), data_mistakes():
         rows, n_table_rows = _read_rows(tree, model, table, target, weight, notes)
         train, judged = _divide(rows, plan, rng, tree)
-        smaller = _with_record(_pruned(tree, train, judged, plan), tree, table, rows, plan)
+        pruned, rewritten = _pruned(tree, train, judged, plan)
+        smaller = _with_record(pruned, tree, table, rows, plan)
         scores = [[] if judged.truth is None else _scores(t, judged, seed) for t in (tree, smaller)]
     if plan.validation_fraction is not None and was_learned_from(tree, table, n_table_rows):
         notes.add(
@@ -186,9 +201,12 @@ def prune(
     with naming_the_file(output):
         smaller.save(output)
     if as_json:
-        print_json(_payload(output, tree, smaller, train, judged, scores, plan, notes))
+        outcome = _payload(output, tree, smaller, train, judged, scores, plan, notes)
+        print_json(outcome | _readable_json(rewritten))
         return
     _print_outcome(tree, smaller, judged, scores, plan)
+    if rewritten is not None:
+        print_text(f"{rewritten}\n")
     print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
 
 
@@ -200,6 +218,7 @@ def _plan(
     min_samples: float,
     criterion: CriterionChoice,
     sparsify: float | None,
+    readable: float | None,
 ) -> Plan:
     """Check that the options go together, and fill in the default."""
     asked = {
@@ -218,11 +237,18 @@ def _plan(
     elif target is not None and validation_fraction is None:
         validation_fraction = _VALIDATION_FRACTION
     loss = None if criterion is CriterionChoice.auto else criterion.value
-    return Plan(alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify)
+    return Plan(
+        alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
+    )
 
 
 def _open_tree(path: Path) -> ObliqueTree:
     model = open_model(path)
+    if is_soft(model):
+        raise CommandError(
+            f"{path} holds soft trees; prune takes a single hard tree. From Python, "
+            "hardwood.load(path).harden() makes hard trees of them."
+        )
     if is_forest(model):
         raise CommandError(
             f"{path} holds a forest; prune takes a single tree. From Python, its trees can be "
@@ -301,7 +327,10 @@ def _answers(tree: ObliqueTree, rows: Rows) -> Any:
     return [tree.classes[i] for i in label_positions(rows.truth, tree.classes).tolist()]
 
 
-def _pruned(tree: ObliqueTree, train: Rows, judged: Rows, plan: Plan) -> ObliqueTree:
+def _pruned(
+    tree: ObliqueTree, train: Rows, judged: Rows, plan: Plan
+) -> tuple[ObliqueTree, Readable | None]:
+    """Return the smaller tree and, where its splits were rewritten, what that changed."""
     options: dict[str, Any] = {"min_samples": plan.min_samples, "sample_weight": train.weight}
     if train.truth is not None:
         options |= {"y": _answers(tree, train), "alpha": plan.alpha, "criterion": plan.criterion}
@@ -311,7 +340,17 @@ def _pruned(tree: ObliqueTree, train: Rows, judged: Rows, plan: Plan) -> Oblique
     smaller = tree.prune(train.table, **options)
     if plan.sparsify is not None:
         smaller = smaller.sparsify(train.table, tolerance=plan.sparsify, sample_weight=train.weight)
-    return smaller
+    if plan.readable is None:
+        return smaller, None
+    found = smaller.readable(train.table, tolerance=plan.readable, sample_weight=train.weight)
+    return found.tree, found
+
+
+def _readable_json(found: Readable | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    splits = [asdict(split) for split in found.splits]
+    return {"readable": {"share_same": found.share_same, "digits": found.digits, "splits": splits}}
 
 
 def _with_record(
@@ -324,6 +363,7 @@ def _with_record(
         "min_samples": plan.min_samples or None,
         "criterion": plan.criterion,
         "sparsify": plan.sparsify,
+        "readable": plan.readable,
     }
     pruned = {"table": table.name, "rows": len(rows), "splits before": tree.n_splits}
     pruned |= {name: value for name, value in chosen.items() if value is not None}

@@ -108,6 +108,9 @@ class _Rounding:
         self.centers = [(term.center - measure.zero) / measure.unit for term, measure in pairs]
         shown = np.array([term.weight for term in terms]) * self.units
         self.shown = shown / abs(shown[0])  # (t,) the weights as they are written
+        spread = self.schema.column_spread[self.columns] / self.units
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.limits = spread[0] / spread  # what keeps the first term the most important one
         self.mean = mean / abs(shown[0])
         self.share = sides.weight / sides.weight.sum()
 
@@ -116,7 +119,7 @@ class _Rounding:
         best: ShortSplit | None = None
         weights: list[float] = []
         for d in range(1, _MAX_DIGITS + 1):
-            tried = [_rounded(weight, d) for weight in self.shown.tolist()]
+            tried = [self.rounded(i, d) for i in range(len(self.terms))]
             found = self.written(tried, self.scores(tried))
             if _is_shorter(found, best):
                 best, weights, digits = found, tried, d
@@ -125,7 +128,7 @@ class _Rounding:
         scores = self.scores(weights) if weights else None
         for i in range(len(weights) - 1, 0, -1):
             for d in range(1, _n_digits(weights[i])):
-                weight = _rounded(float(self.shown[i]), d)
+                weight = self.rounded(i, d)
                 tried = [*weights[:i], weight, *weights[i + 1 :]]
                 change = self.factors[i] * (weight - weights[i])
                 changed = scores + change * self.values[:, i]
@@ -134,6 +137,16 @@ class _Rounding:
                     best, weights, scores = found, tried, changed
                     break
         return best
+
+    def rounded(self, i: int, digits: int) -> float:
+        """Round a weight; down where it would overtake the first one."""
+        weight = float(self.shown[i])
+        rounded = float(f"{weight:.{digits - 1}e}")
+        if not abs(rounded) > self.limits[i]:
+            return rounded
+        exponent = math.floor(math.log10(abs(weight))) - digits + 1
+        whole = math.floor(abs(weight) / float(f"1e{exponent}"))
+        return math.copysign(float(f"{whole}e{exponent}"), weight)
 
     def scores(self, shown: Sequence[float]) -> np.ndarray:
         """Scores of the rows without the bias, (n,), by weights as they are written."""
@@ -232,10 +245,6 @@ def short_number(low: float, high: float, near: float) -> float | None:
 def _whole_number(low: float, high: float, near: float) -> int | None:
     first, last = math.floor(low) + 1, math.ceil(high) - 1
     return min(max(round(near), first), last) if first <= last else None
-
-
-def _rounded(number: float, digits: int) -> float:
-    return float(f"{number:.{digits - 1}e}")
 
 
 def _with_digits(number: float | None, unit: float) -> tuple[float, int] | None:

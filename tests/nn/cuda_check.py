@@ -1,10 +1,10 @@
-"""The layer on a GPU against the CPU: run by hand, where torch sees one.
+"""The layers on a GPU against the CPU: run by hand, where torch sees one.
 
-    PYTHONPATH=src python tests/nn/cuda_check.py
+    PYTHONPATH=src python tests/nn/cuda_check.py [tree] [ensemble]
 
-Needs torch and nothing else (no NumPy, no engine). Prints what it checked and how fast the layer is
-beside a tree written with a matrix of paths; the exit status is 1 where anything disagrees, 2 where
-there is no GPU.
+Needs torch and nothing else (no NumPy, no engine). Prints what it checked, and how fast
+`DenseGradientTree` is beside a tree written with a matrix of paths (`TreeEnsembleLayer` is timed by
+benchmarks/speed/tel_gpu.py). The exit status is 1 where anything disagrees, 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from contextlib import contextmanager
 
 import torch
 from path_matrix import path_matrix, prediction
+from soft_trees import prediction as soft_prediction
 from torch import Tensor, nn
 
-from hardwood.nn import DenseGradientTree, engine_available
+from hardwood.nn import DenseGradientTree, TreeEnsembleLayer, engine_available, tel_operator
 
 SIZES = [  # n, d, depth, k, layers
     (1, 1, 1, 1, 1),
@@ -39,7 +40,20 @@ SPEEDS = [  # n, d, depth, k
     (16384, 64, 10, 10),
     (4096, 64, 12, 10),
 ]
+ENSEMBLES = [  # n, d, trees, depth, k
+    (1, 1, 1, 1, 1),
+    (0, 4, 2, 3, 2),
+    (300, 16, 10, 4, 10),
+    (129, 33, 2, 6, 100),
+    (70, 300, 2, 7, 1),
+    (1000, 64, 4, 10, 3),
+    (200, 8, 2, 12, 2),
+    (20, 4, 1, 13, 2),
+]
+GAMMAS = (1.0, 0.125)
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}  # of the largest entry
+# Gradients by splits are sums over samples that nearly cancel, times 1 / gamma.
+ENSEMBLE_TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-4}
 
 failures: list[str] = []
 
@@ -133,12 +147,23 @@ def equals_the_definition() -> None:
     assert_all_close(gradients(layer, x, slope, parameters), expected, 1e-11)
 
 
-def losses_of_training(device: str) -> list[float]:
-    """Train convolutions under a tree for a few steps from a fixed start, in float64."""
-    torch.manual_seed(3)
-    network = nn.Sequential(
+def make_tree_network() -> nn.Module:
+    return nn.Sequential(
         nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16), DenseGradientTree(16, 3, 5)
-    ).double()
+    )
+
+
+def make_ensemble_network() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 16), nn.ReLU(),
+        TreeEnsembleLayer(16, 8, 4, 6, 0.5), TreeEnsembleLayer(8, 3, 4, 3),
+    )  # fmt: skip
+
+
+def losses_of_training(make_network: Callable[[], nn.Module], device: str) -> list[float]:
+    """Train convolutions under trees for a few steps from a fixed start, in float64."""
+    torch.manual_seed(3)
+    network = make_network().double()
     images, labels = torch.randn(64, 1, 8, 8).double(), torch.randint(0, 3, (64,))
     network, images, labels = network.to(device), images.to(device), labels.to(device)
     optimizer = torch.optim.RMSprop(network.parameters(), lr=1e-2, eps=1e-5)
@@ -152,8 +177,8 @@ def losses_of_training(device: str) -> list[float]:
     return losses
 
 
-def training_agrees() -> None:
-    on_cpu, on_gpu = losses_of_training("cpu"), losses_of_training("cuda")
+def training_agrees(make_network: Callable[[], nn.Module]) -> None:
+    on_cpu, on_gpu = (losses_of_training(make_network, device) for device in ("cpu", "cuda"))
     if max(abs(a - b) for a, b in zip(on_cpu, on_gpu, strict=True)) > 1e-8:
         raise AssertionError(f"losses differ: {on_cpu} and {on_gpu}")
     if not on_gpu[-1] < on_gpu[0]:
@@ -178,9 +203,8 @@ def autocast_keeps_precision() -> None:
         raise AssertionError(f"another answer under autocast, {answer.dtype}")
 
 
-def never_waits_for_the_gpu() -> None:
+def never_waits_for_the_gpu(layer: nn.Module) -> None:
     """Forward and backward only queue work: a wait in a layer stalls the whole network."""
-    layer = DenseGradientTree(12, 3, 6, device="cuda")
     x = torch.randn(256, 12, device="cuda", requires_grad=True)
     layer(x).sum().backward()  # the first call may set things up
     torch.cuda.set_sync_debug_mode("error")
@@ -190,8 +214,7 @@ def never_waits_for_the_gpu() -> None:
         torch.cuda.set_sync_debug_mode("default")
 
 
-def is_deterministic_on_request() -> None:
-    layer = DenseGradientTree(12, 3, 6, device="cuda")
+def is_deterministic_on_request(layer: nn.Module) -> None:
     x, slope = torch.randn(5000, 12, device="cuda"), torch.randn(5000, 3, device="cuda")
     torch.use_deterministic_algorithms(True)
     try:
@@ -247,15 +270,142 @@ def print_speeds() -> None:
         print(f"n={n:6} d={d:3} depth={depth:2} k={k:3}  {cells}  {faster:5.1f}x", flush=True)
 
 
-def main() -> int:
-    if not torch.cuda.is_available():
-        print("torch sees no GPU here", file=sys.stderr)
-        return 2
-    start = time.perf_counter()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or no product is deterministic
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
-    print(f"float32 on the CPU runs in {'the engine' if engine_available() else 'torch'}\n")
-    torch.manual_seed(0)
+def make_ensemble(
+    d: int, trees: int, depth: int, k: int, gamma: float, dtype: torch.dtype, **options
+) -> TreeEnsembleLayer:
+    """Make a layer whose scores are of about unit size, so that gamma decides what is reached."""
+    layer = TreeEnsembleLayer(d, k, trees, depth, gamma, dtype=dtype, **options)
+    nn.init.normal_(layer.weight, std=0.5 * d**-0.5)
+    nn.init.normal_(layer.bias, std=0.1)
+    nn.init.normal_(layer.leaves)
+    return layer
+
+
+def ensemble_equals_cpu(size: tuple[int, ...], gamma: float, activation: str, dtype) -> None:
+    n, d, trees, depth, k = size
+    layer = make_ensemble(d, trees, depth, k, gamma, dtype, activation=activation)
+    layer.eval()  # a batch of one cannot be normalised
+    x, slope = torch.randn(n, d, dtype=dtype), torch.randn(n, k, dtype=dtype)
+    wide = copy.deepcopy(layer).double()
+    expected = gradients(wide, x.double(), slope.double(), [*wide.parameters()])
+    on_gpu = copy.deepcopy(layer).cuda()
+    found = gradients(on_gpu, x.cuda(), slope.cuda(), [*on_gpu.parameters()])
+    assert_all_close(found, expected, ENSEMBLE_TOLERANCE[dtype])
+    counts, of_cpu = on_gpu.reachable_leaves(x.cuda()).cpu(), wide.reachable_leaves(x.double())
+    # In float32 a sample on the edge of a band may fall to either side of it.
+    if dtype == torch.float64 and not torch.equal(counts, of_cpu):
+        raise AssertionError("other leaves are reached")
+
+
+def ensemble_equals_the_definition(activation: str) -> None:
+    layer = make_ensemble(9, 3, 6, 4, 0.5, torch.float64, activation=activation, batch_norm=False)
+    layer.cuda()
+    x, slope = torch.randn(200, 9).double().cuda(), torch.randn(200, 4).double().cuda()
+    parameters = [layer.weight, layer.bias, layer.leaves]
+    expected = gradients(
+        lambda x: soft_prediction(x, *parameters, 0.5, activation), x, slope, parameters
+    )
+    assert_all_close(gradients(layer, x, slope, parameters), expected, 1e-11)
+
+
+def ensemble_at_the_edges(gamma: float) -> None:
+    """Scores that are multiples of gamma/8 without a rounding error, many at -+gamma/2."""
+    layer = TreeEnsembleLayer(3, 2, 4, 8, gamma, batch_norm=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randint(-2, 3, layer.weight.shape))
+        layer.bias.copy_(gamma / 8 * torch.randint(-2, 3, layer.bias.shape))
+    x, slope = gamma / 8 * torch.randint(-2, 3, (500, 3)).float(), torch.randn(500, 2)
+    expected = gradients(layer, x, slope, [*layer.parameters()])
+    counts = layer.reachable_leaves(x)
+    layer.cuda()
+    found = gradients(layer, x.cuda(), slope.cuda(), [*layer.parameters()])
+    assert_all_close(found, expected, ENSEMBLE_TOLERANCE[torch.float32])
+    if not torch.equal(layer.reachable_leaves(x.cuda()).cpu(), counts):
+        raise AssertionError("other leaves are reached")
+
+
+def is_conditional() -> None:
+    """Where samples reach one leaf each, most of a deep tree costs nothing."""
+    layer = make_ensemble(64, 10, 10, 10, 1.0, torch.float32, batch_norm=False).cuda()
+    x, slope = torch.randn(4096, 64, device="cuda"), torch.randn(4096, 10, device="cuda")
+    wide = milliseconds(step_of(layer, x.requires_grad_(), slope, [*layer.parameters()]))[0]
+    layer.gamma = 1e-3
+    narrow = milliseconds(step_of(layer, x, slope, [*layer.parameters()]))[0]
+    reached = layer.reachable_leaves(x).float().mean().item()
+    print(f"        {wide:.2f} ms, with {reached:.2f} leaves reached {narrow:.2f} ms")
+    if not narrow < 0.5 * wide:
+        raise AssertionError(f"{narrow:.2f} ms where everything takes {wide:.2f} ms")
+
+
+def ensemble_compiles(activation: str) -> None:
+    network = nn.Sequential(
+        nn.Linear(12, 8, bias=False),  # a bias would be normalised away
+        make_ensemble(8, 5, 7, 3, 0.5, torch.float32, activation=activation),
+    ).cuda()
+    compiled = torch.compile(network, fullgraph=True)
+    x, slope = torch.randn(256, 12, device="cuda"), torch.randn(256, 3, device="cuda")
+    parameters = [*network.parameters()]
+    expected = gradients(network, x, slope, parameters)
+    assert_all_close(gradients(compiled, x, slope, parameters), expected, 1e-4)
+
+
+def ensemble_under_autocast() -> None:
+    layer = make_ensemble(12, 5, 6, 3, 0.5, torch.float32).cuda().eval()
+    x = torch.randn(500, 12, device="cuda").half()
+    with torch.autocast("cuda", dtype=torch.float16):
+        answer = layer(x)
+    if answer.dtype != torch.float32 or not torch.equal(answer, layer(x.float())):
+        raise AssertionError(f"another answer under autocast, {answer.dtype}")
+
+
+def parts_are_always_deterministic(layer: nn.Module) -> None:
+    """Answers and gradients by the input are sums in a fixed order."""
+    x, slope = torch.randn(5000, 12, device="cuda"), torch.randn(5000, 3, device="cuda")
+    first, again = (gradients(layer, x, slope, [*layer.parameters()])[:2] for _ in range(2))
+    if not all(torch.equal(a, b) for a, b in zip(first, again, strict=True)):
+        raise AssertionError("two runs differ")
+
+
+def check_ensemble() -> None:
+    """Compare `TreeEnsembleLayer` on the two devices."""
+    for size in ENSEMBLES:
+        for dtype in (torch.float64, torch.float32):
+            for gamma in GAMMAS:
+                name = "n={} d={} trees={} depth={} k={}".format(*size)
+                with check(f"CUDA equals CPU, {name}, gamma={gamma}, {dtype}"):
+                    ensemble_equals_cpu(size, gamma, "smooth_step", dtype)
+    for activation in ("smooth_step_5", "logistic"):
+        for dtype in (torch.float64, torch.float32):
+            with check(f"CUDA equals CPU, {activation}, {dtype}"):
+                ensemble_equals_cpu((300, 16, 10, 4, 10), 0.5, activation, dtype)
+    for activation in ("smooth_step", "smooth_step_5", "logistic"):
+        with check(f"CUDA equals the definition, {activation}"):
+            ensemble_equals_the_definition(activation)
+        with check(f"torch.compile without graph breaks, {activation}"):
+            ensemble_compiles(activation)
+    for gamma in (1.0, 0.125, 2.0**-10):
+        with check(f"samples on the edges of the bands, gamma={gamma}"):
+            ensemble_at_the_edges(gamma)
+    with check("training goes as on the CPU"):
+        training_agrees(make_ensemble_network)
+    with check("autocast"):
+        ensemble_under_autocast()
+    with check("never waits for the GPU"):
+        never_waits_for_the_gpu(make_ensemble(12, 5, 8, 3, 0.5, torch.float32).cuda())
+    with check("deterministic on request"):
+        layer = make_ensemble(12, 5, 8, 3, 0.5, torch.float32).cuda()
+        parts_are_always_deterministic(layer)
+        is_deterministic_on_request(layer)
+    with check("torch finds the operators well registered"):
+        layer = make_ensemble(4, 2, 6, 2, 0.5, torch.float32).cuda()
+        parts = (torch.randn(40, 4, device="cuda"), layer.weight, layer.bias, layer.leaves)
+        torch.library.opcheck(tel_operator.tree_ensemble, (*parts, 0.5, "smooth_step"))
+    with check("few reachable leaves are faster"):
+        is_conditional()
+
+
+def check_tree() -> None:
+    """Compare `DenseGradientTree` on the two devices, and time it."""
     for size in SIZES:
         for dtype in (torch.float64, torch.float32):
             name = "n={} d={} depth={} k={} layers={}".format(*size)
@@ -266,18 +416,32 @@ def main() -> int:
     with check("CUDA equals the definition by a matrix of paths"):
         equals_the_definition()
     with check("training goes as on the CPU"):
-        training_agrees()
+        training_agrees(make_tree_network)
     for layers in (1, 3):
         with check(f"torch.compile without graph breaks, layers={layers}"):
             compiles(layers)
     with check("autocast"):
         autocast_keeps_precision()
     with check("never waits for the GPU"):
-        never_waits_for_the_gpu()
+        never_waits_for_the_gpu(DenseGradientTree(12, 3, 6, device="cuda"))
     with check("deterministic on request"):
-        is_deterministic_on_request()
+        is_deterministic_on_request(DenseGradientTree(12, 3, 6, device="cuda"))
     with check("speed"):
         print_speeds()
+
+
+def main() -> int:
+    if not torch.cuda.is_available():
+        print("torch sees no GPU here", file=sys.stderr)
+        return 2
+    start = time.perf_counter()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or no product is deterministic
+    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
+    print(f"float32 on the CPU runs in {'the engine' if engine_available() else 'torch'}\n")
+    parts = {"tree": check_tree, "ensemble": check_ensemble}
+    for name in sys.argv[1:] or parts:
+        torch.manual_seed(0)
+        parts[name]()
     print(f"\n{len(failures)} failures, {time.perf_counter() - start:.0f} s")
     return 1 if failures else 0
 

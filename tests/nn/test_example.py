@@ -1,4 +1,4 @@
-"""The example of a tree over convolutions runs and learns."""
+"""The examples of trees over convolutions run and learn."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ def test_trees_learn_digits_from_pixels_and_through_convolutions(capsys):
     assert answers.keys() == {"raw pixels", "convolutions"}
     assert min(answers.values()) > 0.75
     assert capsys.readouterr().out.count("test accuracy") == 2
+
+
+def test_an_ensemble_learns_digits_through_convolutions_and_becomes_sparse(capsys):
+    accuracy, leaves = load("conv_tree_ensemble_digits").main(["--epochs", "5"])
+    assert accuracy > 0.9
+    assert leaves < 16  # of the 32 at the start
+    assert capsys.readouterr().out.count("leaves reached") == 2

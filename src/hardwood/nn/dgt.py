@@ -16,19 +16,16 @@ What differs from the paper:
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from hardwood.nn.checks import checked_input, integer, own_precision, supported
 from hardwood.nn.dgt_operator import descend
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from typing_extensions import Self
 
     from hardwood.model import ObliqueTree
@@ -114,11 +111,11 @@ class DenseGradientTree(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.in_features = _integer("in_features", in_features, 1)
-        self.out_features = _integer("out_features", out_features, 1)
-        self.depth = _integer("depth", depth, 1, MAX_DEPTH)
+        self.in_features = integer("in_features", in_features, 1)
+        self.out_features = integer("out_features", out_features, 1)
+        self.depth = integer("depth", depth, 1, MAX_DEPTH)
         self.hidden_sizes = _hidden_sizes(layers, self.depth)
-        place = {"device": device, "dtype": _supported(dtype or torch.get_default_dtype())}
+        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
         sizes = (self.in_features, *self.hidden_sizes, self.n_splits)
         for i in range(1, len(sizes)):
             factor = nn.Parameter(torch.empty((sizes[i], sizes[i - 1]), **place))
@@ -178,35 +175,14 @@ class DenseGradientTree(nn.Module):
         return leaf.long()
 
     def _descend(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        if not isinstance(x, Tensor):
-            raise TypeError(
-                f"DenseGradientTree takes a tensor (..., {self.in_features}), found "
-                f"{type(x).__name__}. Use torch.as_tensor(x, dtype=torch.float32)."
-            )
-        autocast = x.device.type != "meta" and torch.is_autocast_enabled(x.device.type)
-        if autocast and x.dtype in (torch.float16, torch.bfloat16):
-            x = x.to(self.leaves.dtype)
-        self._check_input(x)
-        # Half-precision factors would give another tree than the one that is kept.
-        with _without_autocast(x.device.type) if autocast else nullcontext():
+        x = checked_input(self, x, self.leaves.dtype)
+        with own_precision(x):
             weight = self.weight
             bias = weight.new_zeros(self.n_splits) if self.bias is None else self.bias
             rows = x.reshape(-1, self.in_features)  # (n, d)
             prediction, leaf = descend(rows, weight, bias, self.leaves)
         shape = x.shape[:-1]
         return prediction.reshape(*shape, self.out_features), leaf.reshape(shape)
-
-    def _check_input(self, x: Tensor) -> None:
-        if x.dim() == 0 or x.shape[-1] != self.in_features:
-            raise ValueError(
-                f"expected input of shape (..., {self.in_features}), found {tuple(x.shape)}"
-            )
-        _supported(self.leaves.dtype)
-        if x.dtype != self.leaves.dtype:
-            raise TypeError(
-                f"expected input of the layer's dtype, {self.leaves.dtype}, found {x.dtype}. "
-                f"Convert the input, as x.to({self.leaves.dtype}), or the layer, as layer.double()"
-            )
 
     def to_tree(
         self,
@@ -298,8 +274,8 @@ class DenseGradientTree(nn.Module):
 def _hidden_sizes(layers: int | Sequence[int], depth: int) -> tuple[int, ...]:
     """Return the sizes between the factors, from the input up."""
     if isinstance(layers, Iterable):
-        return tuple(_integer("a hidden size in layers", size, 1) for size in layers)
-    n_hidden = _integer("layers", layers, 1) - 1
+        return tuple(integer("a hidden size in layers", size, 1) for size in layers)
+    n_hidden = integer("layers", layers, 1) - 1
     return (hidden_size(depth),) * n_hidden
 
 
@@ -310,28 +286,3 @@ def hidden_size(depth: int) -> int:
     if depth in HIDDEN_SIZES:
         return HIDDEN_SIZES[depth]
     return (HIDDEN_SIZES[depth - 1] + HIDDEN_SIZES[depth + 1]) // 2  # departs: (2)
-
-
-def _supported(dtype: torch.dtype) -> torch.dtype:
-    if dtype not in (torch.float32, torch.float64):
-        raise TypeError(
-            f"DenseGradientTree computes in float32 or float64, found {dtype}: half precision "
-            "would send rows another way than the tree that is kept. Leave the layer in float32 "
-            "(under torch.autocast its input may be half)"
-        )
-    return dtype
-
-
-def _integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = low - 1
-    if isinstance(value, bool) or number < low or (high is not None and number > high):
-        bound = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
-    return number
-
-
-def _without_autocast(device_type: str) -> AbstractContextManager[Any]:
-    return torch.autocast(device_type, enabled=False)

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
+from hardwood.nn.model_parts import (
+    as_array,
+    check_finite,
+    check_numbers,
+    task_and_labels,
+    wrong_number_of_classes,
+)
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -39,24 +47,16 @@ def to_tree(
     """Return the tree that `layer` evaluates; see `DenseGradientTree.to_tree`."""
     from hardwood.model import ObliqueTree
 
-    labels = None if classes is None else list(classes)
-    if task is None:
-        task = "regression" if labels is None else "classification"
-    if task not in ("regression", "classification", "multilabel"):
-        raise ValueError(
-            f"task must be 'regression', 'classification' or 'multilabel', got {task!r}"
-        )
-    if (task == "classification") != (labels is not None):
-        raise ValueError("task='classification' and classes go together: give both or neither")
-    weight = _array(layer.weight)  # (m, d)
-    bias = weight[:, 0] * 0.0 if layer.bias is None else _array(layer.bias)
+    task, labels = task_and_labels(task, classes)
+    weight = as_array(layer.weight)  # (m, d)
+    bias = weight[:, 0] * 0.0 if layer.bias is None else as_array(layer.bias)
     if schema is not None:
-        _check_numbers(schema, "schema")
+        check_numbers(schema, "schema")
         bias = bias + weight @ schema.column_center
     return ObliqueTree.of(
         weight,
         bias=bias,
-        values=_array(_leaf_values(layer, task, labels)),
+        values=as_array(_leaf_values(layer, task, labels)),
         feature_names=feature_names,
         schema=schema,
         task=task,
@@ -76,10 +76,7 @@ def _leaf_values(layer: DenseGradientTree, task: Task, classes: list[Any] | None
     if layer.out_features == 1 and len(classes) == 2:
         return torch.cat([torch.sigmoid(-scores), torch.sigmoid(scores)], dim=1)
     if layer.out_features != len(classes):
-        raise ValueError(
-            f"{len(classes)} classes were given for a layer with {layer.out_features} outputs; "
-            "expected one for each output, or two for a single output"
-        )
+        raise wrong_number_of_classes(len(classes), layer.out_features)
     return torch.softmax(scores, dim=1)
 
 
@@ -99,7 +96,7 @@ def from_tree(
             f"from_tree takes an ObliqueTree, found a {type(tree).__name__}. An estimator has its "
             "tree as estimator.tree_, a forest its trees as forest.trees"
         )
-    _check_numbers(tree.schema, "tree")
+    check_numbers(tree.schema, "tree")
     if tree.has_linear_leaves:
         raise ValueError(
             "a torch layer has constant leaves, but the tree's are linear in its columns. Learn it "
@@ -113,12 +110,7 @@ def from_tree(
         "leaves": _scores(perfect),
     }
     layer.load_state_dict({name: torch.tensor(part) for name, part in parts.items()})
-    for name, parameter in layer.named_parameters():
-        if not parameter.isfinite().all():
-            raise ValueError(
-                f"the tree's {name} are too large for {parameter.dtype}. Use dtype=torch.float64, "
-                "or learn the tree from columns in other units"
-            )
+    check_finite(layer, "tree")
     return layer
 
 
@@ -132,18 +124,3 @@ def _scores(tree: ObliqueTree) -> np.ndarray:
         p = np.clip(tree.values, _LEAST_START_PROBABILITY, 1.0 - _LEAST_START_PROBABILITY)
         return np.log(p / (1.0 - p))
     return np.log(np.maximum(tree.values, _LEAST_START_PROBABILITY))
-
-
-def _check_numbers(schema: Schema, who: str) -> None:
-    for feature in schema.features:
-        if feature.kind != "numeric" or feature.has_missing:
-            what = "categorical" if feature.kind != "numeric" else "allowed to be missing"
-            raise ValueError(
-                f"a torch layer takes numbers only, but the {who}'s column {feature.name!r} is "
-                f"{what}. Learn a tree from numeric columns without missing entries"
-            )
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    """Return a float64 NumPy array; float32 numbers stay what they are."""
-    return tensor.detach().to("cpu", torch.float64).numpy()

@@ -1,4 +1,4 @@
-"""The engine behind the layers: the CPU's way in float32.
+"""The engine behind `DenseGradientTree`: the CPU's way in float32.
 
 Tensors are handed over as they are (by DLPack, without a copy and without NumPy); the engine writes
 into memory that torch allocated.
@@ -15,10 +15,11 @@ _IS_BUILT = find_spec("hardwood._native") is not None
 
 
 def engine_available() -> bool:
-    """Whether layers on the CPU in float32 run in the engine, which is part of a built hardwood.
+    """Whether layers on the CPU run in the engine, which is part of a built hardwood.
 
     Without it (a checkout that was not built, say) they run in torch: the same up to rounding, and
-    slower. float64 and other devices always run in torch.
+    slower. `DenseGradientTree` uses the engine in float32 only, `TreeEnsembleLayer` in float64 too.
+    Other devices do without it.
     """
     return _IS_BUILT
 
@@ -35,7 +36,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Te
     prediction = x.new_empty((x.shape[0], leaves.shape[1]))
     leaf = torch.empty(x.shape[0], dtype=torch.int32)
     dgt_layer_forward(
-        *_given(x, weight, bias, leaves), prediction, leaf, n_threads=torch.get_num_threads()
+        *given(x, weight, bias, leaves), prediction, leaf, n_threads=torch.get_num_threads()
     )
     return prediction, leaf
 
@@ -57,7 +58,7 @@ def backward(
     dweight, dbias = weight.new_empty(weight.shape), bias.new_empty(bias.shape)
     dleaves = leaves.new_empty(leaves.shape)
     dgt_layer_backward(
-        *_given(x, weight, bias, leaves, leaf, slope),
+        *given(x, weight, bias, leaves, leaf, slope),
         dx if with_x else None,
         dweight,
         dbias,
@@ -67,6 +68,6 @@ def backward(
     return dx, dweight, dbias, dleaves
 
 
-def _given(*tensors: Tensor) -> tuple[Tensor, ...]:
-    # A tensor that wants a gradient cannot be handed over as it is.
+def given(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors as the engine takes them: one that wants a gradient cannot be handed over."""
     return tuple(tensor.detach().contiguous() for tensor in tensors)

@@ -1,0 +1,196 @@
+"""Speed of the tree ensemble layer on a GPU, against dense soft trees in PyTorch.
+
+    PYTHONPATH=src python -m benchmarks.speed.tel_gpu [--quick] [--out FILE]
+
+One step is forward and backward, by the input and all parameters, in float32. The peers are soft
+trees as one writes them in PyTorch: all scores by one matrix product, probabilities level by level,
+gradients by autograd; with the same smooth step, with the logistic function, and the former
+compiled. Before anything is timed, gradients are compared.
+
+Rows are measured at the start, where most samples reach most leaves, and after training on labels
+that a random network gives, where they reach few. Needs torch with Triton, and neither NumPy nor
+the engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.record import RESULTS, Column, Table
+from hardwood.nn import TreeEnsembleLayer
+
+N_TREES, D, K = 10, 64, 10
+BATCHES, DEPTHS, GAMMAS = (256, 4096), range(4, 11), (1.0, 0.1)
+COMPILED_DEPTHS = (10,)
+TRAINING_STEPS, TRAINING_BATCH = 400, 512
+TOLERANCE = 1e-4  # of the largest entry
+COLUMNS = [
+    Column("n", "batch"),
+    Column("depth", "depth"),
+    Column("gamma", "gamma", "g"),
+    Column("state", "", words=True, width=7),
+    Column("leaves", "leaves", ".1f"),
+    Column("ours_ms", "layer, ms", ".2f"),
+    Column("dense_ms", "dense, ms", ".2f"),
+    Column("over_dense", "times", ".1f"),
+    Column("compiled_ms", "compiled, ms", ".2f"),
+    Column("over_compiled", "times", ".1f"),
+    Column("logistic_ms", "logistic, ms", ".2f"),
+    Column("over_logistic", "times", ".1f"),
+    Column("ours_mib", "layer, MiB", ".0f"),
+    Column("dense_mib", "dense, MiB", ".0f"),
+]
+
+Model = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
+
+
+def dense(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, share: Callable[[Tensor], Tensor]
+) -> Tensor:
+    T, m, _ = weight.shape
+    t = (x @ weight.flatten(0, 1).T + bias.flatten()).unflatten(1, (T, m))
+    right = share(t)
+    p = torch.ones_like(right[:, :, :1])
+    for depth in range(m.bit_length()):
+        of_level = right[:, :, 2**depth - 1 : 2 ** (depth + 1) - 1]
+        p = torch.stack([p * (1 - of_level), p * of_level], dim=-1).flatten(2)
+    return torch.einsum("ntl,tlk->nk", p, leaves)
+
+
+def dense_smooth_step(x: Tensor, w: Tensor, b: Tensor, o: Tensor, gamma: float) -> Tensor:
+    def share(t: Tensor) -> Tensor:
+        u = (t / gamma + 0.5).clamp(0, 1)
+        return u * u * (3 - 2 * u)
+
+    return dense(x, w, b, o, share)
+
+
+def dense_logistic(x: Tensor, w: Tensor, b: Tensor, o: Tensor, gamma: float) -> Tensor:
+    return dense(x, w, b, o, lambda t: torch.sigmoid(t / gamma))
+
+
+def train(layer: TreeEnsembleLayer, teacher: nn.Module) -> None:
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.01)
+    for _ in range(TRAINING_STEPS):
+        x = torch.randn(TRAINING_BATCH, D, device="cuda")
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(layer(x), teacher(x).argmax(dim=1)).backward()
+        optimizer.step()
+
+
+def step_of(model: Callable[[Tensor], Tensor], x: Tensor, layer: nn.Module) -> Callable:
+    parts = [x, *layer.parameters()]
+    slope = torch.randn(len(x), K, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    return lambda: torch.autograd.grad(model(x), parts, slope)
+
+
+def difference(step: Callable, other: Callable) -> float:
+    """Largest difference of gradients, relative to the largest entry of each."""
+    pairs = zip(step(), other(), strict=True)
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
+
+
+def measure(step: Callable, repeats: int = 20) -> tuple[float, float]:
+    """Median milliseconds of a step, and the most memory that it took, in MiB."""
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    times = []
+    for _ in range(repeats):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        step()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return sorted(times)[repeats // 2], (torch.cuda.max_memory_allocated() - before) / 2**20
+
+
+def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, float]:
+    """Time the layer, whose input is normal already, and its peers on its parameters."""
+    x = torch.randn(n, D, device="cuda", requires_grad=True)
+    parameters = (layer.weight, layer.bias, layer.leaves, layer.gamma)
+    smooth = step_of(lambda x: dense_smooth_step(x, *parameters), x, layer)
+    ours = step_of(layer, x, layer)
+    figures = {"difference": difference(ours, smooth)}
+    if not figures["difference"] <= TOLERANCE:
+        raise AssertionError(f"gradients differ by {figures['difference']:.1e} of the largest")
+    figures["leaves"] = layer.reachable_leaves(x).double().mean().item()
+    steps = {"ours": ours, "dense": smooth}
+    steps["logistic"] = step_of(lambda x: dense_logistic(x, *parameters), x, layer)
+    if is_compiled:
+        torch.compiler.reset()
+        compiled = torch.compile(dense_smooth_step, dynamic=False)
+        steps["compiled"] = step_of(lambda x: compiled(x, *parameters), x, layer)
+    for name, step in steps.items():
+        figures[f"{name}_ms"], figures[f"{name}_mib"] = measure(step)
+        figures[f"over_{name}"] = figures[f"{name}_ms"] / figures["ours_ms"]
+    return figures
+
+
+def machine() -> dict[str, str]:
+    import triton
+
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two depths, not recorded")
+    parser.add_argument("--out", type=Path, default=RESULTS / "tel_gpu.json")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("torch sees no GPU here", file=sys.stderr)
+        return 2
+    title = (
+        f"Forward and backward of {N_TREES} trees over {D} columns with {K} outputs on a GPU, "
+        "float32: milliseconds, and how many times faster the layer is."
+    )
+    table = Table("tel_gpu", title, COLUMNS)
+    torch.manual_seed(0)
+    teacher = nn.Sequential(nn.Linear(D, 64), nn.Tanh(), nn.Linear(64, K)).cuda().eval()
+    for depth in (4, 8) if options.quick else DEPTHS:
+        for gamma in GAMMAS:
+            layer = TreeEnsembleLayer(D, K, N_TREES, depth, gamma, batch_norm=False, device="cuda")
+            for state in ("start", "trained"):
+                if state == "trained":
+                    train(layer, teacher)
+                for n in BATCHES:
+                    is_compiled = depth in COMPILED_DEPTHS and gamma == 1.0 and not options.quick
+                    figures = compare(layer, n, is_compiled and state == "trained")
+                    table.add(n=n, depth=depth, gamma=gamma, state=state, **figures)
+    facts = machine()
+    largest = max(row["difference"] for row in table.rows)
+    note = f"Gradients differ from the dense ones by at most {largest:.1e} of their largest entry."
+    print(f"\n{note}\n{', '.join(f'{name} {value}' for name, value in facts.items())}")
+    if not options.quick:
+        document = {
+            "name": "tel_gpu",
+            "title": title,
+            "settings": {"training_steps": TRAINING_STEPS, "training_batch": TRAINING_BATCH},
+            "machine": facts,
+            "notes": [note],
+            "rows": table.rows,
+        }
+        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,342 @@
+r"""TEL as a torch layer: an ensemble of soft oblique trees for any place in a network.
+
+Hazimeh, Ponomareva, Mol, Tan, Mazumder. The Tree Ensemble Layer: Differentiability meets
+Conditional Computation. ICML 2020. [TEL20]
+
+A split sends a sample both ways, by the shares 1 - S(t) and S(t) of its score t = w.x + b. The
+smooth step S is exactly 0 and 1 outside of a band of width gamma, so that a sample reaches few
+leaves, and both passes cost as much as the nodes that it reaches.
+
+What differs from the paper:
+
+1. S is the share that goes *right*, as everywhere in this package; the paper's goes left.
+2. Splits have a bias. The batch normalisation before them then needs neither scale nor shift, which
+   weights and biases can express. Without biases it has both, as in the paper.
+3. The start; see `TreeEnsembleLayer.reset_parameters`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from hardwood.nn import tel_operator
+from hardwood.nn.checks import checked_input, integer, own_precision, supported
+from hardwood.nn.tel_gradient import ACTIVATIONS, Activation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from hardwood.model import TreeEnsemble
+    from hardwood.model.structure import Task
+    from hardwood.table import Schema
+
+MAX_DEPTH = 20  # a million leaves
+
+
+class TreeEnsembleLayer(nn.Module):
+    r"""Soft oblique trees as a layer, whose expected leaf values add up.
+
+    The share :math:`S(t)` of a sample goes right at a split of score :math:`t = w x + b`, the rest
+    left. With :math:`P_{tl}(x)` the share that reaches leaf l of tree t, the layer returns
+
+    .. math:: f(x) = \sum_{t=1}^{T} \sum_{l=1}^{L} P_{tl}(x) \, O_{tl}
+        \qquad \text{[TEL20, Eq. (1)-(3)]}
+
+    These are scores: put any loss on top (`torch.nn.functional.cross_entropy` for classes), or
+    further layers. Gradients by all parameters and by the input are exact.
+
+    Parameters
+    ----------
+    in_features
+        Size d of the last dimension of the input.
+    out_features
+        Numbers k per leaf, hence the last dimension of the output.
+    n_trees
+        Number of trees T.
+    depth
+        Levels of splits h, 1 to 20: a tree has 2^h - 1 splits and 2^h leaves.
+    gamma
+        Width of the band around a split in which a sample goes both ways, in units of the splits'
+        scores. The smaller, the fewer leaves a sample reaches and the faster the layer; what lies
+        outside of the band of a split does not move it.
+    activation
+        ``"smooth_step"`` of degree 3 (Eq. 4), ``"smooth_step_5"`` of degree 5, whose second
+        derivative is continuous too, or ``"logistic"``, :math:`1 / (1 + e^{-t / \gamma})`, with
+        which every sample reaches every leaf: for comparison.
+    batch_norm
+        Whether a `torch.nn.BatchNorm1d` stands before the splits, which keeps their scores at the
+        scale that gamma is meant for. It normalises over all leading dimensions.
+    bias
+        Whether splits have a bias. Without, the shift of the batch normalisation is what moves them
+        off the origin.
+    generator
+        Where the random start comes from; by default torch's own generator.
+    device, dtype
+        Of the parameters. float32 and float64 are supported.
+
+    Attributes
+    ----------
+    weight
+        (T, 2^h - 1, in_features), the splits of each tree in heap order: the children of i are
+        2i + 1 (left) and 2i + 2 (right).
+    bias
+        (T, 2^h - 1), or None.
+    leaves
+        (T, 2^h, out_features), from left to right.
+    batch_norm
+        The `BatchNorm1d`, with scale and shift only where `bias` is None; or None.
+
+    Notes
+    -----
+    Both passes are conditional (Sec. 3): their cost follows the nodes that samples reach. On the
+    CPU the engine computes (`engine_available`), on a GPU Triton; where there is neither, torch
+    computes all nodes, which is the same up to rounding. The backward pass walks again instead of
+    keeping what it met, so training needs no memory for it.
+
+    Under autocast the layer computes in its own precision: half-precision input is converted, and
+    the output is float32. A score that is not a number counts as sure, to the right: a NaN in the
+    input is no missing value.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hardwood.nn import TreeEnsembleLayer
+    >>> layer = TreeEnsembleLayer(8, 3, n_trees=5, depth=4)
+    >>> layer(torch.randn(6, 8)).shape
+    torch.Size([6, 3])
+    """
+
+    batch_norm: nn.BatchNorm1d | None
+    bias: Tensor | None
+    leaves: Tensor
+    weight: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        n_trees: int = 10,
+        depth: int = 5,
+        gamma: float = 1.0,
+        *,
+        activation: Activation = "smooth_step",
+        batch_norm: bool = True,
+        bias: bool = True,
+        generator: torch.Generator | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = integer("in_features", in_features, 1)
+        self.out_features = integer("out_features", out_features, 1)
+        self.n_trees = integer("n_trees", n_trees, 1)
+        self.depth = integer("depth", depth, 1, MAX_DEPTH)
+        self.gamma = _positive("gamma", gamma)
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {ACTIVATIONS}, got {activation!r}")
+        self.activation = activation
+        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
+        T, m, L = self.n_trees, self.n_splits, self.n_leaves
+        # departs: (2)
+        normalise = nn.BatchNorm1d(self.in_features, affine=not bias, **place)
+        self.batch_norm = normalise if batch_norm else None
+        self.weight = nn.Parameter(torch.empty((T, m, self.in_features), **place))
+        offsets = nn.Parameter(torch.empty((T, m), **place)) if bias else None
+        self.register_parameter("bias", offsets)
+        self.leaves = nn.Parameter(torch.empty((T, L, self.out_features), **place))
+        self.reset_parameters(generator)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits of a tree, 2^h - 1."""
+        return 2**self.depth - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of a tree, 2^h."""
+        return 2**self.depth
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        r"""Draw a new random start.
+
+        Weights are uniform in :math:`\pm \gamma / (2 \sqrt{d})` and biases zero, so that scores of
+        normalised input deviate by 0.3 gamma: nearly every sample goes both ways at nearly every
+        split, whatever gamma and d are, and all leaves learn from the first step. (The authors have
+        :math:`\pm 0.01`, with which the splits of a small gamma are hard from the start.)
+        Directions are random, hence no two trees are alike. Leaves are uniform in
+        :math:`\pm 0.01`, as the authors have them: the output begins near zero.
+        """
+        bound = 0.5 * self.gamma * self.in_features**-0.5
+        nn.init.uniform_(self.weight, -bound, bound, generator=generator)  # departs: (3)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        nn.init.uniform_(self.leaves, -0.01, 0.01, generator=generator)
+        if self.batch_norm is not None:
+            self.batch_norm.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum of what the trees expect, (..., out_features).
+
+        Parameters
+        ----------
+        x
+            (..., in_features), of the parameters' dtype.
+        """
+        x = checked_input(self, x, self.leaves.dtype)
+        with own_precision(x):
+            rows = x.reshape(-1, self.in_features)  # (n, d)
+            if self.batch_norm is not None and rows.shape[0] > 0:
+                rows = self.batch_norm(rows)
+            answer = tel_operator.answer(
+                rows, self.weight, self._offsets(), self.leaves, self.gamma, self.activation
+            )
+        return answer.reshape(*x.shape[:-1], self.out_features)
+
+    @torch.no_grad()
+    def reachable_leaves(self, x: Tensor) -> Tensor:
+        """Count the leaves of each tree that some share of a row reaches.
+
+        Parameters
+        ----------
+        x
+            (..., in_features). It is normalised as in the layer's mode, training or evaluation, but
+            the running statistics stay as they are.
+
+        Returns
+        -------
+        counts
+            (..., n_trees) int64, 1 to 2^h each; 2^h for the logistic function.
+        """
+        x = checked_input(self, x, self.leaves.dtype)
+        with own_precision(x):
+            rows = self._normalised(x.reshape(-1, self.in_features))
+            counts = tel_operator.reachable_leaves(
+                rows, self.weight, self._offsets(), self.gamma, self.activation
+            )
+        return counts.long().reshape(*x.shape[:-1], self.n_trees)
+
+    def _normalised(self, rows: Tensor) -> Tensor:
+        """Normalise without a trace in the running statistics."""
+        norm = self.batch_norm
+        if norm is None or rows.shape[0] == 0:
+            return rows
+        by_batch = self.training or norm.running_mean is None
+        known = (None, None) if by_batch else (norm.running_mean, norm.running_var)
+        return nn.functional.batch_norm(
+            rows, *known, norm.weight, norm.bias, training=by_batch, eps=norm.eps
+        )
+
+    def _offsets(self) -> Tensor:
+        if self.bias is None:
+            return self.weight.new_zeros((self.n_trees, self.n_splits))
+        return self.bias
+
+    def to_ensemble(
+        self,
+        *,
+        feature_names: Iterable[str] | None = None,
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
+        schema: Schema | None = None,
+        task: Task | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> TreeEnsemble:
+        """Return the trees as a model: to read, harden, save, and predict by without torch.
+
+        The batch normalisation, with its running statistics, becomes part of the splits: the model
+        answers what the layer does in evaluation mode. Needs a whole installation of hardwood.
+
+        Parameters
+        ----------
+        feature_names
+            Names of the inputs; by default x0, x1, ...
+        classes
+            Labels, one for each output, whose probabilities are the softmax of the scores; or two
+            labels where there is one output, the score of the second. Without labels it is a
+            regression that predicts what the layer returns.
+        target_names
+            What is predicted.
+        schema
+            Instead of names: the schema of numbers that the ensemble came from (see
+            `from_ensemble`).
+        task
+            ``"multilabel"`` where each output is the score of one yes/no label. Otherwise it
+            follows from `classes`.
+        record
+            Notes to keep with the ensemble.
+        """
+        from hardwood.nn import tel_ensemble
+
+        return tel_ensemble.to_ensemble(
+            self,
+            feature_names=feature_names,
+            classes=classes,
+            target_names=target_names,
+            schema=schema,
+            task=task,
+            record=record,
+        )
+
+    @classmethod
+    def from_ensemble(
+        cls,
+        ensemble: TreeEnsemble,
+        *,
+        batch_norm: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
+        """Make a layer that goes on where an ensemble stands.
+
+        Parameters
+        ----------
+        ensemble
+            An ensemble of numbers, without categories or missing entries.
+        batch_norm
+            Whether the layer normalises its input, by the means and deviations that the ensemble
+            knows of its columns; in training by those of the batch, which are others. Without, it
+            takes raw units as they are, and columns far from zero ask for float64.
+        device, dtype
+            Of the parameters.
+
+        Returns
+        -------
+        layer
+            In evaluation mode ``layer(x)`` are the scores that the ensemble has for the rows of
+            ``x`` in raw units, before its link; ``layer.to_ensemble(schema=ensemble.schema, ...)``
+            leads back.
+        """
+        from hardwood.nn import tel_ensemble
+
+        return tel_ensemble.from_ensemble(
+            cls, ensemble, batch_norm=batch_norm, device=device, dtype=dtype
+        )
+
+    def extra_repr(self) -> str:
+        """Say what stands between the brackets of ``repr(layer)``."""
+        parts = [
+            f"{self.in_features}, {self.out_features}, n_trees={self.n_trees}",
+            f"depth={self.depth}, gamma={self.gamma:g}",
+        ]
+        if self.activation != "smooth_step":
+            parts.append(f"activation={self.activation!r}")
+        if self.batch_norm is None:
+            parts.append("batch_norm=False")
+        if self.bias is None:
+            parts.append("bias=False")
+        return ", ".join(parts)
+
+
+def _positive(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, (bool, str)) or not 0 < number < math.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    return number

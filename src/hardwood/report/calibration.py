@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.report.resampling import effective_rows, wilson
+from hardwood.report.resampling import wilson
 from hardwood.report.subject import Model, output_labels
 
 N_BINS = 10
@@ -55,21 +55,24 @@ def calibration(
     """Compare probabilities, (n,), with what happened, (n,) of 0 and 1, in bins of equal width."""
     edges = np.linspace(0, 1, n_bins + 1)
     place = np.searchsorted(edges[1:-1], probability)
+    sums = [
+        np.bincount(place, amounts, minlength=n_bins)
+        for amounts in (weight, weight**2, weight * probability, weight * happened)
+    ]
     bins = []
-    for i in np.unique(place).tolist():
-        here = place == i
-        w = weight[here]
-        observed = float(w @ happened[here] / w.sum())
-        observed_low, observed_high = wilson(observed, effective_rows(w))
+    for i in np.flatnonzero(sums[0]).tolist():
+        rows, squares, predicted, observed = (float(of_bins[i]) for of_bins in sums)
+        observed = min(1.0, observed / rows)  # sums of the same weights may differ by a rounding
+        low, high = wilson(observed, rows**2 / squares)
         bins.append(
             Bin(
                 low=float(edges[i]),
                 high=float(edges[i + 1]),
-                rows=float(w.sum()),
-                predicted=float(w @ probability[here] / w.sum()),
+                rows=rows,
+                predicted=predicted / rows,
                 observed=observed,
-                observed_low=observed_low,
-                observed_high=observed_high,
+                observed_low=low,
+                observed_high=high,
             )
         )
     total = sum(b.rows for b in bins)

@@ -101,6 +101,22 @@ def test_intervals_are_as_wide_as_importance_varies():
     assert np.mean(reaches, axis=0) / 1.96 == pytest.approx(np.std(means, axis=0), rel=0.2)
 
 
+def test_intervals_of_r2_know_that_the_variance_depends_on_the_rows():
+    # One row in ten is 10, others 0, all answered rightly: shuffled, the squared error is twice the
+    # variance of y, whatever that is. Only the shuffles are left to chance.
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 10.0])
+    rng = np.random.default_rng(0)
+    means, reaches = [], []
+    for seed in range(100):
+        X = np.where(rng.random((400, 1)) < 0.1, 1.0, -1.0)
+        (found,) = analyze(tree, X, tree.predict(X), n_repeats=4, seed=seed).importance
+        means.append(found.importance)
+        reaches.append(found.high - found.importance)
+    assert np.mean(means) == pytest.approx(2, abs=0.02)
+    assert np.mean(reaches) / 1.96 == pytest.approx(np.std(means), rel=0.35)
+    assert np.mean(reaches) < 0.2
+
+
 @pytest.mark.parametrize("metric", ["log loss", "Brier score"])
 def test_a_loss_rises(oblique, metric):
     X, y = draw(oblique, np.random.default_rng(0), 200)

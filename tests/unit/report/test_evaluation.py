@@ -74,6 +74,18 @@ def test_calibration_is_scikit_learns(rng):
     assert found.error == pytest.approx(np.average(abs(observed - predicted), weights=n))
 
 
+def test_probabilities_on_an_edge_fall_to_the_lower_bin():
+    values = [[1 - p, p] for p in (0.0, 0.25, 0.5, 1.0)]
+    tree = ObliqueTree.of(
+        [[1.0]] * 3, thresholds=[1.5, 0.5, 2.5], values=values, classes=[False, True]
+    )
+    X, y = [[0.0], [1.0], [1.0], [2.0], [3.0]], [False, True, False, False, True]
+    (found,) = evaluate(tree, X, y, n_bins=4).calibration
+    assert [(b.low, b.high) for b in found.bins] == [(0, 0.25), (0.25, 0.5), (0.75, 1)]
+    observed, _ = calibration_curve(y, tree.predict_proba(X)[:, 1], n_bins=4)
+    assert [b.observed for b in found.bins] == pytest.approx(observed)
+
+
 def test_calibration_of_more_classes_starts_with_the_predicted_one(classified):
     tree, rows, y = classified
     found = evaluate(tree, rows, y, n_bins=4).calibration

@@ -87,6 +87,22 @@ def test_resamples_of_kinds_are_those_of_rows():
     assert by_kind.var(axis=0) == pytest.approx(by_row.var(axis=0), rel=0.12)
 
 
+def test_weights_count_in_the_intervals():
+    rng = np.random.default_rng(4)
+    error, weight = rng.normal(size=1000), np.where(np.arange(1000) < 100, 1.0, 1e-6)
+    (mae,) = [s for s in regression_scores(error, 0 * error, weight, rng) if s.name == "MAE"]
+    # A tenth of the rows have all the weight.
+    theory = 2 * 1.96 * np.abs(error[:100]).std() / np.sqrt(100)
+    assert mae.high - mae.low == pytest.approx(theory, rel=0.2)
+    leaf, truth = rng.integers(0, 2, 1000), rng.integers(0, 2, 1000)
+    p = np.array([[0.9, 0.1], [0.3, 0.7]])[leaf]
+    loss = -np.log(p[np.arange(1000), truth])[:100]
+    scores = classification_scores(truth, p, weight, rng)
+    (log_loss,) = [score for score in scores if score.name == "log loss"]
+    theory = 2 * 1.96 * loss.std() / np.sqrt(100)
+    assert log_loss.high - log_loss.low == pytest.approx(theory, rel=0.2)
+
+
 def test_wilsons_interval_is_the_closed_form():
     # Shares p with |p - 0.3| = z sqrt(p (1 - p) / n), solved for p.
     n, share = 50, 0.3

@@ -293,9 +293,13 @@ def test_no_rows_have_no_values(rng):
     assert is_exact.shape == (0,)
 
 
-@pytest.mark.parametrize(("n_features", "exact"), [(24, True), (40, True), (40, False)])
-def test_ctrl_c_ends_a_long_search(rng, n_features, exact):
-    tree = make_tree(rng, n_splits=63, n_features=n_features, sparsity=0.0)
+@pytest.mark.parametrize(
+    ("n_features", "sparsity", "exact"),
+    [(24, 0.0, True), (40, 0.6, True), (40, 0.0, False)],
+    ids=["sets", "cases", "walks"],
+)
+def test_ctrl_c_ends_a_long_search(rng, n_features, sparsity, exact):
+    tree = make_tree(rng, n_splits=63, n_features=n_features, sparsity=sparsity)
     X = rng.normal(size=(200, n_features)) * tree.schema.column_scale + tree.schema.column_center
     options: dict[str, Any] = {"exact": exact, "n_permutations": 100_000}
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MAX_BACKGROUND = 100
 N_WALKS = 200  # orders per row at least, over all background rows
-_CASES = {"auto": 2048, True: 2**40, False: 0}  # per background row, to enumerate
+_CASES = {"auto": 2048, True: 2**32, False: 0}  # per background row, to enumerate
 
 
 def shapley(
@@ -65,7 +65,8 @@ def shapley(
         walked both ways. ``"auto"`` takes 2, or as many as give 200 orders per row of X.
     exact
         ``"auto"`` enumerates for the rows where that takes at most 2,048 cases per background row,
-        and samples for others; True enumerates, however long it takes; False samples.
+        and samples for others; True enumerates up to 2**32 cases, which may take hours; False
+        samples.
     output
         Explain one output only: a class, the name of a target, or a position; None for all.
     max_background

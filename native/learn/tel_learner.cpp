@@ -172,14 +172,17 @@ double TelLearner::take_reachable_leaves() {
 
 // Puts the normalisation into the splits, which then take columns as they are.
 void TelLearner::finish(float* parameters) const {
+  if (!of_all_.is_known()) return;
   const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);
-  for (int j = 0; j < shape_.n_columns && of_all_.is_known(); ++j) {
-    const auto [scale, shift] = of_all_.scale_and_shift(j);
-    for (std::size_t i = 0; i < rows; ++i) {
+  for (std::size_t i = 0; i < rows; ++i) {
+    double bias = parameters[bias_at() + i];
+    for (int j = 0; j < shape_.n_columns; ++j) {
+      const auto [scale, shift] = of_all_.scale_and_shift(j);
       float& w = parameters[i * stride + j];
-      parameters[bias_at() + i] += static_cast<float>(w * shift);
+      bias += w * shift;
       w = static_cast<float>(w * scale);
     }
+    parameters[bias_at() + i] = static_cast<float>(bias);
   }
 }
 

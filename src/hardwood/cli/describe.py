@@ -60,9 +60,7 @@ def describe(
         draw_report(learned, curves)
     report = report_on(shown, max_terms=terms)
     if as_json:
-        drawn = {"picture": plot, "curves_picture": curves}
-        paths = {name: None if path is None else str(path) for name, path in drawn.items()}
-        print_json(report.to_dict() | paths)
+        print_json(report.to_dict() | {"picture": plot, "curves_picture": curves})
         return
     print_text(str(report))
     if _has_several_trees(shown):

@@ -112,7 +112,7 @@ def tell(
         of_table = {
             "target": list(rows.names),
             "n_missing_target": rows.n_table_rows - len(rows),
-            "picture": None if plot is None else str(plot),
+            "picture": plot,
             "notes": notes.messages,
         }
         print_json(found.to_dict() | of_table)

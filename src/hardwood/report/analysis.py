@@ -30,7 +30,7 @@ N_FEATURES = 6  # whose partial dependence is found, unless some are named
 _MAX_SHOWN = 10  # entries of a table in print
 _MAX_PATHS = 5  # leaves whose paths are shown
 _MAX_OUTPUTS = 6
-_LIMITS = {"n_repeats": (2, 1000), "n_grid": (2, 1000)}
+_LEAST, _MOST = 2, 1000  # shuffles, and values of a grid
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,24 +242,15 @@ def analyze(
     A feature that others know as much of has little importance though the model uses it: shuffle
     such features in a group. Intervals count the chance of which rows were given, and of shuffling.
     """
-    for name, value in (("n_repeats", n_repeats), ("n_grid", n_grid)):
-        low, high = _LIMITS[name]
-        if not low <= value <= high:
-            raise ValueError(f"{name} must be from {low} to {high}, found {value!r:.80}")
+    _check_number("n_repeats", n_repeats)
+    _check_number("n_grid", n_grid)
     model = model_of(model)
     columns = column_groups(model.feature_names, groups)
     rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     loss = row_loss(rows, metric)
-    used = {use.name for use in feature_use(model) if use.is_used}
-    found = importances(
-        rows,
-        loss,
-        columns,
-        np.array([name in used for name in model.feature_names]),
-        n_repeats=n_repeats,
-        rng=np.random.default_rng(seed),
-        n_jobs=n_jobs,
-    )
+    rng = np.random.default_rng(seed)
+    used = _used(model)
+    found = importances(rows, loss, columns, used, n_repeats=n_repeats, rng=rng, n_jobs=n_jobs)
     chosen = _chosen(model, features, found)
     losses = loss.of_rows(rows.truth, rows.outputs)
     leaves, splits = error_nodes(rows, losses.mean(axis=1))
@@ -276,6 +267,17 @@ def analyze(
         splits=splits,
         notes=tuple(_notes(rows, float(losses.mean()))),
     )
+
+
+def _check_number(name: str, value: int) -> None:
+    if not _LEAST <= value <= _MOST:
+        raise ValueError(f"{name} must be from {_LEAST} to {_MOST}, found {value!r:.80}")
+
+
+def _used(model: Model) -> np.ndarray:
+    """Whether each feature has a weight anywhere, (p,)."""
+    used = {use.name for use in feature_use(model) if use.is_used}
+    return np.array([name in used for name in model.feature_names])
 
 
 def _chosen(

@@ -14,7 +14,15 @@ import hardwood
 CHECKED_IN = Path(__file__).with_name("public_names.txt").read_text().split()
 
 
-MODULES = ["hardwood", "hardwood.model.pruning", "hardwood.nn", "hardwood.tuning"]
+MODULES = [
+    "hardwood",
+    "hardwood.explain",
+    "hardwood.export",
+    "hardwood.model.pruning",
+    "hardwood.nn",
+    "hardwood.report",
+    "hardwood.tuning",
+]
 
 
 @pytest.mark.parametrize("module", MODULES)

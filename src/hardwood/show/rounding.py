@@ -191,9 +191,10 @@ class _Rounding:
             unit = time_unit(max(abs(near), spread))[1]
             return _with_digits(short_number(low / unit, high / unit, near / unit), unit)
         for step in DATE_STEPS:
-            whole = _whole_number(low / step, high / step, near / step)
-            if whole is not None:
-                return whole * step, 1 + max(0, math.ceil(math.log10(max(spread, step) / step)))
+            for whole in _whole_numbers(low / step, high / step, near / step):
+                if low < whole * step < high:
+                    more = math.ceil(math.log10(max(spread, step) / step))
+                    return whole * step, 1 + max(0, more)
         return None
 
 
@@ -236,15 +237,16 @@ def short_number(low: float, high: float, near: float) -> float | None:
     top = math.floor(math.log10(largest)) + 1
     for exponent in range(top, max(top - _MAX_DIGITS - 1, _SMALLEST_EXPONENT), -1):
         step = float(f"1e{exponent}")
-        whole = _whole_number(low / step, high / step, near / step)
-        if whole is not None and low < (number := float(f"{whole}e{exponent}")) < high:
-            return number
+        for whole in _whole_numbers(low / step, high / step, near / step):
+            if low < (number := float(f"{whole}e{exponent}")) < high:
+                return number
     return None
 
 
-def _whole_number(low: float, high: float, near: float) -> int | None:
-    first, last = math.floor(low) + 1, math.ceil(high) - 1
-    return min(max(round(near), first), last) if first <= last else None
+def _whole_numbers(low: float, high: float, near: float) -> tuple[int, int, int]:
+    """Whole numbers of which one is between two others, if there is any, and nearest to a third."""
+    whole = min(max(round(near), math.floor(low)), math.ceil(high))
+    return whole, whole + 1, whole - 1
 
 
 def _with_digits(number: float | None, unit: float) -> tuple[float, int] | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -310,8 +312,9 @@ def test_no_shorter_number_lies_between(low, width, part):
         assert width < 1e-14 * max(abs(low), abs(high))
         return
     assert low < found < high
-    digits = _n_digits(found)
-    if digits > 1:
-        top = int(np.floor(np.log10(max(abs(low), abs(high)))))
-        coarser = 10.0 ** (top - digits + 3)  # at least one digit less
-        assert np.floor(high / coarser) * coarser <= low or coarser > width
+    top = int(np.floor(np.log10(max(abs(low), abs(high))))) + 1
+    last = top + 1 if found == 0 else int(f"{found:.14e}".split("e")[1]) - _n_digits(found) + 1
+    for exponent in range(top, last, -1):
+        step = Fraction(10) ** exponent
+        next_one = (math.floor(Fraction(low) / step) + 1) * step
+        assert not low < float(next_one) < high

@@ -161,7 +161,7 @@ def readable(
     >>> found = readable(tree, X)
     >>> found.splits[0].condition
     'width - 0.5*length <= -0.7'
-    >>> (found.tree.apply(X) == tree.apply(X)).all()
+    >>> found.tree.apply(X).tolist() == tree.apply(X).tolist()
     True
     """
     check_tolerance(tolerance)

@@ -78,7 +78,7 @@ class NearestChange {
  private:
   template <class AskRow>
   void run(std::size_t n, int n_threads, const NearestOptions& options, AskRow&& ask_row) const {
-    constexpr std::size_t kChunk = 16;  // rows; one may take a thousand times longer than another
+    constexpr std::size_t kChunk = 64;  // rows; one may take a thousand times longer than another
     std::atomic<bool> stop{false};
     run_interruptible(
         [&] {

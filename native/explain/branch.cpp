@@ -31,7 +31,23 @@ void BranchAndBound::search(std::span<const std::int32_t> regions, const Movable
       effort_.is_proven = false;
       return;
     }
-    visit(pop(), nearest.distance, nearest);
+    const std::int64_t which = pop();
+    if (cases_[which].is_done) continue;
+    nearest.found ? visit(which, nearest) : dive(which, nearest);
+  }
+}
+
+// Follows a case into its depth, so that there is a row to compare others with.
+void BranchAndBound::dive(std::int64_t which, Nearest& nearest) {
+  const std::int64_t enough =
+      20 + 4 * (std::ssize(movable_->numbers) + std::ssize(movable_->categories));
+  path_.assign(1, which);
+  for (std::int64_t n = 0; n < enough && !path_.empty() && !nearest.found; ++n) {
+    if (effort_.is_over()) return;
+    const std::int64_t next = path_.back(), n_before = std::ssize(cases_);
+    path_.pop_back();
+    visit(next, nearest);
+    for (std::int64_t child = std::ssize(cases_); child-- > n_before;) path_.push_back(child);
   }
 }
 
@@ -59,11 +75,12 @@ std::int64_t BranchAndBound::pop() {
   return which;
 }
 
-void BranchAndBound::visit(std::int64_t which, double cutoff, Nearest& nearest) {
+void BranchAndBound::visit(std::int64_t which, Nearest& nearest) {
+  cases_[which].is_done = true;
   double total = 0.0;
-  const Outcome outcome = close_in(which, cutoff, total);
+  const Outcome outcome = close_in(which, nearest.distance, total);
   if (outcome == Outcome::kLost) effort_.is_proven = false;
-  if (outcome != Outcome::kFound || total >= kNoGain * cutoff) return;
+  if (outcome != Outcome::kFound || total >= kNoGain * nearest.distance) return;
   const std::int32_t category = open_category(cases_[which].region);
   if (category >= 0) return branch_category(which, category);
   const int place = fraction();
@@ -106,7 +123,7 @@ Outcome BranchAndBound::close_in(std::int64_t which, double cutoff, double& tota
 void BranchAndBound::start_polyhedron(int region) {
   const Regions& regions = row_.regions();
   place_.assign(regions.n_features, -1);
-  level_.assign(regions.n_features, -1);
+  level_.assign(regions.n_features, kOpen);
   for (std::vector<double>* part : {&normals_, &least_, &low_, &high_}) part->clear();
   numbers_.clear();
   for (const std::int32_t f : movable_->numbers)
@@ -126,7 +143,8 @@ void BranchAndBound::decide(std::int64_t which) {
     const int f = one.feature;
     if (f < 0) continue;
     if (row_.is_category(f)) {
-      level_[f] = static_cast<std::int32_t>(one.low);
+      if (level_[f] == kOpen)
+        level_[f] = static_cast<std::int32_t>(one.low);  // later ones say more
       continue;
     }
     const double x = row_.row().x[f], cost = row_.regions().cost[f];
@@ -151,19 +169,27 @@ bool BranchAndBound::add_half_space(std::int32_t member) {
 
 double BranchAndBound::gain_by_categories(std::int32_t member) const {
   double gain = 0.0;
-  for (const std::int32_t f : movable_->categories)
-    gain += level_[f] < 0 ? row_.most_gain(member, f) : row_.gain(member, f, level_[f]);
+  for (const std::int32_t f : movable_->categories) {
+    if (level_[f] >= 0)
+      gain += row_.gain(member, f, level_[f]);
+    else if (level_[f] == kChanges)
+      gain += row_.most_gain(member, f);
+    else
+      gain += std::max(row_.most_gain(member, f), 0.0);
+  }
   return gain;
 }
 
 // As a part of the sum, or of the squared length.
+double BranchAndBound::cost_of(std::int32_t category) const {
+  const double cost = row_.regions().cost[category];
+  return norm_ == Norm::kSum ? cost : cost * cost;
+}
+
 double BranchAndBound::cost_of_categories() const {
   double total = 0.0;
-  for (const std::int32_t f : movable_->categories) {
-    if (level_[f] < 0 || level_[f] == row_.level_of(f)) continue;
-    const double cost = row_.regions().cost[f];
-    total += norm_ == Norm::kSum ? cost : cost * cost;
-  }
+  for (const std::int32_t f : movable_->categories)
+    if (level_[f] != kOpen && level_[f] != row_.level_of(f)) total += cost_of(f);
   return total;
 }
 
@@ -172,21 +198,27 @@ double BranchAndBound::joined(double of_numbers, double of_categories) const {
   return norm_ == Norm::kSum ? sum : std::sqrt(sum);
 }
 
-// The undecided category with the largest say in the region, -1 where none has any.
+// The category to decide next, -1 where none has a say in the region: first whether they change, then
+// to which levels; each time the one with the largest say.
 std::int32_t BranchAndBound::open_category(int region) const {
   std::int32_t chosen = -1;
   double most = 0.0;
-  for (const std::int32_t f : movable_->categories) {
-    if (level_[f] >= 0) continue;
-    double say = 0.0;
-    for (const std::int32_t member : row_.regions().members_of(region)) {
-      const double gain = row_.most_gain(member, f) + row_.most_gain(~member, f);
-      if (gain > 0.0) say += gain / row_.regions().sizes[half_space_of(member)];
+  for (const std::int32_t open : {kOpen, kChanges}) {
+    for (const std::int32_t f : movable_->categories) {
+      if (level_[f] != open) continue;
+      double say = 0.0;
+      for (const std::int32_t member : row_.regions().members_of(region)) {
+        if (!row_.has_say(member, f)) continue;
+        const double range =
+            std::max(row_.most_gain(member, f), 0.0) + std::max(row_.most_gain(~member, f), 0.0);
+        say += range / row_.regions().sizes[half_space_of(member)];
+      }
+      if (say > most) {
+        most = say;
+        chosen = f;
+      }
     }
-    if (say > most) {
-      most = say;
-      chosen = f;
-    }
+    if (chosen >= 0) break;
   }
   return chosen;
 }
@@ -213,39 +245,55 @@ int BranchAndBound::fraction() const {
 }
 
 void BranchAndBound::branch_category(std::int64_t which, std::int32_t category) {
-  const int region = cases_[which].region;
-  const double decided = cost_of_categories(), cost = row_.regions().cost[category];
-  const double more = norm_ == Norm::kSum ? cost : cost * cost;
-  for (int level = 0; level < row_.regions().n_levels[category]; ++level) {
-    if (!is_new_level(region, category, level)) continue;
-    const bool is_kept = level == row_.level_of(category);
-    push(joined(of_numbers_, decided + (is_kept ? 0.0 : more)),
+  const int region = cases_[which].region, present = row_.level_of(category);
+  const double decided = cost_of_categories(), of_numbers = of_numbers_;
+  const auto push_level = [&](std::int32_t level, double more) {
+    push(joined(of_numbers, decided + more),
          {which, region, category, static_cast<double>(level), static_cast<double>(level)});
+  };
+  if (level_[category] == kOpen) {
+    push_level(present, 0.0);
+    push_level(kChanges, cost_of(category));
+    return;
   }
+  for (const std::int32_t level : best_levels(region, category))
+    if (level != present) push_level(level, 0.0);
 }
 
-// Whether a level differs, in this region, from the present one and from those before it.
-bool BranchAndBound::is_new_level(int region, std::int32_t category, int level) const {
-  const int present = row_.level_of(category);
-  if (level == present) return true;
-  if (!row_.may_become(category, level)) return false;
-  const auto members = row_.regions().members_of(region);
-  const auto is_like = [&](int other) {
-    return std::all_of(members.begin(), members.end(), [&](std::int32_t member) {
-      return row_.gain(member, category, level) == row_.gain(member, category, other);
-    });
-  };
-  if (is_like(present)) return false;
-  for (int other = 0; other < level; ++other)
-    if (other != present && row_.may_become(category, other) && is_like(other)) return false;
+// Another level than these gives no half-space of the region more than one of them does, at the same
+// cost. Where the present level is the one, the row might as well stay.
+const std::vector<std::int32_t>& BranchAndBound::best_levels(int region, std::int32_t category) {
+  const auto [place, is_new] = best_levels_.try_emplace({region, category});
+  std::vector<std::int32_t>& best = place->second;
+  if (!is_new) return best;
+  for (int level = 0; level < row_.regions().n_levels[category]; ++level) {
+    if (!row_.may_become(category, level)) continue;
+    const auto surpasses = [&](int other) { return is_surpassed(region, category, level, other); };
+    if (std::any_of(best.begin(), best.end(), surpasses)) continue;
+    std::erase_if(best, [&](int other) { return is_surpassed(region, category, other, level); });
+    best.push_back(level);
+  }
+  return best;
+}
+
+// Whether another level gives every half-space of a region as much.
+bool BranchAndBound::is_surpassed(int region, std::int32_t category, int level, int other) const {
+  const int first = row_.regions().first_column[category];
+  for (const std::int32_t member : row_.regions().members_of(region)) {
+    const double* weights = row_.regions().normal(half_space_of(member)) + first;
+    if (sign_of(member) * weights[level] > sign_of(member) * weights[other]) return false;
+  }
   return true;
 }
 
 void BranchAndBound::branch_number(std::int64_t which, int place, double total) {
   const std::int32_t region = cases_[which].region, f = numbers_[place];
-  const double value = number(place);
-  push(total, {which, region, f, -kInfinity, std::floor(value)});
-  push(total, {which, region, f, std::ceil(value), kInfinity});
+  const double value = number(place), below = std::floor(value);
+  const Case down{which, region, f, -kInfinity, below},
+      up{which, region, f, below + 1.0, kInfinity};
+  const bool is_nearer_up = value - below > 0.5;
+  push(total, is_nearer_up ? up : down);
+  push(total, is_nearer_up ? down : up);
 }
 
 void BranchAndBound::keep(double total, Nearest& nearest) const {
@@ -261,7 +309,7 @@ void BranchAndBound::keep(double total, Nearest& nearest) const {
     nearest.x[f] = std::clamp(is_whole ? std::round(value) : value, row.low[f], row.high[f]);
   }
   for (const std::int32_t f : movable_->categories)
-    if (level_[f] >= 0) nearest.x[f] = level_[f];
+    if (level_[f] >= 0) nearest.x[f] = level_[f];  // others have no say
 }
 
 }  // namespace hardwood

@@ -3,12 +3,14 @@
 //
 // Once the categories are decided, every half-space is one of u, and the question is for the point of
 // a polyhedron that is closest to the origin (closest.hpp). An undecided category grants every
-// half-space the level it likes best, which no decision can surpass; a whole number that comes out as
-// a fraction is cut off below and above it.
+// half-space the level it likes best, which no decision can surpass. It is first decided whether it
+// changes, which has its cost, then to which level. A whole number that comes out as a fraction is cut
+// off below and above it. Until a row is found, a case is followed into its depth.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,17 +54,21 @@ class BranchAndBound {
     std::int64_t parent;  // -1: none
     std::int32_t region;
     std::int32_t feature;  // decided here, -1: none
-    double low, high;      // of a number; of a category both are its level
+    double low, high;      // of a number; of a category both are its level, or kChanges
+    bool is_done = false;
   };
+  static constexpr std::int32_t kOpen = -1, kChanges = -2;  // of levels: to be decided
 
   void push(double bound, const Case& one);
   std::int64_t pop();
-  void visit(std::int64_t which, double cutoff, Nearest& nearest);
+  void dive(std::int64_t which, Nearest& nearest);
+  void visit(std::int64_t which, Nearest& nearest);
   Outcome close_in(std::int64_t which, double cutoff, double& total);
   void start_polyhedron(int region);
   void decide(std::int64_t which);
   bool add_half_space(std::int32_t member);
   double gain_by_categories(std::int32_t member) const;
+  double cost_of(std::int32_t category) const;
   double cost_of_categories() const;
   double joined(double of_numbers, double of_categories) const;
   std::int32_t open_category(int region) const;
@@ -70,7 +76,8 @@ class BranchAndBound {
   double number(int place) const;
   void branch_category(std::int64_t which, std::int32_t category);
   void branch_number(std::int64_t which, int place, double total);
-  bool is_new_level(int region, std::int32_t category, int level) const;
+  const std::vector<std::int32_t>& best_levels(int region, std::int32_t category);
+  bool is_surpassed(int region, std::int32_t category, int level, int other) const;
   void keep(double total, Nearest& nearest) const;
 
   const RowRegions& row_;
@@ -82,9 +89,12 @@ class BranchAndBound {
   // The polyhedron of the present case.
   std::vector<std::int32_t> numbers_;  // features that are its coordinates
   std::vector<std::int32_t> place_;    // (features,) their places; -1 for others
-  std::vector<std::int32_t> level_;    // (features,) decided levels; -1 undecided
+  std::vector<std::int32_t> level_;    // (features,) decided levels, kOpen, kChanges
   std::vector<double> normals_, least_, low_, high_, u_;
   double of_numbers_ = 0.0;
+  std::vector<std::int64_t> path_;  // cases of a dive that are still to be followed
+  // Levels of a category that no other surpasses in a region, whatever the row.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> best_levels_;
   LeastLength least_length_;
   LeastSum least_sum_;
 };

@@ -60,7 +60,7 @@ std::vector<std::int32_t> NearestSearch::features_of(int region) const {
     for (const std::int32_t f : *list)
       if (std::any_of(members.begin(), members.end(), [&](std::int32_t member) {
             if (!row_.is_category(f)) return row_.by_u(half_space_of(member), f) != 0.0;
-            return row_.most_gain(member, f) > 0.0 || row_.most_gain(~member, f) > 0.0;
+            return row_.has_say(member, f);
           }))
         features.push_back(f);
   return features;
@@ -100,7 +100,7 @@ void NearestSearch::find_limits(const Reachable& place) {
 
 // The most that a feature can give a member's score.
 double NearestSearch::limit(std::int32_t member, std::int32_t feature) const {
-  if (row_.is_category(feature)) return row_.most_gain(member, feature);
+  if (row_.is_category(feature)) return std::max(row_.most_gain(member, feature), 0.0);
   const double weight = sign_of(member) * row_.by_u(half_space_of(member), feature);
   if (weight == 0.0) return 0.0;
   return std::max(weight * (weight > 0.0 ? row_.highest_u(feature) : row_.lowest_u(feature)), 0.0);

@@ -58,9 +58,9 @@ void RowRegions::find_gains() {
   for (const std::int32_t f : all_.categories)
     for (int i = 0; i < regions_.n_half_spaces; ++i) {
       double* most = gains_.data() + 2 * (static_cast<std::size_t>(i) * regions_.n_features + f);
-      most[0] = most[1] = 0.0;
+      most[0] = most[1] = -kInfinity;
       for (int level = 0; level < regions_.n_levels[f]; ++level) {
-        if (!may_become(f, level)) continue;
+        if (level == level_of(f) || !may_become(f, level)) continue;
         most[0] = std::max(most[0], gain(~i, f, level));
         most[1] = std::max(most[1], gain(i, f, level));
       }
@@ -88,8 +88,7 @@ Movable::Effect RowRegions::effect(int i, const Movable& movable) const {
     effect.is_any = true;
   }
   effect.length = std::sqrt(effect.length);
-  for (const std::int32_t f : movable.categories)
-    effect.is_any |= most_gain(i, f) > 0.0 || most_gain(~i, f) > 0.0;
+  for (const std::int32_t f : movable.categories) effect.is_any |= has_say(i, f);
   return effect;
 }
 
@@ -118,7 +117,7 @@ double RowRegions::least_distance(int region, const Movable& movable, Norm norm)
   for (const std::int32_t member : regions_.members_of(region)) {
     double missing = required(member, movable);
     if (missing <= 0.0) continue;
-    for (const std::int32_t f : movable.categories) missing -= most_gain(member, f);
+    for (const std::int32_t f : movable.categories) missing -= std::max(most_gain(member, f), 0.0);
     if (missing <= 0.0) continue;
     const Movable::Effect& effect = movable.effects[half_space_of(member)];
     const double reach = norm == Norm::kSum ? effect.largest : effect.length;

@@ -97,9 +97,13 @@ class RowRegions {
   // What a member's score must gain, in its direction; -infinity where it need not, and infinity where
   // it would have to and cannot.
   double required(std::int32_t member, const Movable& movable) const;
-  // What a member's score gains by another level of a category, and at most.
+  // What a member's score gains by a level of a category, and at most by another than the present.
   double gain(std::int32_t member, int category, int level) const;
   double most_gain(std::int32_t member, int category) const;
+  // Whether another level would change the score.
+  bool has_say(std::int32_t member, int category) const {
+    return most_gain(member, category) > 0.0 || most_gain(~member, category) > 0.0;
+  }
   bool may_become(int category, int level) const {
     return regions_.may_become[regions_.first_column[category] + level] != 0;
   }
@@ -116,7 +120,7 @@ class RowRegions {
   AskedRow row_;
   Margin margin_;
   Movable all_;
-  // (half-spaces, features, 2) the most that other levels take from a score, and add to it; of
+  // (half-spaces, features, 2) the most that another level takes from a score, and adds to it; of
   // categories that may change. Empty where there are no categories.
   std::vector<double> gains_;
 };

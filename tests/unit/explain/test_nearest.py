@@ -297,6 +297,51 @@ def test_categories_and_missing_entries_equal_enumeration(norm):
     assert n_missing > 0
 
 
+def tree_of_levels(seed, n_levels, n_numbers, depth):
+    rng = np.random.default_rng(seed)
+    levels = tuple(f"level {i}" for i in range(n_levels))
+    features = [Feature(f"c{j}", "categorical", levels=levels) for j in range(2)]
+    features += [Feature(f"n{j}", "numeric") for j in range(n_numbers)]
+    schema, m = Schema(tuple(features)), 2**depth - 1
+    return ObliqueTree.of(
+        rng.normal(size=(m, schema.n_columns)),
+        bias=rng.normal(size=m),
+        values=rng.dirichlet(np.ones(3), size=m + 1),
+        classes=["a", "b", "c"],
+        schema=schema,
+    )
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_many_levels_equal_enumeration(norm):
+    """Numbers are dear, so that levels change."""
+    n_changed = 0
+    for seed in range(3):
+        tree = tree_of_levels(seed, n_levels=9, n_numbers=1, depth=3)
+        rows = np.array([[1.0, 2.0, 0.3], [0.0, 8.0, -0.7], [4.0, 4.0, 1.2]])
+        table = [[f"level {a:.0f}", f"level {b:.0f}", x] for a, b, x in rows]
+        changes = nearest_change(tree, table, wanted="b", norm=norm, margin=MARGIN)
+        brute = BruteForce(tree, constant_leaves(tree, {"b"}), norm, *unbounded(tree))
+        assert_equal_to(brute, changes, rows)
+        n_changed += int(changes.has_moved[:, :2].sum())
+    assert n_changed > 0
+
+
+def test_a_search_that_is_cut_short_has_something_to_show():
+    tree = tree_of_levels(0, n_levels=4, n_numbers=8, depth=7)
+    rng = np.random.default_rng(0)
+    table = [["level 0", "level 1", *rng.integers(-3, 4, size=8).tolist()] for _ in range(30)]
+    integers = [f"n{j}" for j in range(8)]
+    full = nearest_change(tree, table, wanted="b", integers=integers)
+    cut = nearest_change(tree, table, wanted="b", integers=integers, max_steps=40)
+    assert full.is_exact.all()
+    assert not cut.is_exact.all()
+    assert (cut.found & ~cut.is_exact).any()
+    assert (tree.predict(cut.X)[cut.found] == "b").all()
+    assert (full.distance <= cut.distance).all()
+    assert (full.distance == cut.distance)[cut.is_exact].all()
+
+
 @pytest.mark.parametrize("norm", NORMS)
 def test_linear_leaves_with_classes_equal_brute_force(norm):
     for seed in range(3):

@@ -1,20 +1,22 @@
 """Speed of the tree ensemble layer on a GPU, against dense soft trees in PyTorch.
 
-    PYTHONPATH=src python -m benchmarks.speed.tel_gpu [--quick] [--out FILE]
+    PYTHONPATH=src python -m benchmarks.speed.tel_gpu [--depths 4 6] [--out FILE]
 
 One step is forward and backward, by the input and all parameters, in float32. The peers are soft
 trees as one writes them in PyTorch: all scores by one matrix product, probabilities level by level,
 gradients by autograd; with the same smooth step, with the logistic function, and the former
 compiled. Before anything is timed, gradients are compared.
 
-Rows are measured at the start, where most samples reach most leaves, and after training on labels
-that a random network gives, where they reach few. Needs torch with Triton, and neither NumPy nor
-the engine.
+Two times: of the GPU, from steps that are replayed as a CUDA graph, and of a step that Python
+starts piece by piece, which is what a small network waits for. Rows are measured at the start,
+where most samples reach most leaves, and after training on labels that a random network gives,
+where they reach few. Needs torch with Triton, and neither NumPy nor the engine.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import sys
@@ -28,7 +30,7 @@ from benchmarks.record import RESULTS, Column, Table
 from hardwood.nn import TreeEnsembleLayer
 
 N_TREES, D, K = 10, 64, 10
-BATCHES, DEPTHS, GAMMAS = (256, 4096), range(4, 11), (1.0, 0.1)
+BATCHES, DEPTHS, GAMMAS = (256, 4096), (4, 6, 8, 10), (1.0, 0.1)
 COMPILED_DEPTHS = (10,)
 TRAINING_STEPS, TRAINING_BATCH = 400, 512
 TOLERANCE = 1e-4  # of the largest entry
@@ -41,15 +43,15 @@ COLUMNS = [
     Column("ours_ms", "layer, ms", ".2f"),
     Column("dense_ms", "dense, ms", ".2f"),
     Column("over_dense", "times", ".1f"),
-    Column("compiled_ms", "compiled, ms", ".2f"),
-    Column("over_compiled", "times", ".1f"),
     Column("logistic_ms", "logistic, ms", ".2f"),
     Column("over_logistic", "times", ".1f"),
+    Column("compiled_ms", "compiled, ms", ".2f"),
+    Column("over_compiled", "times", ".1f"),
+    Column("ours_python_ms", "from Python: layer", ".2f"),
+    Column("dense_python_ms", "dense", ".2f"),
     Column("ours_mib", "layer, MiB", ".0f"),
     Column("dense_mib", "dense, MiB", ".0f"),
 ]
-
-Model = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
 def dense(
@@ -98,22 +100,37 @@ def difference(step: Callable, other: Callable) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 
 
-def measure(step: Callable, repeats: int = 20) -> tuple[float, float]:
-    """Median milliseconds of a step, and the most memory that it took, in MiB."""
-    for _ in range(3):
-        step()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
+def milliseconds(run: Callable, repeats: int = 15) -> float:
+    """Median time between events around a run."""
     times = []
     for _ in range(repeats):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        step()
+        run()
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end))
-    return sorted(times)[repeats // 2], (torch.cuda.max_memory_allocated() - before) / 2**20
+    return sorted(times)[repeats // 2]
+
+
+def measure(step: Callable) -> dict[str, float]:
+    """Milliseconds of a step, replayed and from Python, and the most memory that it took."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    python_ms = milliseconds(step)
+    mib = (torch.cuda.max_memory_allocated() - before) / 2**20
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    graph.replay()
+    return {"ms": milliseconds(graph.replay), "python_ms": python_ms, "mib": mib}
 
 
 def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, float]:
@@ -133,7 +150,7 @@ def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, fl
         compiled = torch.compile(dense_smooth_step, dynamic=False)
         steps["compiled"] = step_of(lambda x: compiled(x, *parameters), x, layer)
     for name, step in steps.items():
-        figures[f"{name}_ms"], figures[f"{name}_mib"] = measure(step)
+        figures |= {f"{name}_{what}": value for what, value in measure(step).items()}
         figures[f"over_{name}"] = figures[f"{name}_ms"] / figures["ours_ms"]
     return figures
 
@@ -150,9 +167,25 @@ def machine() -> dict[str, str]:
     }
 
 
+def write(table: Table, path: Path) -> str:
+    """Keep what there is of a table; return what is to be said about it."""
+    largest = max(row["difference"] for row in table.rows)
+    note = f"Gradients differ from the dense ones by at most {largest:.1e} of their largest entry."
+    document = {
+        "name": table.name,
+        "title": table.title,
+        "settings": {"training_steps": TRAINING_STEPS, "training_batch": TRAINING_BATCH},
+        "machine": machine(),
+        "notes": [note],
+        "rows": table.rows,
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return note
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two depths, not recorded")
+    parser.add_argument("--depths", type=int, nargs="+", default=DEPTHS)
     parser.add_argument("--out", type=Path, default=RESULTS / "tel_gpu.json")
     options = parser.parse_args()
     if not torch.cuda.is_available():
@@ -165,30 +198,17 @@ def main() -> int:
     table = Table("tel_gpu", title, COLUMNS)
     torch.manual_seed(0)
     teacher = nn.Sequential(nn.Linear(D, 64), nn.Tanh(), nn.Linear(64, K)).cuda().eval()
-    for depth in (4, 8) if options.quick else DEPTHS:
-        for gamma in GAMMAS:
-            layer = TreeEnsembleLayer(D, K, N_TREES, depth, gamma, batch_norm=False, device="cuda")
-            for state in ("start", "trained"):
-                if state == "trained":
-                    train(layer, teacher)
-                for n in BATCHES:
-                    is_compiled = depth in COMPILED_DEPTHS and gamma == 1.0 and not options.quick
-                    figures = compare(layer, n, is_compiled and state == "trained")
-                    table.add(n=n, depth=depth, gamma=gamma, state=state, **figures)
-    facts = machine()
-    largest = max(row["difference"] for row in table.rows)
-    note = f"Gradients differ from the dense ones by at most {largest:.1e} of their largest entry."
-    print(f"\n{note}\n{', '.join(f'{name} {value}' for name, value in facts.items())}")
-    if not options.quick:
-        document = {
-            "name": "tel_gpu",
-            "title": title,
-            "settings": {"training_steps": TRAINING_STEPS, "training_batch": TRAINING_BATCH},
-            "machine": facts,
-            "notes": [note],
-            "rows": table.rows,
-        }
-        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    for depth, gamma in itertools.product(options.depths, GAMMAS):
+        layer = TreeEnsembleLayer(D, K, N_TREES, depth, gamma, batch_norm=False, device="cuda")
+        for state in ("start", "trained"):
+            if state == "trained":
+                train(layer, teacher)
+            for n in BATCHES:
+                is_compiled = depth in COMPILED_DEPTHS and gamma == 1.0 and state == "trained"
+                figures = compare(layer, n, is_compiled)
+                table.add(n=n, depth=depth, gamma=gamma, state=state, **figures)
+                note = write(table, options.out)
+    print(f"\n{note}\n{', '.join(f'{name} {value}' for name, value in machine().items())}")
     return 0
 
 

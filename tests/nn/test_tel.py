@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+import torch.fx.experimental.proxy_tensor
 from soft_trees import leaf_probabilities, prediction
 
 from hardwood.nn import TreeEnsembleLayer, engine_available, tel_engine, tel_gradient, tel_operator
@@ -330,6 +331,16 @@ def test_compiles_under_autocast():
     x = torch.randn(50, 4).bfloat16()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(compiled(x), layer(x.float()))
+
+
+def test_who_traces_a_layer_sees_its_operator_and_not_its_numbers():
+    layer = make_layer().eval().requires_grad_(False)
+    graph = torch.fx.experimental.proxy_tensor.make_fx(layer)(torch.randn(6, 4))
+    assert any("tree_ensemble" in str(node.target) for node in graph.graph.nodes)
+    x = torch.randn(6, 4)
+    assert torch.equal(graph(x), layer(x))
+    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert layer(mode.from_tensor(x)).shape == (6, 2)
 
 
 def test_exports():

@@ -1,19 +1,22 @@
-"""TEL as two torch operators, so that `torch.compile` and autograd take them as built-in ones.
+"""TEL as two torch operators, so that `torch.compile` and others take them as built-in ones.
 
 ``hardwood::tree_ensemble`` answers, ``hardwood::tree_ensemble_backward`` has its gradient. Each
 goes the conditional way where there is one: by the engine on the CPU, by Triton on a GPU.
 Elsewhere it is dense, in torch; a compiler then gets to see what is inside, since it makes few
-kernels of many small steps.
+kernels of many small steps. Where nobody looks on, the same functions are called without the
+operators around them, which take longer than a small batch does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from hardwood.nn import tel_engine, tel_gradient
 
@@ -44,15 +47,7 @@ def _other(x: Tensor) -> ModuleType:
     return tel_engine if tel_engine.takes(x) else tel_gradient
 
 
-@torch.library.custom_op(
-    "hardwood::tree_ensemble",
-    mutates_args=(),
-    schema=(
-        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, float gamma, str activation)"
-        " -> (Tensor, Tensor)"
-    ),
-)
-def tree_ensemble(
+def _forward(
     x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
 ) -> tuple[Tensor, Tensor]:
     """Answer by soft trees, see `tel_gradient.forward`; and the order that Triton goes back in."""
@@ -65,25 +60,7 @@ def tree_ensemble(
         return triton.forward(*inputs, order), order
 
 
-@tree_ensemble.register_fake
-def _(
-    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
-) -> tuple[Tensor, Tensor]:
-    triton = _triton(x, weight, activation)
-    shape = (0, 0) if triton is None else triton.order_shape(x, weight)
-    answer = x.new_empty((x.shape[0], leaves.shape[2]))
-    return answer, x.new_empty(shape, dtype=torch.int64)
-
-
-@torch.library.custom_op(
-    "hardwood::tree_ensemble_backward",
-    mutates_args=(),
-    schema=(
-        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, Tensor order, Tensor slope, "
-        "float gamma, str activation, bool with_x) -> (Tensor, Tensor, Tensor, Tensor)"
-    ),
-)
-def tree_ensemble_backward(
+def _backward(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
@@ -102,6 +79,36 @@ def tree_ensemble_backward(
         return _other(x).backward(*parts, gamma, activation, with_x=with_x)
     with torch.cuda.device_of(x):
         return triton.backward(*parts, gamma, activation, order, with_x=with_x)
+
+
+tree_ensemble = torch.library.custom_op(
+    "hardwood::tree_ensemble",
+    _forward,
+    mutates_args=(),
+    schema=(
+        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, float gamma, str activation)"
+        " -> (Tensor, Tensor)"
+    ),
+)
+tree_ensemble_backward = torch.library.custom_op(
+    "hardwood::tree_ensemble_backward",
+    _backward,
+    mutates_args=(),
+    schema=(
+        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, Tensor order, Tensor slope, "
+        "float gamma, str activation, bool with_x) -> (Tensor, Tensor, Tensor, Tensor)"
+    ),
+)
+
+
+@tree_ensemble.register_fake
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
+) -> tuple[Tensor, Tensor]:
+    triton = _triton(x, weight, activation)
+    shape = (0, 0) if triton is None else triton.order_shape(x, weight)
+    answer = x.new_empty((x.shape[0], leaves.shape[2]))
+    return answer, x.new_empty(shape, dtype=torch.int64)
 
 
 @tree_ensemble_backward.register_fake
@@ -131,11 +138,14 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.save_for_backward(*tensors, output[1])
 
 
-def _gradient(ctx: Any, slope: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+def _gradient(
+    ctx: Any,
+    slope: Tensor,
+    _: Tensor | None,
+    run: Callable[..., tuple[Tensor, ...]] = tree_ensemble_backward,
+) -> tuple[Tensor | None, ...]:
     needs_x = ctx.needs_input_grad[0]
-    dx, *others = tree_ensemble_backward(
-        *ctx.saved_tensors, slope, ctx.gamma, ctx.activation, needs_x
-    )
+    dx, *others = run(*ctx.saved_tensors, slope, ctx.gamma, ctx.activation, needs_x)
     return (dx if needs_x else None, *others, None, None)
 
 
@@ -145,6 +155,22 @@ def _no_second_derivative(ctx: Any, *_: Tensor) -> None:
         "edges of its band, and none is implemented for the others. Leave out create_graph=True, "
         "or keep the layer out of what is differentiated twice."
     )
+
+
+class _Direct(torch.autograd.Function):
+    """The operators' functions without the operators."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        answer, order = _forward(*inputs)
+        _keep(ctx, inputs, (answer, order))
+        return answer
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        # The operator knows that there is no second derivative.
+        run = tree_ensemble_backward if torch.is_grad_enabled() else _backward
+        return _gradient(ctx, slope, None, run)
 
 
 class _Transparent(torch.autograd.Function):
@@ -169,10 +195,14 @@ def answer(
     x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
 ) -> Tensor:
     """Return the sum over trees of the expected values of their leaves, (n, k)."""
-    is_dense = not (tel_engine.takes(x) or _may_run_in_triton(x, activation))
-    if torch.compiler.is_compiling() and is_dense:
-        return _Transparent.apply(x, weight, bias, leaves, gamma, activation)
-    return tree_ensemble(x, weight, bias, leaves, gamma, activation)[0]
+    inputs = (x, weight, bias, leaves, gamma, activation)
+    if torch.compiler.is_compiling():
+        is_dense = not (tel_engine.takes(x) or _may_run_in_triton(x, activation))
+        return _Transparent.apply(*inputs) if is_dense else tree_ensemble(*inputs)[0]
+    # Somebody who follows what tensors go through, or tensors without numbers, need operators.
+    if _get_current_dispatch_mode() is None and type(x) in (Tensor, nn.Parameter):
+        return _Direct.apply(*inputs)
+    return tree_ensemble(*inputs)[0]
 
 
 def reachable_leaves(

@@ -148,8 +148,10 @@ def n_threads(n_jobs: int | None) -> int:
 
 def _exponents(weights: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """Power of two that bounds the largest of a split's standardised weights and bias, (m,)."""
+    # Zero has the exponent 0 to frexp, which would bound splits of tiny weights far too high.
     terms = np.where(weights == 0, -9999, np.frexp(weights)[1] + np.frexp(scale)[1])
-    exponents: np.ndarray = np.maximum(terms.max(axis=1, initial=-9999), np.frexp(bias)[1])
+    of_bias = np.where(bias == 0, -9999, np.frexp(bias)[1])
+    exponents: np.ndarray = np.maximum(terms.max(axis=1, initial=-9999), of_bias)
     return np.where((weights == 0).all(axis=1) & (bias == 0), 0, exponents)
 
 

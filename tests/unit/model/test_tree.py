@@ -373,3 +373,9 @@ def test_pickle_holds_no_engine_objects(linear: bool) -> None:
     assert again == tree
     assert not again.weights.flags.writeable
     np.testing.assert_array_equal(again.predict(rows), expected)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-60, 1.0, 1e60])
+def test_a_split_through_the_centre_may_have_weights_of_any_size(weight):
+    tree = ObliqueTree.of([[weight]], bias=[0.0], values=[0.0, 1.0])
+    assert tree.predict([[-1.0], [1.0]]).tolist() == [0.0, 1.0]

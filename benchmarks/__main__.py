@@ -23,6 +23,7 @@ WITH_DATA = (
     "quality.dgt_tables",
     "quality.ablations",
     "quality.readable",
+    "quality.exports",
 )
 
 

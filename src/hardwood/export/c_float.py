@@ -14,6 +14,7 @@ from hardwood.export.c_names import Names
 from hardwood.export.c_parts import (
     LINKS,
     Tables,
+    answer_code,
     category_loop,
     encoded_type,
     header,
@@ -37,7 +38,7 @@ def float_header(plan: Plan, prefix: str) -> tuple[str, int]:
         link_code(plan, "double"),
         _leaf_code(plan, tables),
         _outputs_code(plan),
-        _ANSWERS[plan.task, plan.n_outputs == 1 and plan.task == "regression"],
+        answer_code(plan, "double", _PREDICT_CLASS if plan.classes else _PREDICT_LABELS),
     ]
     return header(names, tables, names.written(_usage(plan)), _HEAD, code), tables.n_bytes
 
@@ -244,11 +245,7 @@ LINEAR    for (int o = 0; o < CAPS_N_OUTPUTS; ++o) out[o] += value[o];
 END}
 """
 
-_CLASSIFICATION = r"""
-static inline void NAME_predict_proba(const NAME_value *row, double *out) {
-  NAME_outputs(row, out);
-}
-
+_PREDICT_CLASS = r"""
 /* The position of the most probable class, the first where several are. */
 static inline int NAME_predict(const NAME_value *row) {
   double out[CAPS_N_OUTPUTS];
@@ -260,11 +257,7 @@ static inline int NAME_predict(const NAME_value *row) {
 }
 """
 
-_MULTILABEL = r"""
-static inline void NAME_predict_proba(const NAME_value *row, double *out) {
-  NAME_outputs(row, out);
-}
-
+_PREDICT_LABELS = r"""
 /* 1 for each label whose probability is at least a half. */
 static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
   double out[CAPS_N_OUTPUTS];
@@ -272,24 +265,3 @@ static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
   for (int o = 0; o < CAPS_N_OUTPUTS; ++o) yes[o] = out[o] >= 0.5;
 }
 """
-
-_REGRESSION = r"""
-static inline void NAME_predict(const NAME_value *row, double *out) {
-  NAME_outputs(row, out);
-}
-"""
-
-_REGRESSION_OF_ONE = r"""
-static inline double NAME_predict(const NAME_value *row) {
-  double out[1];
-  NAME_outputs(row, out);
-  return out[0];
-}
-"""
-
-_ANSWERS = {
-    ("classification", False): _CLASSIFICATION,
-    ("multilabel", False): _MULTILABEL,
-    ("regression", False): _REGRESSION,
-    ("regression", True): _REGRESSION_OF_ONE,
-}

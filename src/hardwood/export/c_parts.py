@@ -81,7 +81,7 @@ def level_usage(plan: Plan) -> list[str]:
 
 def category_loop(plan: Plan, tables: Tables, kind: str) -> str:
     """Write the loop that turns codes of levels into indicators; none without categories."""
-    encoding = plan.encoding
+    encoding, on = plan.encoding, _indicator_type(plan)
     categories = sorted(encoding.first_level)
     if not categories:
         return ""
@@ -94,16 +94,20 @@ def category_loop(plan: Plan, tables: Tables, kind: str) -> str:
         tables.add("integers", "level_flag", flags)
         otherwise = (
             "    else if (NAME_level_flag[j] >= 0)\n"
-            "      out->on[out->n_on++] = (uint16_t)NAME_level_flag[j];\n"
+            f"      out->on[out->n_on++] = ({on})NAME_level_flag[j];\n"
         )
     return (
         f"  for (int j = 0; j < {len(categories)}; ++j) {{\n"
         f"    const {kind} code = row[NAME_category[j]];\n"
         "    if (code >= 0 && code < NAME_n_levels[j])\n"
-        "      out->on[out->n_on++] = (uint16_t)(NAME_first_level[j] + (int)code);\n"
+        f"      out->on[out->n_on++] = ({on})(NAME_first_level[j] + (int)code);\n"
         + otherwise
         + "  }\n"
     )
+
+
+def _indicator_type(plan: Plan) -> str:
+    return "uint16_t" if plan.encoding.n_indicators <= 2**16 else "uint32_t"
 
 
 def value_flags(plan: Plan, tables: Tables) -> str:
@@ -112,16 +116,17 @@ def value_flags(plan: Plan, tables: Tables) -> str:
     if max(flags) < 0:
         return ""
     tables.add("integers", "flag", flags)
-    return "      if (NAME_flag[j] >= 0) out->on[out->n_on++] = (uint16_t)NAME_flag[j];\n"
+    on = _indicator_type(plan)
+    return f"      if (NAME_flag[j] >= 0) out->on[out->n_on++] = ({on})NAME_flag[j];\n"
 
 
 def encoded_type(plan: Plan, value: str) -> str:
     """Write the type of an encoded row, whose numbers are ``value``."""
-    n, members = plan.encoding.n_values, ""
+    n, on, members = plan.encoding.n_values, _indicator_type(plan), ""
     if n:
         members += f"  {value} value[{n}]; /* numbers less their centres */\n"
     if plan.encoding.n_indicators:
-        members += "  uint16_t on[CAPS_N_FEATURES]; /* levels and missing flags that are on */\n"
+        members += f"  {on} on[CAPS_N_FEATURES]; /* levels and missing flags that are on */\n"
         members += "  int n_on;\n"
     return (
         "\n/* A row as the splits meet it. */\ntypedef struct {\n" + members + "} NAME_encoded;\n"
@@ -214,6 +219,37 @@ static inline void NAME_leaves(const NAME_value *row, int32_t *leaves) {
   NAME_encode(row, &encoded);
   for (int t = 0; t < CAPS_N_TREES; ++t)
     leaves[t] = NAME_walk(NAME_root[t], &encoded) - NAME_first_leaf[t];
+}
+"""
+
+
+# Answers
+
+
+def answer_code(plan: Plan, real: str, predict: str) -> str:
+    """Write the functions that predict; ``predict`` is that of classes and labels."""
+    if plan.task != "regression":
+        return _PROBA.replace("REAL", real) + predict
+    return (_NUMBER if plan.n_outputs == 1 else _NUMBERS).replace("REAL", real)
+
+
+_PROBA = r"""
+static inline void NAME_predict_proba(const NAME_value *row, REAL *out) {
+  NAME_outputs(row, out);
+}
+"""
+
+_NUMBERS = r"""
+static inline void NAME_predict(const NAME_value *row, REAL *out) {
+  NAME_outputs(row, out);
+}
+"""
+
+_NUMBER = r"""
+static inline REAL NAME_predict(const NAME_value *row) {
+  REAL out[1];
+  NAME_outputs(row, out);
+  return out[0];
 }
 """
 

@@ -17,6 +17,7 @@ from hardwood.export.c_names import Names
 from hardwood.export.c_parts import (
     LINKS,
     Tables,
+    answer_code,
     category_loop,
     encoded_type,
     header,
@@ -90,7 +91,7 @@ def _header(model: Quantised, prefix: str) -> tuple[str, int]:
         link_code(plan, "float"),
         _sums_code(model, tables, kind),
         _outputs_code(model, others),
-        _predict_code(model, tables),
+        answer_code(plan, "float", _predict_code(model, tables)),
         _quantise_code(model, others),
     ]
     size = tables.n_bytes
@@ -265,15 +266,13 @@ def _outputs_code(model: Quantised, others: Tables) -> str:
 
 def _predict_code(model: Quantised, tables: Tables) -> str:
     plan = model.plan
-    if plan.task == "regression":
-        return _REGRESSION_OF_ONE if plan.n_outputs == 1 else _REGRESSION
     if plan.classes is None:
-        return _PROBA + _LABELS.replace("HALF", str(_half(model)))
+        return _LABELS.replace("HALF", str(_half(model)))
     if model.leaf_sums is None and len(plan.trees) == 1 and plan.link == "identity":
         # Rounded probabilities may tie: the class of a leaf is a table of its own.
         tables.add("integers", "leaf_class", plan.trees[0].values.argmax(axis=1))
-        return _PROBA + _LEAF_CLASS
-    return _PROBA + _ARGMAX
+        return _LEAF_CLASS
+    return _ARGMAX
 
 
 def _half(model: Quantised) -> int:
@@ -282,12 +281,6 @@ def _half(model: Quantised) -> int:
         return 0
     return round(1.0 / float(model.scale[0]))
 
-
-_PROBA = r"""
-static inline void NAME_predict_proba(const NAME_value *row, float *out) {
-  NAME_outputs(row, out);
-}
-"""
 
 _LEAF_CLASS = r"""
 /* The position of the most probable class, the first where several are. */
@@ -316,20 +309,6 @@ static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
   int32_t sums[CAPS_N_OUTPUTS];
   NAME_sums(row, sums);
   for (int o = 0; o < CAPS_N_OUTPUTS; ++o) yes[o] = 2 * (int64_t)sums[o] >= HALF;
-}
-"""
-
-_REGRESSION = r"""
-static inline void NAME_predict(const NAME_value *row, float *out) {
-  NAME_outputs(row, out);
-}
-"""
-
-_REGRESSION_OF_ONE = r"""
-static inline float NAME_predict(const NAME_value *row) {
-  float out[1];
-  NAME_outputs(row, out);
-  return out[0];
 }
 """
 

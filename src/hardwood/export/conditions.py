@@ -165,6 +165,19 @@ def sum_of(
     return Linear(numbers, tuple(flags), tuple(levels), total)
 
 
+def leaf_sums(tree: PlannedTree, encoding: Encoding) -> list[list[Linear]]:
+    """Return the scores of linear leaves in raw units, (L, k); nothing of constant ones."""
+    if tree.leaf_weights is None or tree.leaf_indicators is None:
+        return []
+    return [
+        [
+            sum_of(encoding, weights, indicators, float(value))
+            for weights, indicators, value in zip(*of_leaf, strict=True)
+        ]
+        for of_leaf in zip(tree.leaf_weights, tree.leaf_indicators, tree.values, strict=True)
+    ]
+
+
 def _weighted_sum(tree: PlannedTree, encoding: Encoding, i: int) -> Linear:
     exponent = int(tree.exponents[i])
     bias = float(tree.bias[i])

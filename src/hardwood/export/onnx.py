@@ -81,7 +81,7 @@ def to_onnx(
     as_matrix = _as_matrix(plan, inputs)
     names = _input_names(plan, as_matrix)
     content = _Writer(plan, names, as_matrix).content()
-    check = _check(Probes.of(plan, data), content, names, as_matrix)
+    check = _check(Probes.of(plan, data), content, as_matrix)
     return exported_bytes(content, check, path)
 
 
@@ -419,10 +419,16 @@ def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
 # The graph, tried
 
 
-def _check(probes: Probes, content: bytes, names: list[str], as_matrix: bool) -> Check:
-    feed = inputs_of(probes, names, as_matrix)
-    found, method = _run(content, feed)
+def _check(probes: Probes, content: bytes, as_matrix: bool) -> Check:
+    answers, method = asked(probes, content, as_matrix=as_matrix)
+    return verified(probes, answers, target="onnx", method=method)
+
+
+def asked(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Answers, str]:
+    """Put the probe rows to a graph; also say what ran it."""
     plan = probes.plan
+    feed = inputs_of(probes, _input_names(plan, as_matrix), as_matrix)
+    found, method = _run(content, feed)
     outputs = found["prediction" if plan.task == "regression" else "probabilities"]
     positions = None
     if plan.classes is not None:
@@ -431,8 +437,7 @@ def _check(probes: Probes, content: bytes, names: list[str], as_matrix: bool) ->
         positions = np.array([position.get(label, -1) for label in found["label"].tolist()])
     elif plan.task == "multilabel":
         positions = found["labels"]
-    answers = Answers(np.array(outputs), positions, found["leaf"])
-    return verified(probes, answers, target="onnx", method=method)
+    return Answers(np.array(outputs), positions, found["leaf"]), method
 
 
 def inputs_of(probes: Probes, names: list[str], as_matrix: bool) -> dict[str, np.ndarray]:

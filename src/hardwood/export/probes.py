@@ -17,7 +17,8 @@ from hardwood.table import Schema, Table
 from hardwood.table.feature import Feature, Level
 
 N_ROWS = 1000
-_MAX_GIVEN = 100_000
+_MAX_GIVEN = 100_000  # rows, of which the first are taken
+_MAX_ENTRIES = 20_000_000
 _NEAR = (1e-1, 1e-3, 1e-5)  # distances from a split, in units of the spread of its score
 _ATTEMPTS = 4
 _SWEEPS = 25
@@ -132,9 +133,10 @@ def _raw(feature: Feature, column: np.ndarray, rng: np.random.Generator) -> list
 
 def _read(schema: Schema, data: Any) -> np.ndarray:
     matrix = schema.read(data, who="the export")
+    matrix = matrix[: max(1, min(_MAX_GIVEN, _MAX_ENTRIES // schema.n_columns))]
     if not isinstance(matrix, np.ndarray):
-        matrix = matrix[:_MAX_GIVEN].toarray()
-    return matrix[:_MAX_GIVEN].astype(np.float64)
+        matrix = matrix.toarray()
+    return matrix.astype(np.float64)
 
 
 def _drawn(schema: Schema, rng: np.random.Generator, n: int) -> np.ndarray:

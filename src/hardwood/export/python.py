@@ -24,7 +24,7 @@ from hardwood.export.conditions import (
     Missing,
     Threshold,
     conditions_of,
-    sum_of,
+    leaf_sums,
 )
 from hardwood.export.exported import ExportedText, exported_text
 from hardwood.export.names import comment, identifiers
@@ -305,19 +305,10 @@ class _Writer:
         if tree.leaf_weights is None:
             values = _list([tuple(value) for value in tree.values.tolist()])
             return f"_values_{t} = {values}\n\n\n{head}    return _values_{t}[leaf]"
-        assert tree.leaf_indicators is not None
         parts = []
-        for leaf in range(tree.n_leaves):
+        for leaf, sums in enumerate(leaf_sums(tree, self.plan.encoding)):
             used: set[int] = set()
-            scores = []
-            for o in range(self.plan.n_outputs):
-                linear = sum_of(
-                    self.plan.encoding,
-                    tree.leaf_weights[leaf, o],
-                    tree.leaf_indicators[leaf, o],
-                    float(tree.values[leaf, o]),
-                )
-                scores.append(self._sum(linear, used))
+            scores = [self._sum(linear, used) for linear in sums]
             names = "".join(f"    {self.variables[j]} = v[{j}]\n" for j in sorted(used))
             body = ",\n        ".join(scores)
             parts.append(

@@ -23,7 +23,7 @@ from hardwood.export.conditions import (
     Missing,
     Threshold,
     conditions_of,
-    sum_of,
+    leaf_sums,
 )
 from hardwood.export.exported import ExportedText, exported_text
 from hardwood.export.names import comment, quoted
@@ -213,12 +213,13 @@ class _Writer:
     def _rules(self, t: int) -> list[str]:
         planned, tree = self.plan.trees[t], self.trees[t]
         conditions = conditions_of(planned, self.plan.encoding)
+        sums = leaf_sums(planned, self.plan.encoding)
         paths = _paths(conditions, planned.children, planned.root, self.plan.schema)
         rules = []
         for i, (leaf, path) in enumerate(paths):
             lines = self._condition_lines(path)
             words = [f"{'if' if k == 0 else 'and'} {line}" for k, line in enumerate(lines)]
-            words.append(f"then {self._answer(tree, leaf)}")
+            words.append(f"then {self._answer(tree, leaf, sums)}")
             rules.append("".join([f"rule {i + 1}: leaf {leaf}\n", *(f"  {w}\n" for w in words)]))
         return rules
 
@@ -307,11 +308,12 @@ class _Writer:
 
     # Leaves
 
-    def _answer(self, tree: ObliqueTree, leaf: int) -> str:
+    def _answer(self, tree: ObliqueTree, leaf: int, sums: list[list[Linear]]) -> str:
+        """Say what a leaf answers; ``sums`` are the scores of linear leaves."""
         counts = tree.counts
         n = "" if counts is None else f"; n = {count_text(float(counts[tree.n_splits + leaf]))}"
-        if tree.leaf_weights is not None:
-            outputs = [self._formula(tree, leaf, o) for o in range(tree.n_outputs)]
+        if sums:
+            outputs = [self._formula(linear) for linear in sums[leaf]]
             what = "" if tree.task == "regression" and tree.link == "identity" else "score of "
         else:
             outputs = [number(value, self.digits) for value in tree.values[leaf].tolist()]
@@ -329,16 +331,7 @@ class _Writer:
             return [_label(label) for label in self.plan.classes]
         return [quoted(name) for name in self.plan.output_names]
 
-    def _formula(self, tree: ObliqueTree, leaf: int, o: int) -> str:
-        encoding = self.plan.encoding
-        assert tree.leaf_weights is not None
-        weights = tree.leaf_weights[leaf, o]
-        linear = sum_of(
-            encoding,
-            weights[encoding.value_columns] * encoding.scale,
-            weights[encoding.indicator_columns],
-            float(tree.values[leaf, o]),
-        )
+    def _formula(self, linear: Linear) -> str:
         terms = self._terms(linear)
         constant = exact_sum([linear.constant, *(-term.at_center for term in terms)])
         spread = math.hypot(*(term.importance for term in terms)) if terms else math.inf

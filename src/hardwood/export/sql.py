@@ -24,7 +24,7 @@ from hardwood.export.conditions import (
     Missing,
     Threshold,
     conditions_of,
-    sum_of,
+    leaf_sums,
 )
 from hardwood.export.exported import ExportedText, exported_text
 from hardwood.export.names import comment
@@ -116,8 +116,12 @@ def to_sql(
 
 def _is_simple(plan: Plan) -> bool:
     """Whether stages are few enough, and use each other seldom enough, to be computed in one."""
-    blocks = [Blocks.of(tree, _BLOCK_LEVELS) for tree in plan.trees]
-    return len(blocks) == len(blocks[0].roots) == 1 and not plan.has_linear_leaves
+    return _says_values(plan) and len(Blocks.of(plan.trees[0], _BLOCK_LEVELS).roots) == 1
+
+
+def _says_values(plan: Plan) -> bool:
+    """Whether the answer is what the leaf of one tree holds."""
+    return len(plan.trees) == 1 and not plan.has_linear_leaves and plan.link == "identity"
 
 
 def _column_names(plan: Plan, columns: dict[str, str]) -> list[str]:
@@ -162,7 +166,7 @@ class _Writer:
 
     def text(self) -> str:
         self._read()
-        if len(self.plan.trees) == 1 and not self.plan.has_linear_leaves:
+        if _says_values(self.plan):
             self._descend([0])
             self._values_of_leaf()
         else:
@@ -234,7 +238,7 @@ class _Writer:
     def _all_conditions(self) -> list[Condition]:
         found = [condition for conditions in self.conditions for condition in conditions]
         for tree in self.plan.trees:
-            found += [score for scores in self._linear_leaves(tree) for score in scores]
+            found += [score for scores in leaf_sums(tree, self.plan.encoding) for score in scores]
         return found
 
     # From the root to a leaf
@@ -325,27 +329,10 @@ class _Writer:
 
     # From leaves to answers
 
-    def _linear_leaves(self, tree: PlannedTree) -> list[list[Linear]]:
-        """Scores (L, k) of linear leaves; nothing of constant ones."""
-        if tree.leaf_weights is None or tree.leaf_indicators is None:
-            return []
-        return [
-            [
-                sum_of(
-                    self.plan.encoding,
-                    tree.leaf_weights[leaf, o],
-                    tree.leaf_indicators[leaf, o],
-                    float(tree.values[leaf, o]),
-                )
-                for o in range(self.plan.n_outputs)
-            ]
-            for leaf in range(tree.n_leaves)
-        ]
-
     def _leaf_outputs(self, t: int) -> list[str]:
         """Return what a tree's leaves hold, (k,): values, or the scores of linear leaves."""
         tree, of = self.plan.trees[t], f'"t"."leaf {t}"'
-        linear = self._linear_leaves(tree)
+        linear = leaf_sums(tree, self.plan.encoding)
         outputs = []
         for o in range(self.plan.n_outputs):
             if linear:

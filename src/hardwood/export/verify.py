@@ -242,11 +242,13 @@ def _allowed(probes: Probes, precision: float) -> np.ndarray:
     size = np.zeros((probes.n_rows, 1))
     for t, tree in enumerate(plan.trees):
         if tree.leaf_weights is not None and tree.leaf_indicators is not None:
-            leaf = probes.leaves[:, t]
-            terms = np.abs(tree.values[leaf])
-            terms = terms + np.einsum("rn,rkn->rk", np.abs(values), np.abs(tree.leaf_weights[leaf]))
-            terms = terms + np.einsum("rq,rkq->rk", on, np.abs(tree.leaf_indicators[leaf]))
-            size += terms.max(axis=1, keepdims=True)
+            for leaf in np.unique(probes.leaves[:, t]):
+                rows = probes.leaves[:, t] == leaf
+                terms = np.abs(tree.values[leaf]) + np.abs(values[rows]) @ np.abs(
+                    tree.leaf_weights[leaf].T
+                )
+                terms = terms + on[rows] @ np.abs(tree.leaf_indicators[leaf].T)
+                size[rows] += terms.max(axis=1, keepdims=True)
     exponential = plan.link == "exp" or any(tree.link == "exp" for tree in plan.trees)
     # A score that differs by d changes an exponential by about d times itself, others by at most d.
     return allowed + precision * size * (np.maximum(expected, 1.0) if exponential else 1.0)

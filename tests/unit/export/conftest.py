@@ -73,6 +73,24 @@ def huge_leaves() -> ObliqueForest:
     return ObliqueForest([tree.replace(values=tree.values * 1e307) for tree in trees])
 
 
+def categories_only() -> ObliqueTree:
+    levels = tuple(f"level {i}" for i in range(200))
+    features = (
+        Feature("a", "categorical", levels=levels),
+        Feature("b", "categorical", levels=(0.5, 2, 30), has_missing=True),
+        Feature("c", "categorical", levels=("x",)),
+    )
+    schema, rng = Schema(features), np.random.default_rng(3)
+    return ObliqueTree(
+        rng.normal(size=(9, schema.n_columns)) * (rng.random((9, schema.n_columns)) < 0.7),
+        rng.normal(size=9),
+        make_children(rng, 9),
+        rng.normal(size=(10, 1)),
+        schema=schema,
+        task="regression",
+    )
+
+
 ZOO = {
     "classes": lambda: make_tree(1, n_splits=31, n_features=40),
     "categories and missing": lambda: make_tree(2, n_splits=20, n_features=8, mixed=True),
@@ -88,6 +106,7 @@ ZOO = {
     "linear labels": lambda: make_tree(7, linear=True, task="multilabel"),
     "few terms": lambda: make_tree(9, n_features=20, n_splits=30, sparsity=0.95, mixed=True),
     "one feature each": of_one_feature_each,
+    "categories only": categories_only,
     "far scales": far_scales,
     "deep": lambda: chain(60),
     "forest mean": lambda: make_forest(1, mixed=True),
@@ -96,6 +115,9 @@ ZOO = {
     "forest of numbers": lambda: make_forest(3, task="regression", mixed=True),
     "forest of leaves": lambda: make_forest(6, sizes=(0, 0)),
     "huge leaves": huge_leaves,
+    "sum of one": lambda: ObliqueForest(
+        [make_tree(2, task="regression")], combine="sum", link="softmax", classes=[1, 2, 3]
+    ),
     "sum": lambda: sum_forest("identity"),
     "sum softmax": lambda: sum_forest("softmax", classes=["a", "b", "c"]),
     "sum logistic": lambda: sum_forest("logistic"),

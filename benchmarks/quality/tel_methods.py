@@ -20,6 +20,7 @@ from hardwood.tuning import Range, space_of
 
 Setting = dict[str, Any]
 
+N_AVERAGED = 5
 _RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _PENALTY = Range(1e-8, 1e2, log=True, or_zero=True)
 _LOGISTIC_WIDTH = Range(1e-4, 1e4, log=True)
@@ -37,6 +38,8 @@ class Method:
         Of parameters, as `hardwood.tune` takes it.
     default
         What the library itself has for these parameters: the setting of the first round.
+    setting_of
+        The method whose chosen settings it takes over, for those that choose none.
     """
 
     name: str
@@ -44,11 +47,16 @@ class Method:
     make: Callable[[Setting, int, int], Any]
     space: dict[str, Any]
     default: Setting
+    setting_of: str | None = None
 
 
 def _tel(setting: Setting, seed: int, n_jobs: int) -> Any:
     # The number of passes is searched, as in the paper: no row is kept apart to stop by.
     return TELClassifier(**setting, early_stopping=False, random_state=seed, n_jobs=n_jobs)
+
+
+def _tel_mean(setting: Setting, seed: int, n_jobs: int) -> Any:
+    return _tel(setting, seed, n_jobs).set_params(restarts=N_AVERAGED, keep="mean")
 
 
 def _xgboost(setting: Setting, seed: int, n_jobs: int) -> Any:
@@ -102,6 +110,14 @@ METHODS = {
     method.name: method
     for method in (
         Method("tel", "TEL", _tel, _paper_space(TELClassifier()), _TEL_DEFAULT),
+        Method(
+            "tel_mean",
+            f"TEL, {N_AVERAGED} starts averaged",
+            _tel_mean,
+            {},
+            _TEL_DEFAULT,
+            setting_of="tel",
+        ),
         Method(
             "xgboost",
             "XGBoost",

@@ -42,7 +42,7 @@ TEST_PART = 0.3
 FOLDS_BELOW = 500
 N_FOLDS = 3
 MOST_ROWS_TO_CHOOSE = 2500
-TABLE_3_METHODS = ("tel", "xgboost", "logistic", "cart")
+TABLE_3_METHODS = ("tel", "tel_mean", "xgboost", "logistic", "cart")
 
 
 class Run(NamedTuple):
@@ -140,7 +140,11 @@ def entry_of(run: Run, name: str, method: Method, split: int) -> Entry:
         np.arange(len(y)), test_size=TEST_PART, random_state=split, stratify=y
     )
     start = time.perf_counter()
-    setting, score = chosen(run, method, X[learned], y[learned], split)
+    if method.setting_of is None:
+        setting, score = chosen(run, method, X[learned], y[learned], split)
+    else:
+        taken = run.ledger(name, METHODS[method.setting_of]).run(split, split)
+        setting, score = taken["setting"], taken["chosen_by"]
     chose = time.perf_counter()
     model = method.make(setting, split, run.n_jobs).fit(X[learned], y[learned])
     return {
@@ -172,6 +176,8 @@ def work(run: Run, names: list[str], methods: list[Method]) -> None:
                     ledger = run.ledger(name, method)
                     if not is_alone or ledger.run(split, split) is not None:
                         continue
+                    if not _can_be_made(run, name, method, split):
+                        continue
                     entry = entry_of(run, name, method, split)
                     ledger.add_run(entry)
                 print(
@@ -179,6 +185,11 @@ def work(run: Run, names: list[str], methods: list[Method]) -> None:
                     f"({entry['choosing_seconds']:.0f} s)",
                     flush=True,
                 )
+
+
+def _can_be_made(run: Run, name: str, method: Method, split: int) -> bool:
+    source = method.setting_of
+    return source is None or run.ledger(name, METHODS[source]).run(split, split) is not None
 
 
 def rows_of(run: Run, names: list[str], methods: list[Method]) -> list[Entry]:

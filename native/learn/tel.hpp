@@ -51,6 +51,32 @@ inline void add_input_gradient(int n, const std::int32_t* sample, const Real* g,
   }
 }
 
+// <slope, o>, and do += p slope.
+inline float leaf_value(int k, const float* slope, const float* o, float p, float* dO) {
+  Vector<8> sums{};
+  int j = 0;
+  for (; j + 8 <= k; j += 8) {
+    const Vector<8> s = load<8>(slope + j);
+    sums += s * load<8>(o + j);
+    store<8>(dO + j, load<8>(dO + j) + p * s);
+  }
+  float value = k < 8 ? 0.0f : fold1(sums);
+  for (; j < k; ++j) {
+    value += slope[j] * o[j];
+    dO[j] += p * slope[j];
+  }
+  return value;
+}
+
+inline double leaf_value(int k, const double* slope, const double* o, double p, double* dO) {
+  double value = 0;
+  for (int j = 0; j < k; ++j) {
+    value += slope[j] * o[j];
+    dO[j] += p * slope[j];
+  }
+  return value;
+}
+
 template <class Real>
 class TelBackward : SoftWalk<Real, Real> {
  public:
@@ -65,7 +91,8 @@ class TelBackward : SoftWalk<Real, Real> {
     const std::ptrdiff_t m = this->trees_.shape.n_nodes(), k = this->trees_.shape.n_outputs;
     this->score_tops();
     for (int tree = 0; tree < this->trees_.shape.n_trees; ++tree) {
-      enter_tree_and_gradient(tree, m, k);
+      point_at_gradient_of(tree, m, k);
+      this->start_list();
       const BlockPlace top = this->top_place();
       forget(0);
       visit(0, 0, this->tile_.n, top);
@@ -75,8 +102,8 @@ class TelBackward : SoftWalk<Real, Real> {
   }
 
  private:
-  void enter_tree_and_gradient(int tree, std::ptrdiff_t m, std::ptrdiff_t k) {
-    this->enter_tree(tree);
+  void point_at_gradient_of(int tree, std::ptrdiff_t m, std::ptrdiff_t k) {
+    this->point_at(tree);
     dW_ = gradient_.W + tree * m * this->trees_.stride;
     db_ = gradient_.b + tree * m;
     dO_ = gradient_.O + tree * (m + 1) * k;
@@ -128,12 +155,7 @@ class TelBackward : SoftWalk<Real, Real> {
     Real* dO = dO_ + static_cast<std::ptrdiff_t>(leaf) * k;
     for (int i = 0; i < count; ++i) {
       const Real* slope = gradient_.slope + static_cast<std::ptrdiff_t>(at.sample[i]) * k;
-      Real value = 0;
-      for (int j = 0; j < k; ++j) {
-        value += slope[j] * o[j];
-        dO[j] += at.p[i] * slope[j];
-      }
-      at.value[i] = value;
+      at.value[i] = leaf_value(k, slope, o, at.p[i], dO);
     }
   }
 
@@ -171,7 +193,7 @@ class TelBackward : SoftWalk<Real, Real> {
     const int per_tree = this->top_nodes_of_tree(), n_trees = this->trees_.shape.n_trees;
     block_gradient(this->tile_.top, n_trees * per_tree);
     for (int tree = 0; tree < n_trees; ++tree) {
-      enter_tree_and_gradient(tree, m, k);
+      point_at_gradient_of(tree, m, k);
       for (int i = 0; i < per_tree; ++i) add_row(this->tile_.top, tree * per_tree + i, i);
     }
   }

@@ -19,6 +19,7 @@ constexpr int kTileRows = 256;  // samples that walk together: lists long enough
 // from the sizes alone, so that the sum is the same for any number of threads.
 constexpr int kMostGroups = 8;
 constexpr std::int64_t kMostInputGradients = std::int64_t{1} << 24;
+constexpr std::int64_t kFewestProductsPerGroup = std::int64_t{1} << 25;  // a gradient costs, too
 
 template <class Real>
 std::ptrdiff_t stride_of(const SoftShape& shape) {
@@ -146,10 +147,12 @@ void group_backward(const SoftTrees<Real>& trees, int first_tree, std::int64_t n
 }
 
 int n_groups(const SoftShape& shape, std::int64_t n, bool with_X) {
-  const std::int64_t inputs = std::max<std::int64_t>(n * shape.n_columns, 1);
-  const std::int64_t most =
-      with_X ? std::max<std::int64_t>(kMostInputGradients / inputs, 1) : kMostGroups;
-  return static_cast<int>(std::min<std::int64_t>({shape.n_trees, kMostGroups, most}));
+  if (!with_X) return std::min(shape.n_trees, kMostGroups);
+  const std::int64_t inputs = std::max<std::int64_t>(n * shape.n_columns, 1),
+                     products = inputs * shape.n_trees * shape.n_nodes();
+  return static_cast<int>(std::clamp<std::int64_t>(
+      std::min(products / kFewestProductsPerGroup, kMostInputGradients / inputs), 1,
+      std::min(shape.n_trees, kMostGroups)));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ namespace {
 constexpr int kPartRows = 256;           // samples that walk together
 constexpr double kVarianceFloor = 1e-3;  // epsilon of batch normalisation, as Keras has it
 constexpr float kStartBound = 0.01f;     // splits and leaves, as the authors' code has it
-constexpr std::size_t kTape = std::size_t{1} << 22;  // scores kept from a step's way down, at most
 
 int part_rows(int capacity) {
   return std::min(kPartRows, capacity);
@@ -41,7 +40,7 @@ std::pair<double, double> ColumnMoments::scale_and_shift(int j) const {
 }
 
 TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool normalises,
-                       Loss loss, float loss_parameter, int batch_size)
+                       Loss loss, float loss_parameter, int batch_size, std::size_t max_kept_scores)
     : shape_(shape),
       activation_(activation),
       gamma_(gamma),
@@ -57,7 +56,8 @@ TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool
       prediction_(out_.size()),
       gradient_(out_.size()),
       tape_(kRoomBehind * n_parts(capacity_) +
-            std::min(kTape, static_cast<std::size_t>(capacity_) * shape.n_trees * shape.n_nodes())),
+            std::min(max_kept_scores,
+                     static_cast<std::size_t>(capacity_) * shape.n_trees * shape.n_nodes())),
       of_all_(shape.n_columns) {}
 
 SoftTrees<float> TelLearner::trees(const float* parameters) const {

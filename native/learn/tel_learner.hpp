@@ -34,11 +34,12 @@ class ColumnMoments {
 class TelLearner final : public Learner {
  public:
   TelLearner(SoftShape shape, Activation activation, float gamma, bool normalises, Loss loss,
-             float loss_parameter, int batch_size);
+             float loss_parameter, int batch_size, std::size_t max_kept_scores = kKeptScores);
 
-  std::size_t n_parameters() const override {
-    return values_at() + n_trees() * shape_.n_leaves() * shape_.n_outputs;
-  }
+  static constexpr std::size_t kKeptScores = std::size_t{1} << 22;  // 16 MiB
+
+  std::size_t n_parameters() const override { return values_at() + n_values(); }
+  std::size_t n_values() const { return n_trees() * shape_.n_leaves() * shape_.n_outputs; }
   std::size_t n_penalised() const override { return bias_at(); }
   SplitPlace splits() const override {
     return {shape_.n_trees * shape_.n_nodes(), shape_.n_columns};

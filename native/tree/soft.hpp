@@ -129,12 +129,16 @@ class SoftWalk {
  protected:
   static constexpr int kFewestForBlocks = 16;
 
-  void enter_tree(int tree) {
+  void point_at(int tree) {
     const std::ptrdiff_t m = trees_.shape.n_nodes();
     tree_ = tree;
     W_ = trees_.W + tree * m * trees_.stride;
     b_ = trees_.b + tree * m;
     O_ = trees_.O + tree * (m + 1) * trees_.shape.n_outputs;
+  }
+
+  // All samples, at the root.
+  void start_list() {
     for (int i = 0; i < tile_.n; ++i) {
       tile_.levels[0].sample[i] = i;
       tile_.levels[0].p[i] = 1;
@@ -154,7 +158,7 @@ class SoftWalk {
     if (!has_blocks_) return;
     const int per_tree = top_nodes_of_tree();
     for (int tree = 0; tree < trees_.shape.n_trees; ++tree) {
-      enter_tree(tree);
+      point_at(tree);
       for (int i = 0; i < per_tree; ++i) take_row(tile_.top, tree * per_tree + i, i);
     }
     score_block(tile_.top, trees_.shape.n_trees * per_tree);
@@ -296,7 +300,8 @@ class SoftForward : SoftWalk<Real, Value> {
   void run() {
     this->score_tops();
     for (int tree = 0; tree < this->trees_.shape.n_trees; ++tree) {
-      this->enter_tree(tree);
+      this->point_at(tree);
+      this->start_list();
       visit(0, 0, this->tile_.n, this->top_place());
     }
   }

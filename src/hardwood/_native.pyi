@@ -175,9 +175,9 @@ def fit_dgt(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32
 def bootstrap_counts(n_rows: int, n_draws: int, seed: int, member: int) -> list[int]:
     """How often each row is drawn for a member of a forest."""
 
-def fit_tel(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, n_trees: int, depth: int, n_outputs: int, activation: str, gamma: float, batch_norm: bool, loss: str, loss_parameter: float, custom: object | None, n_runs: int, seed: int, n_threads: int, callback: object | None, options: dict) -> dict:
+def fit_tel(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, n_trees: int, depth: int, n_outputs: int, activation: str, gamma: float, batch_norm: bool, loss: str, loss_parameter: float, custom: object | None, start: object | None, n_runs: int, keep_all: bool, seed: int, n_threads: int, callback: object | None, max_kept_scores: int = 4194304, options: dict) -> dict:
     """
-    An ensemble of soft trees: {trees, history, best_run, interrupted}, as fit_dgt.
+    Ensembles of soft trees: {trees, history, best_run, interrupted}, as fit_dgt. A step keeps at most max_kept_scores of its way down for its way back.
     """
 
 @overload

@@ -119,6 +119,23 @@ def test_restarts_do_not_make_it_worse(cancer):
     assert best[1] <= best[0]
 
 
+def test_the_mean_of_restarts_is_one_ensemble_of_all_their_trees(cancer):
+    X, _, y, _ = cancer
+    mean = TELClassifier(restarts=3, keep="mean", **QUICK).fit(X, y)
+    assert mean.ensemble_.n_trees == 12
+    assert {epoch.restart for epoch in mean.history_} == {0, 1, 2}
+    best = TELClassifier(restarts=3, **QUICK).fit(X, y).ensemble_
+    # The best is among those that were averaged, with a third of its scores.
+    found = [
+        i
+        for i in range(3)
+        if np.array_equal(mean.ensemble_.weights[4 * i : 4 * i + 4], best.weights)
+    ]
+    assert len(found) == 1
+    part = mean.ensemble_.values[4 * found[0] : 4 * found[0] + 4]
+    np.testing.assert_allclose(3 * part, best.values, rtol=1e-6)
+
+
 def test_several_labels_and_several_numbers(diabetes):
     X, y = diabetes
     labels = np.column_stack([y > 100, y > 200, X[:, 1] > 0])
@@ -169,6 +186,7 @@ def test_a_callback_may_end_it(cancer):
         ({"batch_norm": "yes"}, "batch_norm must be True or False"),
         ({"l2": -1.0}, "l2 must be a number"),
         ({"restarts": "auto"}, "restarts must be an integer"),
+        ({"keep": "all"}, "keep must be one of"),
         ({"training": "adam"}, "training must be None or a hardwood.Training"),
     ],
 )

@@ -60,8 +60,12 @@ class TELClassifier(EnsembleClassifier):
     loss : "log_loss", Loss or function, default="log_loss"
         As of `DGTClassifier`.
     restarts : int, default=1
-        Ensembles learned from different random starts; the one with the smallest loss is kept, on
-        the validation part where there is one.
+        Ensembles learned from different random starts, side by side on `n_jobs` threads, which have
+        nothing else to share.
+    keep : "best" or "mean", default="best"
+        Of several restarts: the ensemble with the smallest loss, on the validation part where there
+        is one; or all of them, averaged, which is steadier, and an ensemble of so many times as
+        many trees.
     training : Training, default=None
         The remaining options of the training loop; None for Adam, without a limit on gradients, and
         one cosine.
@@ -108,6 +112,7 @@ class TELClassifier(EnsembleClassifier):
         batch_norm: bool = True,
         loss: Any = "log_loss",
         restarts: int = 1,
+        keep: Literal["best", "mean"] = "best",
         validation_fraction: float = 0.1,
         early_stopping: bool | Literal["auto"] = "auto",
         class_weight: Any = None,
@@ -128,6 +133,7 @@ class TELClassifier(EnsembleClassifier):
         self.batch_norm = batch_norm
         self.loss = loss
         self.restarts = restarts
+        self.keep = keep
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
         self.class_weight = class_weight
@@ -187,6 +193,7 @@ class TELRegressor(EnsembleRegressor):
         batch_norm: bool = True,
         loss: Any = "squared_error",
         restarts: int = 1,
+        keep: Literal["best", "mean"] = "best",
         validation_fraction: float = 0.1,
         early_stopping: bool | Literal["auto"] = "auto",
         n_jobs: int | None = None,
@@ -206,6 +213,7 @@ class TELRegressor(EnsembleRegressor):
         self.batch_norm = batch_norm
         self.loss = loss
         self.restarts = restarts
+        self.keep = keep
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
         self.n_jobs = n_jobs
@@ -231,7 +239,8 @@ def _learn(estimator: Estimator, exercise: Exercise) -> tuple[TreeEnsemble, Grow
     """Check the parameters, pose the problem, learn, and make the ensemble."""
     seed = exercises.drawn_seed(estimator.random_state)
     restarts = parameters.integer("restarts", estimator.restarts, 1, _MAX_RESTARTS)
-    stops_early = exercises.stops_early(estimator, exercise, compares=restarts > 1, by_default=True)
+    compares = restarts > 1 and estimator.keep == "best"
+    stops_early = exercises.stops_early(estimator, exercise, compares=compares, by_default=True)
     config = _config_of(estimator, stops_early, restarts)
     problem = exercises.problem_of(estimator, exercise, stops_early, seed)
     grown = learn(
@@ -258,6 +267,7 @@ def _config_of(estimator: Estimator, stops_early: bool, restarts: int) -> TEL:
         l2=parameters.real("l2", estimator.l2, 0.0, math.inf),
         batch_norm=parameters.flag("batch_norm", estimator.batch_norm),
         restarts=restarts,
+        keep=parameters.choice("keep", estimator.keep, ("best", "mean")),
         early_stopping=stops_early,
         training=parameters.training_options(estimator.training, default_training()),
     )

@@ -33,7 +33,9 @@ What differs from the paper:
    is written without division: see ``native/learn/tel.hpp``.
 4. Where most rows of a batch reach a node, scores come from matrix products.
 5. A smooth step of degree 5, and the logistic function for comparison.
-6. The learning rate falls to zero along a cosine (`Training`; the paper: constant), learning stops
+6. Several starts: the best ensemble on validation data is kept, or all of them, averaged, which is
+   one ensemble of all their trees (`keep`).
+7. The learning rate falls to zero along a cosine (`Training`; the paper: constant), learning stops
    early on a validation part, and the pass with the smallest loss on it is returned.
 """
 
@@ -70,11 +72,13 @@ class TEL:
     l2: float = 0.0
     batch_norm: bool = True
     restarts: int = 1
+    keep: Literal["best", "mean"] = "best"
     early_stopping: bool = True
     training: Training = field(default_factory=default_training)
 
     def __post_init__(self) -> None:
         one_of("activation", self.activation, get_args(Activation))
+        one_of("keep", self.keep, ("best", "mean"))
 
     def epochs(self, n_rows: int) -> int:
         """Return the number of passes over so many training rows."""
@@ -101,7 +105,8 @@ class GrownEnsemble:
     """What the engine learned: perfect trees in standard units, heap order.
 
     `weights` (T, m, c) and `bias` (T, m) multiply encoded columns, `scores` (T, 2^depth, k) are
-    added up over the trees.
+    added up over the trees. `best_restart` and `best_epoch` are of the best run, also where all
+    runs are averaged.
     """
 
     weights: np.ndarray
@@ -121,7 +126,7 @@ def learn(
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> GrownEnsemble:
-    """Learn an ensemble from R starts at once; the best on validation data is kept.
+    """Learn an ensemble from R starts at once; the best on validation data is kept, or their mean.
 
     Parameters
     ----------
@@ -155,7 +160,9 @@ def learn(
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
         custom=problem.loss if problem.loss.name == "custom" else None,
+        start=None,
         n_runs=config.restarts,
+        keep_all=config.keep == "mean",
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
@@ -165,8 +172,12 @@ def learn(
 
 
 def _grown(answer: dict[str, Any], max_epochs: int) -> GrownEnsemble:
-    (ensemble,) = answer["trees"]
-    arrays = {part: ensemble[part] for part in ("weights", "bias", "scores")}
+    runs = answer["trees"]
+    arrays = {
+        part: np.concatenate([run[part] for run in runs]) for part in ("weights", "bias", "scores")
+    }
+    arrays["scores"] = arrays["scores"] / np.float32(len(runs))  # the mean of the runs' sums
+    best = runs[answer["best_run"]] if len(runs) > 1 else runs[0]
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise ValueError(
             "Learning diverged: weights became infinite. Lower learning_rate or l2, or the range "
@@ -180,6 +191,6 @@ def _grown(answer: dict[str, Any], max_epochs: int) -> GrownEnsemble:
             for run, epoch, *figures in history
         ),
         best_restart=answer["best_run"],
-        best_epoch=ensemble["best_epoch"],
+        best_epoch=best["best_epoch"],
         interrupted=answer["interrupted"],
     )

@@ -2,8 +2,9 @@
 
     python -m benchmarks.quality.tel_figures --data FOLDER [--figures 2,4] [--seeds 5] [--quick]
 
-Figure 2: leaves that a row reaches against passes, one tree of depth 10 on the diabetes data (pima
-rows), Adam at 0.1, batches of 256, for several gamma. Figure 4: test AUC against the number of
+Figure 2: leaves that a row reaches against passes (means over a pass; the paper has a point per
+batch), one tree of depth 10 on the diabetes data (pima rows), Adam at 0.1, batches of 256, for
+several gamma. Figure 4: test AUC against the number of
 trees on heart-c, pima and spambase. TEL has the setting that `tel_tables.py` chose on the same
 split, but for the number of trees. XGBoost has trees of the depth whose number of parameters is
 nearest that of a TEL tree, and a learning rate and penalty chosen on a validation part of the

@@ -1,7 +1,7 @@
 """The methods of TEL's Tables 2 and 3: how each is made, and the space that is searched for it.
 
 Spaces are those of Appendix D.1 of the paper, for all methods; each gets the same number of rounds
-by the same sampler, of which the first is the library's own default.
+by the same sampler. The first round is the default of the searched parameters in their own library.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _small_tel(activation: str) -> Callable[[Setting, int, int], Any]:
     return make
 
 
-# TELClassifier's own, with the passes that it takes where it stops early on tables of this size.
+# TELClassifier's own; of passes, whose default depends on the table, about the middle of the space.
 _TEL_DEFAULT = {
     "learning_rate": 0.01,
     "batch_size": 128,

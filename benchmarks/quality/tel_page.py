@@ -35,12 +35,21 @@ from benchmarks.record import RESULTS
 PAGE = RESULTS.parents[1] / "docs" / "results" / "tel.md"
 NOT_RECORDED = ["Not recorded yet.", ""]
 TOLERANCE = 0.01  # below the paper's AUC by more: to be explained
+EXPLANATION = [
+    "The paper's splits, and the way it averages several classes, are not known: its numbers are "
+    "not of the same rows, and where the peers are as far from theirs it is the rows. What is TEL's "
+    "own: 20 rounds (the paper: 50) on one part of at most 2500 rows (the paper: 5 folds of all), "
+    "in a space of seven dimensions in which two learning rates of five get nowhere. On small "
+    "tables the choice is then much by chance; on the large `sleep` it is made on a thirtieth of "
+    "the rows."
+]
 _RUN = Run(Path(), FOLDER, 5, 20, 1, np.inf, None)
 
 
 def spread(values: np.ndarray) -> str:
-    deviation = values.std(ddof=1) if len(values) > 1 else 0.0
-    return f"{values.mean():.3f} ± {deviation:.3f}"
+    if len(values) == 1:
+        return f"{values[0]:.3f}"
+    return f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
 
 
 def table_3() -> list[str]:
@@ -53,14 +62,16 @@ def table_3() -> list[str]:
         paper, values = TABLE_3[row["name"]], row["values"]
         p = p_value(values["tel"], values["xgboost"])
         words = [spread(values[name]) for name in TABLE_3_METHODS]
-        of_paper = " / ".join(f"{getattr(paper, name):g}" for name in TABLE_3_METHODS)
-        rows.append([row["name"], str(row["n_splits"]), *words, f"{p:.2f}", of_paper])
+        of_paper = " / ".join(f"{value:g}" for value in paper)
+        p_words = "" if np.isnan(p) else f"{p:.2f}"
+        rows.append([row["name"], str(row["n_splits"]), *words, p_words, of_paper])
     counts = wins(found, methods)
     head = ["data", "splits", *(m.title for m in methods), "p, TEL and XGBoost", "paper"]
     said = ", ".join(f"{METHODS[name].title} {count}" for name, count in counts.items())
     return [
         *markdown(head, rows),
-        f"Wins and draws, of {len(found)} data sets, means compared to three places: {said}. In "
+        f"Wins and draws, of {len(found)} data sets, means over the splits that all methods have, "
+        f"compared to three places: {said}. In "
         "the paper, to as many: TEL 12, GBDT 14, logistic regression 6, CART 0.",
         "",
         *_significant(found),
@@ -83,15 +94,22 @@ def _significant(found: list[dict[str, Any]]) -> list[str]:
 
 
 def _below_paper(found: list[dict[str, Any]]) -> list[str]:
-    below = [
-        f"{row['name']} ({row['values']['tel'].mean():.3f}, paper {TABLE_3[row['name']].tel:g})"
-        for row in found
-        if row["values"]["tel"].mean() < TABLE_3[row["name"]].tel - TOLERANCE
-    ]
+    below = []
+    for row in found:
+        here = {name: values.mean() for name, values in row["values"].items()}
+        paper = TABLE_3[row["name"]]
+        if here["tel"] < paper.tel - TOLERANCE:
+            below.append(
+                f"- {row['name']}: {here['tel']:.3f}, paper {paper.tel:g}; XGBoost here "
+                f"{here['xgboost']:.3f}, paper {paper.xgboost:g}; logistic regression here "
+                f"{here['logistic']:.3f}, paper {paper.logistic:g}"
+            )
     return [
-        f"More than {TOLERANCE:g} below the paper's TEL: {', '.join(below) or 'none'}. The paper's "
-        "splits and the way it averages several classes are not known, so its numbers are not of "
-        "the same rows.",
+        f"More than {TOLERANCE:g} below the paper's TEL:" + ("" if below else " none."),
+        "",
+        *below,
+        *([""] if below else []),
+        *EXPLANATION,
         "",
     ]
 
@@ -161,6 +179,19 @@ def table_4() -> list[str]:
     return markdown(["network", "seeds", "accuracy", "loss", "parameters", "paper"], rows)
 
 
+def gpu() -> list[str]:
+    document = _recorded("tel_gpu")
+    if document is None:
+        return NOT_RECORDED
+    columns = {"n": "", "depth": "", "gamma": "g", "state": "", "leaves": ".1f"}
+    columns |= dict.fromkeys(("ours_ms", "dense_ms", "logistic_ms"), ".2f")
+    columns |= {"over_dense": ".1f", "ours_python_ms": ".2f", "dense_python_ms": ".2f"}
+    rows = [
+        [_cell(row.get(key), form) for key, form in columns.items()] for row in document["rows"]
+    ]
+    return markdown(list(columns), rows)
+
+
 def picture(name: str, words: str) -> list[str]:
     if not (PAGE.parents[1] / "images" / f"{name}.png").exists():
         return NOT_RECORDED
@@ -211,6 +242,16 @@ def page() -> str:
         (
             "One step of the layer",
             ["`python -m benchmarks.speed.tel_step`", "", *speed("tel_step", step)],
+        ),
+        (
+            "The layer on a GPU",
+            [
+                "10 trees over 64 columns, 10 outputs, float32, forward and backward; times of the "
+                "GPU alone, and started from Python. `python -m benchmarks.speed.tel_gpu` on an "
+                "NVIDIA H200; `tests/nn/cuda_check.py` shows equality with the CPU there.",
+                "",
+                *gpu(),
+            ],
         ),
         (
             "Figure 4: AUC against the number of trees",

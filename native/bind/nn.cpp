@@ -83,8 +83,9 @@ TelLayer<Real> splits_of(const Array2<Real>& X, const Array<Real, 3>& W, const A
           "trees of depth h, 1 to 20, have 2^h - 1 splits each");
   require(W.shape(2) == X.shape(1) && X.shape(1) > 0,
           "the rows of X and W must have one length, at least 1");
-  require(static_cast<Real>(gamma) > 0 && std::isfinite(static_cast<Real>(gamma)),
-          "gamma must be a positive number, also in the type of the arrays");
+  require(std::isfinite(static_cast<Real>(gamma)) && std::isfinite(1 / static_cast<Real>(gamma)) &&
+              gamma > 0,
+          "gamma must be a positive number, and so must its inverse, in the type of the arrays");
   return {shape,  activation_named(activation), static_cast<Real>(gamma), W.data(), b.data(),
           nullptr};
 }

@@ -96,11 +96,14 @@ class TreeEnsembleLayer(nn.Module):
     Both passes are conditional (Sec. 3): their cost follows the nodes that samples reach. On the
     CPU the engine computes (`engine_available`), on a GPU Triton; where there is neither, torch
     computes all nodes, which is the same up to rounding. The backward pass walks again instead of
-    keeping what it met, so training needs no memory for it.
+    keeping what it met: training keeps the input alone. While it runs it has, besides gradients, a
+    copy of the weights and at most 8 gradients by the input of up to 64 MiB together. Inputs of
+    hundreds of columns pay for the second walk where all leaves are reached
+    (`benchmarks/speed/tel_step.py`).
 
     Under autocast the layer computes in its own precision: half-precision input is converted, and
     the output is float32. A score that is not a number counts as sure, to the right: a NaN in the
-    input is no missing value.
+    input is no missing value, and gradients may become NaN of it.
 
     Examples
     --------
@@ -337,6 +340,7 @@ def _positive(name: str, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if isinstance(value, (bool, str)) or not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    # The slopes of a split are so many times steeper as gamma is small: float32 must hold both.
+    if isinstance(value, (bool, str)) or not 1e-30 <= number <= 1e30:
+        raise ValueError(f"{name} must be a positive number, from 1e-30 to 1e30, got {value!r}")
     return number

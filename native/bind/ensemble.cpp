@@ -64,7 +64,7 @@ class SoftRouter {
     const Source row = row_source(ensemble_.encoding, x);
     require(static_cast<int>(out.size()) == ensemble_.trees.shape.n_outputs,
             "out has another size than scores");
-    std::fill_n(out.data(), out.size(), 0.0);
+    start(1, out.data());
     throw_if(soft_scores(ensemble_, row, 1, out.data()));
   }
 
@@ -114,13 +114,39 @@ class SoftRouter {
       }
       bias_[row] = static_cast<float>(bias.data()[row] / gamma);
     }
-    std::copy_n(values.data(), values.size(), values_.data());
+    pack_values(values.data());
     for (int j = 0; j < e.n_numeric; ++j)
       limit_[j] = static_cast<float>(kFurthest * encoder_.scale(j) / encoder_.weight_factor(j));
     trees().W = weights_.data();
     trees().b = bias_.data();
     trees().O = values_.data();
     ensemble_.limit = limit_.data();
+  }
+
+  // The shares of a row add up to 1 but for rounding, which a large common part of a tree's values
+  // would multiply: values are taken from the middle of their range, and the middles added at once.
+  void pack_values(const double* values) {
+    const std::size_t k = trees().shape.n_outputs, leaves = trees().shape.n_leaves();
+    middle_ = Buffer<double>(k);
+    for (int tree = 0; tree < trees().shape.n_trees; ++tree)
+      for (std::size_t o = 0; o < k; ++o) {
+        const double* from = values + tree * leaves * k + o;
+        double low = from[0], high = from[0];
+        for (std::size_t leaf = 1; leaf < leaves; ++leaf) {
+          low = std::min(low, from[leaf * k]);
+          high = std::max(high, from[leaf * k]);
+        }
+        const double middle = low / 2 + high / 2;
+        for (std::size_t leaf = 0; leaf < leaves; ++leaf)
+          values_[(tree * leaves + leaf) * k + o] = from[leaf * k] - middle;
+        middle_[o] += middle;
+      }
+  }
+
+  // What scores begin with, for every row.
+  void start(std::int64_t n_rows, double* out) const {
+    for (std::int64_t row = 0; row < n_rows; ++row)
+      std::copy_n(middle_.data(), middle_.size(), out + row * middle_.size());
   }
 
   SoftTrees<float, double>& trees() { return ensemble_.trees; }
@@ -134,6 +160,7 @@ class SoftRouter {
     BadEntry bad;
     auto scores = new_array<double>({static_cast<std::size_t>(source.n_rows), k}, [&](double* out) {
       const nb::gil_scoped_release release;
+      start(source.n_rows, out);
       bad = soft_scores(ensemble_, source, n_threads, out);
     });
     throw_if(bad);
@@ -155,7 +182,7 @@ class SoftRouter {
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
   Buffer<float> weights_, bias_, limit_;
-  Buffer<double> values_;
+  Buffer<double> values_, middle_;
   Ensemble ensemble_;
 };
 

@@ -78,7 +78,7 @@ BadEntry in_blocks(const Ensemble& ensemble, const Source& source, int n_threads
       });
 }
 
-// Scores (n_rows, k), zero before.
+// Adds to the scores (n_rows, k).
 inline BadEntry soft_scores(const Ensemble& ensemble, const Source& source, int n_threads,
                             double* out) {
   return in_blocks(ensemble, source, n_threads, [&](SoftRows& block, std::int64_t first, int) {

@@ -201,6 +201,13 @@ def test_learning_that_diverges_says_so(diabetes):
         TELRegressor(**(QUICK | {"learning_rate": 1e30, "max_epochs": 5})).fit(*diabetes)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+def test_where_zero_is_does_not_matter(offset):
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    model = TELRegressor(**(QUICK | {"max_epochs": 60})).fit(X, offset + X[:, 0])
+    assert model.score(X, offset + X[:, 0]) > 0.95
+
+
 def test_the_learning_rate_of_one_row_batches(diabetes):
     X, y = diabetes
     model = TELRegressor(batch_size=1, **(QUICK | {"max_epochs": 2})).fit(X[:60], y[:60])

@@ -24,6 +24,7 @@ _ATTEMPTS = 4
 _SWEEPS = 25
 _MAX_OPERATIONS = 20_000_000
 _FEWEST = 200
+_BEYOND_FLOATS = 2**1024  # whole numbers from here on have no float64
 _MAX_LED = 1_000_000  # scores of rows that are led to leaves, in all trees together
 
 
@@ -109,9 +110,13 @@ def table_of(schema: Schema, matrix: np.ndarray) -> Table:
 
 
 def unseen_level(feature: Feature) -> Level:
-    """Return a level of the kind of a feature's own that is not one of them."""
-    if not any(isinstance(level, str) for level in feature.levels):
-        return 1.5 + max(float(level) for level in feature.levels)
+    """Return a level of the kind of a feature's own that is not one of them, as float64 either."""
+    numbers = [level for level in feature.levels if not isinstance(level, str)]
+    if len(numbers) == len(feature.levels):
+        taken = {float(level) for level in numbers if abs(level) < _BEYOND_FLOATS}
+        # Beyond 2**53 adding 1.5 may change nothing; one of these is free, as levels are fewer.
+        candidates = (1.5 + max(taken, default=0.0), *(i + 0.5 for i in range(len(taken) + 1)))
+        return next(level for level in candidates if level not in taken)
     name = "never seen"
     while name in feature.levels:
         name += "!"

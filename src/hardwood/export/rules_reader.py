@@ -32,7 +32,7 @@ from hardwood.model.engine import linked
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*")
         |(?P<date>-?\d{4,}-\d\d-\d\d(?:[ ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?)
-        |(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)
+        |(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)
         |(?P<word>[a-z]+)
         |(?P<symbol><=|>=|[<>*+(),=;-]))""",
     re.VERBOSE,
@@ -198,10 +198,10 @@ class _Line:
         return self._rows.is_one(name, labels) != negated
 
     def _label(self) -> Any:
-        kind, token = self._next()
+        _, token = self._next()
         if token == "missing":
             return MISSING
-        return json.loads(token) if kind in ("text", "word") else float(token)
+        return json.loads(token)  # whole numbers stay whole, of any size
 
     def _bounds(self) -> np.ndarray:
         low = None

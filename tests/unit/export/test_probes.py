@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hardwood import ObliqueTree
 from hardwood.errors import TableError
+from hardwood.export import to_c, to_json, to_python, to_rules, to_sql
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes, unseen_level
-from hardwood.table import Feature
+from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree
 
 
@@ -74,3 +76,20 @@ def test_thinned_rows_keep_some_of_each_kind():
 )
 def test_an_unseen_level_is_of_the_kind_of_the_others(levels, unseen):
     assert unseen_level(Feature("x", "categorical", levels=levels)) == unseen
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [(10**17, 10**17 + 1, 5), (2.0**53 + 2, 0.5), (1.7e308, 0.5, 1.5), (2**63, -1), (10**400,)],
+)
+def test_an_unseen_level_equals_none_however_large_they_are(levels):
+    unseen = unseen_level(Feature("x", "categorical", levels=levels))
+    assert unseen not in levels
+    assert unseen not in [float(level) for level in levels if level < 10**309]
+
+
+@pytest.mark.parametrize("export", [to_c, to_python, to_rules, to_sql, to_json])
+def test_whole_numbers_beyond_float64_are_told_apart(export):
+    schema = Schema((Feature("x", "categorical", levels=(10**17, 10**17 + 1, 5)),))
+    tree = ObliqueTree.of([[1.0, -1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
+    assert export(tree).check.n_leaves_reached == 2

@@ -81,6 +81,25 @@ def test_levels_missing_entries_and_dates():
     assert '"joined" >= 1548115200 or missing' in rules(tree)
 
 
+def test_labels_with_an_exponent_or_many_digits_are_read_back():
+    options = {"thresholds": [0.0], "values": np.eye(2)}
+    text = rules(ObliqueTree.of([[1.0, 1.0]], **options, classes=[1e16, 2.0]))
+    assert "then class 1e+16, p of" in text
+    text = rules(ObliqueTree.of([[1.0, 1.0]], **options, classes=[10**17, 10**17 + 1]))
+    assert "class 100000000000000001, p of" in text
+    schema = Schema((Feature("x", "categorical", levels=(1e20, 0.5)), Feature("y", "numeric")))
+    tree = ObliqueTree.of(
+        [[1.0, -1.0, 0.0], [1.0, -1.0, 1.0]],
+        bias=[-0.1, 0.1],
+        children=[[-1, 1], [-2, -3]],
+        values=[0.0, 1.0, 2.0],
+        schema=schema,
+    )
+    text = rules(tree)
+    assert '"x" is one of 1e+20' in text
+    assert '("x" is 1e+20)' in text
+
+
 def test_numbers_far_from_zero_keep_their_digits():
     features = (Feature("t", "numeric", center=1.7e15), Feature("x", "numeric"))
     tree = ObliqueTree.of([[1.0, 2.0]], bias=[0.25], values=[0.0, 1.0], schema=Schema(features))

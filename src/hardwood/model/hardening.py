@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.errors import TableError
 from hardwood.model.answers import YES
 from hardwood.model.pruning.criterion import criterion_for
 from hardwood.model.routed_rows import row_weights, true_answers
@@ -72,8 +73,8 @@ def hardening_cost(
     Raises
     ------
     TableError
-        If the table does not fit, an answer is missing or of an unknown class, or the weights are
-        unusable.
+        If the table does not fit, an answer is missing or of an unknown class, the weights are
+        unusable, or numbers are so large that their squared error is infinite.
     """
     reached = ensemble.reachable_leaves(X)
     n = len(reached)
@@ -83,7 +84,14 @@ def hardening_cost(
     outputs = [_outputs(model, X) for model in (ensemble, ensemble.harden())]
     judged: Any = ensemble  # what is asked of a tree, it has, too
     criterion = criterion_for(judged, "squared_error" if regression else "log_loss")
-    soft_loss, hard_loss = (float(weight @ criterion.losses(out, truth)) for out in outputs)
+    with np.errstate(over="ignore"):
+        soft_loss, hard_loss = (float(weight @ criterion.losses(out, truth)) for out in outputs)
+    if not np.isfinite([soft_loss, hard_loss]).all():
+        raise TableError(
+            f"y goes up to {np.abs(truth).max():.3g} and the predictions to "
+            f"{np.abs(outputs).max():.3g}: their squared error is too large for a float64 number. "
+            "Give y in the unit that the ensemble was learned in"
+        )
     soft, hard = (_decided(ensemble, out) for out in outputs)
     return HardeningCost(
         loss=criterion.name,

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.report.arguments import (
+    check_groups,
+    feature_list,
+    generator,
+    thread_count,
+    whole_number,
+)
 from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.dependence import Dependence, dependences
 from hardwood.report.error_nodes import NodeErrors, error_nodes
@@ -242,16 +249,18 @@ def analyze(
     A feature that others know as much of has little importance though the model uses it: shuffle
     such features in a group. Intervals count the chance of which rows were given, and of shuffling.
     """
-    _check_number("n_repeats", n_repeats)
-    _check_number("n_grid", n_grid)
+    n_repeats = whole_number("n_repeats", n_repeats, _LEAST, _MOST)
+    n_grid = whole_number("n_grid", n_grid, _LEAST, _MOST)
+    n_jobs, rng = thread_count(n_jobs), generator(seed)
+    check_groups(groups)
+    wanted = None if features is None else feature_list(features)
     model = model_of(model)
     columns = column_groups(model.feature_names, groups)
     rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     loss = row_loss(rows, metric)
-    rng = np.random.default_rng(seed)
     used = _used(model)
     found = importances(rows, loss, columns, used, n_repeats=n_repeats, rng=rng, n_jobs=n_jobs)
-    chosen = _chosen(model, features, found)
+    chosen = _chosen(model, wanted, found)
     losses = loss.of_rows(rows.truth, rows.outputs)
     leaves, splits = error_nodes(rows, losses.mean(axis=1))
     return Analysis(
@@ -269,11 +278,6 @@ def analyze(
     )
 
 
-def _check_number(name: str, value: int) -> None:
-    if not _LEAST <= value <= _MOST:
-        raise ValueError(f"{name} must be from {_LEAST} to {_MOST}, found {value!r:.80}")
-
-
 def _used(model: Model) -> np.ndarray:
     """Whether each feature has a weight anywhere, (p,)."""
     used = {use.name for use in feature_use(model) if use.is_used}
@@ -288,14 +292,14 @@ def _chosen(
     if features is None:
         ranked = [name for entry in found if entry.importance > 0 for name in entry.features]
         return [names.index(name) for name in ranked[:N_FEATURES]]
-    for name in [features] if isinstance(features, str) else features:
+    for name in features:
         if name not in names:
             raise ValueError(f"features names {name!r:.80}, which is no feature of the model")
-    return [names.index(name) for name in ([features] if isinstance(features, str) else features)]
+    return [names.index(name) for name in features]
 
 
 def _notes(rows: JudgedRows, loss: float) -> list[str]:
-    notes = []
+    notes = rows.weight_notes
     if rows.n_unknown:
         many = counted(rows.n_unknown, "row has", "rows have")
         notes.append(f"{many} a class the model does not know; they count as wrong")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.report.arguments import generator, thread_count, whole_number
 from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
 from hardwood.report.faces import DrawnReport
@@ -255,26 +256,26 @@ def evaluate(
     >>> evaluate(tree, [[0.0], [1.0], [2.0]], ["no", "yes", "no"])["accuracy"].value
     0.6666666666666666
     """
-    if not 1 <= n_bins <= _MAX_BINS:
-        raise ValueError(f"n_bins must be from 1 to {_MAX_BINS}, found {n_bins!r:.80}")
+    n_bins, n_jobs = whole_number("n_bins", n_bins, 1, _MAX_BINS), thread_count(n_jobs)
+    rng = generator(seed)
     model = model_of(model)
     rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     target = tuple(names) or tuple(model.target_names or ())
     outputs = (model.classes is None and target) or output_names(model)
-    found = _confusion(rows)
+    scores, found = _scores(rows, outputs, rng), _confusion(rows)
     return Evaluation(
         what=target_words(model),
         task=model.task,
         target=target,
         n_rows=len(rows),
-        scores=_scores(rows, outputs, np.random.default_rng(seed)),
+        scores=scores,
         n_resamples=n_resamples(len(rows)),
         classes=model.classes,
         confusion=found,
         by_class=() if found is None else _by_class(model, found, rows),
         calibration=calibrations(model, rows.truth, rows.outputs, rows.weight, outputs, n_bins),
         n_unknown=rows.n_unknown,
-        notes=tuple(_notes(rows)),
+        notes=tuple(_notes(rows, scores)),
         rows=rows,
     )
 
@@ -308,9 +309,9 @@ def _by_class(model: Model, counts: np.ndarray, rows: JudgedRows) -> tuple[Class
     return tuple(ClassScore(name, float(n), float(p), float(r)) for name, n, p, r in parts)
 
 
-def _notes(rows: JudgedRows) -> list[str]:
+def _notes(rows: JudgedRows, scores: Sequence[Score]) -> list[str]:
     model = rows.model
-    notes = []
+    notes = rows.weight_notes
     if rows.n_unknown:
         many = counted(rows.n_unknown, "row has", "rows have")
         notes.append(f"{many} a class the model does not know; they count as wrong")
@@ -321,9 +322,16 @@ def _notes(rows: JudgedRows) -> list[str]:
                 f"y has no row of {absent} of the {len(model.classes)} classes; what would need "
                 "them (the area under the curve) is not defined"
             )
-    elif model.task == "regression" and (np.ptp(rows.truth, axis=0) == 0).any():
+    elif model.task == "regression" and (rows.truth == rows.truth[0]).all(axis=0).any():
         notes.append(
             "an answer is the same in all rows: R2, which compares with that, has no value"
+        )
+    too_large = [score.name for score in scores if np.isinf(score.value)]
+    if too_large:
+        notes.append(
+            f"too large for a float64 number: {', '.join(too_large)}. The largest y is "
+            f"{np.abs(rows.truth).max():.3g}, the largest prediction "
+            f"{np.abs(rows.outputs).max():.3g}; are they in the same unit?"
         )
     return notes
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 UnknownClasses = Literal["error", "wrong"]
 
+# Weights are squared and multiplied with each other: beyond these powers, that would leave the
+# range of float64. Weights are else kept as they are, because reports show sums of them.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
+
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
@@ -34,9 +38,11 @@ class JudgedRows:
         (n,) positions of the true classes, -1 for one that the model does not know; or (n, k)
         numbers, or labels of 0 and 1.
     weight
-        (n,) positive.
+        (n,) positive; none so small or large that its square would not be a number.
     is_weighted
         Whether weights were given.
+    weight_unit
+        What the given weights were divided by: 1, or the largest where that is extreme.
     """
 
     model: Model
@@ -45,6 +51,7 @@ class JudgedRows:
     truth: np.ndarray
     weight: np.ndarray
     is_weighted: bool
+    weight_unit: float = 1.0
 
     def __len__(self) -> int:
         return int(self.weight.size)
@@ -53,6 +60,13 @@ class JudgedRows:
     def n_unknown(self) -> int:
         """Number of rows of a class that the model does not know."""
         return 0 if self.model.classes is None else int((self.truth < 0).sum())
+
+    @property
+    def weight_notes(self) -> list[str]:
+        """What a reader of sums of weights should know."""
+        if self.weight_unit == 1:
+            return []
+        return [f"weights are given as parts of the largest, {self.weight_unit:g}"]
 
 
 def judged_rows(
@@ -66,6 +80,8 @@ def judged_rows(
 ) -> JudgedRows:
     """Read a table, the true answers and the weights, and ask the model.
 
+    Rows of less than 1e-100 of the largest weight count nothing.
+
     Raises
     ------
     TableError
@@ -76,12 +92,12 @@ def judged_rows(
     matrix = model.schema.read(X, who=type(model).__name__)
     n_rows = matrix.shape[0]
     truth = _truth(model, y, n_rows, unknown_classes)
-    weight = row_weights(sample_weight, n_rows)
+    weight, unit = _safe_weights(row_weights(sample_weight, n_rows))
     if not weight.all():
         counts = np.flatnonzero(weight)
         matrix, truth, weight = matrix[counts], truth[counts], weight[counts]
     outputs = outputs_of(model, as_table(model.schema, matrix), n_jobs)
-    return JudgedRows(model, matrix, outputs, truth, weight, sample_weight is not None)
+    return JudgedRows(model, matrix, outputs, truth, weight, sample_weight is not None, unit)
 
 
 def as_table(schema: Schema, matrix: Any) -> Table:
@@ -92,6 +108,15 @@ def as_table(schema: Schema, matrix: Any) -> Table:
         schema.names,
         tuple(feature.origin for feature in schema.features),
     )
+
+
+def _safe_weights(weight: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return weights that can be squared, and the unit that they are in."""
+    largest = float(weight.max())
+    unit = 1.0 if _LEAST_WEIGHT <= largest <= _MOST_WEIGHT else largest
+    safe = weight / unit
+    safe[safe < _LEAST_WEIGHT * (largest / unit)] = 0.0
+    return safe, unit
 
 
 def _truth(model: Model, y: Any, n_rows: int, unknown_classes: UnknownClasses) -> np.ndarray:

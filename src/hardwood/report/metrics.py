@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.report.blocks import Grid
+from hardwood.report.magnitudes import unit_of
 from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_score
 from hardwood.report.words import figure, span
 
@@ -64,20 +65,33 @@ def classification_scores(
 def regression_scores(
     truth: np.ndarray, prediction: np.ndarray, weight: np.ndarray, rng: np.random.Generator
 ) -> list[Score]:
-    """Root mean squared error, mean absolute error and the share of variance explained, R2."""
-    squared = (truth - prediction) ** 2
-    about_mean = truth - np.average(truth, weights=weight) if np.ptp(truth) else 0 * truth
+    """Root mean squared error, mean absolute error and the share of variance explained, R2.
+
+    Infinite where float64 cannot hold it. All sums are made in units of the largest number, so that
+    none of them leaves that range by itself.
+    """
+    unit, own_unit = unit_of(truth, prediction), unit_of(truth)
+    ratio = unit / own_unit
+    error = np.abs(truth / unit - prediction / unit)
+    squared = error**2
+    own = truth / own_unit
+    about_mean = own - np.average(own, weights=weight) if np.ptp(own) else 0 * own
     about_mean_squared = about_mean**2
 
     def rmse(w: np.ndarray) -> float:
-        return float(np.sqrt(_sum(w, squared) / w.sum()))
+        return unit * float(np.sqrt(_sum(w, squared) / w.sum()))
+
+    def mae(w: np.ndarray) -> float:
+        return unit * (_sum(w, error) / float(w.sum()))
 
     def r2(w: np.ndarray) -> float:
         square = _sum(w, about_mean_squared)
         spread = square - _sum(w, about_mean) ** 2 / w.sum()
-        return float(1 - _sum(w, squared) / spread) if spread > _NOISE * square else np.nan
+        if not spread > _NOISE * square:
+            return np.nan
+        return 1 - _sum(w, squared) / float(spread) * ratio * ratio
 
-    metrics = {"RMSE": rmse, "MAE": _mean(np.abs(truth - prediction)), "R2": r2}
+    metrics = {"RMSE": rmse, "MAE": mae, "R2": r2}
     every_row = Kinds(np.arange(len(truth)), np.ones(len(truth), dtype=np.int64), weight)
     return bootstrap(metrics, every_row, rng)
 

@@ -9,7 +9,11 @@ import numpy as np
 
 from hardwood.errors import TableError
 from hardwood.report.judged_rows import JudgedRows
+from hardwood.report.magnitudes import unit_of
 from hardwood.report.metrics import YES, brier_losses, label_log_losses, log_losses
+
+# Losses are squared for intervals: the errors' fourth powers must be numbers, too.
+_LEAST_ERROR, _MOST_ERROR = 1e-70, 1e70
 
 LossFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -57,13 +61,16 @@ def row_loss(rows: JudgedRows, metric: str | None = None) -> RowLoss:
         )
     if name == "R2":
         return _in_variances(rows)
+    if rows.model.task == "regression":
+        _check_size(rows, name)
     is_score = name in ("accuracy", "labels right")
     return RowLoss(name, is_score, functions[name], np.zeros((len(rows), 1)))
 
 
 def _in_variances(rows: JudgedRows) -> RowLoss:
-    mean = np.average(rows.truth, axis=0, weights=rows.weight)
-    squared = (rows.truth - mean) ** 2  # (n, k)
+    unit = np.array([unit_of(column) for column in rows.truth.T])
+    own = rows.truth / unit
+    squared = (own - np.average(own, axis=0, weights=rows.weight)) ** 2  # (n, k)
     variance = np.average(squared, axis=0, weights=rows.weight)
     if not (variance > 0).all():
         raise TableError(
@@ -72,9 +79,27 @@ def _in_variances(rows: JudgedRows) -> RowLoss:
         )
 
     def losses(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        return (truth - outputs) ** 2 / variance
+        with np.errstate(over="ignore"):
+            found: np.ndarray = (truth / unit - outputs / unit) ** 2 / variance
+        if not found.max() <= _MOST_ERROR**2:
+            raise TableError(
+                f"predictions (up to {np.abs(outputs).max():.3g}) are too far from y (up to "
+                f"{np.abs(truth).max():.3g}) to give R2 as a float64 number: give y in the unit "
+                "of the predictions, or metric='MAE'"
+            )
+        return found
 
     return RowLoss("R2", True, losses, squared / variance - 1)
+
+
+def _check_size(rows: JudgedRows, metric: str) -> None:
+    largest = float(max(np.abs(rows.truth).max(), np.abs(rows.outputs).max()))
+    if largest and not _LEAST_ERROR <= largest <= _MOST_ERROR:
+        raise TableError(
+            f"y and the predictions go up to {largest:.3g}; to give {metric} as a float64 number "
+            f"that must be from {_LEAST_ERROR:g} to {_MOST_ERROR:g}. Give y in another unit, or "
+            "metric='R2', which has none"
+        )
 
 
 def _wrong(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import platform
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import dumps, loads
+from hardwood.report.arguments import generator, positive_seconds, thread_count, whole_numbers
 from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.faces import Report
 from hardwood.report.frames import columns_of
@@ -167,12 +167,10 @@ def benchmark(
     seed
         Makes up rows.
     """
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be positive and finite, found {seconds!r:.80}")
-    if not batch_sizes or min(batch_sizes) < 1:
-        raise ValueError(f"batch_sizes must be at least one number >= 1, found {batch_sizes!r:.80}")
+    seconds = positive_seconds("seconds", seconds)
+    batch_sizes = whole_numbers("batch_sizes", batch_sizes, 1)
+    n_jobs, rng = thread_count(n_jobs) or 1, generator(seed)
     model = model_of(model)
-    rng = np.random.default_rng(seed)
     timings = [
         _time_batch(model, table, kind, n_jobs, seconds)
         for table, kind in _batches(model, X, batch_sizes, rng)

@@ -354,6 +354,11 @@ def test_hardening_a_step_costs_what_it_should():
     assert (weighed.soft_loss, weighed.changed, weighed.reachable_leaves) == (0, 0, 1)
 
 
+def test_errors_that_overflow_are_refused_in_words():
+    with pytest.raises(TableError, match="y goes up to 8e.300 and the predictions to 8: "):
+        step().hardening_cost([[0.5], [9.0]], [0.0, 8e300])
+
+
 def test_hardening_classes_and_labels(rng):
     ensemble = make_ensemble(rng, gamma=4.0)
     rows = make_rows(rng, ensemble.schema, 100)

@@ -176,6 +176,53 @@ def test_wrong_options_are_explained(oblique, options, words):
         analyze(oblique, [[0.0, 1.0, 2.0]] * 3, [0, 1, 1], **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"groups": ["x0"]}, "groups must name each group"),
+        ({"features": 3}, "features must list names, found 3"),
+        ({"n_repeats": 2.5}, "n_repeats must be an integer from 2 to 1000, found 2.5"),
+        ({"n_grid": "a"}, "n_grid must be an integer"),
+        ({"n_jobs": "a"}, "n_jobs must be .* found 'a'"),
+        ({"seed": "a"}, "seed must be .* found 'a'"),
+    ],
+)
+def test_options_of_another_type_are_explained(oblique, options, words):
+    with pytest.raises(TypeError, match=words):
+        analyze(oblique, [[0.0, 1.0, 2.0]] * 3, [0, 1, 1], **options)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_r2_has_no_unit(rng, size):
+    X = rng.normal(size=(50, 1))
+    values = np.array([-1.0, 2.0])
+    trees = [ObliqueTree.of([[1.0]], thresholds=[0.0], values=values * s) for s in (1.0, size)]
+    y = trees[0].predict(X) + rng.normal(size=50)
+    plain, scaled = analyze(trees[0], X, y), analyze(trees[1], X, y * size)
+    assert scaled.score == pytest.approx(plain.score)
+    for part in ("importance", "low", "high"):
+        one, other = (getattr(found.importance[0], part) for found in (plain, scaled))
+        assert other == pytest.approx(one)
+    for metric in ("MAE", "MSE"):
+        with pytest.raises(TableError, match=f"to give {metric} as a float64 number"):
+            analyze(trees[1], X, y * size, metric=metric)
+
+
+def test_numbers_far_from_predictions_are_refused_in_words():
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0])
+    X, y = [[1.0], [-1.0], [2.0]], np.array([1.0, 2.0, 3.0])
+    with pytest.raises(TableError, match="too far from y .up to 3e-300. to give R2"):
+        analyze(tree, X, y * 1e-300)
+    assert analyze(tree, X, y * 1e300).score == pytest.approx(1 - 14 / 2)
+
+
+def test_extreme_weights_are_told(oblique, rng):
+    X, y = draw(oblique, rng, 50)
+    found = analyze(oblique, X, y, np.full(50, 1e-310))
+    assert found.score == pytest.approx(analyze(oblique, X, y).score)
+    assert "parts of the largest, 1e-310" in str(found)
+
+
 def test_constant_numbers_need_another_metric():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0])
     with pytest.raises(TableError, match="metric='MAE'"):

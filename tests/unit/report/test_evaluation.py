@@ -176,6 +176,76 @@ def test_missing_numbers_are_refused_with_their_row(y):
         evaluate(tree, [[1.0], [2.0]], y)
 
 
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e300])
+def test_weights_of_any_size_count_by_their_parts(classified, size):
+    tree, rows, y = classified
+    weight = np.arange(1.0, 301.0)
+    plain, scaled = evaluate(tree, rows, y, weight), evaluate(tree, rows, y, weight * size)
+    for one, other in zip(plain.scores, scaled.scores, strict=True):
+        assert other.value == pytest.approx(one.value), one.name
+        assert other.low == pytest.approx(one.low), one.name
+    assert scaled.calibration[0].error == pytest.approx(plain.calibration[0].error)
+    assert "parts of the largest" in str(scaled)
+    assert "parts of the largest" not in str(plain)
+
+
+@pytest.mark.parametrize("large", [1.0, 1e300])
+def test_rows_of_negligible_weight_count_nothing(sign, large):
+    small = large * 1e-200 if large == 1 else 1e-300
+    found = evaluate(sign, [[1.0], [-1.0], [2.0]], ["b", "b", "a"], [large, small, small])
+    assert found.n_rows == 1
+    assert found["accuracy"].value == 1
+    assert len(found.calibration[0].bins) == 1
+
+
+def numbered(rng):
+    """Return a tree of one number, rows, and what is nearly their truth."""
+    tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-1.0, 2.0])
+    rows = rng.normal(size=(60, 1))
+    return tree, rows, tree.predict(rows) + rng.normal(size=60)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_numbers_of_any_size_are_scored(rng, size):
+    tree, rows, y = numbered(rng)
+    far = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-size, 2 * size])
+    plain, scaled = evaluate(tree, rows, y), evaluate(far, rows, y * size)
+    for one, other in zip(plain.scores, scaled.scores, strict=True):
+        unit = 1 if one.name == "R2" else size
+        for part in ("value", "low", "high"):
+            assert getattr(other, part) / unit == pytest.approx(getattr(one, part)), one.name
+    assert not scaled.notes
+
+
+def test_numbers_far_from_predictions_are_scored_or_said_to_be(rng):
+    tree, rows, y = numbered(rng)
+    above = evaluate(tree, rows, y * 1e300)
+    assert above["R2"].value == pytest.approx(1 - np.mean(y**2) / np.var(y))
+    assert above["RMSE"].value == pytest.approx(1e300 * np.sqrt(np.mean(y**2)))
+    below = evaluate(tree, rows, y * 1e-300)
+    assert below["RMSE"].value == pytest.approx(np.sqrt(np.mean(tree.predict(rows) ** 2)))
+    assert below["R2"].value == -np.inf
+    assert "too large for a float64 number: R2" in str(below)
+    assert "same in all rows" not in str(below)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"n_jobs": "a"}, TypeError, "n_jobs must be .* found 'a'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be .* found 0"),
+        ({"seed": "a"}, TypeError, "seed must be .* found 'a'"),
+        ({"seed": -1}, ValueError, "seed must be .* found -1"),
+        ({"n_bins": "a"}, TypeError, "n_bins must be an integer from 1 to 100, found 'a'"),
+        ({"n_bins": True}, TypeError, "n_bins must be an integer"),
+        ({"n_bins": 0}, ValueError, "n_bins must be from 1 to 100, found 0"),
+    ],
+)
+def test_wrong_options_are_explained(sign, options, error, words):
+    with pytest.raises(error, match=words):
+        evaluate(sign, [[1.0]], ["a"], **options)
+
+
 def test_unknown_classes_may_count_as_wrong(sign):
     found = evaluate(sign, [[1.0], [2.0]], ["b", "c"], unknown_classes="wrong")
     assert found["accuracy"].value == 0.5

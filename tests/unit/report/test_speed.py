@@ -79,6 +79,22 @@ def test_wrong_options_are_explained(options):
         benchmark(make_tree(0), **options)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_sizes": 10},
+        {"batch_sizes": "10"},
+        {"batch_sizes": [2.5]},
+        {"n_jobs": "a"},
+        {"seed": "a"},
+        {"seconds": "a"},
+    ],
+)
+def test_options_of_another_type_are_explained(options):
+    with pytest.raises(TypeError, match=next(iter(options))):
+        benchmark(make_tree(0), **options)
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_single_rows_are_those_of_the_table(mixed):
     tree = make_tree(0, mixed=mixed)

@@ -18,6 +18,51 @@ _SUFFIX = ".part"
 _STALE_SECONDS = 24 * 3600.0
 
 
+def checked_target(
+    path: str | os.PathLike[str],
+    *,
+    what: str,
+    example: str,
+    instead: str = "write what is returned there",
+) -> Path:
+    """Return what a path leads to if it can become a file; call it before long work.
+
+    Parameters
+    ----------
+    path
+        Where to write; the folder must exist.
+    what
+        What is written, as in "cannot write ``a model`` to".
+    example
+        A file name to suggest.
+    instead
+        What to do where it is a device or pipe, which a whole file would replace.
+
+    Raises
+    ------
+    OSError
+        FileNotFoundError, IsADirectoryError or FileExistsError, with what to do about it.
+    """
+    if not os.fspath(path):
+        raise FileNotFoundError(
+            f"cannot write {what} to '': the name is empty. Give a file name, such as {example!r}"
+        )
+    target = Path(os.path.realpath(path))
+    cannot = f"cannot write {what} to {str(target)!r}"
+    if target.is_dir():
+        raise IsADirectoryError(
+            f"{cannot}: it is a directory. "
+            f"Give a file name in it, such as {str(target / example)!r}"
+        )
+    if target.exists() and not target.is_file():
+        raise FileExistsError(f"{cannot}: it is a device or pipe. Give a file name, or {instead}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"{cannot}: the directory {str(target.parent)!r} does not exist. Make it first"
+        )
+    return target
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a stream whose content becomes the file ``path`` when the context ends well.
@@ -36,7 +81,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     part = target.with_name(f"{prefix}{secrets.token_hex(8)}{_SUFFIX}")
     # Not tempfile: its files are private to the user, and the umask that others follow can be read
     # only by setting it, for all threads.
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(part, flags, 0o666)
+    except OSError as error:
+        error.filename = str(target)  # the name that was asked for
+        raise
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream

@@ -12,7 +12,7 @@ from hardwood.export.c_names import header_name
 from hardwood.export.c_quantised import quantised_header
 from hardwood.export.c_run import compiled_answers
 from hardwood.export.compiler import Compiler
-from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Check, verified
@@ -69,6 +69,11 @@ def to_c(
     >>> "static inline int model_predict(" in to_c(tree)
     True
     """
+    check_path(path, "model.h")
+    if not 0 <= min_agreement <= 1:  # NaN is not
+        raise ExportError(
+            f"min_agreement must be a number from 0 to 1, found {min_agreement!r:.80}"
+        )
     plan, prefix = plan_of(model), header_name(name, path)
     if precision == "float32":
         text, size = float_header(plan, prefix)

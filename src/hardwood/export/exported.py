@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hardwood.atomic_file import whole_file
+from hardwood.atomic_file import checked_target, whole_file
 from hardwood.export.verify import Check
 
 Path = str | os.PathLike[str]
@@ -20,6 +20,12 @@ class ExportedBytes(bytes):
     """Bytes of an export; ``check`` says what they were compared on."""
 
     check: Check
+
+
+def check_path(path: Path | None, example: str) -> None:
+    """Raise an OSError where no file can be written; called before the work starts."""
+    if path is not None:
+        checked_target(path, what="an export", example=example)
 
 
 def exported_text(text: str, check: Check, path: Path | None) -> ExportedText:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.errors import ExportError
-from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Answers, positions_of, verified
@@ -38,6 +38,7 @@ def to_json(
     ExportError
         If what is read back is not the model, or answers differently.
     """
+    check_path(path, "model.json")
     plan = plan_of(model)
     text = model.to_json()
     again = type(model).from_json(text)

@@ -18,7 +18,7 @@ import numpy as np
 from hardwood import __version__
 from hardwood.errors import ExportError, MissingExtraError
 from hardwood.export.conditions import exact_splits
-from hardwood.export.exported import ExportedBytes, exported_bytes
+from hardwood.export.exported import ExportedBytes, check_path, exported_bytes
 from hardwood.export.names import identifiers
 from hardwood.export.onnx_graph import Graph
 from hardwood.export.plan import LARGEST, Plan, PlannedTree, plan_of
@@ -77,6 +77,7 @@ def to_onnx(
         import onnx  # noqa: F401  (only whether it is there)
     except ImportError as error:
         raise MissingExtraError("onnx", extra="onnx", purpose="An export to ONNX") from error
+    check_path(path, "model.onnx")
     plan = plan_of(model)
     as_matrix = _as_matrix(plan, inputs)
     names = _input_names(plan, as_matrix)
@@ -211,8 +212,9 @@ class _Writer:
             )
             width = n + feature.has_missing
             return graph.node("Gather", graph.constant(np.eye(n + 1, width)), code, axis=0)
-        numbers = np.array([[float(level) for level in feature.levels]])
-        if len(set(numbers[0].tolist())) < n:
+        in_range = all(abs(level) < 2**1024 for level in feature.levels)  # type: ignore[arg-type]
+        numbers = np.array([[float(level) if in_range else 0.0 for level in feature.levels]])
+        if not in_range or len(set(numbers[0].tolist())) < n:
             raise ExportError(
                 f"levels of feature {feature.name!r:.80} are whole numbers too large for float64"
             )
@@ -372,7 +374,14 @@ def _label_tensor(plan: Plan) -> tuple[np.ndarray, int]:
         return np.array(classes, np.bool_), TensorProto.BOOL
     if kinds <= {int, float}:
         return np.array(classes, np.float64), TensorProto.DOUBLE
-    return np.array([str(label) for label in classes], dtype=object), TensorProto.STRING
+    names = [str(label) for label in classes]
+    for name in names:
+        if name.endswith("\0"):
+            raise ExportError(
+                f"the class {name!r:.80} ends in the character NUL, which texts in ONNX lose. "
+                "Rename it."
+            )
+    return np.array(names, dtype=object), TensorProto.STRING
 
 
 def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:

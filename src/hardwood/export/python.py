@@ -26,7 +26,7 @@ from hardwood.export.conditions import (
     conditions_of,
     leaf_sums,
 )
-from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.names import comment, identifiers
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
@@ -77,6 +77,7 @@ def to_python(
     >>> program["predict"]({"a": 2.0, "b": 1.0})
     'yes'
     """
+    check_path(path, "model.py")
     plan = plan_of(model)
     text = _Writer(plan).program()
     return exported_text(text, _check(Probes.of(plan, data), text), path)

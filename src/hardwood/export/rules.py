@@ -25,7 +25,7 @@ from hardwood.export.conditions import (
     conditions_of,
     leaf_sums,
 )
-from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.names import comment, quoted
 from hardwood.export.plan import Plan, plan_of
 from hardwood.export.probes import Probes
@@ -89,6 +89,7 @@ def to_rules(
     """
     if digits is not None and digits < 1:
         raise ValueError(f"digits must be at least 1, or None for all; got {digits}")
+    check_path(path, "model.txt")
     plan = plan_of(model)
     text = _Writer(plan, digits).text()
     return exported_text(text, _check(Probes.of(plan, data), text, digits), path)

@@ -26,11 +26,17 @@ from hardwood.export.conditions import (
     conditions_of,
     leaf_sums,
 )
-from hardwood.export.exported import ExportedText, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.names import comment
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.sql_check import check_sql
+from hardwood.export.sql_arguments import (
+    check_whole_numbers,
+    column_names,
+    kept_columns,
+    table_parts,
+)
+from hardwood.export.sql_check import check_length, check_sql
 from hardwood.export.sql_text import (
     Stages,
     added,
@@ -104,13 +110,18 @@ def to_sql(
     >>> 'THEN 1 ELSE 0 END AS "leaf 0"' in to_sql(tree)
     True
     """
+    check_path(path, "model.sql")
     plan = plan_of(model)
-    parts = (table,) if isinstance(table, str) else tuple(table)
-    in_database = _column_names(plan, dict(columns or {}))
+    parts, in_database = table_parts(table), column_names(plan, columns)
+    kept = kept_columns(plan, keep)
+    check_whole_numbers(plan)
+    if materialized is not None and not isinstance(materialized, bool):
+        raise ExportError(f"materialized must be True, False or None, found {materialized!r:.80}")
     if materialized is None:
         materialized = not _is_simple(plan)
-    text = _Writer(plan, parts, in_database, tuple(keep), materialized).text()
-    check = check_sql(Probes.of(plan, data), text, parts, in_database, tuple(keep), labels_of(plan))
+    text = _Writer(plan, parts, in_database, kept, materialized).text()
+    check_length(text)
+    check = check_sql(Probes.of(plan, data), text, parts, in_database, kept, labels_of(plan))
     return exported_text(text, check, path)
 
 
@@ -122,23 +133,6 @@ def _is_simple(plan: Plan) -> bool:
 def _says_values(plan: Plan) -> bool:
     """Whether the answer is what the leaf of one tree holds."""
     return len(plan.trees) == 1 and not plan.has_linear_leaves and plan.link == "identity"
-
-
-def _column_names(plan: Plan, columns: dict[str, str]) -> list[str]:
-    """Names of the features in the database, all different to SQL."""
-    unknown = [name for name in columns if name not in plan.schema.names]
-    if unknown:
-        raise ExportError(f"columns speaks of {unknown[0]!r:.80}, which is no feature of the model")
-    names = [columns.get(name, name) for name in plan.schema.names]
-    first: dict[str, str] = {}
-    for name in names:
-        other = first.setdefault(name.lower(), name)
-        if other is not name:
-            raise ExportError(
-                f"the features {other!r:.80} and {name!r:.80} are one column to SQL, whose names "
-                f"have no letter case. Say what one is called: columns={{{name!r:.80}: '...'}}."
-            )
-    return names
 
 
 def labels_of(plan: Plan) -> list[Label]:

@@ -61,6 +61,20 @@ def check_sql(
     )
 
 
+def check_length(text: str) -> None:
+    """Refuse a statement that is too long for SQLite, before the rows to try it on are made."""
+    size = len(text.encode())
+    with closing(sqlite3.connect(":memory:")) as database:
+        try:
+            database.execute("--".ljust(size))  # a comment as long; limits differ by builds
+        except sqlite3.Error as error:
+            raise ExportError(
+                f"the export to SQL was not written: SQLite {sqlite3.sqlite_version}, which checks "
+                f"it, does not take a statement of {size} bytes ({error}); it takes 1,000,000 "
+                "unless built for more. Prune the model, take fewer trees, or use to_c or to_onnx."
+            ) from error
+
+
 def answers_of(plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]) -> Answers:
     """Read the rows that a statement returned, without columns passed on."""
     k = plan.n_outputs
@@ -101,8 +115,6 @@ def _fill(
     keep: Sequence[str],
 ) -> None:
     """Make the table: a column for each feature, and numbers of rows in those passed on."""
-    if len(table) > 2:
-        raise ExportError(f"a table is named by itself or with its schema, not by {table!r:.200}")
     if len(table) == 2 and table[0].lower() not in _OWN_SCHEMAS:
         database.execute(f"ATTACH ':memory:' AS {identifier(table[0])}")
     known = {name.lower() for name in columns}

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hardwood.atomic_file import whole_file
+from hardwood.atomic_file import checked_target, whole_file
 from hardwood.errors import ModelFileError
 from hardwood.model import concatenated, strict_json
 from hardwood.model.document import (
@@ -92,22 +92,12 @@ def _arrays(model: FrozenModel) -> dict[str, np.ndarray]:
 
 def save(model: FrozenModel, path: str | os.PathLike[str]) -> None:
     """Write a model to ``path``, in whole or not at all: see `hardwood.atomic_file.whole_file`."""
-    path = Path(os.path.realpath(path))
-    if path.is_dir():
-        raise IsADirectoryError(
-            f"cannot write a model to {str(path)!r}: it is a directory. "
-            f"Give a file name in it, such as {str(path / 'model.hardwood')!r}"
-        )
-    if path.exists() and not path.is_file():
-        raise FileExistsError(
-            f"cannot write a model to {str(path)!r}: it is a device or pipe. "
-            "Give a file name, or write hardwood.model.dumps(model) there"
-        )
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"cannot write a model to {str(path)!r}: the directory {str(path.parent)!r} "
-            "does not exist. Make it first"
-        )
+    path = checked_target(
+        path,
+        what="a model",
+        example="model.hardwood",
+        instead="write hardwood.model.dumps(model) there",
+    )
     content = dumps(model)  # before the file: a model that cannot be written leaves no trace
     with whole_file(path) as stream:
         stream.write(content)

@@ -95,6 +95,12 @@ def test_too_little_agreement_is_refused(tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("share", [float("nan"), 2, -0.1])
+def test_a_share_is_from_0_to_1(share):
+    with pytest.raises(ValueError, match="min_agreement must be a number from 0 to 1, found"):
+        to_c(learned_like()[0], precision="int8", min_agreement=share)
+
+
 def test_a_header_that_differs_from_its_tables_is_refused(monkeypatch):
     """As a compiler with a mistake would make it."""
     if Compiler.find() is None:

@@ -117,6 +117,23 @@ def test_labels_have_the_type_of_the_classes(classes, kind):
     assert label.tolist() == expected
 
 
+@pytest.mark.parametrize("name", ["y\0", "\0"])
+def test_a_class_that_ends_in_nul_is_refused_by_name(name):
+    options = {"thresholds": [0.0], "values": [[1, 0], [0, 1]]}
+    with pytest.raises(ExportError, match="ends in the character NUL") as caught:
+        to_onnx(ObliqueTree.of([[1.0]], **options, classes=["x", name]))
+    assert repr(name) in str(caught.value)
+    assert to_onnx(ObliqueTree.of([[1.0]], **options, classes=["x", "y\0z"])).check
+
+
+@pytest.mark.parametrize("levels", [(10**17, 10**17 + 1), (10**400, 1)])
+def test_whole_numbers_too_large_for_float64_are_refused(levels):
+    schema = Schema((Feature("x", "categorical", levels=levels),))
+    tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
+    with pytest.raises(ExportError, match="'x' are whole numbers too large for float64"):
+        to_onnx(tree)
+
+
 def test_levels_of_two_kinds_are_refused():
     schema = Schema((Feature("x", "categorical", levels=(1, "a")),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)

@@ -161,6 +161,58 @@ def test_a_table_in_a_schema():
         to_sql(make_tree(1), table=("a", "b", "c"))
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"table": ""}, "table must name a table"),
+        ({"table": ("a", "")}, "table must name a table"),
+        ({"table": 3}, "table must give names, which are text; found 3"),
+        ({"table": ()}, "by itself or with its schema"),
+        ({"columns": {"a": "c", "b": "c"}}, "'a' and 'b' are one column to SQL, 'c'"),
+        ({"columns": {"a": 1}}, "columns must give names"),
+        ({"columns": ["a"]}, "columns must map names"),
+        ({"keep": "id"}, r"keep must be a list of columns, such as \['id'\]"),
+        ({"keep": [1]}, "keep must give names"),
+        ({"keep": ["id", "ID"]}, "keep names the column 'ID' twice"),
+        ({"keep": ["Prediction"]}, "'Prediction', which is what a result is called"),
+        ({"keep": ["probability of yes"]}, "which is what a result is called"),
+        ({"materialized": "no"}, "materialized must be True, False or None, found 'no'"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(options, words):
+    tree = ObliqueTree.of(
+        [[1.0, 1.0]],
+        bias=[0.0],
+        values=[[1, 0], [0, 1]],
+        feature_names=["a", "b"],
+        classes=["no", "yes"],
+    )
+    with pytest.raises(ValueError, match=words):
+        to_sql(tree, **options)
+
+
+@pytest.mark.parametrize("level", [2**63, -(2**63) - 1])
+def test_whole_numbers_of_more_than_64_bits_are_refused(level):
+    schema = Schema((Feature("x", "categorical", levels=(level, 1)),))
+    tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
+    with pytest.raises(ExportError, match=f"'x' has the level {level}.*column of text"):
+        to_sql(tree)
+
+
+def test_a_statement_too_long_for_sqlite_is_refused_before_it_is_tried(monkeypatch):
+    class Limited(sqlite3.Connection):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1000)
+
+    if not hasattr(sqlite3.Connection, "setlimit"):
+        pytest.skip("Python sets SQLite's limits since 3.11")
+    monkeypatch.setattr(sqlite3, "connect", Limited)
+    monkeypatch.setattr("hardwood.export.sql.Probes", None)
+    with pytest.raises(ExportError, match=r"does not take a statement of \d+ bytes.*Prune"):
+        to_sql(make_tree(1))
+
+
 def test_stages_do_not_hide_the_table():
     text = to_sql(make_tree(1), table="Stage 0")
     assert 'FROM "Stage 0" AS "t"' in text

@@ -176,6 +176,8 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
         TREE.save(tmp_path)
     with pytest.raises(FileNotFoundError, match="does not exist. Make it first"):
         TREE.save(tmp_path / "no" / "m")
+    with pytest.raises(FileNotFoundError, match="the name is empty"):
+        TREE.save("")
     assert os.listdir(tmp_path) == []
 
 

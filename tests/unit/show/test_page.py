@@ -190,6 +190,10 @@ def test_a_page_is_written_and_returned(tmp_path):
     assert content_in(page.html)["title"] == "A <title> & more"
     assert isinstance(tree.show(), Page)
     assert [entry.name for entry in tmp_path.iterdir()] == ["tree.html"]
+    with pytest.raises(IsADirectoryError, match=r"cannot write a page to .*model\.html"):
+        tree.show(tmp_path)
+    with pytest.raises(FileNotFoundError, match="does not exist. Make it first"):
+        page.save(tmp_path / "no" / "tree.html")
 
 
 def test_the_same_table_gives_the_same_page():

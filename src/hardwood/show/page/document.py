@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from hardwood.atomic_file import whole_file
+from hardwood.atomic_file import checked_target, whole_file
 from hardwood.show.page.content import MAX_ROWS, content_of
 from hardwood.show.page.models import Model, is_hard
 
@@ -57,6 +57,7 @@ class Page:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the document, in whole or not at all."""
+        _check_path(path)
         with whole_file(path) as stream:
             stream.write(self.html.encode())
 
@@ -92,12 +93,18 @@ def show(
             f"a page follows one path down each tree, and {type(model).__name__} takes several: "
             "show what its harden() returns"
         )
+    if path is not None:
+        _check_path(path)
     content = content_of(model, X, y, max_rows=max_rows)
     content["title"] = title or _title(model)
     page = Page(_document(content))
     if path is not None:
         page.save(path)
     return page
+
+
+def _check_path(path: str | os.PathLike[str]) -> None:
+    checked_target(path, what="a page", example="model.html", instead="write its html there")
 
 
 def notebook_html(model: Any) -> str | None:

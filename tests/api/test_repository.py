@@ -93,11 +93,16 @@ def test_the_guide_has_every_option_of_every_command():
             assert f"--{option}" in guide or option.upper() in guide, (command, option)
 
 
+def without_code(text):
+    """A page without its blocks of code, in which `layers[0](x)` is no link."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def test_links_between_documents_lead_somewhere():
     broken = [
         f"{path.relative_to(ROOT)}: {link}"
         for path in [README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text())
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", without_code(path.read_text()))
         if "://" not in link and not (path.parent / link).exists()
     ]
     assert broken == []

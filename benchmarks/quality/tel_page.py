@@ -36,12 +36,12 @@ PAGE = RESULTS.parents[1] / "docs" / "results" / "tel.md"
 NOT_RECORDED = ["Not recorded yet.", ""]
 TOLERANCE = 0.01  # below the paper's AUC by more: to be explained
 EXPLANATION = [
-    "The paper's splits, and the way it averages several classes, are not known: its numbers are "
-    "not of the same rows, and where the peers are as far from theirs it is the rows. What is "
-    "TEL's own: 20 rounds (the paper: 50) on one part of at most 2500 rows (the paper: 5 folds of "
-    "all), in a space of seven dimensions in which two learning rates of five get nowhere. On small "
-    "tables the choice is then much by chance; on the large `sleep` it is made on a thirtieth of "
-    "the rows."
+    "The paper's splits, and the way it averages several classes, are not known: its numbers "
+    "are not of the same rows, and where the peers are as far from theirs it is the rows. What is "
+    "TEL's own: 20 rounds (the paper: 50) on one part of at most 2500 rows (the paper: 5 folds "
+    "of all), in a space of seven dimensions in which two learning rates of five get nowhere. On "
+    "small tables the choice is then much by chance; on the large `sleep` it is made on a "
+    "thirtieth of the rows."
 ]
 _RUN = Run(Path(), FOLDER, 5, 20, 1, np.inf, None)
 

@@ -245,10 +245,11 @@ def test_verbose_prints_a_line_per_trial(data, capsys):
 
 
 def test_trials_side_by_side(data):
+    n_before = threading.active_count()  # other tests may have left some, a browser's say
     result = tune(quick(), *data, space=SPACE, n_trials=7, n_jobs=2, random_state=0)
     assert [trial.number for trial in result.trials] == list(range(7))
     assert result.best_value == min(t.value for t in result.trials if t.value is not None)
-    assert threading.active_count() < 4
+    assert threading.active_count() < n_before + 3
 
 
 def test_a_failing_trial_is_left_out_once_another_has_succeeded(data):

@@ -25,14 +25,15 @@ class NearestChange {
  public:
   NearestChange(Array1<std::uint8_t> kind, Array1<std::int32_t> first_column,
                 Array1<std::int32_t> n_levels, Array1<double> cost, Array1<std::uint8_t> may_become,
-                Array2<double> normals, Array1<double> sizes, Array1<std::int64_t> first,
-                Array1<std::int32_t> members)
+                Array2<double> normals, Array1<double> bias, Array1<double> sizes,
+                Array1<std::int64_t> first, Array1<std::int32_t> members)
       : kind_(kind),
         first_column_(first_column),
         n_levels_(n_levels),
         cost_(cost),
         may_become_(may_become),
         normals_(normals),
+        bias_(bias),
         sizes_(sizes),
         first_(first),
         members_(members) {
@@ -46,16 +47,17 @@ class NearestChange {
                 static_cast<int>(normals.shape(1)),
                 static_cast<int>(normals.shape(0)),
                 normals.data(),
+                bias.data(),
                 sizes.data(),
                 {first.data(), first.size()},
                 members.data()};
   }
 
-  nb::tuple ask(Array2<double> X, Array2<double> low, Array2<double> high, Array2<double> scores,
+  nb::tuple ask(Array2<double> X, Array2<double> low, Array2<double> high, Array2<double> columns,
                 Array2<std::uint8_t> sides, std::string_view norm, double margin, bool everywhere,
                 std::int64_t most_steps, int n_threads) const {
     const std::size_t n = X.shape(0), p = kind_.size();
-    check_rows(X, low, high, scores, sides);
+    check_rows(X, low, high, columns, sides);
     const NearestOptions options{norm_of(norm), {margin, everywhere}, most_steps};
     double* changed = nullptr;
     bool *found = nullptr, *is_proven = nullptr;
@@ -64,10 +66,11 @@ class NearestChange {
     auto proven_array = new_array<bool>({n}, [&](bool* out) { is_proven = out; });
     std::copy_n(X.data(), n * p, changed);
     const auto ask_row = [&](NearestSearch& search, Nearest& nearest, std::size_t r) {
-      const std::size_t h = normals_.shape(0);
-      is_proven[r] = search.ask({X.data() + r * p, low.data() + r * p, high.data() + r * p,
-                                 scores.data() + r * h, sides.data() + r * h},
-                                nearest);
+      const std::size_t c = columns.shape(1), n_sides = sides.shape(1);
+      is_proven[r] = search.ask(
+          {X.data() + r * p, low.data() + r * p, high.data() + r * p, columns.data() + r * c,
+           sides.data() + r * n_sides, static_cast<int>(n_sides)},
+          nearest);
       found[r] = nearest.found;
       if (nearest.found) std::copy(nearest.x.begin(), nearest.x.end(), changed + r * p);
     };
@@ -101,7 +104,8 @@ class NearestChange {
     const std::size_t p = kind_.size(), c = normals_.shape(1), h = normals_.shape(0);
     require(first_column_.size() == p && n_levels_.size() == p && cost_.size() == p,
             "the arrays of features differ in size");
-    require(may_become_.size() == c && sizes_.size() == h, "normals, sizes and levels differ");
+    require(may_become_.size() == c && sizes_.size() == h && bias_.size() == h,
+            "normals, bias, sizes and levels differ");
     for (std::size_t f = 0; f < p; ++f) {
       const bool is_category = kind_.data()[f] == Regions::kCategory;
       const std::int64_t first = first_column_.data()[f], n = n_levels_.data()[f];
@@ -120,13 +124,13 @@ class NearestChange {
   }
 
   void check_rows(const Array2<double>& X, const Array2<double>& low, const Array2<double>& high,
-                  const Array2<double>& scores, const Array2<std::uint8_t>& sides) const {
+                  const Array2<double>& columns, const Array2<std::uint8_t>& sides) const {
     const std::size_t n = X.shape(0), p = kind_.size(), h = normals_.shape(0);
     for (const Array2<double>* part : {&X, &low, &high})
       require(part->shape(0) == n && part->shape(1) == p, "rows do not match the features");
-    require(
-        scores.shape(0) == n && scores.shape(1) == h && sides.shape(0) == n && sides.shape(1) == h,
-        "scores do not match the half-spaces");
+    require(columns.shape(0) == n && columns.shape(1) == normals_.shape(1),
+            "columns do not match the half-spaces");
+    require(sides.shape(0) == n && sides.shape(1) <= h, "sides do not match the half-spaces");
     for (std::size_t i = 0; i < n * p; ++i) {
       const double x = X.data()[i];
       const std::int32_t n_levels = n_levels_.data()[i % p];
@@ -139,7 +143,7 @@ class NearestChange {
   const Array1<double> cost_;
   const Array1<std::uint8_t> may_become_;
   const Array2<double> normals_;
-  const Array1<double> sizes_;
+  const Array1<double> bias_, sizes_;
   const Array1<std::int64_t> first_;
   const Array1<std::int32_t> members_;
   Regions regions_;
@@ -174,12 +178,12 @@ void bind_nearest(nb::module_& m) {
       "Regions of a table's rows, each where some half-spaces of the schema's columns hold.")
       .def(nb::init<Array1<std::uint8_t>, Array1<std::int32_t>, Array1<std::int32_t>,
                     Array1<double>, Array1<std::uint8_t>, Array2<double>, Array1<double>,
-                    Array1<std::int64_t>, Array1<std::int32_t>>(),
+                    Array1<double>, Array1<std::int64_t>, Array1<std::int32_t>>(),
            nb::arg("kind"), nb::arg("first_column"), nb::arg("n_levels"), nb::arg("cost"),
-           nb::arg("may_become"), nb::arg("normals"), nb::arg("sizes"), nb::arg("first"),
-           nb::arg("members"))
+           nb::arg("may_become"), nb::arg("normals"), nb::arg("bias"), nb::arg("sizes"),
+           nb::arg("first"), nb::arg("members"))
       .def("ask", &NearestChange::ask, nb::arg("X"), nb::arg("low"), nb::arg("high"),
-           nb::arg("scores"), nb::arg("sides"), nb::kw_only(), nb::arg("norm"), nb::arg("margin"),
+           nb::arg("columns"), nb::arg("sides"), nb::kw_only(), nb::arg("norm"), nb::arg("margin"),
            nb::arg("everywhere"), nb::arg("most_steps"), nb::arg("n_threads"),
            "The nearest rows that are in a region (n, p), which were found, and which are proven.");
   m.def("closest_point", &closest_point, nb::arg("normals"), nb::arg("least"), nb::arg("low"),

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "explain/dot.hpp"
+
 namespace hardwood {
 
 namespace {
@@ -12,12 +14,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-11;  // of the sizes involved, is no violation
 constexpr double kParallel = 1e-9;   // sine of the angle below which normals depend on others
 constexpr double kSmallest = 1e-11;  // of a coefficient, to divide by
-
-double dot(const double* a, const double* b, int n) {
-  double sum = 0.0;
-  for (int j = 0; j < n; ++j) sum += a[j] * b[j];
-  return sum;
-}
 
 void add(double* to, double factor, const double* from, int n) {
   for (int j = 0; j < n; ++j) to[j] += factor * from[j];
@@ -45,7 +41,7 @@ Outcome LeastLength::solve(const Polyhedron& polyhedron, double cutoff, double* 
     if (condition < 0) return Outcome::kFound;
     const Outcome outcome = take(condition);
     if (outcome != Outcome::kFound) return outcome;
-    length_ = std::sqrt(dot(u, u, p_.n));
+    length_ = std::sqrt(dot_product(u, u, p_.n));
     if (length_ >= cutoff) return Outcome::kTooFar;
   }
   return Outcome::kLost;
@@ -60,8 +56,9 @@ int LeastLength::most_violated() const {
     worst = condition;
   };
   for (int i = 0; i < p_.h; ++i)
-    consider(i, p_.least[i] - dot(p_.normals + static_cast<std::ptrdiff_t>(i) * p_.n, u_, p_.n),
-             std::fabs(p_.least[i]));
+    consider(
+        i, p_.least[i] - dot_product(p_.normals + static_cast<std::ptrdiff_t>(i) * p_.n, u_, p_.n),
+        std::fabs(p_.least[i]));
   for (int j = 0; j < p_.n; ++j) {
     if (u_[j] < p_.low[j]) consider(p_.h + j, p_.low[j] - u_[j], std::fabs(p_.low[j]));
     if (u_[j] > p_.high[j]) consider(p_.h + p_.n + j, u_[j] - p_.high[j], std::fabs(p_.high[j]));
@@ -70,7 +67,7 @@ int LeastLength::most_violated() const {
 }
 
 double LeastLength::violation(int condition) const {
-  if (condition < p_.h) return p_.least[condition] - dot(normal_.data(), u_, p_.n);
+  if (condition < p_.h) return p_.least[condition] - dot_product(normal_.data(), u_, p_.n);
   const int j = condition - p_.h;
   return j < p_.n ? p_.low[j] - u_[j] : u_[j - p_.n] - p_.high[j - p_.n];
 }
@@ -91,7 +88,7 @@ Outcome LeastLength::take(int condition) {
   double multiplier = 0.0;
   for (;;) {
     split_normal();
-    const double length = std::sqrt(dot(rest_.data(), rest_.data(), p_.n));
+    const double length = std::sqrt(dot_product(rest_.data(), rest_.data(), p_.n));
     const bool depends = length <= kParallel;
     double partial = kInfinity;
     const int place = blocking(partial);
@@ -117,7 +114,7 @@ void LeastLength::split_normal() {
   rest_ = normal_;
   for (int turn = 0; turn < 2; ++turn)
     for (int k = 0; k < q; ++k) {
-      const double part = dot(basis(k), rest_.data(), p_.n);
+      const double part = dot_product(basis(k), rest_.data(), p_.n);
       inside_[k] += part;
       add(rest_.data(), -part, basis(k), p_.n);
     }

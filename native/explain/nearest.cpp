@@ -87,10 +87,9 @@ void NearestSearch::find_limits(const Reachable& place) {
   later_.assign((n + 1) * h, 0.0);
   for (std::size_t k = 0; k < h; ++k) {
     const int i = half_space_of(members[k]);
-    const bool is_there = (row_.row().sides[i] != 0) == (members[k] >= 0);
     // Less than what may turn out to be required.
     const double slack = 1e-8 * row_.regions().sizes[i];
-    missing_[k] = is_there ? 0.0 : -sign_of(members[k]) * row_.row().scores[i] - slack;
+    missing_[k] = row_.holds(members[k]) ? 0.0 : -sign_of(members[k]) * row_.score(i) - slack;
     for (std::size_t f = n; f-- > 0;) {
       limits_[f * h + k] = limit(members[k], place.features[f]);
       later_[f * h + k] = std::max(later_[(f + 1) * h + k], limits_[f * h + k]);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "explain/dot.hpp"
+
 namespace hardwood {
 
 namespace {
@@ -31,10 +33,18 @@ RowRegions::RowRegions(const Regions& regions)
 void RowRegions::meet(const AskedRow& row, const Margin& margin) {
   row_ = row;
   margin_ = margin;
+  find_scores();
   find_all();
   find_gains();
   all_.effects.resize(regions_.n_half_spaces);
   for (int i = 0; i < regions_.n_half_spaces; ++i) all_.effects[i] = effect(i, all_);
+}
+
+void RowRegions::find_scores() {
+  scores_.resize(regions_.n_half_spaces);
+  for (int i = 0; i < regions_.n_half_spaces; ++i)
+    scores_[i] =
+        regions_.bias[i] + dot_product(regions_.normal(i), row_.columns, regions_.n_columns);
 }
 
 void RowRegions::find_all() {
@@ -102,13 +112,13 @@ void RowRegions::find_effects(int region, Movable& movable) const {
 
 double RowRegions::required(std::int32_t member, const Movable& movable) const {
   const int i = half_space_of(member);
-  const bool is_there = (row_.sides[i] != 0) == (member >= 0);
+  const bool is_there = holds(member);
   const Movable::Effect& effect = movable.effects[i];
   if (!effect.is_any) return is_there ? -kInfinity : kInfinity;
   const double least = effect.is_continuous || margin_.everywhere ? margin_.width
                        : member >= 0                              ? -kExact
                                                                   : kExact;
-  const double missing = least * regions_.sizes[i] - sign_of(member) * row_.scores[i];
+  const double missing = least * regions_.sizes[i] - sign_of(member) * scores_[i];
   return is_there && !margin_.everywhere ? std::min(missing, 0.0) : missing;
 }
 

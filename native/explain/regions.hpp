@@ -24,6 +24,7 @@ struct Regions {
   int n_columns = 0;
   int n_half_spaces = 0;
   const double* normals = nullptr;      // (half-spaces, columns)
+  const double* bias = nullptr;         // (half-spaces,) score = bias + normal . columns
   const double* sizes = nullptr;        // (half-spaces,) unit of the margin
   std::span<const std::int64_t> first;  // (regions + 1,)
   // Of region r from first[r] on: i where score i must not be negative, ~i where it must be.
@@ -45,11 +46,13 @@ inline double sign_of(std::int32_t member) {
 }
 
 struct AskedRow {
-  const double* x = nullptr;            // (features,) numbers and levels, NaN where missing
-  const double* low = nullptr;          // (features,) of numbers; where low = high nothing moves
-  const double* high = nullptr;         // (features,)
-  const double* scores = nullptr;       // (half-spaces,)
-  const std::uint8_t* sides = nullptr;  // (half-spaces,) 1 where the model takes the score as >= 0
+  const double* x = nullptr;        // (features,) numbers and levels, NaN where missing
+  const double* low = nullptr;      // (features,) of numbers; where low = high nothing moves
+  const double* high = nullptr;     // (features,)
+  const double* columns = nullptr;  // (columns,) what the normals multiply
+  // (n_sides,) whether the model takes the first scores as not negative; others are what they are.
+  const std::uint8_t* sides = nullptr;
+  int n_sides = 0;
 };
 
 struct Margin {
@@ -92,6 +95,13 @@ class RowRegions {
   }
   int level_of(int feature) const { return static_cast<int>(row_.x[feature]); }
 
+  double score(int i) const { return scores_[i]; }
+  // Whether a member's half-space holds, as the model sees it.
+  bool holds(std::int32_t member) const {
+    const int i = half_space_of(member);
+    return (i < row_.n_sides ? row_.sides[i] != 0 : scores_[i] >= 0.0) == (member >= 0);
+  }
+
   // Finds the effects that the features of `movable` have on the half-spaces of a region.
   void find_effects(int region, Movable& movable) const;
   // What a member's score must gain, in its direction; -infinity where it need not, and infinity where
@@ -111,6 +121,7 @@ class RowRegions {
   double least_distance(int region, const Movable& movable, Norm norm) const;
 
  private:
+  void find_scores();
   void find_all();
   void find_gains();
   Movable::Effect effect(int i, const Movable& movable) const;
@@ -118,6 +129,7 @@ class RowRegions {
   const Regions& regions_;
   std::vector<double> scaled_;  // (half-spaces, features), 0 for categories
   AskedRow row_;
+  std::vector<double> scores_;  // (half-spaces,)
   Margin margin_;
   Movable all_;
   // (half-spaces, features, 2) the most that another level takes from a score, and adds to it; of

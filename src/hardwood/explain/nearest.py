@@ -27,7 +27,7 @@ from hardwood.model.structure import positive_number
 if TYPE_CHECKING:
     from hardwood._native import NearestChange
 
-_BLOCK_SCORES = 2**22  # scores to hold at a time
+_BLOCK = 2**22  # entries of a matrix to hold at a time
 _WIDER = 8.0  # times the margin, where rounding errors spoiled it
 _WIDEST = 1.0  # standard deviation: no rounding error is larger that a tree could be asked about
 
@@ -214,8 +214,8 @@ class _Task:
         self.regions: Regions = regions_of(tree, goal)
 
     def blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        """Split rows into parts whose scores fit into memory."""
-        size = max(1, _BLOCK_SCORES // max(1, self.regions.bias.size))
+        """Split rows into parts, of which everything there is to know fits into memory."""
+        size = max(1, _BLOCK // (self.tree.n_splits + self.tree.schema.n_columns))
         return (rows[i : i + size] for i in range(0, rows.size, size))
 
     def solve(
@@ -226,15 +226,14 @@ class _Task:
         after, found, is_exact = rows.matrix.copy(), np.zeros(n, bool), np.ones(n, bool)
         if not len(self.regions):
             return after, found, is_exact
-        scores = self.regions.scores(rows.columns())
-        sides = np.hstack([rows.sides(), scores[:, self.tree.n_splits :] >= 0]).astype(np.uint8)
+        columns, sides = rows.columns(), rows.sides()
         left, everywhere = np.arange(n), False
         while left.size and margin <= max(_WIDEST, self.margin):
             after[left], found[left], is_exact[left] = self._engine(margin).ask(
                 rows.matrix[left],
                 low[left],
                 high[left],
-                scores[left],
+                columns[left],
                 sides[left],
                 norm=self.norm,
                 margin=margin,
@@ -259,6 +258,7 @@ class _Task:
             self.freedom.cost,
             self.freedom.may_become,
             regions.normals,
+            regions.bias,
             regions.sizes(deviations(schema), margin),
             regions.first,
             regions.members,

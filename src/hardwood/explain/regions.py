@@ -45,11 +45,6 @@ class Regions:
             deviations = np.sqrt(np.square(self.normals * spread).sum(axis=1))
         return np.minimum(deviations, self.room / margin)
 
-    def scores(self, columns: np.ndarray) -> np.ndarray:
-        """Scores of rows given by their columns (n, c), in float64: (n, h)."""
-        scores: np.ndarray = columns @ self.normals.T + self.bias
-        return scores
-
 
 def regions_of(tree: ObliqueTree, wanted: Wanted) -> Regions:
     """List the regions where a tree gives the wanted answer.
@@ -102,21 +97,13 @@ def _packed(
 
 def _ways(tree: ObliqueTree) -> list[list[int]]:
     """List the way to each node, splits before leaves: i where it goes right at i, else ~i."""
-    parents = parents_of(tree.children)
-    nodes = np.where(tree.children >= 0, tree.children, tree.n_splits + ~tree.children)
-    ways: list[list[int]] = [[] for _ in parents]
-    for node, parent in enumerate(parents.tolist()):  # parents come before their children
-        if parent >= 0 and node < tree.n_splits:
-            ways[node] = _one_more(ways[parent], parent, nodes[parent, 1] == node)
-    for node in range(tree.n_splits, tree.n_nodes):
-        parent = int(parents[node])
-        if parent >= 0:
-            ways[node] = _one_more(ways[parent], parent, nodes[parent, 1] == node)
+    m = tree.n_splits
+    right = np.where(tree.children >= 0, tree.children, m + ~tree.children)[:, 1].tolist()
+    ways: list[list[int]] = []
+    for node, parent in enumerate(parents_of(tree.children).tolist()):  # parents come first
+        way = [] if parent < 0 else [*ways[parent], parent if right[parent] == node else ~parent]
+        ways.append(way)
     return ways
-
-
-def _one_more(way: list[int], split: int, is_right: bool) -> list[int]:
-    return [*way, split if is_right else ~split]
 
 
 def _highest(tree: ObliqueTree, is_wanted: np.ndarray) -> list[int]:

@@ -153,13 +153,17 @@ class Encoding:
         with np.errstate(over="ignore"):
             values = np.clip((x - self.center) * self.inverse_scale, -LARGEST, LARGEST)
         on = np.zeros((len(matrix), self.n_indicators), dtype=bool)
-        for q, item in enumerate(self.indicators):
-            entries = matrix[:, item.feature]
-            n_levels = len(self.schema.features[item.feature].levels)
+        for feature in self.flag.keys() | self.first_level.keys():
+            entries = matrix[:, feature]
             missing = np.isnan(entries)
-            if n_levels:
+            first = self.first_level.get(feature)
+            if first is not None:
+                n_levels = len(self.schema.features[feature].levels)
                 missing = missing | (entries < 0) | (entries >= n_levels)
-            on[:, q] = missing if item.level is None else ~missing & (entries // 1 == item.level)
+                known = np.flatnonzero(~missing)
+                on[known, first + entries[known].astype(np.int64)] = True
+            if feature in self.flag:
+                on[:, self.flag[feature]] = missing
         return np.where(np.isnan(x), 0.0, values).astype(np.float32), on
 
 

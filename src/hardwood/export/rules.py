@@ -96,6 +96,7 @@ def to_rules(
 
 
 def _check(probes: Probes, text: str, digits: int | None) -> Check:
+    probes = probes.thinned(probes.plan.n_splits)
     found = read_answers(probes, text)
     method = "read back from the text"
     if digits is not None:
@@ -178,6 +179,7 @@ class _Writer:
         self.plan, self.digits = plan, digits
         self.names = [quoted(name) for name in plan.schema.names]
         self.averages: set[int] = set()
+        self.inequalities: dict[tuple[Linear, bool], str] = {}  # each stands in many rules
         model = plan.model
         self.trees = (model,) if isinstance(model, ObliqueTree) else model.trees
 
@@ -268,6 +270,11 @@ class _Writer:
     # Sums
 
     def _inequality(self, linear: Linear, right: bool) -> str:
+        if (linear, right) not in self.inequalities:
+            self.inequalities[linear, right] = self._written(linear, right)
+        return self.inequalities[linear, right]
+
+    def _written(self, linear: Linear, right: bool) -> str:
         terms = self._terms(linear)
         sign = math.copysign(1.0, terms[0].weight)  # the first, the most important, is positive
         total = exact_sum([*(sign * term.at_center for term in terms), -sign * linear.constant])

@@ -56,12 +56,15 @@ def read_answers(probes: Probes, text: str) -> Answers:
     rules, rows.averages = _sections(text, len(plan.trees))
     labels = np.full(probes.n_rows, -1)
     for t, of_tree in enumerate(rules):
+        known: dict[str, np.ndarray] = {}  # most conditions stand in many rules
         times = np.zeros(probes.n_rows, int)
         said = np.zeros((probes.n_rows, plan.n_outputs))
         for leaf, lines in of_tree:
             fulfilled = np.ones(probes.n_rows, bool)
             for line in lines[:-1]:
-                fulfilled &= _Line(line, rows).condition()
+                if line not in known:
+                    known[line] = _Line(line, rows).condition()
+                fulfilled &= known[line]
             times += fulfilled
             leaves[fulfilled, t] = leaf
             outputs, label = _Line(lines[-1], rows).answer(plan.n_outputs)

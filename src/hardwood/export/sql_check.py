@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +15,9 @@ from hardwood.export.probes import Probes
 from hardwood.export.sql_text import identifier
 from hardwood.export.verify import FLOAT_VALUES, Answers, Check, verified
 from hardwood.model.structure import Label
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _OWN_SCHEMAS = ("main", "temp")
 
@@ -41,6 +43,8 @@ def check_sql(
     labels
         Classes as the statement returns them.
     """
+    import sqlite3  # some builds of Python are without it
+
     probes = probes.thinned(_cost(probes.plan))
     with closing(sqlite3.connect(":memory:")) as database:
         _add_exp(database)
@@ -63,6 +67,8 @@ def check_sql(
 
 def check_length(text: str) -> None:
     """Refuse a statement that is too long for SQLite, before the rows to try it on are made."""
+    import sqlite3
+
     size = len(text.encode())
     with closing(sqlite3.connect(":memory:")) as database:
         try:
@@ -101,6 +107,8 @@ def _cost(plan: Plan) -> int:
 
 def _add_exp(database: sqlite3.Connection) -> None:
     """Give SQLite EXP where it was built without functions of mathematics."""
+    import sqlite3
+
     try:
         database.execute("SELECT EXP(0E0)")
     except sqlite3.OperationalError:
@@ -115,6 +123,8 @@ def _fill(
     keep: Sequence[str],
 ) -> None:
     """Make the table: a column for each feature, and numbers of rows in those passed on."""
+    import sqlite3
+
     if len(table) == 2 and table[0].lower() not in _OWN_SCHEMAS:
         database.execute(f"ATTACH ':memory:' AS {identifier(table[0])}")
     known = {name.lower() for name in columns}

@@ -53,8 +53,7 @@ class Probes:
 
     def thinned(self, cost: int) -> Probes:
         """Take fewer rows, evenly, where each takes ``cost`` operations in a slow language."""
-        step = -(-self.n_rows * cost // _MAX_OPERATIONS)
-        step = min(step, max(1, self.n_rows // _FEWEST))
+        step = min(self.n_rows * cost // _MAX_OPERATIONS + 1, max(1, self.n_rows // _FEWEST))
         n_typical = -(-self.n_typical // step)
         return Probes(self.plan, self.matrix[::step], n_typical, self.are_given)
 

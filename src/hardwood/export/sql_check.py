@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 _OWN_SCHEMAS = ("main", "temp")
+_MAX_BYTES = 2_000_000  # SQLite compares every number of a statement with all before
 
 
 def check_sql(
@@ -69,16 +70,20 @@ def check_length(text: str) -> None:
     """Refuse a statement that is too long for SQLite, before the rows to try it on are made."""
     import sqlite3
 
-    size = len(text.encode())
+    size, trouble = len(text.encode()), ""
     with closing(sqlite3.connect(":memory:")) as database:
         try:
             database.execute("--".ljust(size))  # a comment as long; limits differ by builds
         except sqlite3.Error as error:
-            raise ExportError(
-                f"the export to SQL was not written: SQLite {sqlite3.sqlite_version}, which checks "
-                f"it, does not take a statement of {size} bytes ({error}); it takes 1,000,000 "
-                "unless built for more. Prune the model, take fewer trees, or use to_c or to_onnx."
-            ) from error
+            trouble = f"does not take it ({error})"
+    if size > _MAX_BYTES:
+        trouble = trouble or "takes minutes to read it: its time grows with the square"
+    if trouble:
+        raise ExportError(
+            f"the export to SQL was not written: it has {size} bytes, and SQLite "
+            f"{sqlite3.sqlite_version}, which checks it, {trouble}. Prune the model, take fewer "
+            "trees, or use to_c or to_onnx."
+        )
 
 
 def answers_of(plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]) -> Answers:

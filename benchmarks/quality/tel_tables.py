@@ -42,7 +42,7 @@ TEST_PART = 0.3
 FOLDS_BELOW = 500
 N_FOLDS = 3
 MOST_ROWS_TO_CHOOSE = 2500
-TABLE_3_METHODS = ("tel", "tel_mean", "xgboost", "logistic", "cart")
+TABLE_3_METHODS = ("tel", "xgboost", "logistic", "cart")
 
 
 class Run(NamedTuple):

@@ -68,8 +68,8 @@ def table_3() -> list[str]:
     head = ["data", "splits", *(m.title for m in methods), "p, TEL and XGBoost", "paper"]
     return [
         *markdown(head, rows),
-        f"{_said(found, methods)} In the paper, to as many: TEL 12, GBDT 14, logistic regression 6, "
-        "CART 0.",
+        f"{_said(found, methods)} In the paper, to as many: TEL 12, GBDT 14, logistic regression "
+        "6, CART 0.",
         "",
         *_averaged(),
         *_significant(found),

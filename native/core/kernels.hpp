@@ -10,6 +10,7 @@
 
 #include "core/matrix.hpp"
 #include "core/objective.hpp"
+#include "explain/paths.hpp"
 #include "learn/dgt_tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
@@ -33,10 +34,12 @@ struct Kernels {
                         std::int32_t* leaves);
   bool (*goes_right)(const Splits&, std::int32_t split, const float* x, const std::int32_t* active,
                      const std::int32_t* active_end);
-  void (*change_scores)(const float* column, std::ptrdiff_t size, int n, const float* change,
-                        float* scores);
-  int (*leaves_by_scores)(const Splits&, const float* slack, const float* scores,
-                          std::ptrdiff_t size, int n, std::int32_t* leaves, std::int32_t* doubtful);
+  int (*change_value)(const float* weights, const Paths&, int n, const float* change,
+                      Doubt* listed);
+  void (*follow_rows)(const Splits&, const Paths&, const float* values, std::ptrdiff_t stride,
+                      int n, const Doubt* doubts);
+  void (*follow_row)(const Splits&, const Paths&, const float* x, const std::int32_t* active,
+                     const std::int32_t* active_end, Doubt doubt);
   void (*answer)(const LinearLeaves&, const EncodedRows&, int n, const std::int32_t* leaf,
                  double* out);
   void (*link_rows)(Link, std::int64_t n, int n_outputs, double* scores);

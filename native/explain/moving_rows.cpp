@@ -4,205 +4,246 @@ namespace hardwood {
 
 namespace {
 
-// Changes after which scores are computed anew. A walk there and back does without.
+// Changes after which paths are followed from their roots, so that rounding errors stay small. A walk
+// does without.
 int most_changes(std::size_t n_players) {
-  return std::max(64, 2 * static_cast<int>(n_players));
+  return std::max(64, static_cast<int>(n_players));
 }
 
-// What rounding errors may add to the scores of a tree's splits: those of the routing, of the sums
-// over all features, and of every change that of a difference, a product and a sum.
-std::vector<float> slack_of(const Splits& splits, const FeatureMap& map, std::size_t n_players,
-                            const std::vector<float>& largest) {
-  const float n_errors = static_cast<float>(n_players) + 2.0f + 3.0f * most_changes(n_players);
-  std::vector<float> slack = term_sizes(splits, map, largest);
-  for (float& of_split : slack) of_split *= score_error(splits, map) + 0x1p-24f * n_errors;
-  return slack;
+// What rounding errors may add to the scores of a tree's splits: those of the routing, and of every
+// change that of a difference, a product and a sum.
+float slack_of(const Splits& splits, const FeatureMap& map, std::size_t n_players,
+               const std::vector<float>& largest) {
+  const float n_errors = 3.0f * static_cast<float>(most_changes(n_players) + 1);
+  float most = 0.0f;
+  for (const float size : term_sizes(splits, map, largest)) most = std::max(most, size);
+  return most * (score_error(splits, map) + 0x1p-24f * n_errors);
 }
 
 }  // namespace
 
-MovingRows::MovingRows(const Team& team, const std::vector<Columns>& columns, const FeatureMap& map,
-                       std::ptrdiff_t stride, std::span<const std::int32_t> players,
-                       std::vector<FeatureRow> rows, const std::vector<float>& largest)
-    : team_(team),
-      map_(map),
-      stride_(stride),
-      players_(players),
-      is_x_(players.size()),
-      most_changes_(most_changes(players.size())),
-      rows_(std::move(rows)),
-      is_constant_(team.trees.size() == 1 && !team.trees[0].linear && team.link == Link::kIdentity),
-      values_(rows_.size() * stride),
-      change_(rows_.size()),
-      on_(rows_.size()),
-      off_(rows_.size()),
-      leaf_(rows_.size()),
-      doubtful_(rows_.size() + 1),
-      now_(rows_.size()),
-      before_(rows_.size()),
-      answers_(rows_.size() * 2 * team.n_outputs),
-      at_z_(team.n_outputs) {
-  const std::size_t n = rows_.size(), k = team.n_outputs;
-  for (std::size_t r = 0; r < n; ++r)
-    mixed_.emplace_back(map, values_.data() + static_cast<std::ptrdiff_t>(r) * stride, stride);
-  for (std::size_t t = 0; t < team.trees.size(); ++t) {
-    const std::size_t size = columns[t].size();
-    trees_.push_back({team.trees[t], columns[t],
-                      slack_of(*team.trees[t].splits, map, players.size(), largest),
-                      Buffer<float>(n * size), Buffer<float>(size), std::vector<std::int32_t>(n),
-                      std::vector<double>(n * k), 0, std::vector<double>(k)});
+MovingRows::PathMemory::PathMemory(std::size_t n_rows, int n_levels, int n_outputs, float slack)
+    : nodes(n_rows * n_levels),
+      n_splits(n_rows),
+      leaf(n_rows),
+      scores(n_rows * n_levels),
+      says(n_rows * n_outputs),
+      paths{n_levels, nodes.data(), scores.data(), n_splits.data(), leaf.data(), slack} {}
+
+void MovingRows::PathMemory::copy(const PathMemory& other) {
+  std::copy(other.nodes.begin(), other.nodes.end(), nodes.begin());
+  std::copy(other.n_splits.begin(), other.n_splits.end(), n_splits.begin());
+  std::copy(other.leaf.begin(), other.leaf.end(), leaf.begin());
+  std::copy(other.scores.begin(), other.scores.end(), scores.begin());
+  std::copy(other.says.begin(), other.says.end(), says.begin());
+}
+
+MovingRows::MovingRows(const Game& game, std::size_t n_rows, const std::vector<float>& largest)
+    : team_(game.team),
+      map_(game.map),
+      stride_(game.stride),
+      players_(game.players),
+      is_constant_(team_.trees.size() == 1 && !team_.trees[0].linear &&
+                   team_.link == Link::kIdentity),
+      starts_(n_rows),
+      ends_(n_rows),
+      values_(n_rows * stride_),
+      most_changes_(most_changes(players_.size())),
+      change_(n_rows),
+      on_(n_rows),
+      off_(n_rows),
+      listed_(n_rows + 1),
+      touched_(n_rows),
+      is_touched_(n_rows),
+      now_(n_rows),
+      before_(n_rows),
+      answers_(n_rows * 2 * team_.n_outputs),
+      at_start_(n_rows * team_.n_outputs) {
+  for (std::size_t r = 0; r < n_rows; ++r)
+    mixed_.emplace_back(map_, values_.data() + static_cast<std::ptrdiff_t>(r) * stride_, stride_);
+  trees_.reserve(team_.trees.size());  // paths point into them
+  for (std::size_t t = 0; t < team_.trees.size(); ++t) {
+    const ForestTree& tree = team_.trees[t];
+    const int n_levels = rounded_up(std::max(tree.splits->depth, 1), kLevelStep);
+    const float slack = slack_of(*tree.splits, map_, players_.size(), largest);
+    trees_.push_back({tree,
+                      game.columns[t],
+                      {n_rows, n_levels, team_.n_outputs, slack},
+                      {n_rows, n_levels, team_.n_outputs, slack}});
   }
 }
 
-void MovingRows::start(const FeatureRow& z) {
-  z_ = z;
-  MixedRow& row = mixed_.front();
-  row.start(z);
-  const int k = team_.n_outputs;
-  std::fill(at_z_.begin(), at_z_.end(), 0.0);
+void MovingRows::set_start(std::size_t row, const FeatureRow& start) {
+  starts_[row] = start;
+  MixedRow& mixed = mixed_[row];
+  mixed.start(start);
+  const EncodedRows encoded = mixed.encoded();
   for (OfTree& of : trees_) {
-    find_z_scores(of);
-    kernels().route_encoded(*of.tree.splits, row.encoded(), 0, 1, &of.z_leaf);
-    team_.say(of.tree, of.z_leaf, row, of.z_says.data());
-    for (int o = 0; o < k; ++o) at_z_[o] += of.z_says[o];
+    PathMemory& memory = of.at_start;
+    doubt_root(memory, row);
+    kernels().follow_row(*of.tree.splits, memory.paths, encoded.values, encoded.active,
+                         encoded.active + *encoded.active_end, {static_cast<std::int32_t>(row), 0});
   }
-  kernels().link_rows(team_.link, 1, k, at_z_.data());
-  restart();
+  if (!is_constant_) answer_start(row);
 }
 
-void MovingRows::find_z_scores(OfTree& of) const {
-  const std::ptrdiff_t size = of.columns.size();
-  const float one = 1.0f;
-  float* scores = of.z_scores.data();
-  std::copy_n(of.columns.bias(), size, scores);
-  for (const std::int32_t feature : players_) {
-    const std::int32_t column = map_.column[feature], on = z_.on[feature];
-    if (column >= 0)
-      kernels().change_scores(of.columns.value(column), size, 1, z_.values + column, scores);
-    if (on >= 0) kernels().change_scores(of.columns.indicator(on), size, 1, &one, scores);
+void MovingRows::answer_start(std::size_t row) {
+  const std::size_t k = team_.n_outputs;
+  double* answer = at_start_.data() + row * k;
+  std::fill_n(answer, k, 0.0);
+  for (OfTree& of : trees_) {
+    double* says = of.at_start.says.data() + row * k;
+    team_.say(of.tree, of.at_start.leaf[row], mixed_[row], says);
+    for (std::size_t o = 0; o < k; ++o) answer[o] += says[o];
   }
+  kernels().link_rows(team_.link, 1, team_.n_outputs, answer);
 }
 
-void MovingRows::restart() {
-  const std::ptrdiff_t n = std::ssize(rows_), k = team_.n_outputs;
-  std::fill(is_x_.begin(), is_x_.end(), 0);
-  start_scores();
-  for (std::ptrdiff_t r = 0; r < n; ++r) {
-    mixed_[r].start(z_);
-    for (OfTree& of : trees_) {
-      std::copy(of.z_says.begin(), of.z_says.end(), of.says.begin() + r * k);
-      of.leaf[r] = of.z_leaf;
-    }
-    double* answer = answers_.data() + 2 * r * k;
-    std::copy(at_z_.begin(), at_z_.end(), answer);
-    now_[r] = is_constant_ ? trees_.front().tree.values + trees_.front().z_leaf * k : answer;
-  }
-  before_ = now_;
-}
-
-void MovingRows::start_scores() {
+void MovingRows::start() {
+  const std::size_t k = team_.n_outputs;
   n_changes_ = 0;
-  for (OfTree& of : trees_)
-    for (std::ptrdiff_t r = 0; r < std::ssize(rows_); ++r)
-      std::copy_n(of.z_scores.data(), of.columns.size(), of.scores.data() + r * of.columns.size());
+  for (OfTree& of : trees_) of.now.copy(of.at_start);
+  for (std::size_t r = 0; r < size(); ++r) {
+    mixed_[r].start(starts_[r]);
+    double* answer = answers_.data() + 2 * r * k;
+    std::copy_n(at_start_.data() + r * k, k, answer);
+    now_[r] = is_constant_ ? trees_.front().tree.values + trees_.front().now.leaf[r] * k : answer;
+  }
 }
 
-void MovingRows::take(std::int32_t player, bool is_x) {
+void MovingRows::take(std::int32_t player, bool is_end) {
   const std::int32_t feature = players_[player];
-  is_x_[player] = is_x;
+  note_changes(feature, is_end);
   const bool is_due = ++n_changes_ > most_changes_;
-  if (is_due) refresh();
-  note_changes(feature, is_x);
-  if (!is_due)
-    for (OfTree& of : trees_) change_scores(of, feature);
-  std::copy(now_.begin(), now_.end(), before_.begin());
-  is_constant_ ? answer_by_leaf() : answer_by_sum();
-}
-
-// Computes the scores anew.
-void MovingRows::refresh() {
-  start_scores();
-  for (std::size_t i = 0; i < players_.size(); ++i) {
-    if (!is_x_[i]) continue;
-    note_changes(players_[i], true);
-    for (OfTree& of : trees_) change_scores(of, players_[i]);
-  }
-}
-
-void MovingRows::note_changes(std::int32_t feature, bool is_x) {
-  const std::int32_t column = map_.column[feature];
-  if (column >= 0) {
-    const float z = z_.values[column];
-    float* value = values_.data() + column;
-    for (std::size_t r = 0; r < rows_.size(); ++r, value += stride_) {
-      const float x = rows_[r].values[column];
-      change_[r] = is_x ? x - z : z - x;
-      *value = is_x ? x : z;
+  if (is_due) n_changes_ = 0;
+  for (OfTree& of : trees_) {
+    std::size_t n_listed = change_scores(of, feature);
+    if (is_due) {
+      doubt_all(of);
+      n_listed = size();
     }
+    follow(of, n_listed);
+    is_constant_ ? answer_by_leaf(n_listed) : say(of, n_listed);
   }
-  if (map_.listed.empty()) return;
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    const FeatureRow &to = is_x ? rows_[r] : z_, &from = is_x ? z_ : rows_[r];
-    if (column < 0) change_[r] = 0.0f;
-    on_[r] = to.on[feature];
-    off_[r] = from.on[feature];
-    mixed_[r].take(feature, to);
-  }
+  if (!is_constant_) answer_by_sum();
 }
 
-void MovingRows::change_scores(OfTree& of, std::int32_t feature) {
-  const std::ptrdiff_t size = of.columns.size();
+void MovingRows::note_changes(std::int32_t feature, bool is_end) {
   const std::int32_t column = map_.column[feature];
-  if (column >= 0)
-    kernels().change_scores(of.columns.value(column), size, static_cast<int>(rows_.size()),
-                            change_.data(), of.scores.data());
+  const std::vector<FeatureRow>&to = is_end ? ends_ : starts_, &from = is_end ? starts_ : ends_;
+  if (column >= 0) {
+    float* value = values_.data() + column;
+    for (std::size_t r = 0; r < size(); ++r, value += stride_) {
+      *value = to[r].values[column];
+      change_[r] = *value - from[r].values[column];
+    }
+  } else {
+    std::fill(change_.begin(), change_.end(), 0.0f);
+  }
   if (map_.listed.empty()) return;
-  const float plus = 1.0f, minus = -1.0f;
-  for (std::ptrdiff_t r = 0; r < std::ssize(rows_); ++r) {
-    if (on_[r] == off_[r]) continue;
-    float* scores = of.scores.data() + r * size;
-    if (on_[r] >= 0) kernels().change_scores(of.columns.indicator(on_[r]), size, 1, &plus, scores);
-    if (off_[r] >= 0)
-      kernels().change_scores(of.columns.indicator(off_[r]), size, 1, &minus, scores);
+  for (std::size_t r = 0; r < size(); ++r) {
+    on_[r] = to[r].on[feature];
+    off_[r] = from[r].on[feature];
+    mixed_[r].take(feature, to[r]);
   }
 }
 
-// Finds where the rows are now: leaf_.
-void MovingRows::find_leaves(OfTree& of) {
-  const int n_doubtful = kernels().leaves_by_scores(
-      *of.tree.splits, of.slack.data(), of.scores.data(), of.columns.size(),
-      static_cast<int>(rows_.size()), leaf_.data(), doubtful_.data());
-  for (int i = 0; i < n_doubtful; ++i) {
-    const std::int32_t r = doubtful_[i];
-    kernels().route_encoded(*of.tree.splits, mixed_[r].encoded(), 0, 1, &leaf_[r]);
+// Lists the rows that may have changed sides; returns how many.
+std::size_t MovingRows::change_scores(OfTree& of, std::int32_t feature) {
+  std::size_t n_listed = 0;
+  if (map_.column[feature] >= 0)
+    n_listed = kernels().change_value(of.columns[map_.column[feature]], of.now.paths,
+                                      static_cast<int>(size()), change_.data(), listed_.data());
+  return map_.listed.empty() ? n_listed : change_indicators(of);
+}
+
+// Likewise, where an indicator may have changed besides the value.
+std::size_t MovingRows::change_indicators(OfTree& of) {
+  const Splits& splits = *of.tree.splits;
+  PathMemory& memory = of.now;
+  std::size_t n_listed = 0;
+  for (std::size_t r = 0; r < size(); ++r) {
+    if (!has_changed(r)) continue;
+    const std::size_t first = r * memory.paths.n_levels;
+    std::int32_t level = -1;
+    for (std::int32_t l = memory.n_splits[r] - 1; l >= 0; --l) {
+      const std::int32_t node = memory.nodes[first + l];
+      const float* terms = indicators_of(splits, node);
+      float& score = memory.scores[first + l];
+      if (on_[r] != off_[r]) {
+        score += on_[r] < 0 ? 0.0f : terms[on_[r]];
+        score -= off_[r] < 0 ? 0.0f : terms[off_[r]];
+      }
+      const std::int32_t below = l + 1 < memory.n_splits[r] ? memory.nodes[first + l + 1]
+                                                            : memory.leaf[r] + splits.n_splits;
+      const bool is_same = splits.nodes[node].child[score >= 0] == below;
+      if (!is_same || !(std::abs(score) - memory.paths.slack >= 0)) level = l;
+    }
+    if (level >= 0) listed_[n_listed++] = {static_cast<std::int32_t>(r), level};
+  }
+  return n_listed;
+}
+
+// Lists all rows, to be followed from the root.
+void MovingRows::doubt_all(OfTree& of) {
+  for (std::size_t r = 0; r < size(); ++r) {
+    doubt_root(of.now, r);
+    listed_[r] = {static_cast<std::int32_t>(r), 0};
   }
 }
 
-void MovingRows::answer_by_leaf() {
-  OfTree& of = trees_.front();
-  find_leaves(of);
+void MovingRows::follow(OfTree& of, std::size_t n_listed) {
+  const Splits& splits = *of.tree.splits;
+  if (map_.listed.empty()) {
+    kernels().follow_rows(splits, of.now.paths, values_.data(), stride_, static_cast<int>(n_listed),
+                          listed_.data());
+    return;
+  }
+  for (std::size_t i = 0; i < n_listed; ++i) {
+    const EncodedRows row = mixed_[listed_[i].row].encoded();
+    kernels().follow_row(splits, of.now.paths, row.values, row.active, row.active + *row.active_end,
+                         listed_[i]);
+  }
+}
+
+void MovingRows::answer_by_leaf(std::size_t n_listed) {
+  const OfTree& of = trees_.front();
   const std::ptrdiff_t k = team_.n_outputs;
-  for (std::size_t r = 0; r < rows_.size(); ++r) now_[r] = of.tree.values + leaf_[r] * k;
+  n_touched_ = n_listed;
+  for (std::size_t i = 0; i < n_listed; ++i) {
+    const std::int32_t r = touched_[i] = listed_[i].row;
+    before_[r] = now_[r];
+    now_[r] = of.tree.values + of.now.leaf[r] * k;
+  }
+}
+
+// What a tree says of the rows that have been followed, or of all where that changes with the row.
+void MovingRows::say(OfTree& of, std::size_t n_listed) {
+  const std::size_t k = team_.n_outputs;
+  const auto say_of = [&](std::size_t r) {
+    team_.say(of.tree, of.now.leaf[r], mixed_[r], of.now.says.data() + r * k);
+    is_touched_[r] = 1;
+  };
+  for (std::size_t i = 0; i < n_listed; ++i) say_of(listed_[i].row);
+  if (!of.tree.linear) return;
+  for (std::size_t r = 0; r < size(); ++r)
+    if (has_changed(r)) say_of(r);
 }
 
 void MovingRows::answer_by_sum() {
-  const std::ptrdiff_t k = team_.n_outputs;
-  for (OfTree& of : trees_) {
-    find_leaves(of);
-    for (std::size_t r = 0; r < rows_.size(); ++r)
-      if (leaf_[r] != of.leaf[r] || of.tree.linear)
-        team_.say(of.tree, leaf_[r], mixed_[r], of.says.data() + r * k);
-    std::swap(leaf_, of.leaf);
-  }
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    const bool is_changed = change_[r] != 0 || on_[r] != off_[r];
-    if (!is_changed) continue;
+  const std::size_t k = team_.n_outputs;
+  n_touched_ = 0;
+  for (std::size_t r = 0; r < size(); ++r) {
+    if (!is_touched_[r]) continue;
+    is_touched_[r] = 0;
+    touched_[n_touched_++] = static_cast<std::int32_t>(r);
     double* first = answers_.data() + 2 * r * k;
     double* answer = now_[r] == first ? first + k : first;
     std::fill_n(answer, k, 0.0);
     for (const OfTree& of : trees_)
-      for (std::ptrdiff_t o = 0; o < k; ++o) answer[o] += of.says[r * k + o];
-    kernels().link_rows(team_.link, 1, static_cast<int>(k), answer);
+      for (std::size_t o = 0; o < k; ++o) answer[o] += of.now.says[r * k + o];
+    kernels().link_rows(team_.link, 1, team_.n_outputs, answer);
+    before_[r] = now_[r];
     now_[r] = answer;
   }
 }

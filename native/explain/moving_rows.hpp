@@ -1,114 +1,121 @@
-// Rows that change feature by feature from a background row z to rows x, side by side, and what a
-// team answers on the way.
+// Rows that change feature by feature, side by side, and what a team answers on the way.
 //
-// A change adds one column of the weights, times the change of the feature, to the scores of all
-// splits. Where a score on the way to the leaf is nearer to 0 than rounding errors could have moved
-// it, the row is routed anew: every answer is the model's own. After many changes the scores are
-// computed anew, so that rounding errors stay small.
+// A change adds one term to the scores of the splits on a row's path. The path is followed again only
+// from the first split whose side has changed; a score that is nearer to 0 than rounding errors could
+// have moved it is found again as the routing finds it. So every answer is the model's own.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "explain/paths.hpp"
 #include "explain/team.hpp"
 
 namespace hardwood {
 
-// Scores of a row come in steps of this many.
-inline constexpr int kScoreStep = 16;
-
-// The weights of a tree's splits, column by column.
+// The weights of a tree's splits, value by value.
 class Columns {
  public:
   explicit Columns(const Splits& splits)
-      : size_(rounded_up(std::max(splits.n_splits, 1), kScoreStep)),
-        n_values_(splits.n_values),
-        bias_(size_),
-        weights_(static_cast<std::size_t>(splits.n_values + splits.n_indicators) * size_) {
-    for (int i = 0; i < splits.n_splits; ++i) {
-      bias_[i] = splits.nodes[i].bias;
-      for (int j = 0; j < n_values_; ++j) weights_[j * size_ + i] = weights_of(splits, i)[j];
-      for (int q = 0; q < splits.n_indicators; ++q)
-        weights_[(n_values_ + q) * size_ + i] = indicators_of(splits, i)[q];
-    }
+      : size_(std::max(splits.n_splits, 1)),  // a path without splits has the root's place
+        weights_(static_cast<std::size_t>(splits.n_values) * size_) {
+    for (int i = 0; i < splits.n_splits; ++i)
+      for (int j = 0; j < splits.n_values; ++j) weights_[j * size_ + i] = weights_of(splits, i)[j];
   }
 
-  std::ptrdiff_t size() const { return size_; }
-  const float* bias() const { return bias_.data(); }
-  const float* value(std::int32_t column) const { return weights_.data() + column * size_; }
-  const float* indicator(std::int32_t which) const {
-    return weights_.data() + (n_values_ + which) * size_;
-  }
+  const float* operator[](std::int32_t value) const { return weights_.data() + value * size_; }
 
  private:
-  std::ptrdiff_t size_, n_values_;
-  Buffer<float> bias_, weights_;
+  std::ptrdiff_t size_;
+  std::vector<float> weights_;
+};
+
+// What there is to know of a team whose rows move.
+struct Game {
+  const Team& team;
+  const FeatureMap& map;
+  std::ptrdiff_t stride;  // of encoded rows
+  const std::vector<std::int32_t>& players;
+  const std::vector<Columns>& columns;  // of each tree
 };
 
 // Memory and methods of one thread.
 class MovingRows {
  public:
-  // columns: of each tree. largest: bounds of the values of all rows, those of the background among
-  // them, (stride,).
-  MovingRows(const Team& team, const std::vector<Columns>& columns, const FeatureMap& map,
-             std::ptrdiff_t stride, std::span<const std::int32_t> players,
-             std::vector<FeatureRow> rows, const std::vector<float>& largest);
+  // n_rows: at most kMostMoving. largest: bounds of the values of all rows to come, (stride,).
+  MovingRows(const Game& game, std::size_t n_rows, const std::vector<float>& largest);
 
-  std::size_t size() const { return rows_.size(); }
+  std::size_t size() const { return starts_.size(); }
   const Team& team() const { return team_; }
   std::size_t n_players() const { return players_.size(); }
 
-  // All rows become z.
-  void start(const FeatureRow& z);
-  void restart();
-  // A feature of all rows becomes that of x, or that of z again.
-  void take(std::int32_t player, bool is_x);
+  // From where and to where a row moves.
+  void set_start(std::size_t row, const FeatureRow& start);
+  void set_end(std::size_t row, const FeatureRow& end) { ends_[row] = end; }
+  // Puts all rows where they start.
+  void start();
+  // A feature of all rows becomes that of their ends, or that of their starts again.
+  void take(std::int32_t player, bool is_end);
 
-  // Answers to a row, (outputs,): now, and before the last change. The same place where the answer
-  // has not changed.
+  // The rows whose answers may have changed in the last step.
+  std::span<const std::int32_t> touched() const { return {touched_.data(), n_touched_}; }
+  // Answers to a row, (outputs,): now, and, of a touched row, before the last step.
   const double* now(std::size_t row) const { return now_[row]; }
   const double* before(std::size_t row) const { return before_[row]; }
 
  private:
-  // Where the rows are in one tree.
+  // Paths in one tree, owned.
+  struct PathMemory {
+    PathMemory(std::size_t n_rows, int n_levels, int n_outputs, float slack);
+    void copy(const PathMemory& other);
+
+    std::vector<std::int32_t> nodes, n_splits, leaf;
+    std::vector<float> scores;
+    std::vector<double> says;  // (rows, outputs) what the tree says
+    Paths paths;
+  };
   struct OfTree {
     const ForestTree& tree;
     const Columns& columns;
-    std::vector<float> slack;        // (splits,) what rounding errors may add to a score
-    Buffer<float> scores, z_scores;  // (rows, columns.size()), (columns.size(),)
-    std::vector<std::int32_t> leaf;  // (rows,)
-    std::vector<double> says;        // (rows, outputs)
-    std::int32_t z_leaf;
-    std::vector<double> z_says;  // (outputs,)
+    PathMemory now, at_start;
   };
 
-  void find_z_scores(OfTree& of) const;
-  void start_scores();
-  void refresh();
-  void note_changes(std::int32_t feature, bool is_x);
-  void change_scores(OfTree& of, std::int32_t feature);
-  void find_leaves(OfTree& of);
-  void answer_by_leaf();
+  void answer_start(std::size_t row);
+  void note_changes(std::int32_t feature, bool is_end);
+  bool has_changed(std::size_t row) const { return change_[row] != 0 || on_[row] != off_[row]; }
+  std::size_t change_scores(OfTree& of, std::int32_t feature);
+  std::size_t change_indicators(OfTree& of);
+  // A path that starts with a score of 0 there is followed from the root.
+  static void doubt_root(PathMemory& memory, std::size_t row) {
+    memory.nodes[row * memory.paths.n_levels] = 0;
+    memory.scores[row * memory.paths.n_levels] = 0.0f;
+    memory.n_splits[row] = 0;
+  }
+  void doubt_all(OfTree& of);
+  void follow(OfTree& of, std::size_t n_listed);
+  void answer_by_leaf(std::size_t n_listed);
+  void say(OfTree& of, std::size_t n_listed);
   void answer_by_sum();
 
   const Team& team_;
   const FeatureMap& map_;
   std::ptrdiff_t stride_;
-  std::span<const std::int32_t> players_;
-  std::vector<char> is_x_;  // (players,) whose features the rows have now
-  int n_changes_ = 0, most_changes_;
-  std::vector<FeatureRow> rows_;
-  FeatureRow z_;
-  bool is_constant_;             // one tree with constant leaves: answers are its values
-  Buffer<float> values_;         // (rows, stride)
-  std::vector<MixedRow> mixed_;  // (rows,)
+  const std::vector<std::int32_t>& players_;
+  bool is_constant_;                       // one tree with constant leaves: answers are its values
+  std::vector<FeatureRow> starts_, ends_;  // (rows,)
+  Buffer<float> values_;                   // (rows, stride)
+  std::vector<MixedRow> mixed_;            // (rows,)
   std::vector<OfTree> trees_;
+  int n_changes_ = 0, most_changes_;
   // Of this step, (rows,): by how much the value changes, and the indicators that go on and off.
   std::vector<float> change_;
   std::vector<std::int32_t> on_, off_;
-  std::vector<std::int32_t> leaf_, doubtful_;  // (rows,)
-  std::vector<const double*> now_, before_;    // (rows,)
-  std::vector<double> answers_, at_z_;         // (rows, 2, outputs), (outputs,)
+  std::vector<Doubt> listed_;          // (rows + 1,)
+  std::vector<std::int32_t> touched_;  // (rows,)
+  std::size_t n_touched_ = 0;
+  std::vector<char> is_touched_;             // (rows,)
+  std::vector<const double*> now_, before_;  // (rows,)
+  std::vector<double> answers_, at_start_;   // (rows, 2, outputs), (rows, outputs)
 };
 
 }  // namespace hardwood

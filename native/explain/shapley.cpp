@@ -12,8 +12,8 @@ namespace hardwood {
 
 namespace {
 
-// Rows of one task, which walk together: their scores should fit into the first-level cache.
-constexpr std::int64_t kMostRows = 16;
+// Rows of one task, which walk together, there and back.
+constexpr std::int64_t kMostRows = kMostMoving / 2;
 // How many times the mean the first background rows may take before a row is sampled instead.
 constexpr std::int64_t kHeadStart = 2;
 // More sets than 2 to this many are left to the enumeration of cases, which may do with fewer.
@@ -118,18 +118,17 @@ class Task {
     std::vector<double> values(rows.size() * size_), variances(rows.size() * size_);
     std::vector<FeatureRow> encoded;
     for (const std::int64_t row : rows) encoded.push_back(work_.rows[row]);
-    MovingRows moving(team_, plan_.columns, work_.map, work_.stride, plan_.players,
-                      std::move(encoded), largest_);
-    Subsets subsets(moving, work_.stop);
-    Walks walks(moving, work_.stop);
-    std::vector<std::int32_t> orders(plan_.players.size() * work_.options.n_orders);
-    for (std::int64_t z = 0; z < work_.background.size() && !work_.stop; ++z) {
-      moving.start(work_.background[z]);
-      if (is_exact) {
-        subsets.add(values.data());
-      } else {
+    const Game game{team_, work_.map, work_.stride, plan_.players, plan_.columns};
+    if (is_exact) {
+      Subsets subsets(game, encoded, largest_, work_.stop);
+      for (std::int64_t z = 0; z < work_.background.size() && !work_.stop; ++z)
+        subsets.add(work_.background[z], values.data());
+    } else {
+      Walks walks(game, encoded, largest_, work_.stop);
+      std::vector<std::int32_t> orders(plan_.players.size() * work_.options.n_orders);
+      for (std::int64_t z = 0; z < work_.background.size() && !work_.stop; ++z) {
         draw(z, orders);
-        walks.add(orders, values.data(), variances.data());
+        walks.add(work_.background[z], orders, values.data(), variances.data());
       }
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {

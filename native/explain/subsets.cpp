@@ -2,21 +2,25 @@
 
 namespace hardwood {
 
-Subsets::Subsets(MovingRows& rows, const std::atomic<bool>& stop)
-    : rows_(rows),
+Subsets::Subsets(const Game& game, const std::vector<FeatureRow>& rows,
+                 const std::vector<float>& largest, const std::atomic<bool>& stop)
+    : rows_(game, rows.size(), largest),
       stop_(stop),
-      size_(rows.size() * rows.team().n_outputs),
-      is_x_(rows.n_players()),
-      g_(rows.n_players() + 1, 1.0),
+      size_(rows.size() * game.team.n_outputs),
+      is_x_(game.players.size()),
+      g_(game.players.size() + 1, 1.0),
       at_start_(size_),
-      sums_((rows.n_players() + 1) * 2 * size_) {
-  const double n = static_cast<double>(rows.n_players());
+      sums_((game.players.size() + 1) * 2 * size_) {
+  for (std::size_t r = 0; r < rows.size(); ++r) rows_.set_end(r, rows[r]);
+  const double n = static_cast<double>(game.players.size());
   for (std::size_t p = 1; p < g_.size(); ++p)
     g_[p] = g_[p - 1] * static_cast<double>(p) / (n - static_cast<double>(p) + 1.0);
 }
 
-void Subsets::add(double* values) {
+void Subsets::add(const FeatureRow& z, double* values) {
   const std::size_t k = rows_.team().n_outputs;
+  for (std::size_t r = 0; r < rows_.size(); ++r) rows_.set_start(r, z);
+  rows_.start();
   values_ = values;
   std::fill(is_x_.begin(), is_x_.end(), 0);
   for (std::size_t r = 0; r < rows_.size(); ++r)

@@ -15,11 +15,13 @@ namespace hardwood {
 // Memory and methods of one thread, for rows that change side by side.
 class Subsets {
  public:
-  Subsets(MovingRows& rows, const std::atomic<bool>& stop);
+  // rows: at most kMostMoving. The rest as for MovingRows.
+  Subsets(const Game& game, const std::vector<FeatureRow>& rows, const std::vector<float>& largest,
+          const std::atomic<bool>& stop);
 
-  // Adds the Shapley values against the background row where the rows have started, (rows, players,
-  // outputs). Takes time for 2^players sets; ends early where `stop` is set.
-  void add(double* values);
+  // Adds the Shapley values against a background row, (rows, players, outputs). Takes time for
+  // 2^players sets; ends early where `stop` is set.
+  void add(const FeatureRow& z, double* values);
 
  private:
   void decide(std::size_t player, double n_x);
@@ -27,7 +29,7 @@ class Subsets {
   void end(double n_x);
   double* sums_at(std::size_t level) { return sums_.data() + level * 2 * size_; }
 
-  MovingRows& rows_;
+  MovingRows rows_;
   const std::atomic<bool>& stop_;
   std::size_t size_;  // rows times outputs
   double* values_ = nullptr;

@@ -2,13 +2,24 @@
 
 namespace hardwood {
 
-Walks::Walks(MovingRows& rows, const std::atomic<bool>& stop) : rows_(rows), stop_(stop) {
+Walks::Walks(const Game& game, const std::vector<FeatureRow>& rows,
+             const std::vector<float>& largest, const std::atomic<bool>& stop)
+    : n_(rows.size()), moving_(game, 2 * n_, largest), stop_(stop) {
+  for (std::size_t r = 0; r < n_; ++r) {
+    moving_.set_end(r, rows[r]);
+    moving_.set_start(n_ + r, rows[r]);
+  }
   for (std::vector<double>* sums : {&gain_, &first_, &sum_, &squares_})
-    sums->resize(rows.size() * rows.n_players() * rows.team().n_outputs);
+    sums->resize(n_ * game.players.size() * game.team.n_outputs);
 }
 
-void Walks::add(std::span<const std::int32_t> orders, double* values, double* variances) {
-  const std::size_t n = rows_.n_players(), n_orders = n ? orders.size() / n : 0;
+void Walks::add(const FeatureRow& z, std::span<const std::int32_t> orders, double* values,
+                double* variances) {
+  const std::size_t n = moving_.n_players(), n_orders = n ? orders.size() / n : 0;
+  for (std::size_t r = 0; r < n_; ++r) {
+    moving_.set_start(r, z);
+    moving_.set_end(n_ + r, z);
+  }
   std::fill(sum_.begin(), sum_.end(), 0.0);
   std::fill(squares_.begin(), squares_.end(), 0.0);
   for (std::size_t order = 0; order < n_orders && !stop_; ++order) {
@@ -24,7 +35,7 @@ void Walks::add(std::span<const std::int32_t> orders, double* values, double* va
       squares_[i] += more * more;
     }
   }
-  // A gain is that of two walks.
+  // A gain is the sum of two walks'.
   const double m = static_cast<double>(n_orders), half = 0.5;
   for (std::size_t i = 0; i < gain_.size(); ++i) {
     values[i] += half * (first_[i] + sum_[i] / m);
@@ -36,23 +47,20 @@ void Walks::add(std::span<const std::int32_t> orders, double* values, double* va
 // One order, there and back.
 void Walks::walk(std::span<const std::int32_t> order) {
   std::fill(gain_.begin(), gain_.end(), 0.0);
-  rows_.restart();
+  moving_.start();
   for (const std::int32_t player : order) {
-    rows_.take(player, true);
-    credit(player, 1.0);
-  }
-  for (const std::int32_t player : order) {
-    rows_.take(player, false);
-    credit(player, -1.0);
+    moving_.take(player, true);
+    credit(player);
   }
 }
 
-void Walks::credit(std::int32_t player, double sign) {
-  const std::size_t k = rows_.team().n_outputs, stride = rows_.n_players() * k;
-  double* gain = gain_.data() + player * k;
-  for (std::size_t r = 0; r < rows_.size(); ++r, gain += stride) {
-    const double *now = rows_.now(r), *before = rows_.before(r);
-    if (now == before) continue;
+void Walks::credit(std::int32_t player) {
+  const std::size_t k = moving_.team().n_outputs, stride = moving_.n_players() * k;
+  for (const std::size_t row : moving_.touched()) {
+    const bool is_back = row >= n_;
+    const double *now = moving_.now(row), *before = moving_.before(row);
+    const double sign = is_back ? -1.0 : 1.0;
+    double* gain = gain_.data() + (is_back ? row - n_ : row) * stride + player * k;
     for (std::size_t o = 0; o < k; ++o) gain[o] += sign * (now[o] - before[o]);
   }
 }

@@ -252,6 +252,32 @@ def test_trees_larger_than_a_few_changes(rng):
     check_sum(tree, X, check(tree, X, background))
 
 
+@pytest.mark.parametrize("sparsity", [0.0, 0.6], ids=["sets", "cases"])
+def test_long_paths(rng, sparsity):
+    """A chain of splits: paths of 1 to 20 levels, more than go into a vector."""
+    m, p = 20, 5
+    weights = rng.normal(size=(m, p)) * (rng.random((m, p)) >= sparsity)
+    children = np.array([[~i, i + 1 if i + 1 < m else ~m] for i in range(m)], dtype=np.int32)
+    tree = ObliqueTree.of(
+        weights, bias=np.full(m, 1.5), children=children, values=rng.normal(size=m + 1)
+    )
+    X, background = rng.normal(size=(12, p)), rng.normal(size=(6, p))
+    exact = check(tree, X, background)
+    check_sum(tree, X, exact)
+    sampled = shapley(tree, X, background, exact=False, n_permutations=300)
+    check_sum(tree, X, sampled)
+    assert errors_over_estimate(sampled, exact.values) < 1.3
+
+
+def test_more_rows_than_move_together(rng):
+    tree = make_tree(rng, n_splits=31, n_features=6, k=1, task="regression", sparsity=0.0)
+    X = np.array(rows_of(rng, tree, 700), dtype=float)
+    together = shapley(tree, X, X[:3], exact=False)
+    check_sum(tree, X, together)
+    parts = [shapley(tree, part, X[:3], exact=False).values for part in np.array_split(X, 9)]
+    np.testing.assert_array_equal(np.concatenate(parts), together.values)
+
+
 def packed(tree: ObliqueTree) -> Any:
     return _packed(tree)[0]
 

@@ -80,6 +80,18 @@ class SoftRouter {
     return leaves_of(source_of(encoder_, data, indices, indptr), n_threads);
   }
 
+  template <class T>
+  nb::ndarray<nb::numpy, double> leaf_weights(Array2<T> X, Array1<double> weight) const {
+    return leaf_weights_of(source_of(encoder_, X), weight);
+  }
+
+  template <class T>
+  nb::ndarray<nb::numpy, double> leaf_weights_csr(Array1<T> data, Array1<std::int32_t> indices,
+                                                  Array1<std::int64_t> indptr,
+                                                  Array1<double> weight) const {
+    return leaf_weights_of(source_of(encoder_, data, indices, indptr), weight);
+  }
+
  private:
   void check(const Array<double, 3>& weights, const Array2<double>& bias,
              const Array<double, 3>& values, double gamma) const {
@@ -179,6 +191,22 @@ class SoftRouter {
     return leaves;
   }
 
+  nb::ndarray<nb::numpy, double> leaf_weights_of(const Source& source,
+                                                 const Array1<double>& weight) const {
+    const SoftShape& shape = ensemble_.trees.shape;
+    require(static_cast<std::int64_t>(weight.size()) == source.n_rows,
+            "there must be one weight per row");
+    const std::size_t n_trees = shape.n_trees, n_leaves = shape.n_leaves();
+    BadEntry bad;
+    auto sums = new_array<double>({n_trees, n_leaves}, [&](double* out) {
+      const nb::gil_scoped_release release;
+      std::fill_n(out, n_trees * n_leaves, 0.0);
+      bad = soft_leaf_weights(ensemble_, source, weight.data(), out);
+    });
+    throw_if(bad);
+    return sums;
+  }
+
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
   Buffer<float> weights_, bias_, limit_;
@@ -217,7 +245,15 @@ void bind_ensemble(nb::module_& m) {
       .def("reachable_csr", &SoftRouter::reachable_csr<float>, nb::arg("data").noconvert(),
            nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
       .def("reachable_csr", &SoftRouter::reachable_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1);
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("leaf_weights", &SoftRouter::leaf_weights<float>, nb::arg("X").noconvert(),
+           nb::arg("weight"), "What arrives at leaves: weights times shares, (trees, leaves).")
+      .def("leaf_weights", &SoftRouter::leaf_weights<double>, nb::arg("X").noconvert(),
+           nb::arg("weight"))
+      .def("leaf_weights_csr", &SoftRouter::leaf_weights_csr<float>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("weight"))
+      .def("leaf_weights_csr", &SoftRouter::leaf_weights_csr<double>, nb::arg("data").noconvert(),
+           nb::arg("indices"), nb::arg("indptr"), nb::arg("weight"));
 }
 
 }  // namespace hardwood

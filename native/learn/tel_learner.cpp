@@ -108,7 +108,7 @@ void TelLearner::for_parts(Each&& each) {
     const int first = part * rows;
     tile.n = std::min(rows, n_ - first);
     tile.X = X_.data() + static_cast<std::size_t>(first) * stride;
-    tile.XT = XT_.data() + static_cast<std::size_t>(part) * rows * d;
+    tile.XT = XT_.data() + static_cast<std::size_t>(first) * d;
     tile.tape = {tape_.data() + part * tape, tape - kRoomBehind, 0};
     each(tile, first);
   }
@@ -119,8 +119,8 @@ void TelLearner::forward(const SoftTrees<float>& trees, bool keeps_scores) {
   const int d = shape_.n_columns, k = shape_.n_outputs;
   std::fill_n(out_.begin(), static_cast<std::size_t>(n_) * k, 0.0f);
   for_parts([&](SoftTile<float>& tile, int first) {
-    kernels().transpose({tile.X, tile.n, d, trees.stride},
-                        {const_cast<float*>(tile.XT), d, tile.capacity, tile.capacity});
+    float* XT = XT_.data() + static_cast<std::size_t>(first) * d;
+    kernels().transpose({tile.X, tile.n, d, trees.stride}, {XT, d, tile.capacity, tile.capacity});
     if (!keeps_scores) tile.tape = {};
     tile.n_reached = 0;
     tile.out = out_.data() + static_cast<std::size_t>(first) * k;

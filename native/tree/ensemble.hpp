@@ -37,6 +37,12 @@ class SoftRows {
     for (int i = 0; i < n; ++i) encode_row(source, first + i, values_.data() + i * stride(), bad);
   }
 
+  // With a weight (n,) walks add to leaf_weight (trees, leaves).
+  void weigh(const double* weight, double* leaf_weight) {
+    memory_.tile.weight = weight;
+    memory_.tile.leaf_weight = leaf_weight;
+  }
+
   // Adds to out (n, k) and, where it is given, to leaves_reached (n, trees).
   void walk(double* out, std::int32_t* leaves_reached) {
     memory_.tile.out = out;
@@ -99,6 +105,18 @@ inline BadEntry soft_leaves(const Ensemble& ensemble, const Source& source, int 
     }
     std::vector<double> scores(static_cast<std::size_t>(n) * shape.n_outputs);
     block.walk(scores.data(), reached);
+  });
+}
+
+// Adds what arrives at the leaves, (trees, leaves): the weight (n_rows,) of rows times their shares.
+// In the order of rows, by one thread: a sum in another order would be another one.
+inline BadEntry soft_leaf_weights(const Ensemble& ensemble, const Source& source,
+                                  const double* weight, double* out) {
+  std::vector<double> scores;
+  return in_blocks(ensemble, source, 1, [&](SoftRows& block, std::int64_t first, int n) {
+    scores.assign(static_cast<std::size_t>(n) * ensemble.trees.shape.n_outputs, 0.0);
+    block.weigh(weight + first, out);
+    block.walk(scores.data(), nullptr);
   });
 }
 

@@ -35,7 +35,7 @@ template <Activation kActivation, class Real>
 HARDWOOD_INLINE void lesser_side(Real u, Real& lesser, Real& slope) {
   const Real size = u < 0 ? -u : u;
   if constexpr (kActivation == Activation::kLogistic) {
-    const Real e = exp_of(-size);
+    const Real e = size == size ? exp_of(-size) : Real(0);  // what is no number goes right, surely
     lesser = e / (1 + e);
     slope = lesser / (1 + e);
     return;
@@ -331,10 +331,20 @@ class SoftForward : SoftWalk<Real, Value> {
       for (int j = 0; j < k; ++j) out[j] += p * o[j];
     }
     tile.n_reached += count;
+    if (tile.weight) weigh_leaf(leaf, count);
     if (!tile.leaves_reached) return;
     for (int i = 0; i < count; ++i)
       ++tile.leaves_reached[static_cast<std::ptrdiff_t>(at.sample[i]) * this->trees_.shape.n_trees +
                             this->tree_];
+  }
+
+  // Sample after sample, so that the sum does not depend on where tiles end.
+  void weigh_leaf(int leaf, int count) {
+    const auto& tile = this->tile_;
+    const SoftLevel<Real>& at = tile.levels[this->trees_.shape.depth];
+    const std::ptrdiff_t of_tree = std::ptrdiff_t{this->tree_} * this->trees_.shape.n_leaves();
+    double& sum = tile.leaf_weight[of_tree + leaf];
+    for (int i = 0; i < count; ++i) sum += tile.weight[at.sample[i]] * at.p[i];
   }
 };
 

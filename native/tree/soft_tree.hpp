@@ -97,6 +97,8 @@ struct SoftTile {
   ScoreTape<Real> tape;
   Value* out = nullptr;                    // (n, k), added to
   std::int32_t* leaves_reached = nullptr;  // (n, trees), or null
+  const double* weight = nullptr;          // (n,), or null
+  double* leaf_weight = nullptr;           // (trees, leaves), where there is weight; added to
   std::int64_t n_reached = 0;              // leaves reached by all samples, added to
 };
 

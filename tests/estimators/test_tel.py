@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
@@ -103,6 +104,25 @@ def test_hard_trees_and_what_they_cost(cancer):
     assert cost.soft_accuracy == pytest.approx(model.score(test_X, test_y))
     assert abs(cost.hard_accuracy - cost.soft_accuracy) < 0.05
     assert "accuracy" in str(cost)
+
+
+@pytest.mark.parametrize("table", ["dense", "sparse"])
+@pytest.mark.parametrize("activation", ["smooth_step", "logistic"])
+def test_counts_are_the_weights_that_arrive(cancer, activation, table):
+    X, _, y, _ = cancer
+    X = sparse.csr_matrix(X.to_numpy()) if table == "sparse" else X
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    model = TELClassifier(activation=activation, **QUICK).fit(X, y, sample_weight=weight)
+    counts, m = model.ensemble_.counts, 2 ** QUICK["max_depth"] - 1
+    assert counts.shape == (4, 2 * m + 1)
+    np.testing.assert_allclose(counts[:, 0], weight.sum(), rtol=1e-5)
+    for i in range(m):
+        np.testing.assert_array_equal(counts[:, i], counts[:, 2 * i + 1] + counts[:, 2 * i + 2])
+    # All that arrives at leaves, times their scores, is what the rows are given.
+    expected = np.einsum("tl,tlk->k", counts[:, m:], model.ensemble_.values)
+    router = model.ensemble_._router
+    dense = X.toarray() if table == "sparse" else X.to_numpy()
+    np.testing.assert_allclose(weight @ router.scores(dense), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_threads_do_not_change_the_ensemble(cancer):

@@ -160,6 +160,38 @@ def test_rows_however_far_out_have_finite_scores(rng, activation, size):
         assert (np.abs(given) <= bounds).all()
 
 
+@pytest.mark.parametrize("size", [1e20, 1e30, 1e300])
+def test_rows_far_out_go_where_their_nearest_kin_go(rng, size):
+    """Entries count as 2^64 scales from the center: sums then still have a sign in float32."""
+    ensemble = make_ensemble(rng, n_features=9, depth=5)
+    schema = ensemble.schema
+    X = rng.choice([-size, size, 0.0], size=(200, 9))
+    units = np.clip((X - schema.column_center) / schema.column_scale, -(2.0**64), 2.0**64)
+    kin = schema.column_center + units * schema.column_scale
+    np.testing.assert_allclose(scores(ensemble, X), scores_by_hand(ensemble, kin), atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("gamma", [0.3, 5.0])
+def test_what_arrives_at_leaves(rng, activation, gamma):
+    ensemble = make_ensemble(rng, depth=4, gamma=gamma, activation=activation)
+    X = rows_for(rng, ensemble, 2500)
+    weight = rng.random(2500)
+    P = tel.leaf_probabilities(
+        tel.scores(columns_of(ensemble, X), ensemble.weights, ensemble.bias), gamma, activation
+    )
+    given = ensemble._router.leaf_weights(X, weight)
+    np.testing.assert_allclose(given, np.einsum("ntl,n->tl", P, weight), rtol=1e-4, atol=1e-3)
+    parts = (slice(0, 1201), slice(1201, None))
+    in_parts = sum(ensemble._router.leaf_weights(X[part], weight[part]) for part in parts)
+    np.testing.assert_allclose(in_parts, given, rtol=1e-12)
+    table = sparse.csr_matrix(X)
+    arrays = table.data, table.indices.astype(np.int32), table.indptr.astype(np.int64)
+    np.testing.assert_array_equal(ensemble._router.leaf_weights_csr(*arrays, weight), given)
+    with pytest.raises(ValueError, match="one weight per row"):
+        ensemble._router.leaf_weights(X, weight[1:])
+
+
 def test_large_and_small_scales_are_no_matter(rng):
     """Units of 1e-15 and 1e15 beside each other: beyond what float32 weights could hold."""
     ensemble = make_ensemble(rng, n_features=3)

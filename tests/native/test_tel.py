@@ -438,6 +438,23 @@ def test_infinite_scores_are_sure(dtype):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@each_activation
+@each_dtype
+@pytest.mark.parametrize("n", [1, 200])
+def test_scores_that_are_no_numbers_go_right_and_teach_nothing(n, dtype, activation):
+    case = replace(make_case(n, 3, 2, 2, 3, dtype=dtype), activation=activation)
+    case = replace(case, X=np.full_like(case.X, np.nan))
+    np.testing.assert_allclose(
+        forward(case), np.broadcast_to(case.O[:, -1].sum(axis=0), (n, 2)), rtol=1e-5
+    )
+    dX, _, db, dO = backward(case)
+    assert not dX.any()
+    assert not db.any()
+    assert not dO[:, :-1].any()
+    expected = np.broadcast_to(case.slope.sum(axis=0), (2, 2))
+    np.testing.assert_allclose(dO[:, -1], expected, rtol=1e-4, atol=1e-4)
+
+
 # Refusals
 
 

@@ -574,10 +574,11 @@ def test_learns_in_the_middle_of_a_network_together_with_what_is_below():
 
 
 @each_way
-def test_a_score_that_is_not_a_number_goes_right(way):
+@each_activation
+def test_a_score_that_is_not_a_number_goes_right(activation, way):
     x, weight, bias, leaves, _ = make_case(3, 2, 2)
     nothing = torch.full_like(x, torch.nan)
-    answer = way.forward(nothing, weight, bias, leaves, 1.0, "smooth_step")
+    answer = way.forward(nothing, weight, bias, leaves, 1.0, activation)
     torch.testing.assert_close(answer, leaves[:, -1].sum(dim=0).expand_as(answer))
 
 

@@ -14,6 +14,7 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.base import EnsembleClassifier, EnsembleRegressor
 from hardwood.estimators.exercise import Exercise
+from hardwood.learn.assemble import with_counts
 from hardwood.learn.problem import Problem
 from hardwood.learn.tel import TEL, Activation, GrownEnsemble, default_training, learn
 from hardwood.learn.units import splits_in_raw_units
@@ -281,7 +282,7 @@ def _ensemble_of(
     weights, bias = splits_in_raw_units(
         grown.weights.reshape(-1, shape[2]), grown.bias.ravel(), problem
     )
-    return TreeEnsemble(
+    ensemble = TreeEnsemble(
         weights.reshape(shape),
         bias.reshape(shape[:2]),
         problem.summed_scores(grown.scores),
@@ -294,6 +295,7 @@ def _ensemble_of(
         target_names=exercise.target_names,
         record=exercises.record_of(estimator, exercise, problem, grown),
     )
+    return with_counts(ensemble, exercise.data)
 
 
 def _adopt(estimator: Estimator, X: Any, ensemble: TreeEnsemble, grown: GrownEnsemble) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from hardwood.learn.problem import TrainingSet
 from hardwood.learn.rows import Matrix
-from hardwood.model import ObliqueTree, engine
+from hardwood.model import ObliqueTree, TreeEnsemble, engine
 from hardwood.model.structure import Link, Task
 from hardwood.model.tree import heap_children
 
@@ -55,17 +55,28 @@ def assemble(
     ).simplify()
 
 
+def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
+    """Count what arrives at the nodes of soft trees, as `assemble` does for those of hard ones."""
+    router = engine.packed_ensemble(ensemble)
+    reached = np.zeros(ensemble.values.shape[:2])
+    for rows, weight in _chunks(data):
+        reached += _asked(
+            router.leaf_weights, router.leaf_weights_csr, data.matrix[rows], weight=weight
+        )
+    return ensemble.replace(counts=_counts_in_heap_order(reached))
+
+
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
     """Predict rows that were read already, (n, k): values or probabilities."""
     router = engine.packed_splits(tree)
     if tree.leaf_weights is None:
         values: np.ndarray = tree.values[
-            _asked(router.apply, router.apply_csr, matrix[rows], n_jobs)
+            _asked(router.apply, router.apply_csr, matrix[rows], n_threads=n_jobs)
         ]
         return values
     leaves = engine.packed_leaves(tree)
     of_dense, of_sparse = partial(router.answer, leaves), partial(router.answer_csr, leaves)
-    return _asked(of_dense, of_sparse, matrix[rows], n_jobs)
+    return _asked(of_dense, of_sparse, matrix[rows], n_threads=n_jobs)
 
 
 def _leaves(
@@ -74,36 +85,44 @@ def _leaves(
     from hardwood._native import Router
 
     router = Router(data.schema.encoder, weights, bias, children, len(weights) + 1)
-    return _asked(router.apply, router.apply_csr, data.matrix, n_jobs)
+    return _asked(router.apply, router.apply_csr, data.matrix, n_threads=n_jobs)
 
 
 def _asked(
     of_dense: Callable[..., np.ndarray],
     of_sparse: Callable[..., np.ndarray],
     X: Matrix,
-    n_jobs: int,
+    **options: Any,
 ) -> np.ndarray:
     """Ask the engine of rows that were read already: `ObliqueTree` would take codes for values."""
     if sparse.issparse(X):
         indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return of_sparse(X.data, indices, indptr, n_threads=n_jobs)
-    return of_dense(X, n_threads=n_jobs)
+        return of_sparse(X.data, indices, indptr, **options)
+    return of_dense(X, **options)
+
+
+def _chunks(data: TrainingSet) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield rows and their weights, some at a time: who takes them copies what they are."""
+    for first in range(0, len(data.rows), _CHUNK_ROWS):
+        part = slice(first, first + _CHUNK_ROWS)
+        yield data.rows.index[part], data.rows.weight[part]
 
 
 def _weight_by_leaf(leaf: np.ndarray, data: TrainingSet, n_leaves: int) -> np.ndarray:
-    """Total weight of the rows at each leaf, in chunks: `bincount` copies what it counts."""
+    """Total weight of the rows at each leaf."""
     reached = np.zeros(n_leaves)
-    for first in range(0, len(data.rows), _CHUNK_ROWS):
-        part = slice(first, first + _CHUNK_ROWS)
-        rows, weight = data.rows.index[part], data.rows.weight[part]
+    for rows, weight in _chunks(data):
         reached += np.bincount(leaf[rows], weight, minlength=n_leaves)
     return reached
 
 
 def _counts_in_heap_order(of_leaves: np.ndarray) -> np.ndarray:
-    """Count at all nodes, splits first: what reaches a split is what reaches its children."""
-    m = len(of_leaves) - 1
-    counts = np.concatenate([np.zeros(m), of_leaves])
+    """Count at all nodes, splits first: what reaches a split is what reaches its children.
+
+    Leaves are the last dimension.
+    """
+    m = of_leaves.shape[-1] - 1
+    counts = np.concatenate([np.zeros((*of_leaves.shape[:-1], m)), of_leaves], axis=-1)
     for i in range(m - 1, -1, -1):
-        counts[i] = counts[2 * i + 1] + counts[2 * i + 2]
+        counts[..., i] = counts[..., 2 * i + 1] + counts[..., 2 * i + 2]
     return counts

@@ -48,9 +48,15 @@ def _to_the_edge(u: Tensor) -> Tensor:
     return torch.where(u.abs() < 0.5, 0.5 - u.abs(), 0.0)
 
 
+def _a_number(u: Tensor) -> Tensor:
+    """Take what is no number for sure, to the right: what a smooth step does by itself."""
+    return torch.where(u.isnan(), torch.inf, u)
+
+
 def sides(u: Tensor, activation: Activation) -> tuple[Tensor, Tensor]:
     """[TEL20], Eq. (4): the shares that go left and right, each to its own last place."""
     if activation == "logistic":
+        u = _a_number(u)
         return torch.sigmoid(-u), torch.sigmoid(u)
     q = _to_the_edge(u)
     if activation == "smooth_step":
@@ -65,6 +71,7 @@ def sides(u: Tensor, activation: Activation) -> tuple[Tensor, Tensor]:
 def steepness(u: Tensor, gamma: float, activation: Activation) -> Tensor:
     """S'(t); 0 at the edges of the band and beyond."""
     if activation == "logistic":
+        u = _a_number(u)
         return torch.sigmoid(u) * torch.sigmoid(-u) / gamma
     q = _to_the_edge(u)
     if activation == "smooth_step":

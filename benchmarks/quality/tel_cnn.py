@@ -1,6 +1,6 @@
 """Table 4 of the TEL paper: dense layers or trees at the end of a CNN, on MNIST and Fashion-MNIST.
 
-    python -m benchmarks.quality.tel_cnn --data FOLDER [--names mnist] [--draws 64] [--seeds 5]
+    python -m benchmarks.quality.tel_cnn --data FOLDER [--names mnist] [--draws 96] [--seeds 5]
         [--workers 6] [--out FOLDER] [--quick]
 
 FOLDER holds ``mnist.npz`` and ``fashion_mnist.npz`` with the official split. Networks are those of
@@ -299,7 +299,7 @@ def asked_for() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--names", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--draws", type=int, default=64)
+    parser.add_argument("--draws", type=int, default=96)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=6, help="networks learned side by side")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")

@@ -1,7 +1,8 @@
 """Tables 2 and 3 of the TEL paper: test AUC on 23 data sets, our rows beside the paper's.
 
     python -m benchmarks.quality.tel_tables --data FOLDER [--names a,b] [--methods tel,xgboost]
-        [--splits 5] [--rounds 20] [--jobs 1] [--budget SECONDS] [--report] [--quick]
+        [--splits 5] [--rounds 20] [--folds-below 500] [--folder tel_tables] [--jobs 1]
+        [--budget SECONDS] [--report] [--quick]
 
 For each of so many random 70/30 splits (stratified, seed = number of the split) a setting is chosen
 by so many rounds on the training part alone: the library's own default, then Optuna's TPE. It is
@@ -10,7 +11,7 @@ learned from all of that part and judged once on the test part. A round's score 
 to choose. All methods have the same rounds, rows and folds. AUC of several classes is the mean of
 one class against the rest. Columns are the numbers of the files: codes of categories are not
 unfolded for anybody. Every finished split is in ``results/tel_tables/NAME.METHOD.json`` at once and
-is not made again.
+is not made again. A search of another kind goes into a folder of its own.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Run(NamedTuple):
     n_jobs: int
     deadline: float
     max_rows: int | None
+    folds_below: int = FOLDS_BELOW
 
     def ledger(self, name: str, method: Method) -> Ledger:
         head = {"name": name, "method": method.name, "measure": "auc"}
@@ -77,14 +79,14 @@ def auc(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     return float(roc_auc_score(y, probability, multi_class="ovr", labels=model.classes_))
 
 
-def folds(y: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def folds(y: np.ndarray, seed: int, folds_below: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield what rounds are scored by: rows to learn from, rows to judge by."""
     rows = np.arange(len(y))
     if len(y) > MOST_ROWS_TO_CHOOSE:
         rows, _ = train_test_split(
             rows, train_size=MOST_ROWS_TO_CHOOSE, random_state=seed, stratify=y
         )
-    if len(rows) >= FOLDS_BELOW:
+    if len(rows) >= folds_below:
         learned, judged = train_test_split(rows, test_size=0.2, random_state=seed, stratify=y[rows])
         yield learned, judged
         return
@@ -98,7 +100,7 @@ def chosen(run: Run, method: Method, X: np.ndarray, y: np.ndarray, seed: int) ->
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    parts = list(folds(y, seed))
+    parts = list(folds(y, seed, run.folds_below))
     suggest = space_of(_Parameters(method), method.space)
 
     def score(setting: Setting) -> float:
@@ -151,6 +153,7 @@ def entry_of(run: Run, name: str, method: Method, split: int) -> Entry:
         "split": split,
         "seed": split,
         "rounds": run.n_rounds,
+        "folds_below": run.folds_below,
         "setting": setting,
         "chosen_by": score,
         "auc": auc(model, X[judged], y[judged]),
@@ -255,6 +258,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--methods", type=some_of(METHODS), default=list(TABLE_3_METHODS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--folds-below", type=int, default=FOLDS_BELOW, metavar="ROWS")
+    parser.add_argument("--folder", default=FOLDER.name, help="of results/, where splits are kept")
     parser.add_argument("--jobs", type=int, default=1, help="threads of one fit")
     parser.add_argument("--budget", type=float, default=np.inf, help="seconds; then no new fit")
     parser.add_argument("--report", action="store_true", help="print what is recorded, fit nothing")
@@ -267,12 +272,13 @@ def main(argv: list[str] | None = None) -> None:
         warnings.simplefilter("ignore")
         run = Run(
             options.data,
-            Path(scratch) if options.quick else FOLDER,
+            Path(scratch) if options.quick else RESULTS / options.folder,
             1 if options.quick else options.splits,
             2 if options.quick else options.rounds,
             options.jobs,
             time.monotonic() + options.budget,
             400 if options.quick else None,
+            options.folds_below,
         )
         if not options.report:
             try:

@@ -2,10 +2,9 @@
 
     PYTHONPATH=src python -m benchmarks.speed.tel_gpu [--depths 4 6] [--out FILE]
 
-One step is forward and backward, by the input and all parameters, in float32. The peers are soft
-trees as one writes them in PyTorch: all scores by one matrix product, probabilities level by level,
-gradients by autograd; with the same smooth step, with the logistic function, and the former
-compiled. Before anything is timed, gradients are compared.
+One step is forward and backward, by the input and all parameters, in float32. The peers are the
+soft trees of `soft_trees.py`, gradients by autograd: with the same smooth step, with the logistic
+function, and the former compiled. Before anything is timed, gradients are compared.
 
 Two times: of the GPU, from steps that are replayed as a CUDA graph, and of a step that Python
 starts piece by piece, which is what a small network waits for. Rows are measured at the start,
@@ -27,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.record import RESULTS, Column, Table
+from benchmarks.speed.soft_trees import dense_ensemble, logistic, smooth_step
 from hardwood.nn import TreeEnsembleLayer
 
 N_TREES, D, K = 10, 64, 10
@@ -52,31 +52,6 @@ COLUMNS = [
     Column("ours_mib", "layer, MiB", ".0f"),
     Column("dense_mib", "dense, MiB", ".0f"),
 ]
-
-
-def dense(
-    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, share: Callable[[Tensor], Tensor]
-) -> Tensor:
-    T, m, _ = weight.shape
-    t = (x @ weight.flatten(0, 1).T + bias.flatten()).unflatten(1, (T, m))
-    right = share(t)
-    p = torch.ones_like(right[:, :, :1])
-    for depth in range(m.bit_length()):
-        of_level = right[:, :, 2**depth - 1 : 2 ** (depth + 1) - 1]
-        p = torch.stack([p * (1 - of_level), p * of_level], dim=-1).flatten(2)
-    return torch.einsum("ntl,tlk->nk", p, leaves)
-
-
-def dense_smooth_step(x: Tensor, w: Tensor, b: Tensor, o: Tensor, gamma: float) -> Tensor:
-    def share(t: Tensor) -> Tensor:
-        u = (t / gamma + 0.5).clamp(0, 1)
-        return u * u * (3 - 2 * u)
-
-    return dense(x, w, b, o, share)
-
-
-def dense_logistic(x: Tensor, w: Tensor, b: Tensor, o: Tensor, gamma: float) -> Tensor:
-    return dense(x, w, b, o, lambda t: torch.sigmoid(t / gamma))
 
 
 def train(layer: TreeEnsembleLayer, teacher: nn.Module) -> None:
@@ -136,19 +111,23 @@ def measure(step: Callable) -> dict[str, float]:
 def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, float]:
     """Time the layer, whose input is normal already, and its peers on its parameters."""
     x = torch.randn(n, D, device="cuda", requires_grad=True)
-    parameters = (layer.weight, layer.bias, layer.leaves, layer.gamma)
-    smooth = step_of(lambda x: dense_smooth_step(x, *parameters), x, layer)
+    parameters = (layer.weight, layer.bias, layer.leaves)
+
+    def dense(x: Tensor) -> Tensor:
+        return dense_ensemble(x, *parameters, smooth_step(layer.gamma))
+
+    smooth = step_of(dense, x, layer)
     ours = step_of(layer, x, layer)
     figures = {"difference": difference(ours, smooth)}
     if not figures["difference"] <= TOLERANCE:
         raise AssertionError(f"gradients differ by {figures['difference']:.1e} of the largest")
     figures["leaves"] = layer.reachable_leaves(x).double().mean().item()
     steps = {"ours": ours, "dense": smooth}
-    steps["logistic"] = step_of(lambda x: dense_logistic(x, *parameters), x, layer)
+    sigmoid = logistic(layer.gamma)
+    steps["logistic"] = step_of(lambda x: dense_ensemble(x, *parameters, sigmoid), x, layer)
     if is_compiled:
         torch.compiler.reset()
-        compiled = torch.compile(dense_smooth_step, dynamic=False)
-        steps["compiled"] = step_of(lambda x: compiled(x, *parameters), x, layer)
+        steps["compiled"] = step_of(torch.compile(dense, dynamic=False), x, layer)
     for name, step in steps.items():
         figures |= {f"{name}_{what}": value for what, value in measure(step).items()}
         figures[f"over_{name}"] = figures[f"{name}_ms"] / figures["ours_ms"]

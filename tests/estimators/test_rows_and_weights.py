@@ -90,9 +90,9 @@ def test_a_weight_is_that_many_rows(Estimator, early_stopping, form):
     a = Estimator(early_stopping=early_stopping, **OPTIONS).fit(X, y, sample_weight=times)
     b = Estimator(early_stopping=early_stopping, **OPTIONS).fit(repeated, y[order])
     assert_same_tree(a, b)
-    counted = [tree for tree in trees_of(a) if tree.counts is not None]
-    assert [tree.counts[0] for tree in counted] == [times.sum()] * len(counted)
-    assert counted or hasattr(a, "ensemble_")
+    roots = np.concatenate([np.atleast_2d(tree.counts)[:, 0] for tree in trees_of(a)])
+    shares_round = hasattr(a, "ensemble_")  # of which soft trees add up many
+    np.testing.assert_allclose(roots, times.sum(), rtol=1e-5 if shares_round else 0)
 
 
 def test_a_level_of_no_weight_is_as_if_absent():

@@ -120,7 +120,7 @@ def chosen(run: Run, method: Method, X: np.ndarray, y: np.ndarray, seed: int) ->
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     by_default = score(method.default)
     study.optimize(objective, n_trials=run.n_rounds - 1)
-    if by_default >= study.best_value:
+    if run.n_rounds == 1 or by_default >= study.best_value:
         return method.default, by_default
     return study.best_trial.user_attrs["setting"], study.best_value
 
@@ -207,7 +207,7 @@ def rows_of(run: Run, names: list[str], methods: list[Method]) -> list[Entry]:
         if not shared:
             continue
         values = {key: np.array([found[s] for s in shared]) for key, found in aucs.items()}
-        rows.append({"name": name, "n_splits": len(shared), "values": values})
+        rows.append({"name": name, "n_splits": len(shared), "splits": shared, "values": values})
     return rows
 
 

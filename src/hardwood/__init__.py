@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
@@ -38,6 +39,8 @@ _HOME = {
     "DGTRegressor": "hardwood.estimators.dgt",
     "Epoch": "hardwood.learn.training",
     "FitInterruptedWarning": "hardwood.errors",
+    "GreedyTreeClassifier": "hardwood.estimators.greedy",
+    "GreedyTreeRegressor": "hardwood.estimators.greedy",
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
     "ModelFileError": "hardwood.errors",
@@ -62,6 +65,8 @@ __all__ = [
     "DGTRegressor",
     "Epoch",
     "FitInterruptedWarning",
+    "GreedyTreeClassifier",
+    "GreedyTreeRegressor",
     "HardwoodError",
     "Huber",
     "ModelFileError",

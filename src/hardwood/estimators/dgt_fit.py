@@ -17,11 +17,13 @@ from hardwood.estimators.exercise import Exercise, max_epochs, record_of
 from hardwood.learn.assemble import assemble
 from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER
 from hardwood.learn.dgt import DGT, Grown, Relaxation
+from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.problem import Problem
 from hardwood.learn.training import Training
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Task
+from hardwood.model.tree import heap_children
 
 _MAX_DEPTH = 16
 _MAX_LAYERS = 16
@@ -75,8 +77,19 @@ def _relaxation(value: Any) -> Relaxation:
     return value
 
 
-def start_of(estimator: Any, exercise: Exercise) -> ObliqueTree | None:
-    """Return the tree to start from, one for the same task and classes."""
+def start_of(
+    estimator: Any, exercise: Exercise, problem: Problem, max_depth: int, n_jobs: int, seed: int
+) -> ObliqueTree | None:
+    """Return the tree to start from: one for the same task and classes, or grown greedily."""
+    if isinstance(estimator.init, str):
+        return start_tree(
+            problem,
+            parameters.choice("init", estimator.init, SPLITS),
+            max_depth=max_depth,
+            classes=exercise.labels,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
     start = parameters.start_tree(estimator.init)
     if start is None:
         return None
@@ -114,6 +127,7 @@ def tree_of(
         exercise.data,
         weights,
         bias,
+        heap_children(len(weights)),
         values,
         task=exercise.task,
         classes=exercise.labels,

@@ -13,7 +13,6 @@ from hardwood.learn.problem import TrainingSet
 from hardwood.learn.rows import Matrix
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.structure import Link, Task
-from hardwood.model.tree import heap_children
 
 _CHUNK_ROWS = 2**16
 
@@ -22,6 +21,7 @@ def assemble(
     data: TrainingSet,
     weights: np.ndarray,
     bias: np.ndarray,
+    children: np.ndarray,
     values: np.ndarray,
     *,
     task: Task,
@@ -32,11 +32,11 @@ def assemble(
     link: Link = "identity",
     n_jobs: int = 1,
 ) -> ObliqueTree:
-    """Make a tree of a perfect one in heap order, in raw units; drop what no row of `data` reaches.
+    """Make a tree of splits in raw units; drop what no row of `data` reaches.
 
+    `children` (m, 2) are those of `ObliqueTree`: `heap_children` for a perfect tree in heap order.
     Counts are sums of the rows' own weights, in the user's units, validation rows included.
     """
-    children = heap_children(len(weights))
     leaf = _leaves(data, weights, bias, children, n_jobs)
     reached = _weight_by_leaf(leaf, data, len(values))
     return ObliqueTree(
@@ -46,7 +46,7 @@ def assemble(
         values,
         schema=data.schema,
         task=task,
-        counts=_counts_in_heap_order(reached),
+        counts=_counts_of_nodes(children, reached),
         classes=classes,
         target_names=target_names,
         record=record,
@@ -100,10 +100,12 @@ def _weight_by_leaf(leaf: np.ndarray, data: TrainingSet, n_leaves: int) -> np.nd
     return reached
 
 
-def _counts_in_heap_order(of_leaves: np.ndarray) -> np.ndarray:
+def _counts_of_nodes(children: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
     """Count at all nodes, splits first: what reaches a split is what reaches its children."""
-    m = len(of_leaves) - 1
-    counts = np.concatenate([np.zeros(m), of_leaves])
-    for i in range(m - 1, -1, -1):
-        counts[i] = counts[2 * i + 1] + counts[2 * i + 2]
-    return counts
+    m = len(children)
+    place = np.where(children >= 0, children, m + ~children).tolist()
+    counts = [0.0] * m + of_leaves.tolist()
+    for i in range(m - 1, -1, -1):  # parents come before their children
+        left, right = place[i]
+        counts[i] = counts[left] + counts[right]
+    return np.array(counts)

@@ -65,10 +65,8 @@ class Grower {
   void tabulate(std::size_t n) {
     for (const std::int64_t row : problem_.train)
       if (problem_.weight[row] != 1.0f) return;
-    x_log_x_.resize(n + 1);
-    for (std::size_t x = 1; x <= n; ++x)
-      x_log_x_[x] = static_cast<double>(x) * std::log2(static_cast<double>(x));
-    level_.targets.x_log_x = &x_log_x_;
+    for (std::size_t x = 0; x <= n; ++x) table_.push_back(x_log_x(static_cast<double>(x)));
+    level_.targets.table = &table_;
   }
 
   // Targets in the order of the level's rows.
@@ -129,7 +127,9 @@ class Grower {
   bool is_worth_it(const LevelNode& node, double worth) const {
     if (worth == kNoWorth || level_.stop) return false;
     if (options_.min_impurity_decrease <= 0) return true;  // as scikit-learn: none is enough
-    const double decrease = worth - level_.targets.worth(node.totals.data());
+    Sides undivided(level_.targets);
+    undivided.start(node.totals.data());
+    const double decrease = worth - undivided.worth();
     return decrease / total_weight_ >= options_.min_impurity_decrease;
   }
 
@@ -150,6 +150,7 @@ class Grower {
           search_axis(level_, nodes, options_.search == Search::kOc1 ? &varies : nullptr);
       for (std::size_t i = 0; i < nodes.size(); ++i) found[i].axis = axis[i];
       if (options_.search == Search::kOc1) oblique = search_oc1(level_, nodes, axis, varies);
+      if (options_.search == Search::kCo2) oblique = search_co2(level_, problem_, nodes, axis);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) found[i].oblique = std::move(oblique[i]);
     return found;
@@ -197,20 +198,13 @@ class Grower {
       project_one(level_, node, found.oblique.weights.data(), scores.data());
     for (int i = 0; i < node.size(); ++i) {
       const std::int32_t row = level_.row[node.first + i];
-      const bool is_right =
-          found.oblique.found() ? scores[i] + found.oblique.bias >= 0 : goes_right(found.axis, row);
+      const bool is_right = found.oblique.found() ? scores[i] + found.oblique.bias >= 0
+                                                  : goes_right(data_, found.axis, row);
       (is_right ? right : left).push_back(row);
     }
     const auto at = std::copy(left.begin(), left.end(), level_.row.begin() + node.first);
     std::copy(right.begin(), right.end(), at);
     return node.first + static_cast<int>(left.size());
-  }
-
-  bool goes_right(const AxisSplit& split, std::int32_t row) const {
-    const RankedColumn& column = data_.column(split.column);
-    const std::uint32_t rank = column.rank(row);
-    return rank == column.missing() && split.missing_side >= 0 ? split.missing_side == 1
-                                                               : rank >= split.rank;
   }
 
   GreedySplit as_split(const Found& found) const {
@@ -225,7 +219,7 @@ class Grower {
   const double* count_;
   const GreedyOptions& options_;
   GreedyData data_;
-  std::vector<double> x_log_x_;
+  std::vector<std::int64_t> table_;
   Level level_;
   double total_weight_ = 0;
   std::uint64_t n_searched_ = 0;

@@ -31,8 +31,8 @@ struct Co2Options {
   float nu = 4;  // largest squared norm of a split's weights and bias
   float learning_rate = 0.1f;
   float momentum = 0.9f;
-  int batch_size = 100;
-  int n_steps = 500;
+  int batch_size = 128;
+  int max_epochs = 30;
 };
 
 struct GreedyOptions {

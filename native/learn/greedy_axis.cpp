@@ -192,6 +192,13 @@ std::vector<AxisSplit> search_axis(const Level& level, std::span<const LevelNode
   return best;
 }
 
+bool goes_right(const GreedyData& data, const AxisSplit& axis, std::int32_t row) {
+  const RankedColumn& column = data.column(axis.column);
+  const std::uint32_t rank = column.rank(row);
+  const bool is_missing = rank == column.missing() && axis.missing_side >= 0;
+  return is_missing ? axis.missing_side == 1 : rank >= axis.rank;
+}
+
 GreedySplit split_of(const GreedyData& data, const AxisSplit& axis) {
   GreedySplit split{{{axis.column, 1.0f}}, -axis.threshold};
   if (axis.missing_side < 0) return split;

@@ -20,26 +20,32 @@
 
 namespace hardwood {
 
+// Entropies are added up in whole multiples of 2^-24: sums of integers depend neither on their order
+// nor on what was added and taken away before, so a split can be moved row by row and equally good
+// splits are found to be equal.
+inline std::int64_t x_log_x(double x) {
+  return x > 0 ? static_cast<std::int64_t>(std::nearbyint(x * std::log2(x) * 0x1p24)) : 0;
+}
+
 // What the rows at hand are to be told apart by: in order of nodes, each node's rows together.
 struct RowTargets {
   Measure measure = Measure::kClassEntropy;
-  int width = 1;                                 // classes, labels or numbers
-  std::vector<std::int32_t> label;               // (n,) classes only
-  std::vector<float> numbers;                    // (n, width) labels and numbers only
-  std::vector<double> weight;                    // (n,)
-  std::vector<double> count;                     // (n,) for min_samples_*
-  const std::vector<double>* x_log_x = nullptr;  // of 0, 1, ...; where all weights are 1
+  int width = 1;                                     // classes, labels or numbers
+  std::vector<std::int32_t> label;                   // (n,) classes only
+  std::vector<float> numbers;                        // (n, width) labels and numbers only
+  std::vector<double> weight;                        // (n,)
+  std::vector<double> count;                         // (n,) for min_samples_*
+  const std::vector<std::int64_t>* table = nullptr;  // x_log_x(0, 1, ...), if all weights are 1
 
   std::size_t n_sums() const { return 1 + static_cast<std::size_t>(width); }  // S first
 
-  double entropy_term(double x) const {
-    if (x_log_x) return (*x_log_x)[static_cast<std::size_t>(x)];
-    return x > 0 ? x * std::log2(x) : 0;  // differences of sums may fall below zero
+  std::int64_t entropy_term(double x) const {
+    return table ? (*table)[static_cast<std::size_t>(x)] : x_log_x(x);
   }
 
-  // Adds one row to sums (n_sums,).
-  void add(std::size_t i, double* sums) const {
-    const double w = weight[i];
+  // Adds a row, `times` times, to sums (n_sums,).
+  void add(std::size_t i, double* sums, double times = 1.0) const {
+    const double w = times * weight[i];
     sums[0] += w;
     if (has_classes(measure)) {
       sums[1 + label[i]] += w;
@@ -48,43 +54,6 @@ struct RowTargets {
     const float* y = numbers.data() + i * width;
     for (int q = 0; q < width; ++q) sums[1 + q] += w * y[q];
   }
-
-  void subtract(std::size_t i, double* sums) const {
-    const double w = weight[i];
-    sums[0] -= w;
-    if (has_classes(measure)) {
-      sums[1 + label[i]] -= w;
-      return;
-    }
-    const float* y = numbers.data() + i * width;
-    for (int q = 0; q < width; ++q) sums[1 + q] -= w * y[q];
-  }
-
-  // What one side adds.
-  double worth(const double* sums) const {
-    const double S = sums[0];
-    if (!(S > 0)) return 0;
-    double total = 0;
-    switch (measure) {
-      case Measure::kClassEntropy:
-        for (int k = 0; k < width; ++k) total += entropy_term(sums[1 + k]);
-        return total - entropy_term(S);
-      case Measure::kLabelEntropy:
-        for (int q = 0; q < width; ++q)
-          total += entropy_term(sums[1 + q]) + entropy_term(S - sums[1 + q]) - entropy_term(S);
-        return total / width;
-      case Measure::kClassGini:
-        for (int k = 0; k < width; ++k) total += sums[1 + k] * sums[1 + k];
-        return total / S;
-      case Measure::kLabelGini:
-        for (int q = 0; q < width; ++q) total += sums[1 + q] * sums[1 + q];
-        return 2 * total / S / width;
-      case Measure::kVariance:
-        for (int q = 0; q < width; ++q) total += sums[1 + q] * sums[1 + q];
-        return total / S / width;
-    }
-    return 0;
-  }
 };
 
 // The two sides of a split that is being moved over the rows of a node: all rows are on the right
@@ -92,37 +61,102 @@ struct RowTargets {
 class Sides {
  public:
   explicit Sides(const RowTargets& targets)
-      : targets_(targets), left_(targets.n_sums()), right_(targets.n_sums()) {}
+      : targets_(targets), left_(targets.n_sums()), terms_(targets.width) {}
 
   void start(const double* total) {
     total_ = total;
     std::fill(left_.begin(), left_.end(), 0.0);
-    left_count_ = 0;
+    left_count_ = left_squares_ = right_squares_ = 0;
+    sum_ = 0;
+    for (int k = 0; k < targets_.width; ++k) {
+      if (targets_.measure == Measure::kClassEntropy)
+        sum_ += terms_[k] = targets_.entropy_term(total[1 + k]);
+      right_squares_ += total[1 + k] * total[1 + k];
+    }
   }
-  void take(std::size_t row) {
-    targets_.add(row, left_.data());
-    left_count_ += targets_.count[row];
-  }
-  void give_back(std::size_t row) {
-    targets_.subtract(row, left_.data());
-    left_count_ -= targets_.count[row];
-  }
+  void take(std::size_t row) { move(row, 1.0); }
+  void give_back(std::size_t row) { move(row, -1.0); }
   void take_sums(const double* sums, double count) {
-    for (std::size_t s = 0; s < left_.size(); ++s) left_[s] += sums[s];
     left_count_ += count;
+    left_[0] += sums[0];
+    for (int k = 0; k < targets_.width; ++k)
+      if (sums[1 + k] != 0) change(k, sums[1 + k]);
   }
   double left_count() const { return left_count_; }
 
-  double worth() {
-    for (std::size_t s = 0; s < left_.size(); ++s) right_[s] = total_[s] - left_[s];
-    return targets_.worth(left_.data()) + targets_.worth(right_.data());
+  // What both sides add.
+  double worth() const {
+    const double S = left_[0], R = total_[0] - S;
+    switch (targets_.measure) {
+      case Measure::kClassEntropy:
+        return static_cast<double>(sum_ - targets_.entropy_term(S) - targets_.entropy_term(R)) *
+               0x1p-24;
+      case Measure::kLabelEntropy:
+        return (label_entropy(S, R)) * 0x1p-24 / targets_.width;
+      case Measure::kClassGini:
+        return quotient(left_squares_, S) + quotient(right_squares_, R);
+      case Measure::kLabelGini:
+        return 2 * mean_of_squares(S, R);
+      case Measure::kVariance:
+        return mean_of_squares(S, R);
+    }
+    return 0;
   }
 
  private:
+  static double quotient(double x, double S) { return S > 0 ? x / S : 0; }
+
+  void move(std::size_t row, double times) {
+    left_count_ += times * targets_.count[row];
+    if (!has_classes(targets_.measure)) return targets_.add(row, left_.data(), times);
+    const double w = times * targets_.weight[row];
+    left_[0] += w;
+    change(targets_.label[row], w);
+  }
+
+  // Takes weight of one class, or a sum of one label or number, to the left.
+  void change(int k, double w) {
+    double& left = left_[1 + k];
+    const double right = total_[1 + k] - left;
+    left += w;
+    if (targets_.measure == Measure::kClassEntropy) {
+      const std::int64_t term =
+          targets_.entropy_term(left) + targets_.entropy_term(total_[1 + k] - left);
+      sum_ += term - terms_[k];
+      terms_[k] = term;
+    } else if (targets_.measure == Measure::kClassGini) {
+      left_squares_ += w * (2 * left - w);
+      right_squares_ -= w * (2 * right - w);
+    }
+  }
+
+  double label_entropy(double S, double R) const {
+    std::int64_t sum = 0;
+    for (int q = 0; q < targets_.width; ++q) {
+      const double yes = left_[1 + q], right_yes = total_[1 + q] - yes;
+      sum += targets_.entropy_term(yes) + targets_.entropy_term(S - yes) +
+             targets_.entropy_term(right_yes) + targets_.entropy_term(R - right_yes);
+    }
+    const std::int64_t both = targets_.entropy_term(S) + targets_.entropy_term(R);
+    return static_cast<double>(sum - targets_.width * both);
+  }
+
+  double mean_of_squares(double S, double R) const {
+    double left = 0, right = 0;
+    for (int q = 0; q < targets_.width; ++q) {
+      const double other = total_[1 + q] - left_[1 + q];
+      left += left_[1 + q] * left_[1 + q];
+      right += other * other;
+    }
+    return (quotient(left, S) + quotient(right, R)) / targets_.width;
+  }
+
   const RowTargets& targets_;
   const double* total_ = nullptr;
-  double left_count_ = 0;
-  std::vector<double> left_, right_;
+  double left_count_ = 0, left_squares_ = 0, right_squares_ = 0;
+  std::int64_t sum_ = 0;
+  std::vector<double> left_;
+  std::vector<std::int64_t> terms_;  // of each class, on both sides
 };
 
 }  // namespace hardwood

@@ -51,6 +51,8 @@ struct AxisSplit {
 
 GreedySplit split_of(const GreedyData& data, const AxisSplit& axis);
 
+bool goes_right(const GreedyData& data, const AxisSplit& axis, std::int32_t row);
+
 // A hyperplane: right where weights . x + bias >= 0.
 struct ObliqueSplit {
   double worth = kNoWorth;
@@ -72,6 +74,14 @@ std::vector<ObliqueSplit> search_random(const Level& level, std::span<const Leve
 std::vector<ObliqueSplit> search_oc1(const Level& level, std::span<const LevelNode> nodes,
                                      std::span<const AxisSplit> axis,
                                      const std::vector<std::uint8_t>& varies);
+
+// CO2, likewise.
+std::vector<ObliqueSplit> search_co2(const Level& level, const Problem& problem,
+                                     std::span<const LevelNode> nodes,
+                                     std::span<const AxisSplit> axis);
+
+// The best split along a direction, of norm 1 and in floats; none where the direction is zero.
+ObliqueSplit along(const Level& level, const LevelNode& node, const std::vector<double>& direction);
 
 // Scores of a node's rows: weights . x for each of n_directions (multiple of 8) columns of B
 // (columns, n_directions), to out (n_directions, size).

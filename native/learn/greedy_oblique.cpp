@@ -78,6 +78,22 @@ ThresholdSearch::Best ThresholdSearch::search(const float* scores) {
   return best;
 }
 
+ObliqueSplit along(const Level& level, const LevelNode& node,
+                   const std::vector<double>& direction) {
+  double norm = 0;
+  for (const double w : direction) norm += w * w;
+  norm = std::sqrt(norm);
+  ObliqueSplit split;
+  if (!(norm > 0) || !std::isfinite(norm)) return split;
+  for (const double w : direction) split.weights.push_back(static_cast<float>(w / norm));
+  std::vector<float> scores(node.size());
+  project_one(level, node, split.weights.data(), scores.data());
+  const auto best = ThresholdSearch(level, node).search(scores.data());
+  split.worth = best.worth;
+  split.bias = -best.threshold;
+  return split;
+}
+
 std::vector<ObliqueSplit> search_random(const Level& level, std::span<const LevelNode> nodes) {
   const int columns = level.data.n_columns(), n_candidates = level.options.n_candidates;
   const int n_parts = (n_candidates + kDirections - 1) / kDirections;

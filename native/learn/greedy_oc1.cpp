@@ -19,7 +19,7 @@ namespace {
 class Oc1Start {
  public:
   Oc1Start(const Level& level, const LevelNode& node, std::span<const std::uint8_t> varies,
-          int start)
+           int start)
       : level_(level),
         node_(node),
         random_(level.seed, node.number << 20 | static_cast<std::uint64_t>(start)),
@@ -43,7 +43,7 @@ class Oc1Start {
       ++passes;
       while (jumps < level_.options.n_jumps && !level_.stop && !jump()) ++jumps;
     } while (jumps < level_.options.n_jumps && passes < level_.options.max_passes && !level_.stop);
-    return result();
+    return along(level_, node_, weights_);
   }
 
  private:
@@ -205,24 +205,6 @@ class Oc1Start {
     for (std::size_t i = 0; i < score_.size(); ++i) score_[i] += best.step * slope_[i];
     worth_ = best.worth;
     return best.step;
-  }
-
-  // Of norm 1, in floats, with its threshold found once more on the scores that floats give.
-  ObliqueSplit result() {
-    double norm = 0;
-    for (const double w : weights_) norm += w * w;
-    norm = std::sqrt(norm);
-    ObliqueSplit split;
-    if (!(norm > 0) || !std::isfinite(norm)) return split;
-    split.weights.resize(weights_.size());
-    for (std::size_t c = 0; c < weights_.size(); ++c)
-      split.weights[c] = static_cast<float>(weights_[c] / norm);
-    std::vector<float> scores(node_.size());
-    project_one(level_, node_, split.weights.data(), scores.data());
-    const auto best = ThresholdSearch(level_, node_).search(scores.data());
-    split.worth = best.worth;
-    split.bias = -best.threshold;
-    return split;
   }
 
   const Level& level_;

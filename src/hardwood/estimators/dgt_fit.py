@@ -17,12 +17,10 @@ from hardwood.estimators.exercise import Exercise, max_epochs, record_of
 from hardwood.learn.assemble import assemble
 from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER
 from hardwood.learn.dgt import DGT, Grown, Relaxation
-from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.problem import Problem
 from hardwood.learn.training import Training
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import ObliqueTree
-from hardwood.model.structure import Task
 from hardwood.model.tree import heap_children
 
 _MAX_DEPTH = 16
@@ -75,38 +73,6 @@ def _relaxation(value: Any) -> Relaxation:
     if not isinstance(value, Relaxation):
         raise TypeError(f"relaxation must be None or a hardwood.Relaxation, got {value!r}.")
     return value
-
-
-def start_of(
-    estimator: Any, exercise: Exercise, problem: Problem, max_depth: int, n_jobs: int, seed: int
-) -> ObliqueTree | None:
-    """Return the tree to start from: one for the same task and classes, or grown greedily."""
-    if isinstance(estimator.init, str):
-        return start_tree(
-            problem,
-            parameters.choice("init", estimator.init, SPLITS),
-            max_depth=max_depth,
-            classes=exercise.labels,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
-    start = parameters.start_tree(estimator.init)
-    if start is None:
-        return None
-    found = (start.task, start.classes)
-    if found != (exercise.task, exercise.labels):
-        raise ValueError(
-            f"init is a tree for {_words(*found)}, but the target has "
-            f"{_words(exercise.task, exercise.labels)}."
-        )
-    return start
-
-
-def _words(task: Task, labels: tuple[Any, ...] | None) -> str:
-    if labels is None:
-        return "several labels" if task == "multilabel" else "numbers"
-    shown = ", ".join(map(repr, labels[:10]))
-    return f"the classes {shown}{', ...' if len(labels) > 10 else ''}"
 
 
 def tree_of(

@@ -1,4 +1,4 @@
-"""Greedy trees for scikit-learn: axis-aligned, random and OC1 splits, as baselines and starts.
+"""Greedy trees for scikit-learn: axis-aligned, random, OC1 and CO2 splits, as baselines.
 
 The methods are in `hardwood.learn.greedy`; `exercise` makes a problem of table, target and
 parameters.
@@ -36,11 +36,12 @@ class GreedyTreeClassifier(TreeClassifier):
 
     Parameters
     ----------
-    split : "axis", "random" or "oc1", default="axis"
+    split : "axis", "random", "oc1" or "co2", default="axis"
         How splits are searched. "axis": all thresholds on all columns; a categorical column is
         split into one level and the others, missing entries go to the better side. "random": the
         best of random hyperplanes. "oc1": hyperplanes by coordinate descent, from the best axis
-        split and from random ones.
+        split and from random ones. "co2": by gradient descent on a bound of the loss, from the best
+        axis split. The last two are kept where they are better than that.
     criterion : "entropy" or "gini", default="entropy"
         What splits are to lower.
     max_depth : int or None, default=6
@@ -61,6 +62,16 @@ class GreedyTreeClassifier(TreeClassifier):
         split="oc1": coordinates tried in a pass, drawn from those that vary at the node.
     max_passes : int, default=10
         split="oc1": passes over coordinates from one start.
+    nu : float, default=4.0
+        split="co2": largest squared norm of a split's weights and bias, in standard units.
+    learning_rate : float, default=0.1
+        split="co2": the largest step size; it falls along a cosine.
+    momentum : float, default=0.9
+        split="co2": of the steps, in [0, 1).
+    batch_size : int, default=128
+        split="co2": rows per step.
+    max_epochs : int, default=30
+        split="co2": passes over the rows of a node.
     class_weight : dict, "balanced" or None, default=None
         What the weight of every row is multiplied by, by class. "balanced": such that all classes
         have the same total weight.
@@ -105,6 +116,11 @@ class GreedyTreeClassifier(TreeClassifier):
         n_jumps: int = 5,
         n_coordinates: int = 50,
         max_passes: int = 10,
+        nu: float = 4.0,
+        learning_rate: float = 0.1,
+        momentum: float = 0.9,
+        batch_size: int = 128,
+        max_epochs: int = 30,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -120,6 +136,11 @@ class GreedyTreeClassifier(TreeClassifier):
         self.n_jumps = n_jumps
         self.n_coordinates = n_coordinates
         self.max_passes = max_passes
+        self.nu = nu
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -189,6 +210,11 @@ class GreedyTreeRegressor(TreeRegressor):
         n_jumps: int = 5,
         n_coordinates: int = 50,
         max_passes: int = 10,
+        nu: float = 4.0,
+        learning_rate: float = 0.1,
+        momentum: float = 0.9,
+        batch_size: int = 128,
+        max_epochs: int = 30,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -203,6 +229,11 @@ class GreedyTreeRegressor(TreeRegressor):
         self.n_jumps = n_jumps
         self.n_coordinates = n_coordinates
         self.max_passes = max_passes
+        self.nu = nu
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -238,21 +269,26 @@ def _config_of(
     def many(name: str) -> int:
         return parameters.integer(name, getattr(estimator, name), 1, _MANY)
 
-    def weight(name: str, least: float) -> float:
-        return parameters.real(name, getattr(estimator, name), least, math.inf)
+    def real(name: str, low: float, high: float = math.inf, *, open_low: bool = False) -> float:
+        return parameters.real(name, getattr(estimator, name), low, high, open_low=open_low)
 
     return Greedy(
         split=parameters.choice("split", estimator.split, SPLITS),
         criterion=parameters.choice("criterion", estimator.criterion, criteria),
         max_depth=depth,
-        min_samples_split=weight("min_samples_split", 2),
-        min_samples_leaf=weight("min_samples_leaf", 1),
-        min_impurity_decrease=weight("min_impurity_decrease", 0),
+        min_samples_split=real("min_samples_split", 2),
+        min_samples_leaf=real("min_samples_leaf", 1),
+        min_impurity_decrease=real("min_impurity_decrease", 0),
         n_candidates=many("n_candidates"),
         n_restarts=many("n_restarts"),
         n_jumps=parameters.integer("n_jumps", estimator.n_jumps, 0, _MANY),
         n_coordinates=many("n_coordinates"),
         max_passes=many("max_passes"),
+        nu=real("nu", 0, open_low=True),
+        learning_rate=real("learning_rate", 0, open_low=True),
+        momentum=real("momentum", 0, 1),
+        batch_size=many("batch_size"),
+        max_epochs=many("max_epochs"),
     )
 
 

@@ -14,6 +14,8 @@ look for a split that lowers the impurity of a node (entropy, Gini, variance):
 "random"    ``n_candidates`` random directions, each with its best threshold
 "oc1"       coordinate descent on a hyperplane from ``n_restarts`` starts, the first of which is the
             best axis split; never worse than that
+"co2"       gradient descent on a bound of the loss of one split and two leaves (the bound of
+            ``learn/non_greedy.py``), from the best axis split; never worse than that
 ==========  ======================================================================================
 
 The search is native (``native/learn/greedy*.cpp``), its twin is ``reference/greedy.py``. What the
@@ -35,7 +37,7 @@ from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Task
 
-SplitSearch = Literal["axis", "random", "oc1"]
+SplitSearch = Literal["axis", "random", "oc1", "co2"]
 Criterion = Literal["entropy", "gini", "variance"]
 
 SPLITS: tuple[str, ...] = get_args(SplitSearch)
@@ -51,7 +53,7 @@ class Greedy:
     Parameters
     ----------
     split
-        How splits are searched: "axis", "random" or "oc1".
+        How splits are searched: "axis", "random", "oc1" or "co2".
     criterion
         What a split is to lower: "entropy" (in bits) or "gini" for classes and labels, "variance"
         for numbers. None: entropy, or variance.
@@ -69,6 +71,9 @@ class Greedy:
         "oc1": starts at a node; random directions tried where no coordinate helps any more;
         coordinates tried in a pass, drawn from those that vary at the node; passes from a start.
         Together they bound the time that a node takes.
+    nu, learning_rate, momentum, batch_size, max_epochs
+        "co2": the largest squared norm of a split's weights and bias, in standard units; the step
+        size, which falls along a cosine; rows per step; passes over the rows of a node.
 
     Raises
     ------
@@ -87,6 +92,11 @@ class Greedy:
     n_jumps: int = 5
     n_coordinates: int = 50
     max_passes: int = 10
+    nu: float = 4.0
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    batch_size: int = 128
+    max_epochs: int = 30
 
     def __post_init__(self) -> None:
         one_of("split", self.split, SPLITS)
@@ -94,7 +104,7 @@ class Greedy:
             one_of("criterion", self.criterion, get_args(Criterion))
         if self.max_depth is not None and not 1 <= self.max_depth <= _NO_LIMIT:
             raise ValueError(f"max_depth must be an integer >= 1 or None, found {self.max_depth!r}")
-        for name in ("n_candidates", "n_restarts", "n_coordinates", "max_passes"):
+        for name in ("n_candidates", "n_restarts", "n_coordinates", "max_passes", "max_epochs"):
             value = getattr(self, name)
             if not isinstance(value, int) or not 1 <= value < 2**20:
                 raise ValueError(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, load
+    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -54,6 +54,7 @@ _HOME = {
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
+    "from_sklearn": "hardwood.model",
     "load": "hardwood.model",
     "tune": "hardwood.tuning",
 }
@@ -80,6 +81,7 @@ __all__ = [
     "TableWarning",
     "Training",
     "TreeEnsemble",
+    "from_sklearn",
     "load",
     "tune",
 ]

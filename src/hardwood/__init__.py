@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
+    from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
@@ -44,6 +45,8 @@ _HOME = {
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
     "ModelFileError": "hardwood.errors",
+    "NonGreedyTreeClassifier": "hardwood.estimators.non_greedy",
+    "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
     "ObliqueForest": "hardwood.model",
     "ObliqueTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
@@ -71,6 +74,8 @@ __all__ = [
     "HardwoodError",
     "Huber",
     "ModelFileError",
+    "NonGreedyTreeClassifier",
+    "NonGreedyTreeRegressor",
     "ObliqueForest",
     "ObliqueTree",
     "Quantile",

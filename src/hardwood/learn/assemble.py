@@ -55,14 +55,18 @@ def assemble(
     ).simplify()
 
 
+def routed_leaves(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
+    """Return the leaf, (n,) int32, of rows that were read already."""
+    router = engine.packed_splits(tree)
+    return _asked(router.apply, router.apply_csr, matrix[rows], n_jobs)
+
+
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
     """Predict rows that were read already, (n, k): values or probabilities."""
-    router = engine.packed_splits(tree)
     if tree.leaf_weights is None:
-        values: np.ndarray = tree.values[
-            _asked(router.apply, router.apply_csr, matrix[rows], n_jobs)
-        ]
+        values: np.ndarray = tree.values[routed_leaves(tree, matrix, rows, n_jobs)]
         return values
+    router = engine.packed_splits(tree)
     leaves = engine.packed_leaves(tree)
     of_dense, of_sparse = partial(router.answer, leaves), partial(router.answer_csr, leaves)
     return _asked(of_dense, of_sparse, matrix[rows], n_jobs)

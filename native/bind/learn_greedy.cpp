@@ -26,6 +26,7 @@ GreedyOptions greedy_options(const nb::dict& options) {
   o.max_depth = nb::cast<int>(options["max_depth"]);
   o.min_samples_split = nb::cast<double>(options["min_samples_split"]);
   o.min_samples_leaf = nb::cast<double>(options["min_samples_leaf"]);
+  o.min_weight_fraction_leaf = nb::cast<double>(options["min_weight_fraction_leaf"]);
   o.min_impurity_decrease = nb::cast<double>(options["min_impurity_decrease"]);
   o.n_candidates = nb::cast<int>(options["n_candidates"]);
   o.n_restarts = nb::cast<int>(options["n_restarts"]);

@@ -46,7 +46,10 @@ class Grower {
     for (int depth = 0; !open.empty(); ++depth) {
       gather();
       for (OpenNode& node : open) sum_up(node.rows);
-      if (depth == 0) total_weight_ = open[0].rows.totals[0];
+      if (depth == 0) {
+        total_weight_ = open[0].rows.totals[0];
+        level_.least_weight = options_.min_weight_fraction_leaf * total_weight_;
+      }
       std::vector<OpenNode> to_split;
       for (OpenNode& node : open) {
         if (depth < options_.max_depth && !level_.stop && may_be_split(node.rows))

@@ -39,14 +39,15 @@ struct GreedyOptions {
   Search search = Search::kAxis;
   Measure measure = Measure::kClassEntropy;
   int max_depth = 6;
-  double min_samples_split = 2;      // by count; up to 2: no limit
-  double min_samples_leaf = 1;       // by count; up to 1: no limit
-  double min_impurity_decrease = 0;  // of the whole tree's mean impurity
-  int n_candidates = 64;             // random: directions tried at a node
-  int n_restarts = 5;                // OC1: starts, the first of which is the best axis split
-  int n_jumps = 5;                   // OC1: random directions tried where no coordinate helps
-  int n_coordinates = 50;            // OC1: coordinates tried in a pass
-  int max_passes = 10;               // OC1: passes per start
+  double min_samples_split = 2;         // by count; up to 2: no limit
+  double min_samples_leaf = 1;          // by count; up to 1: no limit
+  double min_weight_fraction_leaf = 0;  // of the weight of all rows
+  double min_impurity_decrease = 0;     // of the whole tree's mean impurity
+  int n_candidates = 64;                // random: directions tried at a node
+  int n_restarts = 5;                   // OC1: starts, the first of which is the best axis split
+  int n_jumps = 5;                      // OC1: random directions tried where no coordinate helps
+  int n_coordinates = 50;               // OC1: coordinates tried in a pass
+  int max_passes = 10;                  // OC1: passes per start
   Co2Options co2;
 };
 

@@ -114,7 +114,7 @@ class ColumnScan {
   }
 
   void consider(std::uint32_t left, std::uint32_t right, int missing_side) {
-    if (!level_.allows(sides_.left_count(), node_->count)) return;
+    if (!level_.allows(sides_, *node_)) return;
     const double worth = sides_.worth();
     if (!(worth > best_->worth)) return;
     const RankedColumn& column = level_.data.column(column_);

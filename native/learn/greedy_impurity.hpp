@@ -83,6 +83,7 @@ class Sides {
       if (sums[1 + k] != 0) change(k, sums[1 + k]);
   }
   double left_count() const { return left_count_; }
+  double left_weight() const { return left_[0]; }
 
   // What both sides add.
   double worth() const {

@@ -29,10 +29,14 @@ struct Level {
   int n_threads = 1;
   const std::atomic<bool>& stop;
 
+  double least_weight = 0;  // of a leaf
+
   // Whether both sides of a split have enough rows.
-  bool allows(double left_count, double total_count) const {
-    const double least = options.min_samples_leaf;
-    return least <= 1 || (left_count >= least && total_count - left_count >= least);
+  bool allows(const Sides& sides, const LevelNode& node) const {
+    const double count = sides.left_count(), weight = sides.left_weight(),
+                 least = options.min_samples_leaf;
+    return (least <= 1 || (count >= least && node.count - count >= least)) &&
+           weight >= least_weight && node.totals[0] - weight >= least_weight;
   }
 };
 

@@ -66,8 +66,7 @@ ThresholdSearch::Best ThresholdSearch::search(const float* scores) {
   sort_by_upper_half(keys_, spare_, 4);
   sides_.start(node_.totals.data());
   for (std::size_t k = 0; k < keys_.size(); ++k) {
-    if (k > 0 && keys_[k] >> 32 != keys_[k - 1] >> 32 &&
-        level_.allows(sides_.left_count(), node_.count)) {
+    if (k > 0 && keys_[k] >> 32 != keys_[k - 1] >> 32 && level_.allows(sides_, node_)) {
       const double worth = sides_.worth();
       if (worth > best.worth)
         best = {worth, between(from_ordered_bits(static_cast<std::uint32_t>(keys_[k - 1] >> 32)),

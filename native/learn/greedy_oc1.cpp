@@ -76,7 +76,7 @@ class Oc1Start {
     sides_.start(node_.totals.data());
     for (std::size_t i = 0; i < score_.size(); ++i)
       if (!(score_[i] >= 0)) sides_.take(node_.first + i);
-    return level_.allows(sides_.left_count(), node_.count) ? sides_.worth() : kNoWorth;
+    return level_.allows(sides_, node_) ? sides_.worth() : kNoWorth;
   }
 
   void read_column(int c) {
@@ -189,7 +189,7 @@ class Oc1Start {
   }
 
   void consider(double step, Best& best) {
-    if (!level_.allows(sides_.left_count(), node_.count)) return;
+    if (!level_.allows(sides_, node_)) return;
     const double worth = sides_.worth();
     if (worth > best.worth) best = {worth, step};
   }

@@ -50,6 +50,9 @@ class GreedyTreeClassifier(TreeClassifier):
     min_samples_split, min_samples_leaf : float, default=2 and 1
         Rows that a node needs to be split, and each of its sides to be one, counted by their
         `sample_weight`. 2 and 1 set no limit, whatever the weights.
+    min_weight_fraction_leaf : float, default=0.0
+        Part of the weight of all rows that each side of a split needs, in [0, 0.5]; here weights
+        include those of classes.
     min_impurity_decrease : float, default=0.0
         A split must lower the mean impurity of all rows by this much.
     n_candidates : int, default=64
@@ -110,6 +113,7 @@ class GreedyTreeClassifier(TreeClassifier):
         max_depth: int | None = 6,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         n_candidates: int = 64,
         n_restarts: int = 5,
@@ -130,6 +134,7 @@ class GreedyTreeClassifier(TreeClassifier):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.n_candidates = n_candidates
         self.n_restarts = n_restarts
@@ -204,6 +209,7 @@ class GreedyTreeRegressor(TreeRegressor):
         max_depth: int | None = 6,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         n_candidates: int = 64,
         n_restarts: int = 5,
@@ -223,6 +229,7 @@ class GreedyTreeRegressor(TreeRegressor):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.n_candidates = n_candidates
         self.n_restarts = n_restarts
@@ -278,6 +285,9 @@ def _config_of(
         max_depth=depth,
         min_samples_split=real("min_samples_split", 2),
         min_samples_leaf=real("min_samples_leaf", 1),
+        min_weight_fraction_leaf=parameters.real(
+            "min_weight_fraction_leaf", estimator.min_weight_fraction_leaf, 0, 0.5, open_high=False
+        ),
         min_impurity_decrease=real("min_impurity_decrease", 0),
         n_candidates=many("n_candidates"),
         n_restarts=many("n_restarts"),

@@ -62,6 +62,8 @@ class Greedy:
     min_samples_split, min_samples_leaf
         Rows that a node needs to be split, and each of its sides to be one, counted by their
         weights. 2 and 1 set no limit.
+    min_weight_fraction_leaf
+        Part of the weight of all rows that each side needs; here weights include those of classes.
     min_impurity_decrease
         A split must lower the mean impurity of all rows by this much. For numbers in units of the
         target's variance.
@@ -86,6 +88,7 @@ class Greedy:
     max_depth: int | None = 6
     min_samples_split: float = 2
     min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     n_candidates: int = 64
     n_restarts: int = 5

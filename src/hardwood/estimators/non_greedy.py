@@ -49,23 +49,24 @@ class NonGreedyTreeClassifier(TreeClassifier):
     ----------
     max_depth : int, default=8
         Of the greedy start, 1 to 32. Splits that decide nothing are dropped when learning ends.
-    nu : float or "auto", default=40.0
+    nu : float or "auto", default=43.0
         Largest squared norm of a split, its bias included, in standard units. A smaller one keeps
         rows away from the splits and uses fewer leaves. "auto": each of 0.1, 1, 4, 10, 43 and 100
         is tried, and the best one on the validation part used to learn from all rows.
-    learning_rate : float or "auto", default=0.3
+    learning_rate : float or "auto", default=0.1
         The largest step size of the schedule. "auto": a few are tried, as of `nu`, with each of its
         values.
-    inference : "fast", "exact" or "exhaustive", default="fast"
-        Which leaves a row's own is compared with: those reached by changing one decision, or all
-        of them, by branch and bound or, much slower and with the same answer, one by one.
+    inference : "exact", "fast" or "exhaustive", default="exact"
+        Which leaves a row's own is compared with: all of them, by branch and bound; those reached
+        by changing one decision; or all of them one by one, which gives the same tree as "exact"
+        and takes as much longer as there are leaves.
     solver : "ssgd" or "sgd", default="ssgd"
         "ssgd": rows keep their leaves until an epoch improves the bound no more, which leaves fewer
         leaves unused. "sgd": rows go where the splits send them.
     init : "co2", "axis", "oc1", "random", ObliqueTree or fitted estimator, default="co2"
         How the greedy start searches its splits (see `GreedyTreeClassifier`), or a tree to start
         from, with the same columns and classes.
-    batch_size : int, default=256
+    batch_size : int, default=128
         Rows per step.
     momentum : float, default=0.9
         In [0, 1); of the splits and leaves that a step concerns.
@@ -117,12 +118,12 @@ class NonGreedyTreeClassifier(TreeClassifier):
         self,
         *,
         max_depth: int = 8,
-        nu: float | Literal["auto"] = 40.0,
-        learning_rate: float | Literal["auto"] = 0.3,
-        inference: Inference = "fast",
+        nu: float | Literal["auto"] = 43.0,
+        learning_rate: float | Literal["auto"] = 0.1,
+        inference: Inference = "exact",
         solver: Solver = "ssgd",
         init: Any = "co2",
-        batch_size: int = 256,
+        batch_size: int = 128,
         momentum: float = 0.9,
         max_epochs: int | Literal["auto"] = "auto",
         l1: float = 0.0,
@@ -201,12 +202,12 @@ class NonGreedyTreeRegressor(TreeRegressor):
         self,
         *,
         max_depth: int = 8,
-        nu: float | Literal["auto"] = 40.0,
-        learning_rate: float | Literal["auto"] = 0.3,
-        inference: Inference = "fast",
+        nu: float | Literal["auto"] = 43.0,
+        learning_rate: float | Literal["auto"] = 0.1,
+        inference: Inference = "exact",
         solver: Solver = "ssgd",
         init: Any = "co2",
-        batch_size: int = 256,
+        batch_size: int = 128,
         momentum: float = 0.9,
         max_epochs: int | Literal["auto"] = "auto",
         l1: float = 0.0,

@@ -52,8 +52,8 @@ from hardwood.learn.training import Callback, Epoch, Training, engine_callback, 
 from hardwood.learn.units import start_parameters
 from hardwood.model import ObliqueTree
 
-Inference = Literal["fast", "exact", "exhaustive"]
-Solver = Literal["sgd", "ssgd"]
+Inference = Literal["exact", "fast", "exhaustive"]
+Solver = Literal["ssgd", "sgd"]
 
 # Sec. 7: what nu is chosen from. The paper does not say which learning rates it tries.
 NU_GRID = (0.1, 1.0, 4.0, 10.0, 43.0, 100.0)
@@ -71,10 +71,10 @@ def default_training() -> Training:
 class NonGreedy:
     """The hyper-parameters."""
 
-    nu: float | Literal["auto"] = 4.0
+    nu: float | Literal["auto"] = 43.0
     learning_rate: float | Literal["auto"] = 0.1
-    inference: Inference = "fast"
-    solver: Solver = "sgd"
+    inference: Inference = "exact"
+    solver: Solver = "ssgd"
     batch_size: int = 128
     max_epochs: int | None = None
     momentum: float = 0.9

@@ -28,11 +28,12 @@ inline bool has_classes(Measure measure) {
 }
 
 struct Co2Options {
-  float nu = 4;  // largest squared norm of a split's weights and bias
-  float learning_rate = 0.1f;
+  float nu = 10;  // largest squared norm of a split's weights and bias
+  float learning_rate = 0.3f;
   float momentum = 0.9f;
   int batch_size = 128;
-  int max_epochs = 30;
+  int max_epochs = 100;
+  int max_steps = 10000;  // so many batches, and at least one pass
 };
 
 struct GreedyOptions {

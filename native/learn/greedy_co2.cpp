@@ -44,8 +44,9 @@ class Co2Node {
   ObliqueSplit run(const AxisSplit& axis) {
     const Co2Options& co2 = level_.options.co2;
     TrainingOptions training;
-    training.max_epochs = co2.max_epochs;
     training.batch_size = std::min(co2.batch_size, node_.size());
+    const int n_batches = (node_.size() + training.batch_size - 1) / training.batch_size;
+    training.max_epochs = std::clamp(co2.max_steps / n_batches, 1, co2.max_epochs);
     training.schedule = Schedule::kCosine;
     training.schedule_cycles = 1;
     training.step.learning_rate = co2.learning_rate;

@@ -65,16 +65,16 @@ class GreedyTreeClassifier(TreeClassifier):
         split="oc1": coordinates tried in a pass, drawn from those that vary at the node.
     max_passes : int, default=10
         split="oc1": passes over coordinates from one start.
-    nu : float, default=4.0
+    nu : float, default=10.0
         split="co2": largest squared norm of a split's weights and bias, in standard units.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.3
         split="co2": the largest step size; it falls along a cosine.
     momentum : float, default=0.9
         split="co2": of the steps, in [0, 1).
     batch_size : int, default=128
         split="co2": rows per step.
-    max_epochs : int, default=30
-        split="co2": passes over the rows of a node.
+    max_epochs : int, default=100
+        split="co2": passes over the rows of a node; fewer at large ones, for 10,000 steps in all.
     class_weight : dict, "balanced" or None, default=None
         What the weight of every row is multiplied by, by class. "balanced": such that all classes
         have the same total weight.
@@ -120,11 +120,11 @@ class GreedyTreeClassifier(TreeClassifier):
         n_jumps: int = 5,
         n_coordinates: int = 50,
         max_passes: int = 10,
-        nu: float = 4.0,
-        learning_rate: float = 0.1,
+        nu: float = 10.0,
+        learning_rate: float = 0.3,
         momentum: float = 0.9,
         batch_size: int = 128,
-        max_epochs: int = 30,
+        max_epochs: int = 100,
         class_weight: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -216,11 +216,11 @@ class GreedyTreeRegressor(TreeRegressor):
         n_jumps: int = 5,
         n_coordinates: int = 50,
         max_passes: int = 10,
-        nu: float = 4.0,
-        learning_rate: float = 0.1,
+        nu: float = 10.0,
+        learning_rate: float = 0.3,
         momentum: float = 0.9,
         batch_size: int = 128,
-        max_epochs: int = 30,
+        max_epochs: int = 100,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:

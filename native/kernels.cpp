@@ -6,6 +6,7 @@
 #include "core/optimiser.hpp"
 #include "explain/steps.hpp"
 #include "learn/dgt_soft.hpp"
+#include "learn/non_greedy.hpp"
 #include "learn/tel.hpp"
 #include "table/encode.hpp"
 #include "tree/answer.hpp"
@@ -49,6 +50,11 @@ const Kernels table = {
     soft_forward<float, double>,
     tel_backward<float>,
     tel_backward<double>,
+    augment,
+    natural_leaf,
+    add_leaf_slope,
+    class_losses,
+    move_split,
 };
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -44,6 +44,8 @@ void bind_ensemble(nb::module_& m);
 void bind_explain(nb::module_& m);
 void bind_learn_dgt(nb::module_& m);
 void bind_learn_tel(nb::module_& m);
+void bind_learn_non_greedy(nb::module_& m);
+void bind_learn_greedy(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_parts(nb::module_& m);

@@ -110,7 +110,7 @@ inline std::function<bool(const EpochRecord&)> epoch_callback(nb::object callbac
   return [callback](const EpochRecord& r) {
     const nb::gil_scoped_acquire acquire;
     return nb::cast<bool>(callback(r.restart, r.epoch, r.train_loss, r.validation_loss,
-                                   r.learning_rate, r.reachable_leaves));
+                                   r.learning_rate, r.reachable_leaves, r.train_bound));
   };
 }
 
@@ -138,7 +138,7 @@ inline nb::list history_of(const TrainingResult& result) {
   nb::list history;
   for (const EpochRecord& r : result.history)
     history.append(nb::make_tuple(r.restart, r.epoch, r.train_loss, r.validation_loss,
-                                  r.learning_rate, r.reachable_leaves));
+                                  r.learning_rate, r.reachable_leaves, r.train_bound));
   return history;
 }
 
@@ -201,38 +201,40 @@ struct Runs {
   int n_threads = 1;
 };
 
-template <class NewLearner>
-std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
-                                      const TrainingOptions& training, std::span<const float> start,
-                                      NewLearner&& new_learner, Monitor& monitor) {
+// Calls train_one(i) for each run, over threads; interrupts stop them, an error in one ends them all.
+template <class TrainOne>
+std::vector<TrainingResult> train_each(const Runs& runs, Monitor& monitor, TrainOne&& train_one) {
   std::vector<TrainingResult> results(runs.n);
   std::atomic<bool> failed{false};
-  const auto train_one = [&](int i) {
-    auto learner = new_learner();
-    const int run = runs.first + i;
-    if (!runs.n_draws) {
-      results[i] = train(learner, problem, training, run, runs.seed, start, monitor);
-      return;
-    }
-    const BootstrapSample sample(problem, *runs.n_draws, runs.seed, run);
-    Problem own = problem;
-    own.train = sample.rows;
-    own.weight = sample.weight.data();
-    results[i] = train(learner, own, training, run, runs.seed, start, monitor);
-  };
   const auto work = [&] {
     parallel_for(runs.n, runs.n_threads, [&](int i) {
       if (failed) return;  // nobody will see the results
       try {
-        train_one(i);
+        results[i] = train_one(i);
       } catch (...) {
-        failed = monitor.stop = true;  // an error in one run ends them all
+        failed = monitor.stop = true;
         throw;
       }
     });
   };
   run_interruptible(work, [&] { monitor.stop = true; });
   return results;
+}
+
+template <class NewLearner>
+std::vector<TrainingResult> train_all(const Runs& runs, const Problem& problem,
+                                      const TrainingOptions& training, std::span<const float> start,
+                                      NewLearner&& new_learner, Monitor& monitor) {
+  return train_each(runs, monitor, [&](int i) {
+    auto learner = new_learner();
+    const int run = runs.first + i;
+    if (!runs.n_draws) return train(learner, problem, training, run, runs.seed, start, monitor);
+    const BootstrapSample sample(problem, *runs.n_draws, runs.seed, run);
+    Problem own = problem;
+    own.train = sample.rows;
+    own.weight = sample.weight.data();
+    return train(learner, own, training, run, runs.seed, start, monitor);
+  });
 }
 
 // What Python gets of all runs; answer_of(result) makes the answer of one.

@@ -9,6 +9,8 @@ NB_MODULE(_native, m) {
   hardwood::bind_explain(m);
   hardwood::bind_learn_dgt(m);
   hardwood::bind_learn_tel(m);
+  hardwood::bind_learn_non_greedy(m);
+  hardwood::bind_learn_greedy(m);
   hardwood::bind_nn(m);
   hardwood::bind_nearest(m);
   hardwood::bind_parts(m);

@@ -8,6 +8,7 @@
 
 #include "core/objective.hpp"
 #include "learn/dgt_tile.hpp"
+#include "learn/non_greedy_tile.hpp"
 #include "tree/soft_tree.hpp"
 
 namespace hardwood {
@@ -53,6 +54,13 @@ inline Activation activation_named(std::string_view name) {
                            {{"smooth_step", Activation::kSmoothStep},
                             {"smooth_step_5", Activation::kSmoothStep5},
                             {"logistic", Activation::kLogistic}});
+}
+
+inline Inference inference_named(std::string_view name) {
+  return named<Inference>(name, "inference",
+                          {{"exhaustive", Inference::kExhaustive},
+                           {"exact", Inference::kExact},
+                           {"fast", Inference::kFast}});
 }
 
 inline Schedule schedule_named(std::string_view name) {

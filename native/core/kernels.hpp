@@ -12,6 +12,7 @@
 #include "core/objective.hpp"
 #include "explain/paths.hpp"
 #include "learn/dgt_tile.hpp"
+#include "learn/non_greedy_tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
 #include "tree/soft_tree.hpp"
@@ -58,6 +59,14 @@ struct Kernels {
   void (*tel_backward)(const SoftTrees<float>&, SoftTile<float>&, const SoftGradient<float>&);
   void (*tel_backward_double)(const SoftTrees<double>&, SoftTile<double>&,
                               const SoftGradient<double>&);
+  AugmentedRow (*augment)(const LearnedTree&, const LeafLosses&, Inference, const float* x,
+                          const float* y, std::int32_t assigned, const SearchMemory&, Move* moves);
+  std::int32_t (*natural_leaf)(const LearnedTree&, std::int32_t node, const float* x);
+  void (*add_leaf_slope)(const LearnedTree&, const LeafLosses&, std::int32_t leaf, const float* y,
+                         float factor, float* slope);
+  void (*class_losses)(int n_classes, const float* theta, float* losses);
+  double (*move_split)(std::ptrdiff_t stride, const SplitStep&, int n, const float* const* rows,
+                       const float* factors, const MovingSplit&);
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

@@ -85,20 +85,19 @@ inline double cross_entropy(const LossTile& t, float factor) {
   return total;
 }
 
-// Weighted sum of the losses; gradients multiplied by `factor`. Samples beyond n must have weight
-// zero.
-inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, float factor) {
+// Calls then(of) with the loss of one output, of(f, y) -> ValueAndSlope; all of these are convex in f.
+template <class Then>
+HARDWOOD_INLINE double with_elementwise(Loss loss, float parameter, Then&& then) {
   switch (loss) {
     case Loss::kSquared:
-      return elementwise_loss(t, factor, [](float f, float y) -> ValueAndSlope {
-        return {(f - y) * (f - y), 2.0f * (f - y)};
-      });
+      return then(
+          [](float f, float y) -> ValueAndSlope { return {(f - y) * (f - y), 2.0f * (f - y)}; });
     case Loss::kAbsolute:
-      return elementwise_loss(t, factor, [](float f, float y) -> ValueAndSlope {
+      return then([](float f, float y) -> ValueAndSlope {
         return {__builtin_fabsf(f - y), f > y ? 1.0f : f < y ? -1.0f : 0.0f};
       });
     case Loss::kHuber:
-      return elementwise_loss(t, factor, [delta = parameter](float f, float y) -> ValueAndSlope {
+      return then([delta = parameter](float f, float y) -> ValueAndSlope {
         const float r = f - y, size = __builtin_fabsf(r),
                     slope = r > delta    ? delta
                             : r < -delta ? -delta
@@ -106,29 +105,36 @@ inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, f
         return {size <= delta ? 0.5f * r * r : delta * (size - 0.5f * delta), slope};
       });
     case Loss::kQuantile:
-      return elementwise_loss(t, factor, [level = parameter](float f, float y) -> ValueAndSlope {
+      return then([level = parameter](float f, float y) -> ValueAndSlope {
         const float r = f - y;
         return {r < 0 ? -level * r : (1.0f - level) * r, r < 0   ? -level
                                                          : r > 0 ? 1.0f - level
                                                                  : 0.0f};
       });
     case Loss::kPoisson:
-      return elementwise_loss(t, factor, [](float f, float y) -> ValueAndSlope {
+      return then([](float f, float y) -> ValueAndSlope {
         const float mean = exponential(f);
         return {mean - y * f, mean - y};
       });
     case Loss::kLogistic:
-      return elementwise_loss(t, factor, [](float f, float y) -> ValueAndSlope {
+      return then([](float f, float y) -> ValueAndSlope {
         const float e = exponential(-__builtin_fabsf(f));
         const float probability = (f >= 0 ? 1.0f : e) / (1.0f + e);
         return {__builtin_logf(1.0f + e) + (f > 0 ? f : 0.0f) - y * f, probability - y};
       });
     case Loss::kCrossEntropy:
-      return cross_entropy(t, factor);
     case Loss::kCustom:
       break;
   }
   return 0.0;
+}
+
+// Weighted sum of the losses; gradients multiplied by `factor`. Samples beyond n must have weight
+// zero.
+inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, float factor) {
+  if (loss == Loss::kCrossEntropy) return cross_entropy(t, factor);
+  return with_elementwise(loss, parameter,
+                          [&](auto&& of) { return elementwise_loss(t, factor, of); });
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -12,8 +12,8 @@ Descent::Descent(const Learner& learner, const TrainingOptions& options)
       options_(options),
       place_(learner.splits()),
       parameters_(learner.n_parameters()),
-      second_moment_(learner.n_parameters()),
-      first_moment_(learner.n_parameters()) {
+      second_moment_(learner.moves_itself() ? 0 : learner.n_parameters()),
+      first_moment_(second_moment_.size()) {
   if (!options.hidden.empty()) layers_.emplace(place_.n_nodes, place_.n_columns, options.hidden);
 }
 

@@ -15,6 +15,7 @@ class Descent {
 
   void start(Random& random, std::span<const float> parameters);  // none given: random ones
   const float* parameters() const { return parameters_.data(); }
+  float* parameters() { return parameters_.data(); }
   std::size_t size() const { return parameters_.size(); }
   void step(const float* gradient, double learning_rate);
 

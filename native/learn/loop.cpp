@@ -22,16 +22,14 @@ class TileReader {
         weight_(capacity),
         active_(static_cast<std::size_t>(capacity) * problem.encoding.n_features),
         active_end_(capacity) {
-    tile_ = {capacity,
-             0,
-             {X_.data(), capacity, problem.n_columns(), stride_},
-             target_.data(),
-             weight_.data()};
+    tile_ = {capacity,       0, {X_.data(), capacity, problem.n_columns(), stride_}, target_.data(),
+             weight_.data(), {}};
   }
 
   const SampleTile& read(std::span<const std::int64_t> rows) {
     clear();
     tile_.n = static_cast<int>(rows.size());
+    tile_.rows = rows;
     BadEntry bad;  // infinities were refused when the table was read
     kernels().encode_rows(problem_.encoding, problem_.source, rows.data(), 0, tile_.n,
                           {X_.data(), stride_, active_.data(), active_end_.data()}, bad);
@@ -73,7 +71,7 @@ class Run {
         reader_(problem, learner.tile_capacity(options.batch_size)),
         tile_capacity_(learner.tile_capacity(options.batch_size)),
         descent_(learner, options),
-        gradient_(learner.n_parameters()),
+        gradient_(learner.moves_itself() ? 0 : learner.n_parameters()),
         prediction_(static_cast<std::size_t>(tile_capacity_) * problem.n_outputs),
         slope_(prediction_.size()),
         order_(problem.train.begin(), problem.train.end()) {}
@@ -82,15 +80,13 @@ class Run {
     TrainingResult result;
     Random random(seed_, stream(0));
     descent_.start(random, start);
-    if (learner_.looks_ahead())
-      for_tiles(problem_.train,
-                [&](const SampleTile& tile, std::size_t) { learner_.look_at(tile); });
     result.parameters = Buffer<float>(descent_.size());
     keep_parameters(result);
     result.interrupted = monitor_.stop;
     bool stopped = monitor_.stop;
     for (int epoch = 0; epoch < options_.max_epochs && !stopped; ++epoch) {
       EpochRecord record{restart_, epoch};
+      if (learner_.looks_ahead(epoch)) show_rows();
       const bool whole = run_epoch(epoch, record);
       result.interrupted |= !whole;
       if (!whole) {  // what the first steps made is kept when there is nothing better
@@ -139,6 +135,12 @@ class Run {
 
   bool has_value() const { return problem_.loss != Loss::kCustom || custom_has_value_; }
 
+  void show_rows() {
+    for_tiles(problem_.train, [&](const SampleTile& tile, std::size_t) {
+      learner_.look_at(descent_.parameters(), tile);
+    });
+  }
+
   // One pass over the training rows; false when it was interrupted.
   bool run_epoch(int epoch, EpochRecord& record) {
     Random random(seed_, stream(epoch + 1));
@@ -156,12 +158,12 @@ class Run {
           options_.step.learning_rate *
           schedule_factor(options_.schedule, step, n_steps, options_.schedule_cycles);
       const auto rows = std::span(order_).subspan(i * batch, std::min(batch, n - i * batch));
-      total += add_batch_gradient(rows);
-      descent_.step(gradient_.data(), record.learning_rate);
+      total += take_step(rows, record.learning_rate);
     }
     record.reachable_leaves = learner_.take_reachable_leaves();
     record.train_loss =
         has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
+    record.train_bound = learner_.take_bound() / total_weight(order_);
     return true;
   }
 
@@ -177,6 +179,15 @@ class Run {
       const auto part = rows.subspan(i, std::min<std::size_t>(tile_capacity_, rows.size() - i));
       each(reader_.read(part), i);
     }
+  }
+
+  // Returns the weighted sum of the batch's losses.
+  double take_step(std::span<const std::int64_t> rows, double learning_rate) {
+    if (learner_.moves_itself())
+      return learner_.move(descent_.parameters(), reader_.read(rows), learning_rate);
+    const double total = add_batch_gradient(rows);
+    descent_.step(gradient_.data(), learning_rate);
+    return total;
   }
 
   double add_batch_gradient(std::span<const std::int64_t> rows) {

@@ -45,8 +45,8 @@ class TelLearner final : public Learner {
     return {shape_.n_trees * shape_.n_nodes(), shape_.n_columns};
   }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
-  bool looks_ahead() const override { return normalises_; }
-  void look_at(const SampleTile& tile) override { of_all_.add(tile); }
+  bool looks_ahead(int epoch) override { return normalises_ && epoch == 0; }
+  void look_at(const float*, const SampleTile& tile) override { of_all_.add(tile); }
   void initialise(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                       const float* slope, bool first, float* gradient) override;

@@ -54,6 +54,8 @@ struct EpochRecord {
   double learning_rate = 0;
   // Of soft trees: leaves per sample and tree that were reached, in the mean over the epoch.
   double reachable_leaves = std::numeric_limits<double>::quiet_NaN();
+  // Of learners that minimise a bound on the loss: the bound, as train_loss.
+  double train_bound = std::numeric_limits<double>::quiet_NaN();
 };
 
 // The watcher of a run: told of each epoch, may ask to stop. `stop` is also set from outside, by an
@@ -70,6 +72,7 @@ struct SampleTile {
   Matrix<float> X;          // (capacity, padded columns); rows beyond n have no weight
   float* target = nullptr;  // (t, capacity)
   float* weight = nullptr;  // (capacity,), zero beyond n
+  std::span<const std::int64_t> rows = {};  // (n,) their numbers in the table
 };
 
 // Where the splits of a learner lie among its parameters: the weights (n_nodes, padded(n_columns))
@@ -95,9 +98,9 @@ class Learner {
   virtual bool is_soft() const { return false; }
   // How much of the training is over, from 0 to 1; told before every step.
   virtual void set_progress(double) {}
-  // Whether it wants to see all training rows once before the first step, tile by tile.
-  virtual bool looks_ahead() const { return false; }
-  virtual void look_at(const SampleTile&) {}
+  // Whether it wants to see all training rows before an epoch begins, tile by tile.
+  virtual bool looks_ahead(int /*epoch*/) { return false; }
+  virtual void look_at(const float* /*parameters*/, const SampleTile&) {}
   virtual int tile_capacity(int batch_size) const = 0;
   virtual void initialise(Random& random, float* parameters) const = 0;
   // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns
@@ -105,10 +108,18 @@ class Learner {
   // weights and 1/batch included.
   virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                               const float* slope, bool first, float* gradient) = 0;
+  // Learners whose batches concern few of their parameters take their steps themselves, a batch in
+  // one tile, instead of adding to a gradient. `move` returns the weighted sum of losses.
+  virtual bool moves_itself() const { return false; }
+  virtual double move(float* /*parameters*/, const SampleTile&, double /*learning_rate*/) {
+    return 0;
+  }
   virtual void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                        float* prediction) = 0;  // (k, capacity)
   // EpochRecord::reachable_leaves of the steps since it was last asked.
   virtual double take_reachable_leaves() { return std::numeric_limits<double>::quiet_NaN(); }
+  // The bound of the steps since it was last asked, as a weighted sum over their rows.
+  virtual double take_bound() { return std::numeric_limits<double>::quiet_NaN(); }
   // From parameters as they were learned to those of the model, once and last of all.
   virtual void finish(float*) const {}
 };

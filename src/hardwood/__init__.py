@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     )
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
+    from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, load
+    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -38,9 +40,13 @@ _HOME = {
     "DGTRegressor": "hardwood.estimators.dgt",
     "Epoch": "hardwood.learn.training",
     "FitInterruptedWarning": "hardwood.errors",
+    "GreedyTreeClassifier": "hardwood.estimators.greedy",
+    "GreedyTreeRegressor": "hardwood.estimators.greedy",
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
     "ModelFileError": "hardwood.errors",
+    "NonGreedyTreeClassifier": "hardwood.estimators.non_greedy",
+    "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
     "ObliqueForest": "hardwood.model",
     "ObliqueTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
@@ -51,6 +57,7 @@ _HOME = {
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
+    "from_sklearn": "hardwood.model",
     "load": "hardwood.model",
     "tune": "hardwood.tuning",
 }
@@ -62,9 +69,13 @@ __all__ = [
     "DGTRegressor",
     "Epoch",
     "FitInterruptedWarning",
+    "GreedyTreeClassifier",
+    "GreedyTreeRegressor",
     "HardwoodError",
     "Huber",
     "ModelFileError",
+    "NonGreedyTreeClassifier",
+    "NonGreedyTreeRegressor",
     "ObliqueForest",
     "ObliqueTree",
     "Quantile",
@@ -75,6 +86,7 @@ __all__ = [
     "TableWarning",
     "Training",
     "TreeEnsemble",
+    "from_sklearn",
     "load",
     "tune",
 ]

@@ -193,6 +193,19 @@ def fit_tel(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32
     Ensembles of soft trees: {trees, history, best_run, interrupted}, as fit_dgt. A step keeps at most max_kept_scores of its way down for its way back.
     """
 
+def fit_non_greedy(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], start: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]], n_outputs: int, loss: str, loss_parameter: float, nu: Sequence[float], learning_rate: Sequence[float], seed: int, n_threads: int, callback: object | None, options: dict) -> dict:
+    """
+    The best of the trees learned with each nu and learning rate: {trees, history, best_run, interrupted}.
+    """
+
+def augment(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], tree: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]], inference: str, loss: str, loss_parameter: float, assigned: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> dict:
+    """
+    Loss-augmented inference of encoded rows: {natural, chosen, loss, bound, n_scored, moves}; moves (n, m) is g - h.
+    """
+
+def fit_greedy(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, n_outputs: int, seed: int, n_threads: int, options: dict) -> dict:
+    """A tree grown greedily: {weights, bias, children, leaf, interrupted}."""
+
 @overload
 def tel_forward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
 

@@ -14,6 +14,7 @@ from hardwood.estimators import dgt_fit, parameters
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
+from hardwood.estimators.start import start_of
 from hardwood.learn.dgt import Grown, learn
 from hardwood.model import ObliqueTree
 
@@ -69,8 +70,9 @@ class DGTClassifier(TreeClassifier):
     class_weight : dict, "balanced" or None, default=None
         What the weight of every row is multiplied by, by class. "balanced": such that all classes
         have the same total weight.
-    init : ObliqueTree or fitted estimator, default=None
-        A tree to start from instead of random splits, with the same columns and classes.
+    init : ObliqueTree, fitted estimator, "axis", "random", "oc1" or "co2", default=None
+        A tree to start from instead of random splits, with the same columns and classes; or how to
+        grow one greedily (see `GreedyTreeClassifier`), from the rows that are not kept apart.
     n_jobs : int, default=None
         Threads, -1 for all processors; they share the restarts. The tree does not depend on them.
     random_state : int, RandomState instance or None, default=None
@@ -290,9 +292,9 @@ def _learn(
         by_default=True,
     )
     config = dgt_fit.config_of(estimator, stops_early, _restarts(estimator, stops_early))
-    start = dgt_fit.start_of(estimator, exercise)
     problem = exercises.problem_of(estimator, exercise, stops_early, seed)
     n_jobs = parameters.n_threads(estimator.n_jobs)
+    start = start_of(estimator.init, exercise, problem, config.max_depth, n_jobs=n_jobs, seed=seed)
     grown = learn(
         problem,
         config,

@@ -21,7 +21,7 @@ from hardwood.learn.problem import Problem
 from hardwood.learn.training import Training
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import ObliqueTree
-from hardwood.model.structure import Task
+from hardwood.model.tree import heap_children
 
 _MAX_DEPTH = 16
 _MAX_LAYERS = 16
@@ -75,27 +75,6 @@ def _relaxation(value: Any) -> Relaxation:
     return value
 
 
-def start_of(estimator: Any, exercise: Exercise) -> ObliqueTree | None:
-    """Return the tree to start from, one for the same task and classes."""
-    start = parameters.start_tree(estimator.init)
-    if start is None:
-        return None
-    found = (start.task, start.classes)
-    if found != (exercise.task, exercise.labels):
-        raise ValueError(
-            f"init is a tree for {_words(*found)}, but the target has "
-            f"{_words(exercise.task, exercise.labels)}."
-        )
-    return start
-
-
-def _words(task: Task, labels: tuple[Any, ...] | None) -> str:
-    if labels is None:
-        return "several labels" if task == "multilabel" else "numbers"
-    shown = ", ".join(map(repr, labels[:10]))
-    return f"the classes {shown}{', ...' if len(labels) > 10 else ''}"
-
-
 def tree_of(
     estimator: Any, exercise: Exercise, problem: Problem, config: DGT, grown: Grown, n_jobs: int
 ) -> ObliqueTree:
@@ -114,6 +93,7 @@ def tree_of(
         exercise.data,
         weights,
         bias,
+        heap_children(len(weights)),
         values,
         task=exercise.task,
         classes=exercise.labels,

@@ -17,6 +17,7 @@ from hardwood.estimators import dgt_fit, parameters
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators.base import ForestClassifier, ForestRegressor
 from hardwood.estimators.exercise import Exercise
+from hardwood.estimators.start import start_of
 from hardwood.learn.assemble import outputs_of
 from hardwood.learn.dgt import DGT, Grown, Runs, learn_forest
 from hardwood.learn.problem import Problem
@@ -253,9 +254,9 @@ def _fit(estimator: Estimator, exercise: Exercise, X: Any) -> Sequence[Grown]:
     members = _members(estimator, n_trees - len(kept), len(kept))
     stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=False)
     config = dgt_fit.config_of(estimator, stops_early, restarts=1)
-    start = dgt_fit.start_of(estimator, exercise)
     problem = exercises.problem_of(estimator, exercise, stops_early, seed)
     n_jobs = parameters.n_threads(estimator.n_jobs)
+    start = start_of(estimator.init, exercise, problem, config.max_depth, n_jobs=n_jobs, seed=seed)
     if is_scored and members.sample_fraction is None:
         raise ValueError("oob_score=True needs bootstrap=True: else every tree sees every row.")
     drawn_from: _Draws | None = (members.sample_fraction, len(problem.train))

@@ -10,7 +10,6 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from hardwood.learn.training import Callback, Training
-from hardwood.model import ObliqueTree
 
 _MAX_THREADS = 1024  # more would only wait for each other
 
@@ -103,13 +102,3 @@ def callback_list(value: Any) -> list[Callback]:
             f"{value!r}."
         )
     return list(callbacks)
-
-
-def start_tree(value: Any) -> ObliqueTree | None:
-    """Return the tree to start from: given itself, or as a fitted estimator."""
-    tree = getattr(value, "tree_", value)
-    if tree is None or isinstance(tree, ObliqueTree):
-        return tree
-    raise TypeError(
-        f"init must be None, an ObliqueTree or a fitted estimator with one, got {value!r}."
-    )

@@ -22,6 +22,7 @@ def assemble(
     data: TrainingSet,
     weights: np.ndarray,
     bias: np.ndarray,
+    children: np.ndarray,
     values: np.ndarray,
     *,
     task: Task,
@@ -32,11 +33,11 @@ def assemble(
     link: Link = "identity",
     n_jobs: int = 1,
 ) -> ObliqueTree:
-    """Make a tree of a perfect one in heap order, in raw units; drop what no row of `data` reaches.
+    """Make a tree of splits in raw units; drop what no row of `data` reaches.
 
+    `children` (m, 2) are those of `ObliqueTree`: `heap_children` for a perfect tree in heap order.
     Counts are sums of the rows' own weights, in the user's units, validation rows included.
     """
-    children = heap_children(len(weights))
     leaf = _leaves(data, weights, bias, children, n_jobs)
     reached = _weight_by_leaf(leaf, data, len(values))
     return ObliqueTree(
@@ -46,7 +47,7 @@ def assemble(
         values,
         schema=data.schema,
         task=task,
-        counts=_counts_in_heap_order(reached),
+        counts=_counts_of_nodes(children, reached),
         classes=classes,
         target_names=target_names,
         record=record,
@@ -63,17 +64,23 @@ def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
         reached += _asked(
             router.leaf_weights, router.leaf_weights_csr, data.matrix[rows], weight=weight
         )
-    return ensemble.replace(counts=_counts_in_heap_order(reached))
+    children = heap_children(reached.shape[1] - 1)
+    counts = [_counts_of_nodes(children, of_tree) for of_tree in reached]
+    return ensemble.replace(counts=np.array(counts))
+
+
+def routed_leaves(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
+    """Return the leaf, (n,) int32, of rows that were read already."""
+    router = engine.packed_splits(tree)
+    return _asked(router.apply, router.apply_csr, matrix[rows], n_threads=n_jobs)
 
 
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
     """Predict rows that were read already, (n, k): values or probabilities."""
-    router = engine.packed_splits(tree)
     if tree.leaf_weights is None:
-        values: np.ndarray = tree.values[
-            _asked(router.apply, router.apply_csr, matrix[rows], n_threads=n_jobs)
-        ]
+        values: np.ndarray = tree.values[routed_leaves(tree, matrix, rows, n_jobs)]
         return values
+    router = engine.packed_splits(tree)
     leaves = engine.packed_leaves(tree)
     of_dense, of_sparse = partial(router.answer, leaves), partial(router.answer_csr, leaves)
     return _asked(of_dense, of_sparse, matrix[rows], n_threads=n_jobs)
@@ -116,13 +123,12 @@ def _weight_by_leaf(leaf: np.ndarray, data: TrainingSet, n_leaves: int) -> np.nd
     return reached
 
 
-def _counts_in_heap_order(of_leaves: np.ndarray) -> np.ndarray:
-    """Count at all nodes, splits first: what reaches a split is what reaches its children.
-
-    Leaves are the last dimension.
-    """
-    m = of_leaves.shape[-1] - 1
-    counts = np.concatenate([np.zeros((*of_leaves.shape[:-1], m)), of_leaves], axis=-1)
-    for i in range(m - 1, -1, -1):
-        counts[..., i] = counts[..., 2 * i + 1] + counts[..., 2 * i + 2]
-    return counts
+def _counts_of_nodes(children: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
+    """Count at all nodes, splits first: what reaches a split is what reaches its children."""
+    m = len(children)
+    place = np.where(children >= 0, children, m + ~children).tolist()
+    counts = [0.0] * m + of_leaves.tolist()
+    for i in range(m - 1, -1, -1):  # parents come before their children
+        left, right = place[i]
+        counts[i] = counts[left] + counts[right]
+    return np.array(counts)

@@ -113,7 +113,8 @@ class Epoch:
 
     Losses are weighted means. `train_loss` is taken while the tree was changing, `validation_loss`
     is NaN without a validation part. `reachable_leaves` of soft trees: leaves that a row reached,
-    per tree, in the mean over the pass; NaN for hard trees, where it is 1.
+    per tree, in the mean over the pass; NaN for hard trees, where it is 1. `train_bound`: of
+    learners that minimise a bound on the loss, that bound, taken as `train_loss` is; else NaN.
     """
 
     restart: int
@@ -123,6 +124,7 @@ class Epoch:
     validation_loss: float
     learning_rate: float
     reachable_leaves: float = math.nan
+    train_bound: float = math.nan
 
 
 Callback = Callable[[Epoch], bool | None]
@@ -131,7 +133,7 @@ Callback = Callable[[Epoch], bool | None]
 
 def engine_callback(
     callbacks: Sequence[Callback], max_epochs: int
-) -> Callable[[int, int, float, float, float, float], bool] | None:
+) -> Callable[[int, int, float, float, float, float, float], bool] | None:
     """All callbacks as the one function the engine calls; None when there are none."""
     if not callbacks:
         return None

@@ -84,37 +84,64 @@ def _level_shares(problem: Problem, j: int) -> np.ndarray:
 def start_parameters(tree: ObliqueTree, problem: Problem) -> StartParameters:
     """Return a tree's parameters in the units of a problem, to go on learning from.
 
+    Where only one of them knows missing entries of a feature, the flag's weights are zero in the
+    one, or dropped with the flag, which is never raised, in the other.
+
     Raises
     ------
     ValueError
         Where the tree has other columns or outputs than the problem.
     """
     old, new = tree.schema, problem.schema
-    if old.column_names != new.column_names:
+    if _columns_without_flags(old) != _columns_without_flags(new):
         raise ValueError(
             f"init has the columns {list(old.column_names)}, "
             f"but the table has {list(new.column_names)}."
         )
     if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
         raise ValueError("init has another number of outputs or classes than the target.")
-    weights, bias = _in_standard_units(tree.weights, tree.bias, old, new)
+    weights = _with_columns_of(new, tree.weights, old)
+    weights, bias = _in_standard_units(weights, tree.bias, old, new)
     scores, leaf_weights = problem.scores_of(tree.values, tree.leaf_weights)
     if leaf_weights is not None:
         L, k, c = leaf_weights.shape
-        flat, moved = _in_standard_units(leaf_weights.reshape(L * k, c), scores.ravel(), old, new)
-        scores, leaf_weights = moved.reshape(L, k), flat.reshape(L, k, c)
+        flat = _with_columns_of(new, leaf_weights.reshape(L * k, c), old)
+        flat, moved = _in_standard_units(flat, scores.ravel(), old, new)
+        scores, leaf_weights = moved.reshape(L, k), flat.reshape(L, k, new.n_columns)
     W, b, theta = (np.ascontiguousarray(a, dtype=np.float32) for a in (weights, bias, scores))
     A = None if leaf_weights is None else np.ascontiguousarray(leaf_weights, dtype=np.float32)
     return W, b, theta, A
 
 
+def _columns_without_flags(schema: Schema) -> list[str]:
+    flags = set(schema.flag_column.tolist())
+    return [name for c, name in enumerate(schema.column_names) if c not in flags]
+
+
+def _with_columns_of(new: Schema, weights: np.ndarray, old: Schema) -> np.ndarray:
+    """Bring weights (r, c) from the columns of one schema to those of another, by their names."""
+    if old.column_names == new.column_names:
+        return weights
+    place = {name: c for c, name in enumerate(old.column_names)}
+    moved = np.zeros((len(weights), new.n_columns))
+    for c, name in enumerate(new.column_names):
+        if name in place:
+            moved[:, c] = weights[:, place[name]]
+    return moved
+
+
 def _in_standard_units(
     weights: np.ndarray, bias: np.ndarray, old: Schema, new: Schema
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn linear functions of raw columns (r, c), (r,) into ones of encoded columns."""
+    """Turn linear functions of the new schema's raw columns into ones of encoded columns.
+
+    Both have the same columns but for flags; values are around the centres of the old one.
+    """
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
     # A missing entry has neither term: its flag takes back what the bias gained.
-    gain = weights * (new.column_center - old.column_center)
+    old_center = np.zeros(new.n_columns)
+    old_center[new.first_column] = old.column_center[old.first_column]
+    gain = weights * (new.column_center - old_center)
     weights = weights.copy()
     for first, flag in zip(new.first_column, new.flag_column, strict=True):
         if flag >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hardwood.model.ensemble import TreeEnsemble
 from hardwood.model.file import dumps, load, loads, save
 from hardwood.model.forest import ObliqueForest
+from hardwood.model.from_sklearn import from_sklearn
 from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.split import Split
 from hardwood.model.terms import Term
@@ -18,6 +19,7 @@ __all__ = [
     "Term",
     "TreeEnsemble",
     "dumps",
+    "from_sklearn",
     "load",
     "loads",
     "save",

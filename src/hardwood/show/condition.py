@@ -8,7 +8,8 @@ The words are chosen so that they do not mislead:
   the shown condition is exact for the average row, and is written with as many digits as the spread
   of the terms asks for: ``time >= 1700000000.25`` keeps its digits.
 - Terms left out are counted, and stand at their centre (numbers) or absent (levels, flags).
-- A missing number stands at its centre, its training mean.
+- A missing number stands at its centre, its training mean. A split on one number alone that sends
+  missing entries elsewhere says so: ``age >= 30 or missing``, ``age >= 30 and not missing``.
 - Dates and durations read as such, ``joined >= 2019-01-22``; among other terms they count in units
   of time: ``0.87*(joined - 2019-01-22 in days) + 2*age >= 3``. ``digits=None`` writes seconds.
 """
@@ -79,6 +80,11 @@ def phrase(split: Split, *, max_terms: int | None, digits: int | None) -> Phrase
         return Phrase((_certainty(split.bias >= 0),))
     if len({term.feature for term in terms}) == 1 and all(term.kind != "number" for term in terms):
         return Phrase((_membership(split, max_terms),))
+    if sorted((term.feature, term.kind) for term in terms) == [
+        (terms[0].feature, "missing"),
+        (terms[0].feature, "number"),
+    ]:
+        return _with_missing(split, digits)
     return _inequality(split, terms, max_terms, digits)
 
 
@@ -88,13 +94,8 @@ def _inequality(
     shown = terms[:max_terms]
     sign = math.copysign(1.0, shown[0].weight)
     relation = ">=" if sign > 0 else "<="
-    if len(terms) == 1:  # w x >= t reads best as x >= t / w
-        term = terms[0]
-        threshold = exact_sum([term.center, -split.bias / term.weight])
-        spread = float(split.tree.schema.column_spread[term.column])
-        origin = split.tree.schema.features[term.feature].origin
-        right_side = quantity(threshold, origin, digits, spread=spread, toward=sign)
-        return Phrase((name_text(term.name),), 0, relation, right_side)
+    if len(terms) == 1:
+        return Phrase((name_text(terms[0].name),), 0, relation, _bound(split, terms[0], digits))
     written = write_terms(split.tree.schema, shown, digits, sign=sign)
     right_side = exact_sum([*(term.at_center for term in written), -sign * split.bias])
     spread = math.hypot(*(term.importance for term in shown))
@@ -104,6 +105,23 @@ def _inequality(
         relation=relation,
         threshold=number(right_side, digits, spread=spread),
     )
+
+
+def _bound(split: Split, term: Term, digits: int | None) -> str:
+    """Write t / w: w x >= t reads best as x >= t / w."""
+    threshold = exact_sum([term.center, -split.bias / term.weight])
+    spread = float(split.tree.schema.column_spread[term.column])
+    origin = split.tree.schema.features[term.feature].origin
+    return quantity(threshold, origin, digits, spread=spread, toward=math.copysign(1, term.weight))
+
+
+def _with_missing(split: Split, digits: int | None) -> Phrase:
+    """Words for a split on one number that says where its missing entries go."""
+    number_term, flag = sorted(split.terms, key=lambda term: term.kind == "missing")
+    relation = ">=" if number_term.weight > 0 else "<="
+    words = "or missing" if split.bias + flag.weight >= 0 else "and not missing"
+    bound = f"{_bound(split, number_term, digits)} {words}"
+    return Phrase((name_text(number_term.name),), 0, relation, bound)
 
 
 def _membership(split: Split, max_levels: int | None) -> str:

@@ -109,6 +109,13 @@ _TEL = {
     "l2": Range(1e-8, 1e2, log=True, or_zero=True),
 }
 
+# [NonGreedy15] Sec. 7: depths of Fig. 2, nu; the learning rates are ours.
+_NON_GREEDY = {
+    "max_depth": (6, 8, 10, 12, 14, 16, 18),
+    "nu": (0.1, 1.0, 4.0, 10.0, 43.0, 100.0),
+    "learning_rate": (0.03, 0.1, 0.3),
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
@@ -116,6 +123,8 @@ SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTForestRegressor": _DGT_FOREST,
     "TELClassifier": _TEL,
     "TELRegressor": _TEL,
+    "NonGreedyTreeClassifier": _NON_GREEDY,
+    "NonGreedyTreeRegressor": _NON_GREEDY,
 }
 """The spaces by the name of the estimator's class."""
 

@@ -1,0 +1,210 @@
+#include "bind/learning.hpp"
+#include "learn/non_greedy_learner.hpp"
+
+namespace hardwood {
+
+namespace {
+
+using StartTree = std::tuple<Array2<float>, Array1<float>, Array2<float>>;  // W, b, theta
+
+TreeTopology topology_of(const Array2<std::int32_t>& children) {
+  require(children.shape(0) == 0 || children.shape(1) == 2, "children must have two columns");
+  return TreeTopology({children.data(), children.size()});
+}
+
+void check_start(const StartTree& start, const TreeTopology& topology, std::size_t n_columns,
+                 std::size_t n_outputs) {
+  const auto& [W, b, theta] = start;
+  const std::size_t m = topology.n_splits();
+  require(W.shape(0) == m && W.shape(1) == n_columns && b.size() == m && theta.shape(0) == m + 1 &&
+              theta.shape(1) == n_outputs,
+          "the start tree has another shape");
+}
+
+// [W | b | theta] of a start tree, whose columns are in the schema's order.
+std::vector<float> start_parameters(const NonGreedyLearner& learner, const Encoder& encoder,
+                                    const StartTree& start) {
+  const auto& [W, b, theta] = start;
+  std::vector<float> parameters(learner.n_parameters());
+  take_columns(encoder, b.size(), W.data(), parameters.data());
+  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalised());
+  std::copy_n(theta.data(), theta.size(), parameters.data() + (parameters.size() - theta.size()));
+  return parameters;
+}
+
+nb::dict answer_of(const NonGreedyLearner& learner, const Encoder& encoder,
+                   const TrainingResult& result) {
+  const std::size_t m = learner.topology().n_splits(), d = encoder.n_columns();
+  const float* p = result.parameters.data();
+  const std::size_t k = (learner.n_parameters() - (learner.thetas(p) - p)) / (m + 1);
+  nb::dict answer;
+  answer["weights"] = new_array<float>(
+      {m, d}, [&](float* out) { give_columns(encoder, m, learner.weights(p), out); });
+  answer["bias"] =
+      new_array<float>({m}, [&](float* out) { std::copy_n(learner.biases(p), m, out); });
+  answer["scores"] = new_array<float>(
+      {m + 1, k}, [&](float* out) { std::copy_n(learner.thetas(p), (m + 1) * k, out); });
+  answer["best_epoch"] = result.best_epoch;
+  answer["criterion"] = result.criterion;
+  return answer;
+}
+
+// Which feature each of the engine's columns is of.
+std::vector<std::int32_t> features_of(const Encoder& encoder, const nb::dict& options) {
+  const auto given = nb::cast<std::vector<std::int32_t>>(options["feature_of_column"]);
+  require(static_cast<int>(given.size()) == encoder.n_columns() &&
+              std::ranges::all_of(given, [](std::int32_t f) { return f >= 0; }),
+          "options out of range");
+  std::vector<std::int32_t> features(given.size());
+  for (std::size_t c = 0; c < given.size(); ++c) features[c] = given[encoder.column_of()[c]];
+  return features;
+}
+
+NonGreedyOptions shared_options(const nb::dict& options, const TrainingOptions& training) {
+  NonGreedyOptions shared;
+  shared.inference = inference_named(nb::cast<std::string>(options["inference"]));
+  shared.is_stable = nb::cast<bool>(options["stable"]);
+  shared.momentum = training.step.momentum;
+  shared.l1 = training.step.l1;
+  shared.max_features = nb::cast<int>(options["max_features"]);
+  require(shared.max_features >= 0, "options out of range");
+  return shared;
+}
+
+// One run per pair of nu and learning rate, side by side; the best is returned. One run alone has
+// the threads for its batches.
+nb::dict fit_non_greedy(const Encoder& encoder, const nb::object& X, Array2<float> target,
+                        Array1<float> weight, Array1<std::int64_t> train_rows,
+                        Array1<std::int64_t> valid_rows, Array2<std::int32_t> children,
+                        const StartTree& start, int n_outputs, const std::string& loss,
+                        double loss_parameter, const std::vector<double>& nu,
+                        const std::vector<double>& learning_rate, std::uint64_t seed, int n_threads,
+                        nb::object callback, const nb::dict& options) {
+  const TableArrays table(encoder, X);
+  const CustomLoss outside;
+  const Problem problem = problem_of(encoder, table.source(), target, weight, train_rows,
+                                     valid_rows, n_outputs, loss, loss_parameter, outside);
+  require(problem.loss != Loss::kCustom, "the loss must be one of the engine");
+  require(!nu.empty() && nu.size() == learning_rate.size() &&
+              std::ranges::all_of(nu, [](double v) { return v > 0; }),
+          "options out of range");
+  const TreeTopology topology = topology_of(children);
+  check_start(start, topology, encoder.n_columns(), n_outputs);
+  const TrainingOptions training = training_options(options);
+  require(training.hidden.empty(), "non-greedy trees have one layer of splits");
+  const std::vector<std::int32_t> feature_of_column = features_of(encoder, options);
+  NonGreedyOptions shared = shared_options(options, training);
+  shared.feature_of_column = feature_of_column;
+  const int n_runs = static_cast<int>(nu.size());
+  const auto new_learner = [&](int run) {
+    NonGreedyOptions own = shared;
+    own.nu = static_cast<float>(nu[run]);
+    return NonGreedyLearner(topology, problem.n_columns(), n_outputs, problem.n_targets,
+                            problem.loss, problem.loss_parameter, own, training.batch_size,
+                            problem.source.n_rows, n_runs == 1 ? n_threads : 1);
+  };
+  const NonGreedyLearner layout = new_learner(0);
+  const auto first = start_parameters(layout, encoder, start);
+  Monitor monitor;
+  monitor.on_epoch = epoch_callback(callback);
+  const Runs runs{0, n_runs, std::nullopt, seed, n_threads};
+  std::vector<TrainingResult> results = train_each(runs, monitor, [&](int run) {
+    TrainingOptions own = training;
+    own.step.learning_rate = static_cast<float>(learning_rate[run]);
+    NonGreedyLearner learner = new_learner(run);
+    return train(learner, problem, own, run, seed, first, monitor);
+  });
+  return answer_of_runs(runs, false, results, [&](const TrainingResult& result) {
+    return answer_of(layout, encoder, result);
+  });
+}
+
+// Loss-augmented inference of rows that are encoded already.
+nb::dict augment(Array2<float> X, Array2<float> target, Array2<std::int32_t> children,
+                 const StartTree& tree, const std::string& inference, const std::string& loss,
+                 double loss_parameter, std::optional<Array1<std::int32_t>> assigned) {
+  const TreeTopology topology = topology_of(children);
+  const auto& [W, b, theta] = tree;
+  const std::size_t n = X.shape(0), d = X.shape(1), stride = padded(static_cast<int>(d)),
+                    k = theta.shape(1), t = target.shape(1), m = topology.n_splits();
+  check_start(tree, topology, d, k);
+  const Loss of = loss_named(loss);
+  require(of != Loss::kCustom, "the loss must be one of the engine");
+  require(n >= 1 && target.shape(0) == n && t == (has_class_target(of) ? 1 : k), "sizes differ");
+  for (std::size_t i = 0; i < n && has_class_target(of); ++i)
+    require(target.data()[i] >= 0 && target.data()[i] < static_cast<float>(k),
+            "a class is out of range");
+  NonGreedyOptions options;
+  options.inference = inference_named(inference);
+  options.nu = std::numeric_limits<float>::infinity();
+  options.is_stable = assigned.has_value();
+  NonGreedyLearner learner(topology, static_cast<int>(d), static_cast<int>(k), static_cast<int>(t),
+                           of, static_cast<float>(loss_parameter), options, static_cast<int>(n),
+                           static_cast<std::int64_t>(n));
+  if (assigned) {
+    require(assigned->size() == n, "sizes differ");
+    for (std::size_t i = 0; i < n; ++i)
+      require(assigned->data()[i] >= 0 && assigned->data()[i] <= static_cast<int>(m),
+              "a leaf is out of range");
+    learner.assign({assigned->data(), n});
+  }
+  Buffer<float> parameters(learner.n_parameters()), rows(n * stride), columns(n * t);
+  for (std::size_t i = 0; i < m; ++i)
+    std::copy_n(W.data() + i * d, d, parameters.data() + i * stride);
+  std::copy_n(b.data(), m, parameters.data() + learner.n_penalised());
+  std::copy_n(theta.data(), theta.size(), parameters.data() + (parameters.size() - theta.size()));
+  for (std::size_t i = 0; i < n; ++i) std::copy_n(X.data() + i * d, d, rows.data() + i * stride);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t o = 0; o < t; ++o) columns[o * n + i] = target.data()[i * t + o];
+  std::vector<std::int64_t> numbers(n);
+  for (std::size_t i = 0; i < n; ++i) numbers[i] = static_cast<std::int64_t>(i);
+  const SampleTile tile{
+      static_cast<int>(n),
+      static_cast<int>(n),
+      {rows.data(), static_cast<int>(n), static_cast<int>(d), static_cast<std::ptrdiff_t>(stride)},
+      columns.data(),
+      nullptr,
+      numbers};
+  {
+    const nb::gil_scoped_release release;
+    learner.prepare(parameters.data());
+    learner.augment(parameters.data(), tile);
+  }
+  const auto found = learner.found();
+  const auto column = [&]<class T>(T AugmentedRow::* of_row) {
+    return new_array<T>({n}, [&](T* out) {
+      for (std::size_t i = 0; i < n; ++i) out[i] = found[i].*of_row;
+    });
+  };
+  nb::dict answer;
+  answer["natural"] = column(&AugmentedRow::natural);
+  answer["chosen"] = column(&AugmentedRow::chosen);
+  answer["loss"] = column(&AugmentedRow::loss);
+  answer["bound"] = column(&AugmentedRow::bound);
+  answer["n_scored"] = column(&AugmentedRow::n_scored);
+  answer["moves"] = new_array<float>({n, m}, [&](float* out) {
+    for (std::size_t i = 0; i < n; ++i)
+      for (const Move& move : learner.moves_of(static_cast<int>(i)))
+        out[i * m + move.split] += move.factor;
+  });
+  return answer;
+}
+
+}  // namespace
+
+void bind_learn_non_greedy(nb::module_& m) {
+  m.def("fit_non_greedy", &fit_non_greedy, nb::arg("encoder"), nb::arg("X"), nb::arg("target"),
+        nb::arg("weight"), nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(),
+        nb::arg("children"), nb::arg("start"), nb::arg("n_outputs"), nb::arg("loss"),
+        nb::arg("loss_parameter"), nb::arg("nu"), nb::arg("learning_rate"), nb::arg("seed"),
+        nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"),
+        "The best of the trees learned with each nu and learning rate: {trees, history, best_run, "
+        "interrupted}.");
+  m.def("augment", &augment, nb::arg("X"), nb::arg("target"), nb::arg("children"), nb::arg("tree"),
+        nb::arg("inference"), nb::arg("loss"), nb::arg("loss_parameter"),
+        nb::arg("assigned").none(),
+        "Loss-augmented inference of encoded rows: {natural, chosen, loss, bound, n_scored, "
+        "moves}; moves (n, m) is g - h.");
+}
+
+}  // namespace hardwood

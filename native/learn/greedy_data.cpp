@@ -1,0 +1,84 @@
+#include "learn/greedy_data.hpp"
+
+#include "core/kernels.hpp"
+#include "core/threads.hpp"
+
+namespace hardwood {
+
+namespace {
+
+constexpr int kReadRows = 256;
+
+}  // namespace
+
+void RankedColumn::rank_all(const std::vector<float>& column, const std::vector<bool>* is_missing) {
+  const std::size_t n = column.size();
+  std::vector<std::uint64_t> keys, spare;
+  keys.reserve(n);
+  for (std::size_t i = 0; i < n; ++i)
+    if (!is_missing || !(*is_missing)[i])
+      keys.push_back(std::uint64_t{ordered_bits(column[i])} << 32 | i);
+  sort_by_upper_half(keys, spare, 4);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (i == 0 || keys[i] >> 32 != keys[i - 1] >> 32)
+      values.push_back(from_ordered_bits(static_cast<std::uint32_t>(keys[i] >> 32)));
+  const auto fill = [&](auto& ranks) {
+    ranks.assign(n, static_cast<std::uint16_t>(0));
+    std::fill(ranks.begin(), ranks.end(), missing());
+    std::uint32_t rank = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      rank += i > 0 && keys[i] >> 32 != keys[i - 1] >> 32;
+      ranks[keys[i] & 0xFFFFFFFFu] = rank;
+    }
+  };
+  if (values.size() < 0xFFFFu)
+    fill(narrow_);
+  else
+    fill(wide_);
+}
+
+GreedyData::GreedyData(const Problem& problem, bool with_rows, int n_threads)
+    : n_rows_(static_cast<int>(problem.train.size())),
+      stride_(padded(problem.n_columns())),
+      columns_(problem.n_columns()) {
+  Buffer<float> rows(static_cast<std::size_t>(n_rows_) * stride_);
+  const int n_chunks = (n_rows_ + kReadRows - 1) / kReadRows;
+  parallel_for(n_chunks, n_threads, [&](int chunk) {
+    const int first = chunk * kReadRows;
+    read(problem, first, std::min(kReadRows, n_rows_ - first), rows.data() + first * stride_);
+  });
+  rank_columns(problem, rows, n_threads);
+  if (with_rows) rows_ = std::move(rows);
+}
+
+void GreedyData::read(const Problem& problem, int first, int n, float* rows) {
+  const Encoding& e = problem.encoding;
+  Buffer<std::int32_t> active(static_cast<std::size_t>(n) * e.n_features), active_end(n);
+  BadEntry bad;  // infinities were refused when the table was read
+  kernels().encode_rows(e, problem.source, problem.train.data() + first, 0, n,
+                        {rows, stride_, active.data(), active_end.data()}, bad);
+  for (int i = 0; i < n; ++i)
+    for (int a = i ? active_end[i - 1] : 0; a < active_end[i]; ++a)
+      rows[i * stride_ + e.n_numeric + active[a]] = 1.0f;
+}
+
+void GreedyData::rank_columns(const Problem& problem, const Buffer<float>& rows, int n_threads) {
+  const Encoding& e = problem.encoding;
+  for (int j = 0; j < e.n_numeric; ++j) {
+    const int flag = e.flag[e.numeric_feature[j]];
+    if (flag >= 0) columns_[j].flag = e.n_numeric + flag;
+  }
+  parallel_for(n_columns(), n_threads, [&](int c) {
+    RankedColumn& column = columns_[c];
+    std::vector<float> values(n_rows_);
+    for (int i = 0; i < n_rows_; ++i) values[i] = rows[i * stride_ + c];
+    std::vector<bool> is_missing;
+    if (column.flag >= 0) {
+      is_missing.resize(n_rows_);
+      for (int i = 0; i < n_rows_; ++i) is_missing[i] = rows[i * stride_ + column.flag] != 0;
+    }
+    column.rank_all(values, column.flag >= 0 ? &is_missing : nullptr);
+  });
+}
+
+}  // namespace hardwood

@@ -1,0 +1,381 @@
+#include "learn/non_greedy_learner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "core/threads.hpp"
+
+namespace hardwood {
+
+namespace {
+
+// SSGD: an epoch that brings the bound down by less than this part of it has stopped improving it.
+constexpr double kNegligible = 0.01;
+// Multiplications below which threads cost more than they bring.
+constexpr double kWorthThreads = 2e6;
+
+// Calls each(part) for runs of equal nodes.
+template <class Concern>
+std::vector<std::span<const Concern>> by_node(const std::vector<Concern>& concerns) {
+  std::vector<std::span<const Concern>> parts;
+  for (std::size_t first = 0, last = 0; first < concerns.size(); first = last) {
+    while (last < concerns.size() && concerns[last].node == concerns[first].node) ++last;
+    parts.emplace_back(concerns.data() + first, last - first);
+  }
+  return parts;
+}
+
+}  // namespace
+
+TreeTopology::TreeTopology(std::span<const std::int32_t> children)
+    : children_(children.begin(), children.end()),
+      parent_(children.size() + 1, -1),
+      depth_(children.size() + 1),
+      first_leaf_(children.size() / 2) {
+  const int m = n_splits();
+  const auto check = [](bool is_right) {
+    if (!is_right)
+      throw std::invalid_argument(
+          "children must be a tree: splits before their children, leaves from left to right");
+  };
+  check(children.size() % 2 == 0);
+  std::vector<std::int32_t> stack{m > 0 ? 0 : ~0};
+  int n_met = 0, n_leaves_met = 0;
+  while (!stack.empty()) {
+    const std::int32_t node = stack.back();
+    stack.pop_back();
+    if (node < 0) {
+      check(~node == n_leaves_met++);
+      max_depth_ = std::max(max_depth_, depth_[m + ~node]);
+      continue;
+    }
+    ++n_met;
+    first_leaf_[node] = n_leaves_met;
+    for (const int side : {1, 0}) {
+      const std::int32_t child = children_[2 * node + side];
+      check(child < m && ~child <= m && (child < 0 || child > node));
+      const int place = child >= 0 ? child : m + ~child;
+      parent_[place] = 2 * node + side;
+      depth_[place] = depth_[node] + 1;
+      stack.push_back(child);
+    }
+  }
+  check(n_met == m && n_leaves_met == m + 1);
+}
+
+LearnedTree TreeTopology::view() const {
+  LearnedTree tree;
+  tree.n_splits = n_splits();
+  tree.children = children_.data();
+  tree.parent = parent_.data();
+  tree.depth = depth_.data();
+  tree.first_leaf = first_leaf_.data();
+  return tree;
+}
+
+NonGreedyLearner::NonGreedyLearner(const TreeTopology& topology, int n_columns, int n_outputs,
+                                   int n_targets, Loss loss, float loss_parameter,
+                                   const NonGreedyOptions& options, int batch_size,
+                                   std::int64_t n_rows, int n_threads)
+    : topology_(topology),
+      n_columns_(n_columns),
+      n_outputs_(n_outputs),
+      n_targets_(n_targets),
+      loss_(loss),
+      loss_parameter_(loss_parameter),
+      options_(options),
+      n_threads_(std::max(1, n_threads)),
+      velocity_(splits().weights_end()),
+      bias_velocity_(topology.n_splits()),
+      theta_velocity_(n_leaves() * n_outputs),
+      table_(has_table() ? n_leaves() * n_outputs : 0),
+      bounds_(options.inference != Inference::kExact
+                  ? 0
+                  : static_cast<std::size_t>(topology.n_splits()) * n_outputs *
+                        (has_table() ? 1 : 2)),
+      workers_(n_threads_),
+      is_stale_(topology.n_splits()),
+      assigned_(options.is_stable ? n_rows : 0) {
+  const std::size_t capacity = tile_capacity(batch_size), room = 2 * topology.max_depth() + 2;
+  targets_.resize(capacity * n_targets);
+  found_.resize(capacity);
+  moves_.resize(capacity * room);
+  for (Worker& worker : workers_) {
+    worker.score.resize(topology.n_splits());
+    worker.violation.resize(room);
+    worker.node.resize(room);
+  }
+}
+
+LearnedTree NonGreedyLearner::tree(const float* parameters) const {
+  LearnedTree tree = topology_.view();
+  tree.n_outputs = n_outputs_;
+  tree.stride = padded(n_columns_);
+  tree.W = weights(parameters);
+  tree.b = biases(parameters);
+  tree.theta = thetas(parameters);
+  return tree;
+}
+
+LeafLosses NonGreedyLearner::losses() const {
+  return {loss_, loss_parameter_, n_outputs_, has_table() ? table_.data() : nullptr,
+          bounds_.size() ? bounds_.data() : nullptr};
+}
+
+void NonGreedyLearner::initialise(Random& random, float* parameters) const {
+  const std::size_t stride = padded(n_columns_);
+  for (int i = 0; i < topology_.n_splits(); ++i) {
+    float* w = parameters + i * stride;
+    double norm = 0;
+    for (int j = 0; j < n_columns_; ++j) {
+      w[j] = random.uniform(-1.0f, 1.0f);
+      norm += w[j] * w[j];
+    }
+    const auto scale = static_cast<float>(std::sqrt(options_.nu / std::max(norm, 1e-30)));
+    for (int j = 0; j < n_columns_; ++j) w[j] *= scale;
+  }
+}
+
+void NonGreedyLearner::prepare(float* parameters) {
+  if (is_prepared_) return;
+  is_prepared_ = true;
+  const std::size_t stride = padded(n_columns_);
+  for (int i = 0; i < topology_.n_splits(); ++i) {
+    float *w = parameters + i * stride, *b = parameters + bias_at() + i;
+    if (options_.max_features > 0) keep_features(w, nullptr);
+    const double norm =
+        kernels().squared_norm(stride, w) + static_cast<double>(*b) * static_cast<double>(*b);
+    if (norm <= options_.nu) continue;
+    const auto scale = static_cast<float>(std::sqrt(options_.nu / norm));
+    for (std::size_t j = 0; j < stride; ++j) w[j] *= scale;
+    *b *= scale;
+  }
+  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf)
+    refresh_leaf(parameters, static_cast<int>(leaf));
+  for (int i = topology_.n_splits() - 1; i >= 0; --i) refresh_split(parameters, i);
+}
+
+void NonGreedyLearner::refresh_leaf(const float* parameters, int leaf) {
+  if (!has_table()) return;
+  const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
+  kernels().class_losses(n_outputs_, thetas(parameters) + at, table_.data() + at);
+}
+
+// The bounds of a split from those of its children, which are right.
+void NonGreedyLearner::refresh_split(const float* parameters, int split) {
+  if (bounds_.size() == 0) return;
+  const LearnedTree of = tree(parameters);
+  const int k = n_outputs_;
+  const auto at = [&](std::int32_t child, bool high) -> const float* {
+    if (child < 0)
+      return (has_table() ? table_.data() : of.theta) + static_cast<std::ptrdiff_t>(~child) * k;
+    return bounds_.data() + (has_table() ? static_cast<std::ptrdiff_t>(child)
+                                         : 2 * static_cast<std::ptrdiff_t>(child) + high) *
+                                k;
+  };
+  const std::int32_t left = of.children[2 * split], right = of.children[2 * split + 1];
+  float* out = bounds_.data() + static_cast<std::ptrdiff_t>(split) * k * (has_table() ? 1 : 2);
+  if (!has_table()) {
+    for (int o = 0; o < k; ++o) out[o] = std::min(at(left, false)[o], at(right, false)[o]);
+    out += k;
+  }
+  for (int o = 0; o < k; ++o) out[o] = std::max(at(left, true)[o], at(right, true)[o]);
+}
+
+// The bounds of all splits above leaves that have changed, each once, from below.
+void NonGreedyLearner::refresh_above(const float* parameters,
+                                     std::span<const std::int32_t> leaves) {
+  if (bounds_.size() == 0) return;
+  const LearnedTree of = topology_.view();
+  std::vector<std::int32_t> stale;
+  for (const std::int32_t leaf : leaves)
+    for (std::int32_t over = of.parent[of.place(~leaf)]; over >= 0 && !is_stale_[over >> 1];
+         over = of.parent[over >> 1]) {
+      is_stale_[over >> 1] = 1;
+      stale.push_back(over >> 1);
+    }
+  std::ranges::sort(stale, std::greater<>());
+  for (const std::int32_t split : stale) {
+    refresh_split(parameters, split);
+    is_stale_[split] = 0;
+  }
+}
+
+void NonGreedyLearner::take_targets(const SampleTile& tile) {
+  for (int i = 0; i < tile.n; ++i)
+    for (int t = 0; t < n_targets_; ++t)
+      targets_[static_cast<std::size_t>(i) * n_targets_ + t] =
+          tile.target[static_cast<std::size_t>(t) * tile.capacity + i];
+}
+
+int NonGreedyLearner::threads_for(double work) const {
+  return work < kWorthThreads ? 1 : n_threads_;
+}
+
+std::span<const Move> NonGreedyLearner::moves_of(int row) const {
+  const std::size_t room = moves_.size() / found_.size();
+  return {moves_.data() + row * room, static_cast<std::size_t>(found_[row].n_moves)};
+}
+
+void NonGreedyLearner::augment(const float* parameters, const SampleTile& tile) {
+  take_targets(tile);
+  const LearnedTree of = tree(parameters);
+  const LeafLosses at = losses();
+  const std::size_t room = moves_.size() / found_.size();
+  const int n_parts = threads_for(static_cast<double>(tile.n) * padded(n_columns_) *
+                                  (topology_.max_depth() + 1) * topology_.max_depth() / 2);
+  parallel_for(n_parts, n_parts, [&](int part) {
+    Worker& worker = workers_[part];
+    const SearchMemory memory{worker.score.data(), worker.node.data(), worker.violation.data()};
+    for (int i = tile.n * part / n_parts; i < tile.n * (part + 1) / n_parts; ++i)
+      found_[i] = kernels().augment(of, at, options_.inference, tile.X.row(i),
+                                    targets_.data() + static_cast<std::size_t>(i) * n_targets_,
+                                    options_.is_stable ? assigned_[tile.rows[i]] : -1, memory,
+                                    moves_.data() + i * room);
+  });
+}
+
+// One step of Alg. 1 on a mini-batch.
+double NonGreedyLearner::move(float* parameters, const SampleTile& tile, double learning_rate) {
+  prepare(parameters);
+  augment(parameters, tile);
+  double total = 0;
+  for (int i = 0; i < tile.n; ++i) {
+    total += tile.weight[i] * static_cast<double>(found_[i].loss);
+    bound_ += tile.weight[i] * static_cast<double>(found_[i].bound);
+  }
+  move_splits(parameters, tile, learning_rate);
+  move_leaves(parameters, tile, learning_rate);
+  return total;
+}
+
+void NonGreedyLearner::move_splits(float* parameters, const SampleTile& tile,
+                                   double learning_rate) {
+  concerns_.clear();
+  for (int i = 0; i < tile.n; ++i)
+    for (const Move& move : moves_of(i))
+      concerns_.push_back({move.split, i, move.factor * tile.weight[i] / tile.n});
+  std::ranges::stable_sort(concerns_, {}, &Concern::node);  // rows of a split in their order
+  const SplitStep step{static_cast<float>(learning_rate), options_.momentum, options_.l1};
+  const auto parts = by_node(concerns_);
+  const double work = static_cast<double>(concerns_.size() + 2 * parts.size()) * padded(n_columns_);
+  parallel_for(static_cast<int>(parts.size()), threads_for(work),
+               [&](int part) { move_split(parameters, tile, parts[part], step); });
+}
+
+// Lines 6 and 8 of Alg. 1 for one split.
+void NonGreedyLearner::move_split(float* parameters, const SampleTile& tile,
+                                  std::span<const Concern> rows, const SplitStep& step) {
+  const std::size_t stride = padded(n_columns_), i = rows.front().node;
+  std::vector<const float*> x;
+  std::vector<float> factors;
+  for (const Concern& concern : rows) {
+    x.push_back(tile.X.row(concern.row));
+    factors.push_back(concern.factor);
+  }
+  const MovingSplit split{parameters + i * stride, velocity_.data() + i * stride,
+                          parameters + bias_at() + i, bias_velocity_.data() + i};
+  double norm = kernels().move_split(static_cast<std::ptrdiff_t>(stride), step,
+                                     static_cast<int>(x.size()), x.data(), factors.data(), split);
+  if (options_.max_features > 0) {
+    keep_features(split.w, split.velocity);
+    norm = kernels().squared_norm(stride, split.w) + static_cast<double>(*split.b) * *split.b;
+  }
+  if (norm <= options_.nu) return;
+  const auto scale = static_cast<float>(std::sqrt(options_.nu / norm));
+  for (std::size_t j = 0; j < stride; ++j) split.w[j] *= scale;
+  *split.b *= scale;
+}
+
+// The nearest split that weighs so many features: those with the largest weights stay, and of equal
+// ones the first.
+void NonGreedyLearner::keep_features(float* w, float* velocity) const {
+  const auto feature_of = options_.feature_of_column;
+  const std::size_t n_features = 1 + *std::ranges::max_element(feature_of);
+  if (n_features <= static_cast<std::size_t>(options_.max_features)) return;
+  std::vector<double> size(n_features);
+  for (int j = 0; j < n_columns_; ++j) size[feature_of[j]] += static_cast<double>(w[j]) * w[j];
+  std::vector<std::int32_t> order(n_features);
+  for (std::size_t f = 0; f < n_features; ++f) order[f] = static_cast<std::int32_t>(f);
+  std::ranges::nth_element(order, order.begin() + options_.max_features,
+                           [&](std::int32_t a, std::int32_t b) {
+                             return size[a] != size[b] ? size[a] > size[b] : a < b;
+                           });
+  std::vector<char> stays(n_features);
+  for (int f = 0; f < options_.max_features; ++f) stays[order[f]] = 1;
+  for (int j = 0; j < n_columns_; ++j)
+    if (!stays[feature_of[j]]) {
+      w[j] = 0;
+      if (velocity) velocity[j] = 0;
+    }
+}
+
+// Line 10 of Alg. 1.
+void NonGreedyLearner::move_leaves(float* parameters, const SampleTile& tile,
+                                   double learning_rate) {
+  concerns_.clear();
+  for (int i = 0; i < tile.n; ++i)
+    concerns_.push_back({found_[i].chosen, i, tile.weight[i] / tile.n});
+  std::ranges::stable_sort(concerns_, {}, &Concern::node);
+  const LearnedTree of = tree(parameters);
+  const auto rate = static_cast<float>(learning_rate);
+  std::vector<std::int32_t> changed;
+  for (const auto& rows : by_node(concerns_)) {
+    const std::int32_t leaf = rows.front().node;
+    const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
+    float *velocity = theta_velocity_.data() + at, *theta = parameters + theta_at() + at;
+    for (int o = 0; o < n_outputs_; ++o) velocity[o] *= options_.momentum;
+    for (const Concern& concern : rows)
+      kernels().add_leaf_slope(of, losses(), leaf,
+                               targets_.data() + static_cast<std::size_t>(concern.row) * n_targets_,
+                               concern.factor, velocity);
+    for (int o = 0; o < n_outputs_; ++o) theta[o] -= rate * velocity[o];
+    refresh_leaf(parameters, leaf);
+    changed.push_back(leaf);
+  }
+  refresh_above(parameters, changed);
+}
+
+// SSGD gives rows their leaves anew when an epoch has not improved the bound.
+bool NonGreedyLearner::looks_ahead(int epoch) {
+  if (!options_.is_stable) return false;
+  const bool is_first = epoch == 0 || bound_before_ == 0;
+  const bool is_over = !is_first && last_bound_ > (1.0 - kNegligible) * bound_before_;
+  bound_before_ = is_over ? 0 : last_bound_;
+  return epoch == 0 || is_over;
+}
+
+void NonGreedyLearner::look_at(const float* parameters, const SampleTile& tile) {
+  const LearnedTree of = tree(parameters);
+  for (int i = 0; i < tile.n; ++i)
+    assigned_[tile.rows[i]] = kernels().natural_leaf(of, of.n_splits > 0 ? 0 : ~0, tile.X.row(i));
+}
+
+void NonGreedyLearner::assign(std::span<const std::int32_t> leaves) {
+  assigned_.assign(leaves.begin(), leaves.end());
+}
+
+double NonGreedyLearner::take_bound() {
+  last_bound_ = bound_;
+  bound_ = 0;
+  return last_bound_;
+}
+
+void NonGreedyLearner::predict(const float* parameters, const SampleTile& tile, Purpose,
+                               float* prediction) {
+  const LearnedTree of = tree(parameters);
+  for (int i = 0; i < tile.n; ++i) {
+    const std::int32_t leaf = kernels().natural_leaf(of, of.n_splits > 0 ? 0 : ~0, tile.X.row(i));
+    for (int o = 0; o < n_outputs_; ++o)
+      prediction[static_cast<std::size_t>(o) * tile.capacity + i] =
+          of.theta[static_cast<std::size_t>(leaf) * n_outputs_ + o];
+  }
+}
+
+double NonGreedyLearner::add_gradient(const float*, const SampleTile&, float, const float*, bool,
+                                      float*) {
+  throw std::logic_error("non-greedy trees take their steps themselves");
+}
+
+}  // namespace hardwood

@@ -1,0 +1,129 @@
+// Non-greedy trees as the training loop sees them: parameters [W | b | theta] in one stretch, and
+// steps that touch the splits and leaves on the paths of a batch's rows and nothing else.
+//
+// `train` (training.hpp) runs it, on the rows that its problem names: a tree of one split and two
+// leaves, on the rows of one node, is CO2.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/kernels.hpp"
+#include "learn/training.hpp"
+
+namespace hardwood {
+
+// Where the nodes of a tree are. Splits come before their children, leaves from left to right.
+class TreeTopology {
+ public:
+  // children (m, 2): a split by its number, leaf j as ~j. Throws std::invalid_argument otherwise.
+  explicit TreeTopology(std::span<const std::int32_t> children);
+
+  int n_splits() const { return static_cast<int>(children_.size() / 2); }
+  int n_leaves() const { return n_splits() + 1; }
+  int max_depth() const { return max_depth_; }
+  // Everything but the parameters.
+  LearnedTree view() const;
+
+ private:
+  std::vector<std::int32_t> children_, parent_, depth_, first_leaf_;
+  int max_depth_ = 0;
+};
+
+struct NonGreedyOptions {
+  Inference inference = Inference::kFast;
+  bool is_stable = false;  // SSGD: rows keep their leaves until the bound stops falling
+  float nu = 1.0f;         // |w_i|^2 + b_i^2 <= nu
+  float momentum = 0.9f;
+  float l1 = 0.0f;
+  int max_features = 0;  // that a split may weigh; 0: any number
+  // (n_columns,) which feature each encoded column is of; only for max_features
+  std::span<const std::int32_t> feature_of_column;
+};
+
+class NonGreedyLearner final : public Learner {
+ public:
+  // The topology and the options' span must outlive it. `n_rows` is of the table, for SSGD.
+  NonGreedyLearner(const TreeTopology& topology, int n_columns, int n_outputs, int n_targets,
+                   Loss loss, float loss_parameter, const NonGreedyOptions& options, int batch_size,
+                   std::int64_t n_rows, int n_threads = 1);
+
+  std::size_t n_parameters() const override { return theta_at() + n_leaves() * n_outputs_; }
+  std::size_t n_penalised() const override { return bias_at(); }
+  SplitPlace splits() const override { return {topology_.n_splits(), n_columns_}; }
+  int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
+  // Random splits of norm sqrt(nu), and leaves that say nothing.
+  void initialise(Random& random, float* parameters) const override;
+  bool looks_ahead(int epoch) override;
+  void look_at(const float* parameters, const SampleTile& tile) override;
+  double add_gradient(const float*, const SampleTile&, float, const float*, bool, float*) override;
+  bool moves_itself() const override { return true; }
+  double move(float* parameters, const SampleTile& tile, double learning_rate) override;
+  void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
+               float* prediction) override;
+  double take_bound() override;
+
+  const float* weights(const float* parameters) const { return parameters; }  // (m, stride)
+  const float* biases(const float* parameters) const { return parameters + bias_at(); }
+  const float* thetas(const float* parameters) const { return parameters + theta_at(); }
+  const TreeTopology& topology() const { return topology_; }
+
+  // Before the first step: line 8 of Alg. 1 for all splits, and the losses of all leaves. `move`
+  // calls it.
+  void prepare(float* parameters);
+  // SSGD's a(x), a leaf for each row of the table.
+  void assign(std::span<const std::int32_t> leaves);
+  // Loss-augmented inference for rows of a tile; what was found is in `found()` and `moves_of(i)`.
+  void augment(const float* parameters, const SampleTile& tile);
+  std::span<const AugmentedRow> found() const { return found_; }
+  std::span<const Move> moves_of(int row) const;
+
+ private:
+  // A row that concerns a split or a leaf.
+  struct Concern {
+    std::int32_t node = 0;
+    std::int32_t row = 0;
+    float factor = 0;
+  };
+  struct Worker {
+    std::vector<float> score, violation;
+    std::vector<std::int32_t> node;
+  };
+
+  std::size_t n_leaves() const { return topology_.n_leaves(); }
+  std::size_t bias_at() const { return splits().weights_end(); }
+  std::size_t theta_at() const { return bias_at() + topology_.n_splits(); }
+  bool has_table() const { return loss_ == Loss::kCrossEntropy; }
+  LearnedTree tree(const float* parameters) const;
+  LeafLosses losses() const;
+  void move_splits(float* parameters, const SampleTile& tile, double learning_rate);
+  void move_split(float* parameters, const SampleTile& tile, std::span<const Concern> rows,
+                  const SplitStep& step);
+  void move_leaves(float* parameters, const SampleTile& tile, double learning_rate);
+  void keep_features(float* w, float* velocity) const;
+  void refresh_leaf(const float* parameters, int leaf);
+  void refresh_split(const float* parameters, int split);
+  void refresh_above(const float* parameters, std::span<const std::int32_t> leaves);
+  void take_targets(const SampleTile& tile);
+  int threads_for(double work) const;
+
+  const TreeTopology& topology_;
+  int n_columns_, n_outputs_, n_targets_;
+  Loss loss_;
+  float loss_parameter_;
+  NonGreedyOptions options_;
+  int n_threads_;
+  bool is_prepared_ = false;
+  Buffer<float> velocity_, bias_velocity_, theta_velocity_;
+  Buffer<float> table_, bounds_;     // LeafLosses
+  std::vector<float> targets_;       // (rows of a tile, t)
+  std::vector<AugmentedRow> found_;  // (rows of a tile,)
+  std::vector<Move> moves_;          // (rows of a tile, 2 depth)
+  std::vector<Concern> concerns_;
+  std::vector<Worker> workers_;
+  std::vector<char> is_stale_;          // (m,) splits whose bounds are to be computed again
+  std::vector<std::int32_t> assigned_;  // (rows of the table,) SSGD's a(x)
+  double bound_ = 0, last_bound_ = 0, bound_before_ = 0;
+};
+
+}  // namespace hardwood

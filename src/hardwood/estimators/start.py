@@ -1,0 +1,68 @@
+"""What `init` means, for every learner that can start from a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hardwood.estimators.exercise import Exercise
+from hardwood.learn.greedy import SPLITS, start_tree
+from hardwood.learn.problem import Problem
+from hardwood.model import ObliqueTree
+from hardwood.model.structure import Task
+
+
+def start_of(
+    init: Any, exercise: Exercise, problem: Problem, max_depth: int, *, n_jobs: int, seed: int
+) -> ObliqueTree | None:
+    """Return the tree to start from.
+
+    Parameters
+    ----------
+    init
+        None, a tree, a fitted estimator that has one, or how to grow one greedily.
+    exercise, problem
+        What is to be learned. A tree that is grown sees the training rows of the problem only.
+    max_depth
+        Of a tree that is grown.
+    n_jobs, seed
+        For growing it.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    ValueError
+        For a tree for another task or other classes.
+    """
+    if isinstance(init, str) and init in SPLITS:
+        labels = exercise.labels
+        return start_tree(
+            problem,
+            init,  # type: ignore[arg-type]  # one of SPLITS
+            max_depth=max_depth,
+            classes=labels,
+            n_jobs=n_jobs,
+            seed=seed,
+        )
+    tree = getattr(init, "tree_", init)
+    if tree is None:
+        return None
+    if not isinstance(tree, ObliqueTree):
+        raise TypeError(
+            "init must be None, an ObliqueTree, a fitted estimator with one, or one of "
+            f"{list(SPLITS)}, got {init!r}."
+        )
+    found = (tree.task, tree.classes)
+    if found != (exercise.task, exercise.labels):
+        raise ValueError(
+            f"init is a tree for {_words(*found)}, but the target has "
+            f"{_words(exercise.task, exercise.labels)}."
+        )
+    return tree
+
+
+def _words(task: Task, labels: tuple[Any, ...] | None) -> str:
+    if labels is None:
+        return "several labels" if task == "multilabel" else "numbers"
+    shown = ", ".join(map(repr, labels[:10]))
+    return f"the classes {shown}{', ...' if len(labels) > 10 else ''}"

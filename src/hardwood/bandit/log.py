@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.estimators import parameters
+from hardwood import arguments
 from hardwood.table.rows import n_rows
 
 _MAX_ACTIONS = 100_000
@@ -65,10 +65,10 @@ class Log:
             raise ValueError(f"X must have at least 2 logged rounds, found {n}.")
         taken = positions("action", column("action", action, n), actions)
         rewards = numbers("reward", reward, n)
-        chances = None if propensity is None else _propensities(propensity, n)
+        chances = None if propensity is None else propensities(propensity, n)
         masks = None if mask is None else masks_of(mask, n, len(actions))
         if masks is not None:
-            _check_within(taken, masks, actions, "action")
+            check_within(taken, masks, actions, "action")
         return cls(X, taken, rewards, chances, masks, tuple(actions))
 
     def __len__(self) -> int:
@@ -100,7 +100,8 @@ def numbers(name: str, values: Any, n: int) -> np.ndarray:
     return array
 
 
-def _propensities(values: Any, n: int) -> np.ndarray:
+def propensities(values: Any, n: int) -> np.ndarray:
+    """Return n probabilities in (0, 1] as float64."""
     array = numbers("propensity", values, n)
     wrong = np.flatnonzero((array <= 0) | (array > 1))
     if wrong.size:
@@ -136,7 +137,7 @@ def action_names(actions: Any) -> tuple[Hashable, ...]:
         if len(set(names)) != len(names) or not names:
             raise ValueError(f"actions must be different names, at least one, got {actions!r:.200}")
         return names
-    return tuple(range(parameters.integer("actions", actions, 1, _MAX_ACTIONS)))
+    return tuple(range(arguments.integer("actions", actions, 1, _MAX_ACTIONS)))
 
 
 def positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:
@@ -184,7 +185,7 @@ def policy_of(
         masks = masks_of(mask, n, len(names))
         for a in range(len(names)):
             rows = np.flatnonzero((probabilities[:, a] > 0) & ~masks[:, a])
-            _check_within(np.full(rows.size, a), masks[rows], names, "policy", rows)
+            check_within(np.full(rows.size, a), masks[rows], names, "policy", rows)
     return probabilities, names
 
 
@@ -228,13 +229,14 @@ def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:
     return probabilities
 
 
-def _check_within(
+def check_within(
     taken: np.ndarray,
     masks: np.ndarray,
     actions: Sequence[Hashable],
     name: str,
     rows: np.ndarray | None = None,
 ) -> None:
+    """Refuse actions, by their positions, that their masks do not allow."""
     outside = np.flatnonzero(~masks[np.arange(len(taken)), taken])
     if outside.size:
         first = outside[0]

@@ -45,6 +45,7 @@ void bind_explain(nb::module_& m);
 void bind_learn_dgt(nb::module_& m);
 void bind_learn_tel(nb::module_& m);
 void bind_nn(nb::module_& m);
+void bind_bandit(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_parts(nb::module_& m);
 

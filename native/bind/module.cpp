@@ -10,6 +10,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_learn_dgt(m);
   hardwood::bind_learn_tel(m);
   hardwood::bind_nn(m);
+  hardwood::bind_bandit(m);
   hardwood::bind_nearest(m);
   hardwood::bind_parts(m);
 }

@@ -33,6 +33,10 @@ struct ValueAndSlope {
   float value, slope;
 };
 
+HARDWOOD_INLINE float sigmoid(float x) {
+  return 1.0f / (1.0f + exponential(-x));
+}
+
 template <class Of>
 inline double elementwise_loss(const LossTile& t, float factor, Of&& of) {
   const float share = 1.0f / static_cast<float>(t.n_outputs);
@@ -85,6 +89,28 @@ inline double cross_entropy(const LossTile& t, float factor) {
   return total;
 }
 
+// Losses of the action taken: the other outputs have no gradient.
+template <class Of>
+inline double action_loss(const LossTile& t, float factor, Of&& of) {
+  const float* __restrict action = t.target;
+  const float* __restrict reward = t.target + t.stride;
+  float lane[16] = {};
+  for (int k = 0; k < t.n_outputs; ++k) {
+    const float* __restrict f = t.prediction + k * t.stride;
+    float* __restrict g = t.gradient + k * t.stride;
+    for (int i = 0; i < t.stride; i += 16)
+      for (int l = 0; l < 16; ++l) {
+        const float weight = action[i + l] == static_cast<float>(k) ? t.weight[i + l] : 0.0f;
+        const ValueAndSlope of_one = of(f[i + l], reward[i + l]);
+        lane[l] += weight * of_one.value;
+        g[i + l] = factor * weight * of_one.slope;
+      }
+  }
+  double total = 0;
+  for (int l = 0; l < 16; ++l) total += lane[l];
+  return total;
+}
+
 // Weighted sum of the losses; gradients multiplied by `factor`. Samples beyond n must have weight
 // zero.
 inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, float factor) {
@@ -125,6 +151,15 @@ inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, f
       });
     case Loss::kCrossEntropy:
       return cross_entropy(t, factor);
+    case Loss::kActionSquared:
+      return action_loss(t, factor, [](float f, float r) -> ValueAndSlope {
+        return {(f - r) * (f - r), 2.0f * (f - r)};
+      });
+    case Loss::kActionSigmoid:  // DGT's Eq. (8), with the loss 1 - r
+      return action_loss(t, factor, [](float f, float r) -> ValueAndSlope {
+        const float s = sigmoid(f);
+        return {(s - r) * (s - r), 2.0f * (s - r) * s * (1.0f - s)};
+      });
     case Loss::kCustom:
       break;
   }

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hardwood import arguments
 from hardwood.bandit.log import Log, action_names
-from hardwood.estimators import parameters
 from hardwood.table.rows import taken
 
 _DEFAULT_DEPTH = 4
@@ -60,9 +60,9 @@ def reward_estimates(
 
 def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> np.ndarray:
     """Return the estimates for a log that was read."""
-    folds = parameters.integer("folds", folds, 2, len(log))
+    folds = arguments.integer("folds", folds, 2, len(log))
     rng = np.random.default_rng(random_state)
-    fold = _deal(log.action, folds, rng)
+    fold = deal(log.action, folds, rng)
     estimates = np.empty((len(log), len(log.actions)))
     for k in range(folds):
         held = np.flatnonzero(fold == k)
@@ -75,7 +75,7 @@ def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> 
     return estimates
 
 
-def _deal(action: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+def deal(action: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
     """Deal the rounds out like cards, action by action: (n,) the fold of each."""
     order = rng.permutation(len(action))
     order = order[np.argsort(action[order], kind="stable")]

@@ -60,18 +60,52 @@ class BanditOptions(_Options):
         ``"paper"``: the probability of a random action, Eq. (7). ``"replay"``: how much it
         explores, relative to the default.
     learning_rate
-        Of the optimiser.
+        Of the leaves, by Adam (``"replay"``) or RMSprop (``"paper"``). ``"replay"``: that of the
+        splits is 4 / sqrt(columns) times as large, so that a step moves the score of a split by
+        about as much, however many columns there are.
     accumulate
-        Rounds whose gradients are summed before a step.
+        ``"paper"``: rounds whose gradients are summed before a step.
+    batch_size
+        ``"replay"``: stored rounds per step.
+    batches_per_round
+        ``"replay"``: steps per round, in the mean.
     reservoir
-        Rounds that are kept to be replayed, a uniform sample of all.
+        ``"replay"``: rounds that are kept.
+    keep
+        ``"replay"``: which rounds are kept, ``"all"``: a uniform sample of all, ``"newest"``: the
+        newest ones, for a world that changes.
     """
 
     estimator: str = _word("replay", "paper")
     exploration: float = _number(1.0, 0.0)
     learning_rate: float = _number(5e-3, 0.0, open_low=True)
-    accumulate: int = _count(1, 1)
+    accumulate: int = _count(4, 1)
+    batch_size: int = _count(128, 1)
+    batches_per_round: float = _number(1.0, 0.0, 1000.0)
     reservoir: int = _count(100_000, 1)
+    keep: str = _word("all", "newest")
+
+    def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
+        """Return what the engine takes."""
+        is_paper = self.estimator == "paper"
+        if not is_paper and self.exploration == 0:
+            gamma = _GREEDY
+        else:
+            gamma = self.exploration if is_paper else _GAMMA / self.exploration
+        split_rate = self.learning_rate * (1.0 if is_paper else 4.0 / math.sqrt(n_columns))
+        return {
+            "is_paper": is_paper,
+            "exploration": gamma,
+            "batch_size": self.accumulate if is_paper else self.batch_size,
+            "batches_per_round": self.batches_per_round,
+            "capacity": self.reservoir,
+            "keeps_newest": self.keep == "newest",
+            "n_first": max(_FIRST_ROUNDS, 2 * n_actions),
+            "learning_rate": self.learning_rate,
+            "split_rate": split_rate,
+            "starts_level": not is_paper,
+            **(_RMSPROP if is_paper else _ADAM),
+        }
 
 
 @dataclass(frozen=True)
@@ -83,24 +117,53 @@ class RegressionOptions(_Options):
     estimator
         ``"two_point"``, Eq. (10): two numbers are tried per round. ``"one_point"``, Eq. (9): one.
     perturbation
-        How far from the prediction numbers are tried, in units of the prediction: delta.
+        How far from the prediction numbers are tried, delta, in units of `scale`.
     learning_rate
-        Of the optimiser.
+        Of RMSprop.
     accumulate
         Rounds whose gradients are summed before a step.
+    start
+        What is predicted at first.
+    scale
+        How far good predictions lie from `start`, roughly.
     """
 
     estimator: str = _word("two_point", "one_point")
     perturbation: float = _number(0.5, 0.0, open_low=True)
-    learning_rate: float = _number(1e-2, 0.0, open_low=True)
+    learning_rate: float = _number(1e-3, 0.0, open_low=True)
     accumulate: int = _count(4, 1)
+    start: float = _number(0.0, -math.inf)
+    scale: float = _number(1.0, 0.0, open_low=True)
 
+    def for_engine(self) -> dict[str, Any]:
+        """Return what the engine takes."""
+        return {
+            "batch_size": self.accumulate,
+            "perturbation": self.perturbation,
+            "start": self.start,
+            "scale": self.scale,
+            "learning_rate": self.learning_rate,
+            "split_rate": self.learning_rate,
+            "starts_level": False,
+            **_RMSPROP,
+        }
+
+
+# gamma of inverse gap weighting is this times the square root of the round; without exploration,
+# so large that what is not the best is never taken.
+_GAMMA = 60.0
+_GREEDY = 1e300
+# Rounds before the first step, at least: they say what rewards are like.
+_FIRST_ROUNDS = 20
+_ADAM = {"optimizer": "adam", "momentum": 0.9, "decay": 0.999, "epsilon": 1e-8}
+# The paper has no momentum; epsilon is that of the authors' code.
+_RMSPROP = {"optimizer": "rmsprop", "momentum": 0.0, "decay": 0.99, "epsilon": 1e-5}
 
 # The defaults of each estimator.
 BANDIT_DEFAULTS: dict[str, BanditOptions] = {
     "replay": BanditOptions(),
     # Sec. C.3.2
-    "paper": BanditOptions(estimator="paper", exploration=0.3, learning_rate=1e-3, accumulate=4),
+    "paper": BanditOptions(estimator="paper", exploration=0.3, learning_rate=1e-3),
 }
 REGRESSION_DEFAULTS: dict[str, RegressionOptions] = {
     "two_point": RegressionOptions(),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -332,9 +331,8 @@ class DGTBandit(Learner):
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditEngine
 
-        return BanditEngine(
-            n_columns, self.n_actions, self.max_depth, asdict(self.options), self._seed
-        )
+        options = self.options.for_engine(n_columns, self.n_actions)
+        return BanditEngine(n_columns, self.n_actions, self.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
         columns = trees.action_values(tree, self.actions_)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,7 +252,8 @@ class DGTBanditRegressor(Learner):
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditRegressionEngine
 
-        return BanditRegressionEngine(n_columns, self.max_depth, asdict(self.options), self._seed)
+        options = self.options.for_engine()
+        return BanditRegressionEngine(n_columns, self.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
         if tree.task != "regression" or tree.n_outputs != 1:

@@ -89,6 +89,7 @@ nb::dict raw_tree(const OnlineTree::RawTree& raw, std::size_t n_columns, std::si
   tree["weights"] = given(raw.weights, {m, n_columns});
   tree["bias"] = given(raw.bias, {m});
   tree["values"] = given(raw.values, {m + 1, n_outputs});
+  tree["center"] = given(raw.center, {n_columns});
   return tree;
 }
 

@@ -89,7 +89,9 @@ nb::dict raw_tree(const OnlineTree::RawTree& raw, std::size_t n_columns, std::si
   tree["weights"] = given(raw.weights, {m, n_columns});
   tree["bias"] = given(raw.bias, {m});
   tree["values"] = given(raw.values, {m + 1, n_outputs});
+  tree["leaf_weights"] = nb::none();
   tree["center"] = given(raw.center, {n_columns});
+  tree["scale"] = given(raw.scale, {n_columns});
   return tree;
 }
 

@@ -113,7 +113,8 @@ OnlineTree::RawTree OnlineTree::raw() const {
   const std::lock_guard lock(serving_);
   const DgtParameters p = learner_.view(const_cast<float*>(served_.data()));
   const int m = shape_.n_nodes(), d = shape_.n_columns;
-  RawTree raw{std::vector<double>(static_cast<std::size_t>(m) * d), std::vector<double>(m), {}, {}};
+  RawTree raw{
+      std::vector<double>(static_cast<std::size_t>(m) * d), std::vector<double>(m), {}, {}, {}};
   for (int i = 0; i < m; ++i) {
     raw.bias[i] = p.b[i];
     for (int c = 0; c < d; ++c) {
@@ -125,6 +126,8 @@ OnlineTree::RawTree OnlineTree::raw() const {
   }
   raw.values.assign(p.theta, p.theta + shape_.n_leaves() * shape_.n_outputs);
   raw.center.assign(moments_.center().begin(), moments_.center().end());
+  for (const float factor : moments_.factor())
+    raw.scale.push_back(factor > 0 ? 1.0 / static_cast<double>(factor) : 1.0);
   return raw;
 }
 

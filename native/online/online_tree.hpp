@@ -53,7 +53,7 @@ class OnlineTree {
   struct RawTree {
     std::vector<double> weights, bias;  // (m, c), (m,): for columns in their own units
     std::vector<double> values;         // (leaves, k): as the leaves hold them
-    std::vector<double> center;         // (c,): what a missing entry counts as
+    std::vector<double> center, scale;  // (c,): mean and deviation, 1 for what has not varied
   };
   RawTree raw() const;
   // From a tree for columns in their own units, which are of these means and deviations.

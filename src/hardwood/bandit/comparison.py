@@ -238,13 +238,14 @@ def compare(
     learners: dict[str, Values] = {name: _values_of(make) for name, make in chosen.items()}
     notes: list[str] = []
     marks: list[Curve] = []
+    report = on_rounds or (lambda name, run, done, n: None)
     if with_baselines:
         taken = [name for name in chosen if name in _STYLES]
         if taken:
             raise ValueError(f"bandits: {taken[0]!r} is the name of a baseline; choose another.")
         learners |= _learning_baselines(first, notes)
+        report("supervised tree", 0, 0, len(first))
         marks = _marks(first, max_depth, seeds[0])
-    report = on_rounds or (lambda name, run, done, n: None)
     curves = _runs(make_world, first, learners, seeds, report)
     what = "loss" if isinstance(first, LossSimulator) else "reward"
     return Comparison(what, (*curves, *marks), len(first), n_runs, tuple(notes))

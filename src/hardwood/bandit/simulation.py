@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.bandit.history import History, LossHistory
-from hardwood.bandit.simulators import NEVER, LossSimulator, Simulator, Stream
+from hardwood.bandit.simulators import LOSSES, NEVER, LossSimulator, Simulator, Stream
 from hardwood.table.rows import taken
 
 _REPORTS = 100  # how often progress is told
@@ -58,8 +58,8 @@ def _check_actions(bandit: Any, world: Simulator) -> None:
     known = getattr(bandit, "actions_", None)
     if known is not None and tuple(known) != world.actions:
         raise ValueError(
-            f"the bandit has the actions {tuple(known)!r:.80}, the simulator {world.actions!r:.80}. "
-            "Make it with the simulator's: DGTBandit(simulator.actions)."
+            f"the bandit has the actions {tuple(known)!r:.80}, the simulator has "
+            f"{world.actions!r:.80}. Make it with the simulator's: DGTBandit(simulator.actions)."
         )
 
 
@@ -133,7 +133,7 @@ def _replayed(bandit: Any, world: Simulator | LossSimulator, report: Progress) -
         rows = np.arange(first, last)
         X = taken(world.X, rows)
         if isinstance(world, LossSimulator):
-            parts.append(bandit.replay(X, _losses_of(world, first)))
+            parts.append(bandit.replay(X, world.y[rows], loss=_loss_for_replay(world)))
         else:
             mask = None if world.masks is None else world.masks[rows]
             parts.append(bandit.replay(X, _feedback(world, rows), mask))
@@ -153,8 +153,12 @@ def _feedback(world: Simulator, rows: np.ndarray) -> np.ndarray:
     return np.array(names[world.labels[rows]].tolist())
 
 
-def _losses_of(world: LossSimulator, first: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    return lambda rows, predictions: world.losses(predictions, world.y[first + np.asarray(rows)])
+def _loss_for_replay(world: LossSimulator) -> Any:
+    """Return the name of a loss that native code has, else a function of targets and numbers."""
+    for name in ("squared", "huber"):
+        if world.losses is LOSSES[name]:
+            return name
+    return lambda y, numbers: world.losses(numbers, y)
 
 
 def _tell(report: Progress, done: int, n: int) -> None:

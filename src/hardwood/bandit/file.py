@@ -37,7 +37,6 @@ _NUMBERS = {
     "learner": (0, 2**decisions.LEARNER_BITS - 1),
     "next_token": (0, 2**53),
     "n_expired": (0, 2**53),
-    "n_rounds": (0, 2**53),
 }
 _OTHERS = {
     "format", "kind", "options", "actions", "schema", "takes_missing", "n_features", "names"
@@ -66,7 +65,6 @@ def dumps(learner: Learner) -> bytes:
             "learner": opened.first_token >> decisions.COUNT_BITS,
             "next_token": opened.next_token,
             "n_expired": opened.n_expired,
-            "n_rounds": learner._n_rounds,
             **learner._header(),
         }
         arrays = opened.to_arrays(0 if contexts is None else contexts.schema.n_columns)
@@ -193,12 +191,12 @@ def _blank(head: Mapping[str, Any], max_depth: int) -> Any:
 def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Learner:
     try:
         made: Learner = _blank(head, max_depth=head["max_depth"])
-        made._seed, made._n_rounds = head["seed"], head["n_rounds"]
+        made._seed = head["seed"]
         made._open = decisions.OpenDecisions(head["learner"], made.max_open)
         made._open.restore(head["next_token"], head["n_expired"], arrays)
         made._check_open(arrays["open.action"], arrays["open.propensity"])
         if head["schema"] is None:
-            if len(made._open) or head["n_rounds"]:
+            if head["next_token"] != made._open.first_token:
                 raise ValueError("it has decided, but knows no features")
             return made
         made._contexts = Contexts(

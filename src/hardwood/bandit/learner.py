@@ -56,7 +56,6 @@ class Learner(ABC):
         self.max_open = arguments.integer("max_open", max_open, 1, MAX_OPEN)
         self._seed, learner = drawn_seeds(random_state)
         self._open = OpenDecisions(learner, self.max_open)
-        self._n_rounds = 0
         self._deciding = threading.Lock()
         self._learning = threading.Lock()
         self._engine: Any = None
@@ -85,7 +84,7 @@ class Learner(ABC):
     @property
     def n_rounds_(self) -> int:
         """Number of rounds it has learned from."""
-        return self._n_rounds
+        return 0 if self._engine is None else self._engine.n_learned
 
     @property
     def n_open_(self) -> int:

@@ -154,7 +154,6 @@ class DGTBandit(Learner):
             self._engine.learn(context, action, earned, propensity)
             with self._deciding:
                 self._open.close(token)
-            self._n_rounds += 1
 
     # Many rounds at once
 
@@ -190,9 +189,7 @@ class DGTBandit(Learner):
         if mask is not None:
             log.check_within(taken, log.masks_of(mask, n, self.n_actions), self.actions_, "action")
         self._begin(contexts)
-        with self._learning:
-            self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
-            self._n_rounds += n
+        self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
         return self
 
     def replay(self, X: Any, feedback: Any, mask: Any = None) -> History:
@@ -224,9 +221,7 @@ class DGTBandit(Learner):
         self._begin(contexts)
         if known is None:
             return self._replay_function(rows, feedback, masks)
-        with self._learning:
-            taken, propensity, reward = self._engine.replay(rows, known, masks)
-            self._n_rounds += len(rows)
+        taken, propensity, reward = self._engine.replay(rows, known, masks)
         return History(self._labels[taken], propensity, reward)
 
     def _replay_function(
@@ -238,31 +233,25 @@ class DGTBandit(Learner):
         taken = np.empty(len(rows), np.int32)
         propensity, reward = np.empty(len(rows)), np.empty(len(rows))
         for i, row in enumerate(rows):
-            with self._deciding:
-                choice = self._engine.decide(row, None if masks is None else masks[i])
+            choice = self._engine.decide(row, None if masks is None else masks[i])
             taken[i], propensity[i] = choice
             earned = feedback(i, self.actions_[choice[0]])
             reward[i] = finite(f"feedback of row {i}", earned)
-            with self._learning:
-                self._engine.learn(row, choice[0], float(reward[i]), choice[1])
-                self._n_rounds += 1
+            self._engine.learn(row, choice[0], float(reward[i]), choice[1])
         return History(self._labels[taken], propensity, reward)
 
     # What it would do
 
     def action_values(self, X: Any) -> np.ndarray:
         """Return the expected reward of every action, (n, K)."""
-        rows = self._started().rows(X)
-        with self._learning:
-            values: np.ndarray = self._engine.values(rows)
+        values: np.ndarray = self._engine.values(self._started().rows(X))
         return values
 
     def action_probabilities(self, X: Any, mask: Any = None) -> np.ndarray:
         """Return with what probability `decide` would take each action now, (n, K)."""
         rows = self._started().rows(X)
         masks = self._masks(mask, len(rows))
-        with self._learning:
-            probabilities: np.ndarray = self._engine.probabilities(rows, masks)
+        probabilities: np.ndarray = self._engine.probabilities(rows, masks)
         return probabilities
 
     def predict(self, X: Any, mask: Any = None) -> np.ndarray:
@@ -278,9 +267,9 @@ class DGTBandit(Learner):
     def tree_(self) -> ObliqueTree:
         """The tree of expected rewards now: a regression with an output per action."""
         contexts = self._started()
-        with self._learning:
-            parts = self._engine.tree()
-        return trees.value_tree(parts, contexts, [str(action) for action in self.actions_])
+        return trees.value_tree(
+            self._engine.tree(), contexts, [str(action) for action in self.actions_]
+        )
 
     def policy(self) -> ObliqueTree:
         """Return the tree of best actions now: a classification, simplified."""

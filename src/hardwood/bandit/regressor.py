@@ -57,7 +57,7 @@ class DGTBanditRegressor(Learner):
         ``"two_point"``: each round tries the prediction less and plus ``perturbation``, and hears
         both losses. ``"one_point"``: each round tries one of them, drawn at random.
     perturbation
-        How far from the prediction, in the units of what is set.
+        How far from the prediction, in units of ``scale``.
     max_depth
         Height of the tree, 1 to 10.
     features, max_open, random_state
@@ -102,10 +102,8 @@ class DGTBanditRegressor(Learner):
             max_open=max_open,
             random_state=random_state,
         )
-
-    @property
-    def _has_two_points(self) -> bool:
-        return self.options.estimator == "two_point"
+        self._has_two_points = self.options.estimator == "two_point"
+        self._distance = self.options.perturbation * self.options.scale
 
     # Round by round
 
@@ -124,8 +122,9 @@ class DGTBanditRegressor(Learner):
             If the context does not fit; the message names the feature.
         """
         row = self._row(x)
-        delta = self.options.perturbation
+        delta = self._distance
         with self._deciding:
+            self._engine.meet(row)
             prediction = self._engine.predict_one(row)
             if self._has_two_points:
                 action: Any = (prediction - delta, prediction + delta)
@@ -158,11 +157,10 @@ class DGTBanditRegressor(Learner):
             self._engine.learn(context, self._slope(lost, direction))
             with self._deciding:
                 self._open.close(token)
-            self._n_rounds += 1
 
     def _slope(self, lost: list[float], direction: int) -> float:
         """Estimate the slope of the loss; it must be a number that the engine can take."""
-        delta = self.options.perturbation
+        delta = self._distance
         slope = (
             two_point_slope(lost[0], lost[1], delta)
             if self._has_two_points
@@ -207,45 +205,37 @@ class DGTBanditRegressor(Learner):
         arguments.choice("loss", loss, LOSSES)
         arguments.real("delta", delta, 0.0, np.inf, open_low=True)
         self._begin(contexts)
-        with self._learning:
-            losses = self._engine.replay(
-                rows, targets, loss, float(delta), 2 if self._has_two_points else 1
-            )
-            self._n_rounds += len(rows)
+        points = 2 if self._has_two_points else 1
+        losses = self._engine.replay(rows, targets, loss, float(delta), points)
         return LossHistory(losses)
 
     def _replay_function(self, rows: np.ndarray, losses_of: Loss) -> LossHistory:
         seen = np.empty(len(rows))
-        delta = self.options.perturbation
+        delta = self._distance
         for i, row in enumerate(rows):
+            self._engine.meet(row)
+            prediction = self._engine.predict_one(row)
             with self._deciding:
-                prediction = self._engine.predict_one(row)
                 direction = 1 if self._has_two_points else self._engine.direction()
             steps = np.array([-1.0, 1.0] if self._has_two_points else [float(direction)])
             lost = _losses(losses_of(np.full(len(steps), i), prediction + delta * steps), i, steps)
             seen[i] = np.mean(lost)
             slope = self._slope(lost, direction)
-            with self._learning:
-                self._engine.learn(row, slope)
-                self._n_rounds += 1
+            self._engine.learn(row, slope)
         return LossHistory(seen)
 
     # What it would do
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number it holds best for every row, (n,)."""
-        rows = self._started().rows(X)
-        with self._learning:
-            predicted: np.ndarray = self._engine.predict(rows)
+        predicted: np.ndarray = self._engine.predict(self._started().rows(X))
         return predicted
 
     @property
     def tree_(self) -> ObliqueTree:
         """The tree now: a regression."""
         contexts = self._started()
-        with self._learning:
-            parts = self._engine.tree()
-        return trees.value_tree(parts, contexts, None)
+        return trees.value_tree(self._engine.tree(), contexts, None)
 
     # Learner
 

@@ -25,8 +25,8 @@ def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) ->
     ----------
     parts
         ``weights`` (m, c), ``bias`` (m,) and ``values`` (L, k) of a perfect tree in heap order,
-        ``leaf_weights`` (L, k, c) or None, for encoded columns; ``center`` and ``scale`` (c,), the
-        mean and deviation of those columns so far.
+        for encoded columns; ``center`` and ``scale`` (c,), the mean and deviation of those columns
+        so far.
     contexts
         How contexts were encoded.
     names
@@ -38,33 +38,26 @@ def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) ->
     tree. Both are the same where the tree's centers are those means; hence a schema of its own.
     """
     schema, mean = _schema_of(parts, contexts)
-    weights, bias = _in_raw_units(parts["weights"], parts["bias"], mean, contexts.schema)
-    values, leaf_weights = parts["values"], parts["leaf_weights"]
-    if leaf_weights is not None:
-        L, k, c = leaf_weights.shape
-        flat, moved = _in_raw_units(
-            leaf_weights.reshape(L * k, c), values.ravel(), mean, contexts.schema
-        )
-        values, leaf_weights = moved.reshape(L, k), flat.reshape(L, k, c)
+    # w e + b = w (e - mean) + (b + w mean), and e - mean = (x - center - scale mean) / scale
+    weights = parts["weights"] / contexts.schema.column_scale
+    bias = parts["bias"] + parts["weights"] @ mean
     return ObliqueTree(
         weights,
         bias,
         heap_children(len(weights)),
-        values,
+        parts["values"],
         schema=schema,
         task="regression",
         target_names=names,
-        leaf_weights=leaf_weights,
     ).simplify()
 
 
 def policy_tree(values: ObliqueTree, actions: Sequence[Label]) -> ObliqueTree:
     """Return the classification of the best action, the first of equal ones, simplified."""
-    shared = {"task": "classification", "classes": actions, "target_names": None}
-    if values.leaf_weights is not None:
-        return values.replace(**shared, link="softmax")  # the largest score is the likeliest
     best = np.argmax(values.values, axis=1)
-    return values.replace(**shared, values=np.eye(len(actions))[best]).simplify()
+    return values.replace(
+        values=np.eye(len(actions))[best], task="classification", classes=actions, target_names=None
+    ).simplify()
 
 
 def _schema_of(parts: Parts, contexts: Contexts) -> tuple[Schema, np.ndarray]:
@@ -81,16 +74,11 @@ def _schema_of(parts: Parts, contexts: Contexts) -> tuple[Schema, np.ndarray]:
     return Schema(tuple(features), old.named), mean
 
 
-def _in_raw_units(
-    weights: np.ndarray, bias: np.ndarray, mean: np.ndarray, schema: Schema
-) -> tuple[np.ndarray, np.ndarray]:
-    """Turn functions of encoded columns, (r, c) and (r,), into ones of raw columns."""
-    # w e + b = w (e - mean) + (b + w mean), and e - mean = (x - center - scale mean) / scale
-    return weights / schema.column_scale, bias + weights @ mean
+_TRUSTED_ROWS = 100  # of a tree that does not know how many rows it was learned from
 
 
-def start_of(tree: ObliqueTree, schema: Schema, height: int) -> dict[str, np.ndarray]:
-    """Return a supervised tree as the engine takes it, for encoded columns, its values aside.
+def start_of(tree: ObliqueTree, schema: Schema, height: int) -> dict[str, Any]:
+    """Return a supervised tree as the engine takes it, for encoded columns.
 
     Parameters
     ----------
@@ -124,6 +112,8 @@ def start_of(tree: ObliqueTree, schema: Schema, height: int) -> dict[str, np.nda
         "values": perfect.values.copy(),
         "center": center,
         "scale": scale,
+        # How many rows the statistics of the columns stand for.
+        "trust": _TRUSTED_ROWS if tree.counts is None else max(float(tree.counts[0]), 1.0),
     }
 
 

@@ -68,16 +68,8 @@ class Contexts:
         # Each number is small enough if the sum of squares is, and none is NaN.
         if numbers.shape == self._plain_shape and numbers.dot(numbers) < _LARGEST_SQUARE:
             return (numbers - self._center).astype(_SINGLE)
-        self._check_length(x)
+        check_length(x, self.schema.n_features, self.who)
         return self.rows(as_table(x, self.schema.names), what="x")[0]
-
-    def _check_length(self, x: Any) -> None:
-        expected = self.schema.n_features
-        if isinstance(x, np.ndarray | list | tuple) and np.ndim(x) == 1 and len(x) != expected:
-            raise TableError(
-                f"x has {len(x)} entries, but {self.who} expects {expected}: "
-                f"{', '.join(self.schema.names[:8])}{', ...' * (expected > 8)}."
-            )
 
     def rows(self, X: Any, *, what: str = "X") -> np.ndarray:
         """Return contexts as (n, c) float32, C-contiguous.
@@ -151,21 +143,35 @@ def first_contexts(
     """
     try:
         table = Table.of(X, only=names)
+        _check_numeric(table)
         names = table.names if names is None else names
         plain = Schema.numeric(n_features or len(names or ()) or table.n_features, names)
         first = plain.read(table, who=who)[:1]
         values = np.asarray(first if isinstance(first, np.ndarray) else first.toarray())[0]
     except TableError as error:
-        raise type(error)(
-            f"{what}: {error} For contexts that are not all numbers give features= a table with a "
-            "few rows."
-        ) from None
+        raise type(error)(f"{what}: {error}") from None
     centers = np.where(np.abs(values) <= LARGEST, values, 0.0)
     features = tuple(
         dataclasses.replace(feature, center=float(center))
         for feature, center in zip(plain.features, centers, strict=True)
     )
     return Contexts(Schema(features, plain.named), takes_missing=False, who=who)
+
+
+def _check_numeric(table: Table) -> None:
+    for j, levels in enumerate(table.levels):
+        if levels:
+            raise TableError(
+                f"{table.label(j)} holds text {levels[0]!r:.60}. For contexts that are not all "
+                "numbers give features= a table with a few rows."
+            )
+
+
+def check_length(x: Any, expected: int, who: str) -> None:
+    """Refuse a row of plain entries that has too many or too few."""
+    is_row = x.ndim == 1 if isinstance(x, np.ndarray) else isinstance(x, list | tuple)
+    if is_row and len(x) != expected:
+        raise TableError(f"x has {len(x)} entries, but {who} expects {expected} features.")
 
 
 def as_table(x: Any, names: Sequence[str]) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood import arguments
-from hardwood.bandit.contexts import Contexts, as_table, first_contexts
+from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
 from hardwood.bandit.decisions import LEARNER_BITS, OpenDecisions
 from hardwood.bandit.options import MAX_HEIGHT, BanditOptions, RegressionOptions
 from hardwood.errors import NotStartedError
@@ -119,8 +119,11 @@ class Learner(ABC):
         names = self._names
         if names is None and hasattr(x, "keys") and not hasattr(x, "shape"):
             names = tuple(map(str, x))
+        who = type(self).__name__
+        if self._n_features is not None:
+            check_length(x, self._n_features, who)
         table = as_table(x, names or ())
-        contexts = first_contexts(table, self._n_features, names, who=type(self).__name__, what="x")
+        contexts = first_contexts(table, self._n_features, names, who=who, what="x")
         row = contexts.row(x)
         self._begin(contexts)
         return row if self._contexts is contexts else self._started().row(x)

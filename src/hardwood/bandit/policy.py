@@ -244,7 +244,8 @@ class DGTBandit(Learner):
 
     def action_values(self, X: Any) -> np.ndarray:
         """Return the expected reward of every action, (n, K)."""
-        values: np.ndarray = self._engine.values(self._started().rows(X))
+        rows = self._started().rows(X)
+        values: np.ndarray = self._engine.values(rows)
         return values
 
     def action_probabilities(self, X: Any, mask: Any = None) -> np.ndarray:

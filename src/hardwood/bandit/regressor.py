@@ -228,7 +228,8 @@ class DGTBanditRegressor(Learner):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number it holds best for every row, (n,)."""
-        predicted: np.ndarray = self._engine.predict(self._started().rows(X))
+        rows = self._started().rows(X)
+        predicted: np.ndarray = self._engine.predict(rows)
         return predicted
 
     @property

@@ -1,7 +1,8 @@
 """What a bandit has to beat: chance, the best single answer, a linear learner; and what it cannot.
 
-`LinearBandit` learns as `DGTBandit` does, from what it is told. The best constant answer is known
-in hindsight only, and supervised trees see all labels: an upper mark for a single tree.
+`LinearBandit` and `LinearBanditRegressor` learn from what they are told, as our trees do. The best
+constant answer is known in hindsight only, and supervised trees see all labels: an upper mark for a
+single tree.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from hardwood import arguments
 from hardwood.bandit.decisions import Decision
 from hardwood.bandit.log import action_names
 from hardwood.bandit.reward_model import deal
-from hardwood.bandit.simulators import LossSimulator, Simulator
+from hardwood.bandit.simulators import LOSSES, LossSimulator, Simulator
 from hardwood.table.rows import taken
 
 _FOLDS = 5
 _QUANTILES = 101
+_TINY = 1e-12  # of a column that has been 0 so far
 
 
 class LinearBandit:
@@ -88,6 +90,48 @@ class LinearBandit:
         weights += gain * (reward - weights @ row)
 
 
+class LinearBanditRegressor:
+    r"""Sets a linear function of the context, by the slopes of the loss between two numbers tried.
+
+    .. math:: g = \frac{l(z + \delta) - l(z - \delta)}{2 \delta}\, x, \qquad
+              w \leftarrow w - \eta\, g / \sqrt{G}
+
+    with :math:`G` the sum of the squares of :math:`g` so far, entry by entry (AdaGrad).
+
+    Parameters
+    ----------
+    perturbation
+        How far from the prediction numbers are tried, :math:`\delta`.
+    learning_rate
+        :math:`\eta`.
+    """
+
+    def __init__(self, *, perturbation: float = 0.1, learning_rate: float = 0.1) -> None:
+        self.perturbation = arguments.real("perturbation", perturbation, 0, np.inf, open_low=True)
+        self.learning_rate = arguments.real("learning_rate", learning_rate, 0, np.inf)
+        self._open: dict[int, np.ndarray] = {}
+        self._n_decisions = 0
+        self.weights_ = np.zeros(0)
+        self._squares = np.zeros(0)
+
+    def decide(self, x: Any) -> Decision:
+        """Try the prediction less and plus the perturbation."""
+        row = np.append(np.asarray(x, dtype=np.float64), 1.0)  # (d + 1,)
+        if self._n_decisions == 0:
+            self.weights_, self._squares = np.zeros(row.size), np.zeros(row.size)
+        number = float(self.weights_ @ row)
+        self._open[self._n_decisions] = row
+        self._n_decisions += 1
+        both = (number - self.perturbation, number + self.perturbation)
+        return Decision(both, 1.0, self._n_decisions - 1)
+
+    def learn(self, token: int, losses: tuple[float, float]) -> None:
+        """Take a step against the slope."""
+        gradient = (losses[1] - losses[0]) / (2 * self.perturbation) * self._open.pop(token)
+        self._squares += gradient**2
+        self.weights_ -= self.learning_rate * gradient / np.sqrt(self._squares + _TINY)
+
+
 def random_rewards(world: Simulator, random_state: int | None = None) -> np.ndarray:
     """Return what allowed actions drawn at random earned, (n,)."""
     chance = np.random.default_rng(random_state).random((len(world), world.n_actions))
@@ -116,20 +160,19 @@ def best_constant_losses(world: LossSimulator) -> np.ndarray:
 def supervised_rewards(
     world: Simulator, max_depth: int, random_state: int | None = None
 ) -> np.ndarray:
-    """Return what a tree earns that was told the best action of every other round, (n,).
+    """Return what trees earn that were told the best action of other rounds, (n,).
 
-    Five trees, each learned from four fifths of the rounds with all labels, answer the other fifth.
+    Each is learned from four fifths of the rounds of an era of the world, and answers the others.
     """
     from hardwood.estimators.dgt import DGTClassifier
 
-    allowed, rewards = world.allowed(), world.all_rewards()
-    best = np.where(allowed, rewards, -np.inf).argmax(axis=1)
+    best = world.all_rewards().argmax(axis=1) if world.labels is None else world.labels
+    allowed = world.allowed()
     places = np.empty(len(world), dtype=np.int64)
-    for train, test in _folds(best, random_state):
+    for train, test in _folds(best, world.eras, random_state):
         known = np.unique(best[train])
-        if known.size == 1:
-            share = np.ones((test.size, 1))
-        else:
+        share = np.ones((test.size, 1))
+        if known.size > 1:
             tree = DGTClassifier(max_depth=max_depth, random_state=random_state)
             tree.fit(taken(world.X, train), best[train])
             share = tree.predict_proba(taken(world.X, test))
@@ -142,22 +185,36 @@ def supervised_rewards(
 def supervised_losses(
     world: LossSimulator, max_depth: int, random_state: int | None = None
 ) -> np.ndarray:
-    """Return what a tree loses that was told what is right in every other round, (n,)."""
+    """Return what trees lose that were told what is right in other rounds of an era, (n,)."""
     from hardwood.estimators.dgt import DGTRegressor
 
-    loss = {"absolute": "absolute_error", "huber": "huber"}.get(world.loss_name, "squared_error")
+    names = {"absolute": "absolute_error", "huber": "huber"}
+    loss = next((names[n] for n in names if world.losses is LOSSES[n]), "squared_error")
     prediction = np.empty(len(world))
-    for train, test in _folds(np.zeros(len(world), np.int64), random_state):
+    alike = np.zeros(len(world), np.int64)
+    for train, test in _folds(alike, world.eras, random_state):
         tree = DGTRegressor(max_depth=max_depth, loss=loss, random_state=random_state)
         tree.fit(taken(world.X, train), world.y[train])
         prediction[test] = tree.predict(taken(world.X, test))
     return np.asarray(world.losses(prediction, world.y), dtype=np.float64)
 
 
-def _folds(classes: np.ndarray, random_state: int | None) -> list[tuple[np.ndarray, np.ndarray]]:
-    n_folds = min(_FOLDS, len(classes))
-    fold = deal(classes, n_folds, np.random.default_rng(random_state))
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+def _folds(
+    classes: np.ndarray, eras: np.ndarray | None, random_state: int | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return which rounds teach and which are answered: five times in every era."""
+    rng = np.random.default_rng(random_state)
+    era = np.zeros(len(classes), np.int64) if eras is None else eras
+    found = []
+    for number in np.unique(era):
+        rows = np.flatnonzero(era == number)
+        if rows.size < 2:  # nobody else is there to teach: it answers from itself
+            found.append((rows, rows))
+            continue
+        n_folds = min(_FOLDS, rows.size)
+        fold = deal(classes[rows], n_folds, rng)
+        found += [(rows[fold != k], rows[fold == k]) for k in range(n_folds)]
+    return found
 
 
 def _allowed(mask: np.ndarray | None, n_actions: int) -> np.ndarray:

@@ -221,8 +221,9 @@ def compare(
         Of the default bandit, and of the supervised tree.
     with_baselines
         Whether to add: actions at random (``random``), the best single answer in hindsight
-        (``best constant``), a linear epsilon-greedy learner (``linear``) and, as the mark that is
-        hard to reach, a tree which is told the right answers of other rounds (``supervised tree``).
+        (``best constant``), a linear learner (``linear``: epsilon-greedy, or by slopes between two
+        numbers) and, as the mark that is hard to reach, trees which are told the right answers of
+        other rounds (``supervised tree``). Losses have no ``random``.
     on_rounds
         Called now and then with a name, the number of its run, of its rounds so far, and of all.
 
@@ -298,23 +299,25 @@ def _values_of(make: Callable[[Any, int], Any]) -> Values:
 
 def _learning_baselines(first: World, notes: list[str]) -> dict[str, Values]:
     """Return the baselines that depend on the order of rounds or on chance."""
+    of_linear = _values_of(_linear)
+    linear: dict[str, Values] = {
+        "linear": lambda world, seed, report: of_linear(world.encoded(), seed, report)
+    }
     if isinstance(first, LossSimulator):
-        return {}
-    found: dict[str, Values] = {}
+        return linear
     n_columns = first.encoded().X.shape[1] + 1
     if first.n_actions * n_columns**2 > _MAX_LINEAR_ENTRIES:
+        linear = {}
         notes.append(
             f"the linear learner was left out: {n_columns} columns and {first.n_actions} actions "
             "are too many for it"
         )
-    else:
-        of_linear = _values_of(_linear)
-        found["linear"] = lambda world, seed, report: of_linear(world.encoded(), seed, report)
-    found["random"] = lambda world, seed, _: baselines.random_rewards(world, seed)
-    return found
+    return linear | {"random": lambda world, seed, _: baselines.random_rewards(world, seed)}
 
 
-def _linear(world: Simulator, seed: int) -> baselines.LinearBandit:
+def _linear(world: World, seed: int) -> Any:
+    if isinstance(world, LossSimulator):
+        return baselines.LinearBanditRegressor()
     return baselines.LinearBandit(world.actions, random_state=seed)
 
 

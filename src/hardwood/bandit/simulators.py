@@ -39,10 +39,13 @@ class Stream:
     delays
         (n,) int64: after how many further rounds feedback comes, `NEVER` where it does not; None
         for feedback at once.
+    eras
+        (n,) int64: how often the world has changed by then; None where it never does.
     """
 
     X: Any
     delays: np.ndarray | None = None
+    eras: np.ndarray | None = None
 
     def __len__(self) -> int:
         return n_rows(self.X)
@@ -75,7 +78,8 @@ class Stream:
 
     def _taken(self, rows: np.ndarray) -> dict[str, Any]:
         """Return what belongs to the rounds besides their contexts."""
-        return {"delays": None if self.delays is None else self.delays[rows]}
+        own = {"delays": self.delays, "eras": self.eras}
+        return {k: None if v is None else v[rows] for k, v in own.items()}
 
     def shuffled(self: World, random_state: int | None, n_rounds: int | None = None) -> World:
         """Return the rounds in random order: so many, each row once before any comes again."""
@@ -108,6 +112,24 @@ class Stream:
         delays = _delays(delay, len(self), rng)
         is_lost = rng.random(len(self)) < arguments.real("lost", lost, 0, 1, open_high=False)
         return replace(self, delays=np.where(is_lost, NEVER, delays))
+
+    def _era(self, at: Any, until: int | None, rng: np.random.Generator) -> np.ndarray:
+        """Return how many changes lie behind each round, (n,)."""
+        if self.eras is not None:
+            raise ValueError("This world drifts already: give all rounds `at` once.")
+        n = len(self)
+        changes = [at] if isinstance(at, int | np.integer) else list(at)
+        for change in changes:
+            arguments.integer("at", change, 1, n - 1)
+        if not changes or sorted(set(changes)) != changes:
+            raise ValueError(f"at must be rounds that grow, at least one, got {at!r}.")
+        if until is None:
+            return np.searchsorted(np.asarray(changes), np.arange(n), side="right")
+        if len(changes) > 1:
+            raise ValueError("until goes with a single round `at`.")
+        last = arguments.integer("until", until, changes[0] + 1)
+        chance = (np.arange(n) - changes[0] + 1) / (last - changes[0])
+        return (rng.random(n) < chance).astype(np.int64)
 
     def encoded(self: World) -> World:
         """Return the same world with contexts of numbers only, each of mean 0 and deviation 1.
@@ -234,10 +256,10 @@ class Simulator(Stream):
         if self.n_actions < 2:
             raise ValueError("Actions change places where there are at least 2 of them, found 1.")
         rng = np.random.default_rng(random_state)
-        era = _eras(at, until, len(self), rng)
+        era = self._era(at, until, rng)
         labels, rewards = self.labels, self.rewards
         for number in range(1, int(era.max()) + 1):
-            rows = np.flatnonzero(era >= number)
+            rows = np.flatnonzero(era >= number)  # a later change comes on top of those before
             order = rng.permutation(self.n_actions)
             step = np.empty(self.n_actions, dtype=np.int64)
             step[order] = np.roll(order, 1)  # one cycle: nobody stays
@@ -248,7 +270,7 @@ class Simulator(Stream):
                 assert rewards is not None
                 before, rewards = rewards[rows], rewards.copy()
                 rewards[np.ix_(rows, step)] = before
-        return replace(self, labels=labels, rewards=rewards)
+        return replace(self, labels=labels, rewards=rewards, eras=era)
 
     def _taken(self, rows: np.ndarray) -> dict[str, Any]:
         own = {"labels": self.labels, "rewards": self.rewards, "masks": self.masks}
@@ -290,8 +312,9 @@ class LossSimulator(Stream):
         Parameters as of `Simulator.drifting`; at every further round it is mirrored again.
         """
         rng = np.random.default_rng(random_state)
-        is_mirrored = _eras(at, until, len(self), rng) % 2 == 1
-        return replace(self, y=np.where(is_mirrored, 2 * self.y.mean() - self.y, self.y))
+        era = self._era(at, until, rng)
+        mirrored = 2 * self.y.mean() - self.y
+        return replace(self, y=np.where(era % 2 == 1, mirrored, self.y), eras=era)
 
     def _taken(self, rows: np.ndarray) -> dict[str, Any]:
         return super()._taken(rows) | {"y": self.y[rows]}
@@ -436,19 +459,3 @@ def _delays(delay: Any, n: int, rng: np.random.Generator) -> np.ndarray:
     if given.shape not in ((), (n,)):
         raise ValueError(f"delay must have an entry for each of the {n} rounds, got {len(given)}.")
     return np.broadcast_to(given, n).astype(np.int64)
-
-
-def _eras(at: Any, until: int | None, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how many changes lie behind each round, (n,)."""
-    changes = [at] if isinstance(at, int | np.integer) else list(at)
-    for change in changes:
-        arguments.integer("at", change, 1, n - 1)
-    if not changes or sorted(set(changes)) != changes:
-        raise ValueError(f"at must be rounds that grow, at least one, got {at!r}.")
-    if until is None:
-        return np.searchsorted(np.asarray(changes), np.arange(n), side="right")
-    if len(changes) > 1:
-        raise ValueError("until goes with a single round `at`.")
-    last = arguments.integer("until", until, changes[0] + 1)
-    chance = (np.arange(n) - changes[0] + 1) / (last - changes[0])
-    return (rng.random(n) < chance).astype(np.int64)

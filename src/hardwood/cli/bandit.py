@@ -31,7 +31,7 @@ from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.report.words import counted
 
 if TYPE_CHECKING:
-    from hardwood.bandit import Comparison, LossSimulator, Simulator
+    from hardwood.bandit import LossSimulator, Simulator
 
 # Limits and defaults of the bandits, which are too slow to import for a help text.
 MAX_BANDIT_DEPTH = 10
@@ -52,6 +52,10 @@ _ESTIMATORS = {
     "classification": (EstimatorChoice.replay, EstimatorChoice.paper),
     "regression": (EstimatorChoice.two_point, EstimatorChoice.one_point),
 }
+
+# In deviations of the target. One point says more from farther away; what two points are apart
+# only costs.
+_PERTURBATIONS = {EstimatorChoice.two_point: 0.1, EstimatorChoice.one_point: 0.5}
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,16 @@ def simulate(
             help="Splits on the longest path, of the supervised tree, too.",
         ),
     ] = DEFAULT_DEPTH,
+    perturbation: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-6,
+            metavar="NUMBER",
+            callback=check_finite,
+            help="How far from its prediction a number is tried, in deviations of the target.",
+            show_default="0.1, or 0.5 with one_point",
+        ),
+    ] = None,
     delay: Annotated[
         int, typer.Option(min=0, metavar="N", help="Feedback comes up to so many rounds late.")
     ] = 0,
@@ -162,13 +176,15 @@ def simulate(
     the target's variance. Prints the mean reward so far over the rounds, and draws it with 95 %
     bands over the runs.
     """
+    from hardwood.bandit import compare
+
     plot = plot or Path(table.name.split(".")[0] + "_bandit.png")
     check_plot(plot, table)
     notes = Notes()
     request = requested(table, target, task, drop, use, None, 0.0)
     with notes.collecting():
         problem = read_problem(request, np.random.default_rng(seed))
-    chosen = _estimator(problem, estimator, allowed)
+    chosen = _estimator(problem, estimator, allowed, perturbation)
     make_world = _worlds(problem, _World(rounds, delay, lost, drift, allowed))
     if not as_json:
         _print_problem(table, problem)
@@ -177,7 +193,16 @@ def simulate(
         notes.collecting(),
         round_bar(runs * (2 if baselines else 1)) as on_rounds,
     ):
-        found = _compare(make_world, chosen, max_depth, runs, seed, baselines, on_rounds)
+        make_bandit = _bandits(chosen, max_depth, perturbation)
+        found = compare(
+            make_world,
+            {"DGT": make_bandit},
+            n_runs=runs,
+            random_state=seed,
+            max_depth=max_depth,
+            with_baselines=baselines,
+            on_rounds=on_rounds,
+        )
     for note in found.notes:
         notes.add(note)
     draw_report(found, plot)
@@ -189,7 +214,10 @@ def simulate(
 
 
 def _estimator(
-    problem: Problem, estimator: EstimatorChoice | None, allowed: float | None
+    problem: Problem,
+    estimator: EstimatorChoice | None,
+    allowed: float | None,
+    perturbation: float | None,
 ) -> EstimatorChoice:
     """Return how to learn, which must fit the target."""
     target = problem.target
@@ -204,6 +232,8 @@ def _estimator(
         )
     if allowed is not None and target.task == "regression":
         raise CommandError("--allowed is for classes: a number is never forbidden.")
+    if perturbation is not None and target.task == "classification":
+        raise CommandError("--perturbation is for numbers: among classes there is none between.")
     return estimator or possible[0]
 
 
@@ -246,33 +276,21 @@ def _in_deviations(y: np.ndarray, name: str) -> np.ndarray:
     return centered
 
 
-def _compare(
-    make_world: Callable[[int], Any],
-    chosen: EstimatorChoice,
-    max_depth: int,
-    runs: int,
-    seed: int,
-    baselines: bool,
-    on_rounds: Callable[[str, int, int, int], None],
-) -> Comparison:
-    from hardwood.bandit import DGTBandit, DGTBanditRegressor, compare
+def _bandits(
+    chosen: EstimatorChoice, max_depth: int, perturbation: float | None
+) -> Callable[[Any, int], Any]:
+    """Return what makes a bandit for a world, of its seed."""
+    from hardwood.bandit import DGTBandit, DGTBanditRegressor
 
     def bandit(world: Any, seed: int) -> Any:
         options: dict[str, Any] = {"max_depth": max_depth, "estimator": chosen.value}
         options |= {"features": world.features, "random_state": seed}
-        if chosen in _ESTIMATORS["regression"]:
-            return DGTBanditRegressor(**options)
+        if chosen in _PERTURBATIONS:
+            reach = perturbation or _PERTURBATIONS[chosen]
+            return DGTBanditRegressor(perturbation=reach, **options)
         return DGTBandit(world.actions, **options)
 
-    return compare(
-        make_world,
-        {"DGT": bandit},
-        n_runs=runs,
-        random_state=seed,
-        max_depth=max_depth,
-        with_baselines=baselines,
-        on_rounds=on_rounds,
-    )
+    return bandit
 
 
 def _print_problem(table: Path, problem: Problem) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from rounds import all_of, contexts, labels, small_bandit, small_regressor
 
 from hardwood import ObliqueTree
 from hardwood.bandit import DGTBandit, DGTBanditRegressor
 from hardwood.errors import NotStartedError, TableError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from rounds import all_of, contexts, labels, small_bandit, small_regressor
 
 NAN, INF = float("nan"), float("inf")
 

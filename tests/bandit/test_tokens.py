@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rounds import all_of, contexts, small_bandit
 
 from hardwood.bandit import DGTBandit
 from hardwood.bandit.decisions import COUNT_BITS, LEARNER_BITS, OpenDecisions
 from hardwood.errors import HardwoodError, TokenError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from rounds import all_of, contexts, small_bandit
 
 HELD = (np.zeros(1, np.float32), 0, 0.5)
 

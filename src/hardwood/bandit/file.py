@@ -162,7 +162,8 @@ def _check_features(head: Mapping[str, Any]) -> None:
     names, n = head["names"], head["n_features"]
     if names is not None and not (type(names) is list and all(type(each) is str for each in names)):
         raise ModelFileError(f"names must be a list of text or null, not {names!r:.80}")
-    if n is not None and (type(n) is not int or n < 1 or (names is not None and n != len(names))):
+    fits = n is None if names is None else n == len(names)
+    if not fits and (type(n) is not int or n < 1 or names is not None):
         raise ModelFileError(f"n_features must be a number that fits the names, not {n!r:.80}")
     if type(head["takes_missing"]) is not bool:
         raise ModelFileError(
@@ -204,14 +205,18 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Learner
             takes_missing=head["takes_missing"],
             who=type(made).__name__,
         )
-        _check_contexts(arrays["open.context"], made._contexts)
+        _check_contexts(arrays["open.context"], made)
         made._engine = _engine_of(made, arrays)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, MemoryError) as error:
         raise ModelFileError(f"{error}") from error
     return made
 
 
-def _check_contexts(context: np.ndarray, contexts: Contexts) -> None:
+def _check_contexts(context: np.ndarray, learner: Learner) -> None:
+    contexts = learner._started()
+    names, n = learner._names, learner._n_features
+    if names not in (None, contexts.schema.names) or n not in (None, contexts.schema.n_features):
+        raise ValueError("the features are not those that were said to be")
     if context.shape[1] != contexts.schema.n_columns:
         raise ValueError("the contexts of open decisions have another number of columns")
     if np.isinf(context).any() or (np.isnan(context).any() and not contexts.takes_missing):

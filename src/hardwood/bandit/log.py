@@ -143,7 +143,10 @@ def action_names(actions: Any) -> tuple[Hashable, ...]:
 def positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:
     """Return where actions stand among their names, (n,) int64."""
     place = {action: i for i, action in enumerate(actions)}
-    distinct, inverse = np.unique(values, return_inverse=True)
+    if values.dtype == object:  # names of several types cannot be sorted
+        distinct, inverse = values, np.arange(len(values))
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
     found = [place.get(value, -1) for value in distinct.tolist()]
     if -1 in found:
         strange = distinct.tolist()[found.index(-1)]

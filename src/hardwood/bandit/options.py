@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from hardwood import arguments
 
 MAX_HEIGHT = 10
+MAX_BATCH = 65_536
 
 
 def _number(default: float, low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
@@ -71,6 +72,9 @@ class BanditOptions(_Options):
         ``"replay"``: steps per round, in the mean.
     reservoir
         ``"replay"``: rounds that are kept.
+    blur
+        ``"replay"``: deviation of the noise that stored contexts are replayed with, in deviations
+        of the columns, times the fourth root of the number of stored rounds.
     keep
         ``"replay"``: which rounds are kept, ``"all"``: a uniform sample of all, ``"newest"``: the
         newest ones, for a world that changes.
@@ -79,10 +83,11 @@ class BanditOptions(_Options):
     estimator: str = _word("replay", "paper")
     exploration: float = _number(1.0, 0.0)
     learning_rate: float = _number(5e-3, 0.0, open_low=True)
-    accumulate: int = _count(4, 1)
-    batch_size: int = _count(128, 1)
+    accumulate: int = _count(4, 1, MAX_BATCH)
+    batch_size: int = _count(128, 1, MAX_BATCH)
     batches_per_round: float = _number(1.0, 0.0, 1000.0)
     reservoir: int = _count(100_000, 1)
+    blur: float = _number(1.0, 0.0)
     keep: str = _word("all", "newest")
 
     def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
@@ -100,6 +105,7 @@ class BanditOptions(_Options):
             "batches_per_round": self.batches_per_round,
             "capacity": self.reservoir,
             "keeps_newest": self.keep == "newest",
+            "blur": self.blur,
             "n_first": max(_FIRST_ROUNDS, 2 * n_actions),
             "learning_rate": self.learning_rate,
             "split_rate": split_rate,
@@ -131,7 +137,7 @@ class RegressionOptions(_Options):
     estimator: str = _word("two_point", "one_point")
     perturbation: float = _number(0.5, 0.0, open_low=True)
     learning_rate: float = _number(1e-3, 0.0, open_low=True)
-    accumulate: int = _count(4, 1)
+    accumulate: int = _count(4, 1, MAX_BATCH)
     start: float = _number(0.0, -math.inf)
     scale: float = _number(1.0, 0.0, open_low=True)
 
@@ -151,7 +157,7 @@ class RegressionOptions(_Options):
 
 # gamma of inverse gap weighting is this times the square root of the round; without exploration,
 # so large that what is not the best is never taken.
-_GAMMA = 60.0
+_GAMMA = 100.0
 _GREEDY = 1e300
 # Rounds before the first step, at least: they say what rewards are like.
 _FIRST_ROUNDS = 20

@@ -46,10 +46,11 @@ BanditOptions bandit_options(int height, const nb::dict& options) {
   o.batches = number(options, "batches_per_round");
   o.capacity = nb::cast<std::size_t>(options["capacity"]);
   o.keeps_newest = nb::cast<bool>(options["keeps_newest"]);
+  o.blur = number(options, "blur");
   o.n_first = nb::cast<int>(options["n_first"]);
   o.step = online_step(options);
   require(height >= 1 && height <= 12 && o.batch_size >= 1 && o.batches >= 0 && o.capacity >= 1 &&
-              o.n_first >= 1,
+              o.blur >= 0 && o.n_first >= 1,
           "options out of range");
   return o;
 }

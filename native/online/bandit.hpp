@@ -4,8 +4,9 @@
 //
 //   replay   The leaf that a context reaches holds the expected reward of every action. Each round
 //            stores what was seen and takes a few steps on mini-batches of stored rounds: squared
-//            error of the action that was taken. Actions are drawn by inverse gap weighting with
-//            gamma = exploration sqrt(t).
+//            error of the action that was taken, at contexts that are blurred a little, the less the
+//            more rounds there are. Actions are drawn by inverse gap weighting with gamma =
+//            exploration sqrt(t).
 //   paper    [DGT22] Algorithm 1: exploration by Eq. (7), gradient by Eq. (8), a step whenever so
 //            many rounds have been accumulated. Nothing is kept.
 #pragma once
@@ -30,6 +31,7 @@ struct BanditOptions {
   double batches = 1;         // per round
   std::size_t capacity = 1;   // rounds that are stored
   bool keeps_newest = false;  // else a uniform sample of all rounds
+  double blur = 1;            // deviation of the noise, times (stored rounds)^(1/4)
   int n_first = 20;           // rounds before the first step, which say what rewards are like
   OnlineStep step;
 };
@@ -78,6 +80,7 @@ class Bandit {
   void fill(int i, const float* x, const Outcome& outcome);
   void step_on_stored(const float* x, const Outcome& outcome, Random& random);
   void step_on_newest();
+  void blur(int n, float deviation, Random& random);
 
   BanditOptions options_;
   std::uint64_t seed_;

@@ -109,6 +109,27 @@ def simulate(
             help="Splits on the longest path, of the supervised tree, too.",
         ),
     ] = DEFAULT_DEPTH,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-12,
+            metavar="NUMBER",
+            callback=check_finite,
+            help="Size of its steps.",
+            show_default="the estimator's own",
+        ),
+    ] = None,
+    exploration: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            callback=check_finite,
+            help="Among actions: how much it explores, relative to the default; with paper, the "
+            "probability of an action at random.",
+            show_default="the estimator's own",
+        ),
+    ] = None,
     perturbation: Annotated[
         float | None,
         typer.Option(
@@ -128,7 +149,6 @@ def simulate(
             min=0,
             max=1,
             metavar="NUMBER",
-            callback=check_finite,
             help="Share of the rounds whose feedback never comes.",
         ),
     ] = 0.0,
@@ -147,7 +167,6 @@ def simulate(
             min=0,
             max=1,
             metavar="NUMBER",
-            callback=check_finite,
             help="Probability of an action to be allowed in a round.",
             show_default="all are",
         ),
@@ -184,7 +203,14 @@ def simulate(
     request = requested(table, target, task, drop, use, None, 0.0)
     with notes.collecting():
         problem = read_problem(request, np.random.default_rng(seed))
-    chosen = _estimator(problem, estimator, allowed, perturbation)
+    chosen = _estimator(problem, estimator)
+    only_for = (
+        {"--allowed": allowed, "--exploration": exploration},
+        {"--perturbation": perturbation},
+    )
+    _check_task(problem.target.task, *only_for)
+    options = {"max_depth": max_depth, "learning_rate": learning_rate}
+    options |= {"exploration": exploration, "perturbation": perturbation}
     make_world = _worlds(problem, _World(rounds, delay, lost, drift, allowed))
     if not as_json:
         _print_problem(table, problem)
@@ -193,10 +219,9 @@ def simulate(
         notes.collecting(),
         round_bar(runs * (2 if baselines else 1)) as on_rounds,
     ):
-        make_bandit = _bandits(chosen, max_depth, perturbation)
         found = compare(
             make_world,
-            {"DGT": make_bandit},
+            {"DGT": _bandits(chosen, options)},
             n_runs=runs,
             random_state=seed,
             max_depth=max_depth,
@@ -213,12 +238,7 @@ def simulate(
     print_text(f"Drew {plot}")
 
 
-def _estimator(
-    problem: Problem,
-    estimator: EstimatorChoice | None,
-    allowed: float | None,
-    perturbation: float | None,
-) -> EstimatorChoice:
+def _estimator(problem: Problem, estimator: EstimatorChoice | None) -> EstimatorChoice:
     """Return how to learn, which must fit the target."""
     target = problem.target
     if len(target.names) > 1:
@@ -230,11 +250,16 @@ def _estimator(
             f"--estimator {estimator.value} is not for {target.task}, which '{target.name}' is "
             f"because {target.reason}; use {words}, or --task."
         )
-    if allowed is not None and target.task == "regression":
-        raise CommandError("--allowed is for classes: a number is never forbidden.")
-    if perturbation is not None and target.task == "classification":
-        raise CommandError("--perturbation is for numbers: among classes there is none between.")
     return estimator or possible[0]
+
+
+def _check_task(task: str, of_classes: dict[str, Any], of_numbers: dict[str, Any]) -> None:
+    """Refuse options that mean nothing for the task."""
+    others = of_numbers if task == "classification" else of_classes
+    for option, value in others.items():
+        if value is not None:
+            kind = "numbers" if task == "classification" else "classes"
+            raise CommandError(f"{option} is for {kind}, and the task is {task}; leave it out.")
 
 
 def _worlds(problem: Problem, wanted: _World) -> Callable[[int], Simulator | LossSimulator]:
@@ -276,19 +301,18 @@ def _in_deviations(y: np.ndarray, name: str) -> np.ndarray:
     return centered
 
 
-def _bandits(
-    chosen: EstimatorChoice, max_depth: int, perturbation: float | None
-) -> Callable[[Any, int], Any]:
+def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any, int], Any]:
     """Return what makes a bandit for a world, of its seed."""
     from hardwood.bandit import DGTBandit, DGTBanditRegressor
 
+    given = {name: value for name, value in options.items() if value is not None}
+    given["estimator"] = chosen.value
+
     def bandit(world: Any, seed: int) -> Any:
-        options: dict[str, Any] = {"max_depth": max_depth, "estimator": chosen.value}
-        options |= {"features": world.features, "random_state": seed}
+        own = {"features": world.features, "random_state": seed} | given
         if chosen in _PERTURBATIONS:
-            reach = perturbation or _PERTURBATIONS[chosen]
-            return DGTBanditRegressor(perturbation=reach, **options)
-        return DGTBandit(world.actions, **options)
+            return DGTBanditRegressor(**{"perturbation": _PERTURBATIONS[chosen]} | own)
+        return DGTBandit(world.actions, **own)
 
     return bandit
 

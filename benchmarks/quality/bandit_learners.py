@@ -12,7 +12,7 @@ a tenth more; it keeps every row.
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -67,15 +67,14 @@ class Learner(NamedTuple):
 # --- ours --------------------------------------------------------------------------------------
 
 
-def _default_settings(**given: Any) -> Callable[[], list[Setting]]:
-    """Return the one setting, with all defaults: runs of another default are then made anew."""
+def _defaults(estimator: str) -> Callable[[], list[Setting]]:
+    """Return the one setting, every default of it by name: what had another is made anew."""
 
     def settings() -> list[Setting]:
         from hardwood.bandit import DGTBandit
 
-        parameters = inspect.signature(DGTBandit).parameters.values()
-        defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-        return [{key: v for key, v in (defaults | given).items() if key != "random_state"}]
+        bandit = DGTBandit(2, estimator=estimator)
+        return [dataclasses.asdict(bandit.options) | {"max_depth": bandit.max_depth}]
 
     return settings
 
@@ -137,28 +136,48 @@ def standardised(X: np.ndarray) -> np.ndarray:
     return scaled.astype(np.float32)
 
 
-def _vw(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
-    from vowpalwabbit import Workspace
+class VWPolicy:
+    """VW as it is used from Python: predict, draw, learn."""
 
-    X = standardised(stream.X) if setting["standardised"] else stream.X
-    rng = np.random.default_rng([seed, 1])  # not the numbers that the order came from
-    rewards = np.empty(len(X))
-    learner = Workspace(vw_options(setting, X.shape[1], stream.n_actions))
-    start = time.process_time()
-    try:
-        for i, (row, label) in enumerate(zip(X, stream.y, strict=True)):
+    def __init__(self, setting: Setting, n_columns: int, n_actions: int, seed: int) -> None:
+        from vowpalwabbit import Workspace
+
+        self._learner = Workspace(vw_options(setting, n_columns, n_actions))
+        self._rng = np.random.default_rng([seed, 1])  # not the numbers that orders came from
+
+    def __enter__(self) -> VWPolicy:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._learner.finish()
+
+    def replay(self, X: np.ndarray, y: np.ndarray, longest: float = math.inf) -> np.ndarray:
+        """Go through rows, and return rewards; ``longest`` in seconds for all of them."""
+        rewards, start = np.empty(len(X)), time.process_time()
+        for i, (row, label) in enumerate(zip(X, y, strict=True)):
             if i == _ROWS_TO_JUDGE_BY:
                 seconds = (time.process_time() - start) / i * len(X)
-                if seconds > LONGEST_PASS:
+                if seconds > longest:
                     raise TooLongError(seconds)
-            text = vw_text(row)
-            probabilities = learner.predict(text)
-            action = drawn(probabilities, rng)
-            rewards[i] = action == label
-            learner.learn(f"{action + 1}:{-rewards[i]:g}:{probabilities[action]:.6g} {text}")
-    finally:
-        learner.finish()
-    return rewards
+            rewards[i] = self._round(vw_text(row), label)
+        return rewards
+
+    def _round(self, text: str, label: int) -> float:
+        probabilities = self._learner.predict(text)
+        action = drawn(probabilities, self._rng)
+        reward = float(action == label)
+        self._learner.learn(f"{action + 1}:{-reward:g}:{probabilities[action]:.6g} {text}")
+        return reward
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the best actions: every exploration used here takes them most often."""
+        return np.array([np.argmax(self._learner.predict(vw_text(row))) for row in X])
+
+
+def _vw(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+    X = standardised(stream.X) if setting["standardised"] else stream.X
+    with VWPolicy(setting, X.shape[1], stream.n_actions, seed) as policy:
+        return policy.replay(X, stream.y, LONGEST_PASS)
 
 
 # --- trees of contextualbandits ----------------------------------------------------------------
@@ -204,8 +223,8 @@ VW = Learner("vw", "Vowpal Wabbit, best of its grid", vw_grid, _vw)
 LEARNERS = {
     learner.name: learner
     for learner in (
-        Learner("tree", "DGTBandit", _default_settings(), _tree),
-        Learner("paper", "the paper's estimator", _default_settings(estimator="paper"), _tree),
+        Learner("tree", "DGTBandit", _defaults("replay"), _tree),
+        Learner("paper", "the paper's estimator", _defaults("paper"), _tree),
         VW,
         Learner("refit", "contextualbandits, best of its tree policies", _refit_grid, _refit),
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.bandit.quick_rows import QuickRows
 from hardwood.errors import TableError
 from hardwood.model import one_row
 from hardwood.table import Schema, Table
@@ -46,6 +47,7 @@ class Contexts:
         self.who = who
         self._plain_shape = (schema.n_features,) if self.is_plain else None
         self._center = self.schema.column_center
+        self._quick = QuickRows(self.schema, LARGEST) if takes_missing else None
         self._numeric_features = np.flatnonzero(self.schema.n_levels == 0)
         # Which hold NaN where a number is missing; indicators and flags have no gaps.
         self.value_columns = self.schema.first_column[self._numeric_features]
@@ -68,6 +70,10 @@ class Contexts:
         # Each number is small enough if the sum of squares is, and none is NaN.
         if numbers.shape == self._plain_shape and numbers.dot(numbers) < _LARGEST_SQUARE:
             return (numbers - self._center).astype(_SINGLE)
+        if self._quick is not None:
+            encoded = self._quick.encode(x)
+            if encoded is not None:
+                return encoded
         check_length(x, self.schema.n_features, self.who)
         return self.rows(as_table(x, self.schema.names), what="x")[0]
 

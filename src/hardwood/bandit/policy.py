@@ -147,7 +147,7 @@ class DGTBandit(Learner):
         """
         if (reward is None) == (loss is None):
             raise TypeError("give reward= or loss=, one of the two")
-        earned = finite("reward", reward) if loss is None else -finite("loss", loss)
+        earned = finite("reward", reward) if loss is None else 0.0 - finite("loss", loss)
         with self._learning:
             with self._deciding:
                 context, action, propensity = self._open.get(token)

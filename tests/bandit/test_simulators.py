@@ -294,6 +294,10 @@ def test_supervised_marks(labelled, rng):
     np.testing.assert_array_equal(supervised_rewards(only, 2, 0), y == "low")
     shuffled_labels = classification_bandit(X, rng.permutation(y))
     assert supervised_rewards(shuffled_labels, 3, 0).mean() < 0.5  # answers rows it has not seen
+    noise = classification_bandit(X, rng.permutation(y), n_rounds=900, random_state=0)
+    assert supervised_rewards(noise, 6, 0).mean() < 0.5  # nor the same row in another round
+    changed = world.drifting(150, random_state=0)
+    assert supervised_rewards(changed, 3, 0).mean() > 0.75  # a tree for each era
     numbers = regression_bandit(X, X[:, 0])
     assert supervised_losses(numbers, 3, 0).mean() < 0.5 * best_constant_losses(numbers).mean()
 

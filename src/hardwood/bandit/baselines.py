@@ -16,7 +16,7 @@ from hardwood import arguments
 from hardwood.bandit.decisions import Decision
 from hardwood.bandit.log import action_names
 from hardwood.bandit.reward_model import deal
-from hardwood.bandit.simulators import LOSSES, LossSimulator, Simulator
+from hardwood.bandit.simulators import LOSSES, LossSimulator, Simulator, Stream
 from hardwood.table.rows import taken
 
 _FOLDS = 5
@@ -169,7 +169,7 @@ def supervised_rewards(
     best = world.all_rewards().argmax(axis=1) if world.labels is None else world.labels
     allowed = world.allowed()
     places = np.empty(len(world), dtype=np.int64)
-    for train, test in _folds(best, world.eras, random_state):
+    for train, test in _folds(best, world, random_state):
         known = np.unique(best[train])
         share = np.ones((test.size, 1))
         if known.size > 1:
@@ -192,7 +192,7 @@ def supervised_losses(
     loss = next((names[n] for n in names if world.losses is LOSSES[n]), "squared_error")
     prediction = np.empty(len(world))
     alike = np.zeros(len(world), np.int64)
-    for train, test in _folds(alike, world.eras, random_state):
+    for train, test in _folds(alike, world, random_state):
         tree = DGTRegressor(max_depth=max_depth, loss=loss, random_state=random_state)
         tree.fit(taken(world.X, train), world.y[train])
         prediction[test] = tree.predict(taken(world.X, test))
@@ -200,20 +200,25 @@ def supervised_losses(
 
 
 def _folds(
-    classes: np.ndarray, eras: np.ndarray | None, random_state: int | None
+    classes: np.ndarray, world: Stream, random_state: int | None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return which rounds teach and which are answered: five times in every era."""
+    """Return which rounds teach and which are answered: five times in every era.
+
+    Rounds of one row of the table stay together, lest a tree answer what it was told.
+    """
     rng = np.random.default_rng(random_state)
-    era = np.zeros(len(classes), np.int64) if eras is None else eras
+    eras = np.zeros(len(classes), np.int64) if world.eras is None else world.eras
+    origins = np.arange(len(classes)) if world.origins is None else world.origins
     found = []
-    for number in np.unique(era):
-        rows = np.flatnonzero(era == number)
-        if rows.size < 2:  # nobody else is there to teach: it answers from itself
-            found.append((rows, rows))
+    for era in np.unique(eras):
+        rounds = np.flatnonzero(eras == era)
+        _, first, row = np.unique(origins[rounds], return_index=True, return_inverse=True)
+        if first.size < 2:  # nobody else is there to teach: it answers from itself
+            found.append((rounds, rounds))
             continue
-        n_folds = min(_FOLDS, rows.size)
-        fold = deal(classes[rows], n_folds, rng)
-        found += [(rows[fold != k], rows[fold == k]) for k in range(n_folds)]
+        n_folds = min(_FOLDS, first.size)
+        fold = deal(classes[rounds[first]], n_folds, rng)[row]
+        found += [(rounds[fold != k], rounds[fold == k]) for k in range(n_folds)]
     return found
 
 

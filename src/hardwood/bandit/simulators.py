@@ -41,11 +41,14 @@ class Stream:
         for feedback at once.
     eras
         (n,) int64: how often the world has changed by then; None where it never does.
+    origins
+        (n,) int64: the row of the first table that each round is of; None where it is the same.
     """
 
     X: Any
     delays: np.ndarray | None = None
     eras: np.ndarray | None = None
+    origins: np.ndarray | None = None
 
     def __len__(self) -> int:
         return n_rows(self.X)
@@ -79,7 +82,8 @@ class Stream:
     def _taken(self, rows: np.ndarray) -> dict[str, Any]:
         """Return what belongs to the rounds besides their contexts."""
         own = {"delays": self.delays, "eras": self.eras}
-        return {k: None if v is None else v[rows] for k, v in own.items()}
+        origins = rows if self.origins is None else self.origins[rows]
+        return {k: None if v is None else v[rows] for k, v in own.items()} | {"origins": origins}
 
     def shuffled(self: World, random_state: int | None, n_rounds: int | None = None) -> World:
         """Return the rounds in random order: so many, each row once before any comes again."""

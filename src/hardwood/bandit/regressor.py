@@ -56,8 +56,6 @@ class DGTBanditRegressor(Learner):
     estimator
         ``"two_point"``: each round tries the prediction less and plus ``perturbation``, and hears
         both losses. ``"one_point"``: each round tries one of them, drawn at random.
-    perturbation
-        How far from the prediction, in units of ``scale``.
     max_depth
         Height of the tree, 1 to 10.
     features, max_open, random_state
@@ -65,7 +63,8 @@ class DGTBanditRegressor(Learner):
     init
         An `ObliqueTree` of one regression output to start from, or an estimator that has one.
     **options
-        Everything else, by name: see `hardwood.bandit.options.RegressionOptions`.
+        ``perturbation`` and everything else, by name: see
+        `hardwood.bandit.options.RegressionOptions`.
 
     Examples
     --------
@@ -84,7 +83,6 @@ class DGTBanditRegressor(Learner):
         self,
         *,
         estimator: str = "two_point",
-        perturbation: float | None = None,
         max_depth: int = 8,
         features: Any = None,
         init: Any = None,
@@ -92,8 +90,6 @@ class DGTBanditRegressor(Learner):
         random_state: Any = None,
         **options: Any,
     ) -> None:
-        if perturbation is not None:
-            options["perturbation"] = perturbation
         super().__init__(
             chosen(REGRESSION_DEFAULTS, estimator, options),
             max_depth=max_depth,

@@ -89,6 +89,7 @@ REWARDS = [
     (-INF, ValueError),
     (np.float32("nan"), ValueError),
     (10**400, ValueError),
+    (1e101, ValueError),
     ("1", TypeError),
     (1 + 0j, TypeError),
     ([1.0], TypeError),
@@ -123,6 +124,7 @@ LOGS = {
     "propensity short": ({"propensity": [0.5]}, "propensity must hold one entry for each"),
     "reward nan": ({"reward": [NAN, 1.0]}, "reward must hold finite"),
     "reward infinite": ({"reward": [1.0, INF]}, "reward must hold finite"),
+    "reward too large": ({"reward": [1.0, -1e101]}, "largest reward must be a finite"),
     "reward short": ({"reward": [1.0]}, "reward must hold one entry"),
     "action unknown": ({"action": [0, 3]}, "action holds 3, which is none"),
     "action negative": ({"action": [-1, 0]}, "action holds -1"),
@@ -262,14 +264,15 @@ REGRESSION = [
     ("two_point", {"losses": (1.0, NAN)}, ValueError, r"losses\[1\] must be a finite"),
     ("two_point", {"losses": (INF, 1.0)}, ValueError, r"losses\[0\] must be a finite"),
     ("two_point", {"losses": ("1", 1.0)}, TypeError, r"losses\[0\] must be a number"),
-    ("two_point", {"losses": (-1e308, 1e308)}, ValueError, "slope of the loss must be a finite"),
+    ("two_point", {"losses": (-1e308, 1e308)}, ValueError, r"losses\[0\] must be a finite"),
+    ("two_point", {"losses": (-9e99, 9e99)}, ValueError, "slope of the loss must be a finite"),
     ("one_point", {"losses": (1.0, 2.0)}, TypeError, "give loss="),
     ("one_point", {}, TypeError, "give loss="),
     ("one_point", {"loss": 1.0, "losses": (1.0, 2.0)}, TypeError, "nothing else"),
     ("one_point", {"loss": NAN}, ValueError, "loss must be a finite"),
     ("one_point", {"loss": INF}, ValueError, "loss must be a finite"),
     ("one_point", {"loss": "a"}, TypeError, "loss must be a number"),
-    ("one_point", {"loss": 1.5e308}, ValueError, "slope of the loss must be a finite"),
+    ("one_point", {"loss": 9e99}, ValueError, "slope of the loss must be a finite"),
 ]
 
 

@@ -44,6 +44,17 @@ def test_a_row_is_read_as_a_table_of_one_row(row):
         np.testing.assert_array_equal(READER.row(form), expected)
 
 
+NUMERIC = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [10.0, 20.0, 40.0]})
+
+
+@given(row=st.tuples(*[st.floats(-1e30, 1e30) | st.just(float("nan"))] * 2))
+def test_arrays_with_gaps_are_read_as_a_table_of_one_row(row):
+    reader = Contexts(Schema.learn(Table.of(NUMERIC)), takes_missing=True, who="DGTBandit")
+    expected = reader.rows(np.array([row]))[0]
+    for form in (np.array(row), list(row), {"b": row[1], "a": row[0]}):
+        np.testing.assert_array_equal(reader.row(form), expected)
+
+
 def test_columns_are_the_encoders_but_for_missing_numbers():
     encoded = READER.rows(MIXED)
     expected = SCHEMA.encoder.encode(np.ascontiguousarray(SCHEMA.read(MIXED), np.float64))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import signal
+import threading
 
 import numpy as np
 import pandas as pd
@@ -12,6 +15,7 @@ from rounds import all_of, contexts, labels, small_bandit
 from hardwood import DGTClassifier, DGTRegressor, ObliqueTree
 from hardwood.bandit import Decision, DGTBandit
 from hardwood.bandit.options import BANDIT_DEFAULTS
+from hardwood.errors import FitInterruptedWarning
 
 ESTIMATORS = ["replay", "paper"]
 
@@ -270,6 +274,22 @@ def test_memory_of_stored_rounds_is_bounded(rounds, keep):
     size = len(all_of(bandit))
     bandit.replay(*rounds)
     assert abs(len(all_of(bandit)) - size) < 100  # digits of counters
+
+
+@pytest.mark.parametrize("how", ["replay", "learn_logged"])
+def test_ctrl_c_keeps_what_was_learned(rng, how):
+    X = np.repeat(contexts(rng, 2000), 50, axis=0)
+    y = labels(X)
+    bandit = small_bandit(features=3, batch_size=256)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    given = (X, y) if how == "replay" else (X, y, np.ones(len(y)), 0.5)
+    with pytest.warns(FitInterruptedWarning, match="of 100000 rows"):
+        found = getattr(bandit, how)(*given)
+    assert found is bandit or len(found) == bandit.n_rounds_
+    timer.join()
+    assert 0 < bandit.n_rounds_ < 100_000
+    bandit.learn(bandit.decide(X[0]).token, 1.0)
 
 
 @pytest.mark.parametrize("depth", [1, 10])

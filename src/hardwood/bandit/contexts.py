@@ -47,7 +47,7 @@ class Contexts:
         self.who = who
         self._plain_shape = (schema.n_features,) if self.is_plain else None
         self._center = self.schema.column_center
-        self._quick = QuickRows(self.schema, LARGEST) if takes_missing else None
+        self._quick = QuickRows(self.schema, takes_missing=takes_missing, largest=LARGEST)
         self._numeric_features = np.flatnonzero(self.schema.n_levels == 0)
         # Which hold NaN where a number is missing; indicators and flags have no gaps.
         self.value_columns = self.schema.first_column[self._numeric_features]
@@ -70,10 +70,9 @@ class Contexts:
         # Each number is small enough if the sum of squares is, and none is NaN.
         if numbers.shape == self._plain_shape and numbers.dot(numbers) < _LARGEST_SQUARE:
             return (numbers - self._center).astype(_SINGLE)
-        if self._quick is not None:
-            encoded = self._quick.encode(x)
-            if encoded is not None:
-                return encoded
+        encoded = self._quick.encode(x)
+        if encoded is not None:
+            return encoded
         check_length(x, self.schema.n_features, self.who)
         return self.rows(as_table(x, self.schema.names), what="x")[0]
 

@@ -7,6 +7,7 @@ import numbers
 import os
 import secrets
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from hardwood import arguments
 from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
 from hardwood.bandit.decisions import LEARNER_BITS, OpenDecisions
 from hardwood.bandit.options import MAX_HEIGHT, BanditOptions, RegressionOptions
-from hardwood.errors import NotStartedError
+from hardwood.errors import FitInterruptedWarning, NotStartedError
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema, Table
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 1_000_000
 MAX_OPEN = 100_000_000
+LARGEST_FEEDBACK = 1e100  # sums of squares of rewards are float64
 
 
 class Learner(ABC):
@@ -278,7 +280,7 @@ def finite(name: str, value: Any) -> float:
     TypeError
         If it is no number.
     ValueError
-        If it is NaN or infinite.
+        If it is NaN, infinite, or too large for its square.
     """
     if type(value) is not float:
         if not isinstance(value, numbers.Real | np.bool_):
@@ -287,9 +289,19 @@ def finite(name: str, value: Any) -> float:
             value = float(value)
         except OverflowError:
             value = math.inf
-    if not math.isfinite(value):
+    if not -LARGEST_FEEDBACK <= value <= LARGEST_FEEDBACK:
         raise ValueError(
-            f"{name} must be a finite number, found {value}. If it never came, do not learn: the "
-            "decision expires by itself."
+            f"{name} must be a finite number up to {LARGEST_FEEDBACK:g} in size, found {value}. If "
+            "it never came, do not learn: the decision expires by itself."
         )
     return value
+
+
+def warn_if_interrupted(done: int, n: int) -> None:
+    """Tell of rows that Ctrl-C has left."""
+    if done < n:
+        warnings.warn(
+            f"Learning was interrupted after {done} of {n} rows; what was learned is kept.",
+            FitInterruptedWarning,
+            stacklevel=3,
+        )

@@ -16,7 +16,7 @@ from hardwood import arguments
 from hardwood.bandit import log, trees
 from hardwood.bandit.decisions import Decision
 from hardwood.bandit.history import History
-from hardwood.bandit.learner import Learner, finite
+from hardwood.bandit.learner import Learner, finite, warn_if_interrupted
 from hardwood.bandit.options import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Label, class_labels
@@ -184,12 +184,15 @@ class DGTBandit(Learner):
         n = len(rows)
         taken = log.positions("action", log.column("action", action, n), self.actions_)
         rewards = log.numbers("reward", reward, n)
+        finite("the largest reward", float(np.abs(rewards).max()))
         chances = np.full(n, propensity) if np.ndim(propensity) == 0 else propensity
         chances = log.propensities(chances, n)
         if mask is not None:
             log.check_within(taken, log.masks_of(mask, n, self.n_actions), self.actions_, "action")
         self._begin(contexts)
+        before = self.n_rounds_
         self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
+        warn_if_interrupted(self.n_rounds_ - before, n)
         return self
 
     def replay(self, X: Any, feedback: Any, mask: Any = None) -> History:
@@ -209,7 +212,7 @@ class DGTBandit(Learner):
         Returns
         -------
         history
-            What was done and earned.
+            What was done and earned; of fewer rows after Ctrl-C, with a warning.
 
         Notes
         -----
@@ -222,6 +225,7 @@ class DGTBandit(Learner):
         if known is None:
             return self._replay_function(rows, feedback, masks)
         taken, propensity, reward = self._engine.replay(rows, known, masks)
+        warn_if_interrupted(len(taken), len(rows))
         return History(self._labels[taken], propensity, reward)
 
     def _replay_function(
@@ -299,7 +303,7 @@ class DGTBandit(Learner):
     def _feedback(self, feedback: Any, n: int) -> np.ndarray:
         """Return labels as (n,) int32 positions, or rewards as (n, K) float32."""
         array = np.asarray(feedback)
-        if array.ndim == 1:
+        if array.ndim == 1 or array.shape[1:] == (1,):
             labels = log.column("feedback", array, n)
             return log.positions("feedback", labels, self.actions_).astype(np.int32)
         if array.shape != (n, self.n_actions) or array.dtype.kind not in "biuf":

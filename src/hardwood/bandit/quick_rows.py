@@ -24,16 +24,18 @@ class QuickRows:
     ----------
     schema
         The features.
+    takes_missing
+        Whether entries may be missing; otherwise they need a closer look.
     largest
         Size of a number beyond which a closer look is needed.
     """
 
-    def __init__(self, schema: Schema, largest: float) -> None:
+    def __init__(self, schema: Schema, *, takes_missing: bool, largest: float) -> None:
         self._names = schema.names
         self._n_columns = schema.n_columns
         self._largest = largest
         self._features = [
-            _Entry(feature, first, flag)
+            _Entry(feature, first, flag, takes_missing)
             for feature, first, flag in zip(
                 schema.features,
                 schema.first_column.tolist(),
@@ -43,18 +45,12 @@ class QuickRows:
         ]
 
     def encode(self, x: Any) -> np.ndarray | None:
-        """Return a mapping or list of entries as (c,) float32; None where it is not plain.
+        """Return a mapping, list or array of entries as (c,) float32; None where it is not plain.
 
         A missing number is NaN in its value column.
         """
-        if isinstance(x, Mapping):
-            try:
-                entries = [x[name] for name in self._names]
-            except KeyError:
-                return None
-        elif type(x) in (list, tuple) and len(x) == len(self._names):
-            entries = x
-        else:
+        entries = self._entries(x)
+        if entries is None:
             return None
         columns = [0.0] * self._n_columns
         for entry, feature in zip(entries, self._features, strict=True):
@@ -62,12 +58,24 @@ class QuickRows:
                 return None
         return np.array(columns, np.float32)
 
+    def _entries(self, x: Any) -> Any:
+        """Return the entries in the order of the features; None where there are others."""
+        if type(x) is dict or isinstance(x, Mapping):
+            try:
+                return [x[name] for name in self._names]
+            except KeyError:
+                return None
+        if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "biuf":
+            x = x.tolist()
+        return x if type(x) in (list, tuple) and len(x) == len(self._names) else None
+
 
 class _Entry:
     """Where the entry of one feature goes."""
 
-    def __init__(self, feature: Feature, first: int, flag: int) -> None:
+    def __init__(self, feature: Feature, first: int, flag: int, takes_missing: bool) -> None:
         self._first, self._flag = first, flag
+        self._takes_missing = takes_missing
         self._center, self._factor = feature.center, 1.0 / feature.scale
         self._is_number = feature.kind == "numeric" and feature.origin in _PLAIN_ORIGINS
         levels = feature.levels
@@ -77,23 +85,26 @@ class _Entry:
     def write(self, entry: Any, columns: list[float], largest: float) -> bool:
         """Write an entry to its columns; False where it is not plain."""
         kind = type(entry)
-        if self._is_number:
-            if kind is float or kind is int or kind is bool:
-                if -largest <= entry <= largest:
-                    columns[self._first] = (entry - self._center) * self._factor
-                    return True
-                if entry == entry:
-                    return False
-            elif entry is not None:
+        if kind is float or kind is int or kind is bool:
+            if self._is_number and -largest <= entry <= largest:
+                columns[self._first] = (entry - self._center) * self._factor
+                return True
+            if entry == entry:
                 return False
-            columns[self._first] = math.nan
         elif kind is str and self._column:
             column = self._column.get(entry, self._flag)
             if column >= 0:
                 columns[column] = 1.0
             return True
-        elif entry is not None or not self._column:
+        elif entry is not None:
             return False
+        return self._write_missing(columns)
+
+    def _write_missing(self, columns: list[float]) -> bool:
+        if not (self._takes_missing and (self._is_number or self._column)):
+            return False
+        if self._is_number:
+            columns[self._first] = math.nan
         if self._flag >= 0:
             columns[self._flag] = 1.0
         return True

@@ -24,7 +24,7 @@ from hardwood import arguments
 from hardwood.bandit import log, trees
 from hardwood.bandit.decisions import Decision
 from hardwood.bandit.history import LossHistory
-from hardwood.bandit.learner import Learner, finite
+from hardwood.bandit.learner import Learner, finite, warn_if_interrupted
 from hardwood.bandit.options import REGRESSION_DEFAULTS, RegressionOptions, chosen, with_options
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
@@ -203,6 +203,7 @@ class DGTBanditRegressor(Learner):
         self._begin(contexts)
         points = 2 if self._has_two_points else 1
         losses = self._engine.replay(rows, targets, loss, float(delta), points)
+        warn_if_interrupted(len(losses), len(rows))
         return LossHistory(losses)
 
     def _replay_function(self, rows: np.ndarray, losses_of: Loss) -> LossHistory:

@@ -33,6 +33,8 @@ OnlineStep online_step(const nb::dict& options) {
   o.step.decay = static_cast<float>(number(options, "decay"));
   o.step.epsilon = static_cast<float>(number(options, "epsilon"));
   o.split_rate = static_cast<float>(number(options, "split_rate"));
+  o.slowing = number(options, "slowing");
+  o.hidden = nb::cast<std::vector<int>>(options["hidden"]);
   o.starts_level = nb::cast<bool>(options["starts_level"]);
   return o;
 }
@@ -132,7 +134,9 @@ void give_tree(nb::dict& state, const OnlineTree::State& s) {
   give(state, "parameters", s.parameters);
   give(state, "first_moment", s.first_moment);
   give(state, "second_moment", s.second_moment);
+  give(state, "layers", s.layers);
   give(state, "columns", s.columns);
+  give(state, "steps", std::vector<std::uint64_t>{s.n_steps});
   give(state, "powers", std::vector<double>{s.powers.first, s.powers.second});
 }
 
@@ -141,14 +145,16 @@ OnlineTree::State taken_tree(const nb::dict& state, const OnlineTree::State& now
   s.parameters = taken<float>(state, "parameters", now.parameters.size());
   s.first_moment = taken<float>(state, "first_moment", now.first_moment.size());
   s.second_moment = taken<float>(state, "second_moment", now.second_moment.size());
+  s.layers = taken<float>(state, "layers", now.layers.size());
   s.columns = taken<double>(state, "columns", now.columns.size());
+  s.n_steps = taken<std::uint64_t>(state, "steps", 1)[0];
   const auto powers = taken<double>(state, "powers", 2);
   s.powers = {powers[0], powers[1]};
   const auto finite = [](const auto& values) {
     return std::ranges::none_of(values, [](auto value) { return std::isnan(value); });
   };
   require(finite(s.parameters) && finite(s.first_moment) && finite(s.second_moment) &&
-              finite(s.columns) && finite(powers),
+              finite(s.layers) && finite(s.columns) && finite(powers),
           "an entry of the state is NaN");
   return s;
 }

@@ -1,6 +1,7 @@
 #include "online/online_tree.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/kernels.hpp"
 
@@ -24,6 +25,7 @@ OnlineBatch::OnlineBatch(int n_columns, int capacity)
 OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int batch_size,
                        std::uint64_t seed)
     : shape_(shape),
+      seed_(seed),
       step_(step),
       learner_(shape, DgtForm{}, Annealing{}, loss, 0.0f, batch_size),
       parameters_(learner_.n_parameters()),
@@ -38,6 +40,11 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
   Random random(seed, kStartStream);
   learner_.initialise(random, parameters_.data());
   const DgtParameters p = learner_.view(parameters_.data());
+  if (!step.hidden.empty()) {
+    layers_.emplace(shape.n_nodes(), shape.n_columns, step.hidden);
+    layers_->initialise(random);
+    layers_->collapse(weights_in(p.W), p.b);
+  }
   if (step.starts_level)
     std::fill_n(p.theta, static_cast<std::size_t>(shape.n_leaves()) * shape.n_outputs, 0.0f);
   publish();
@@ -86,15 +93,23 @@ void OnlineTree::add_gradient(float factor, const float* slope) {
 void OnlineTree::step() {
   StepOptions step = step_.step;
   clock_.prepare(step, 0.0, 1.0f);
-  const std::size_t leaves =
-      learner_.view(parameters_.data()).theta - parameters_.data();  // splits come before them
-  const auto move = [&](std::size_t first, std::size_t last) {
+  const double slower = 1.0 / std::sqrt(1.0 + static_cast<double>(n_steps_++) / step_.slowing);
+  const auto move = [&](std::size_t first, std::size_t last, float rate) {
+    step.learning_rate = static_cast<float>(rate * slower);
     kernels().optimise(last - first, parameters_.data() + first, gradient_.data() + first,
                        second_moment_.data() + first, first_moment_.data() + first, step);
   };
-  move(leaves, parameters_.size());
-  step.learning_rate = step_.split_rate;
-  move(0, leaves);
+  const DgtParameters p = learner_.view(parameters_.data());
+  const std::size_t leaves = p.theta - parameters_.data();  // splits come before them
+  move(leaves, parameters_.size(), step_.step.learning_rate);
+  if (layers_) {
+    step.learning_rate = static_cast<float>(step_.split_rate * slower);
+    layers_->spread(weights_in(gradient_.data()), learner_.view(gradient_.data()).b);
+    layers_->step(step);
+    layers_->collapse(weights_in(p.W), p.b);
+  } else {
+    move(0, leaves, step_.split_rate);
+  }
   is_first_ = true;
 }
 
@@ -146,6 +161,11 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
     p.b[i] = static_cast<float>(at_mean);
   }
   std::copy(values.begin(), values.end(), p.theta);
+  if (layers_) {
+    Random random(seed_, kStartStream);
+    layers_->start_from(random, weights_in(p.W), p.b);
+    layers_->collapse(weights_in(p.W), p.b);
+  }
   {
     const std::lock_guard lock(serving_);
     moments_.start_from(mean, deviation, rows);
@@ -156,15 +176,22 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
 OnlineTree::State OnlineTree::state() const {
   const std::lock_guard lock(serving_);
   const auto all = [](const Buffer<float>& b) { return std::vector<float>(b.begin(), b.end()); };
-  return {all(parameters_), all(first_moment_), all(second_moment_), moments_.state(),
-          clock_.powers()};
+  return {all(parameters_),
+          all(first_moment_),
+          all(second_moment_),
+          layers_ ? layers_->state() : std::vector<float>{},
+          moments_.state(),
+          clock_.powers(),
+          n_steps_};
 }
 
 void OnlineTree::set_state(const State& s) {
   std::copy(s.parameters.begin(), s.parameters.end(), parameters_.begin());
   std::copy(s.first_moment.begin(), s.first_moment.end(), first_moment_.begin());
   std::copy(s.second_moment.begin(), s.second_moment.end(), second_moment_.begin());
+  if (layers_) layers_->set_state(s.layers);
   clock_.set_powers(s.powers);
+  n_steps_ = s.n_steps;
   {
     const std::lock_guard lock(serving_);
     moments_.set_state(s.columns);

@@ -3,20 +3,26 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/buffer.hpp"
 #include "core/objective.hpp"
 #include "learn/dgt_learner.hpp"
+#include "learn/layers.hpp"
 #include "online/column_moments.hpp"
 
 namespace hardwood {
 
 struct OnlineStep {
-  StepOptions step;          // learning_rate: of the leaves
-  float split_rate = 0.0f;   // that of the splits
+  StepOptions step;         // learning_rate: of the leaves
+  float split_rate = 0.0f;  // that of the splits
+  // Rates are divided by sqrt(1 + steps / slowing); infinite: they stay.
+  double slowing = std::numeric_limits<double>::infinity();
+  std::vector<int> hidden;   // widths between the linear layers of the splits; none: one layer
   bool starts_level = true;  // all leaves at zero; else at random, as the paper has it
 };
 
@@ -62,22 +68,29 @@ class OnlineTree {
                   std::span<const double> deviation, double rows);
 
   struct State {
-    std::vector<float> parameters, first_moment, second_moment;
+    std::vector<float> parameters, first_moment, second_moment, layers;
     std::vector<double> columns;
     StepClock::Powers powers;
+    std::uint64_t n_steps = 0;
   };
   State state() const;  // between steps
   void set_state(const State& state);
 
  private:
   int leaf_of(const DgtParameters& p, const float* z) const;
+  Matrix<float> weights_in(float* of) const {
+    return {of, shape_.n_nodes(), shape_.n_columns, padded(shape_.n_columns)};
+  }
 
   DgtShape shape_;
+  std::uint64_t seed_;
   OnlineStep step_;
   DgtLearner learner_;
   Buffer<float> parameters_, first_moment_, second_moment_, gradient_;
   bool is_first_ = true;  // whether the next tile replaces the gradient
+  std::optional<LinearLayers> layers_;
   StepClock clock_;
+  std::uint64_t n_steps_ = 0;
   OnlineBatch batch_;
   ColumnMoments learned_moments_;
 

@@ -109,6 +109,8 @@ class BanditOptions(_Options):
             "n_first": max(_FIRST_ROUNDS, 2 * n_actions),
             "learning_rate": self.learning_rate,
             "split_rate": split_rate,
+            "slowing": math.inf,
+            "hidden": [],
             "starts_level": not is_paper,
             **(_RMSPROP if is_paper else _ADAM),
         }
@@ -150,6 +152,8 @@ class RegressionOptions(_Options):
             "scale": self.scale,
             "learning_rate": self.learning_rate,
             "split_rate": self.learning_rate,
+            "slowing": math.inf,
+            "hidden": [],
             "starts_level": False,
             **_RMSPROP,
         }

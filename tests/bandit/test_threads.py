@@ -90,3 +90,21 @@ def test_the_first_context_may_come_from_several_threads(rng):
         with ThreadPoolExecutor(4) as pool:
             tokens = sum(pool.map(decide, np.array_split(X, 4)), [])
         assert len(set(tokens)) == learner.n_open_ == 50
+
+
+def test_a_table_that_comes_second_is_read_as_the_first_has_it(rng, monkeypatch):
+    """Another thread's context came between reading the table and the start of the engine."""
+    X = contexts(rng, 20)
+    late, expected = small_bandit(), small_bandit()
+    begin = type(late)._begin
+
+    def overtaken(learner, contexts):
+        monkeypatch.undo()
+        learner.decide(X[7])
+        return begin(learner, contexts)
+
+    monkeypatch.setattr(type(late), "_begin", overtaken)
+    history = late.replay(X, labels(X))
+    expected.decide(X[7])
+    np.testing.assert_array_equal(history.action, expected.replay(X, labels(X)).action)
+    assert file.dumps(late) == file.dumps(expected)

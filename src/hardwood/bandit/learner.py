@@ -127,24 +127,31 @@ class Learner(ABC):
         table = as_table(x, names or ())
         contexts = first_contexts(table, self._n_features, names, who=who, what="x")
         row = contexts.row(x)
-        self._begin(contexts)
-        return row if self._contexts is contexts else self._started().row(x)
+        return row if self._begin(contexts) else self._started().row(x)
 
     def _rows(self, X: Any) -> tuple[np.ndarray, Contexts]:
-        """Read a table of contexts; whoever uses them has to `_begin` with their reader."""
+        """Read a table of contexts, which are `_begun` with once all arguments are checked."""
         contexts = self._contexts
         if contexts is None:
             who = type(self).__name__
             contexts = first_contexts(X, self._n_features, self._names, who=who)
         return contexts.rows(X), contexts
 
-    def _begin(self, contexts: Contexts) -> None:
-        """Make the engine, if this is the first context."""
+    def _begun(self, X: Any, rows: np.ndarray, contexts: Contexts) -> np.ndarray:
+        """Make the engine, if these are the first contexts, and return them."""
+        return rows if self._begin(contexts) else self._started().rows(X)
+
+    def _begin(self, contexts: Contexts) -> bool:
+        """Make the engine, if this is the first context.
+
+        Returns False where another thread had the first one: contexts are to be read again then.
+        """
         if self._contexts is None:
             with self._deciding:
-                if self._contexts is None:  # another thread may have had the first
+                if self._contexts is None:
                     self._engine = self._new_engine(contexts.schema.n_columns)
                     self._contexts = contexts
+        return self._contexts is contexts
 
     # The file
 

@@ -189,7 +189,7 @@ class DGTBandit(Learner):
         chances = log.propensities(chances, n)
         if mask is not None:
             log.check_within(taken, log.masks_of(mask, n, self.n_actions), self.actions_, "action")
-        self._begin(contexts)
+        rows = self._begun(X, rows, contexts)
         before = self.n_rounds_
         self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
         warn_if_interrupted(self.n_rounds_ - before, n)
@@ -221,7 +221,7 @@ class DGTBandit(Learner):
         rows, contexts = self._rows(X)
         masks = self._masks(mask, len(rows))
         known = None if callable(feedback) else self._feedback(feedback, len(rows))
-        self._begin(contexts)
+        rows = self._begun(X, rows, contexts)
         if known is None:
             return self._replay_function(rows, feedback, masks)
         taken, propensity, reward = self._engine.replay(rows, known, masks)
@@ -290,7 +290,7 @@ class DGTBandit(Learner):
                 f"mask must be {self.n_actions} booleans, True where an action may be taken, found "
                 f"{array.dtype} of shape {array.shape}."
             )
-        if not array.any():
+        if 1 not in array.tobytes():  # a microsecond faster than array.any()
             raise ValueError("mask allows no action; at least one must be allowed.")
         return np.ascontiguousarray(array).view(np.uint8)
 

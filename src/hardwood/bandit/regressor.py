@@ -192,15 +192,15 @@ class DGTBanditRegressor(Learner):
         rows, contexts = self._rows(X)
         targets = None if callable(feedback) else log.numbers("feedback", feedback, len(rows))
         if targets is None:
-            self._begin(contexts)
+            rows = self._begun(X, rows, contexts)
             return self._replay_function(rows, feedback)
         if callable(loss):
-            self._begin(contexts)
+            rows = self._begun(X, rows, contexts)
             of_targets, y = loss, targets
             return self._replay_function(rows, lambda i, tried: of_targets(y[i], tried))
         arguments.choice("loss", loss, LOSSES)
         arguments.real("delta", delta, 0.0, np.inf, open_low=True)
-        self._begin(contexts)
+        rows = self._begun(X, rows, contexts)
         points = 2 if self._has_two_points else 1
         losses = self._engine.replay(rows, targets, loss, float(delta), points)
         warn_if_interrupted(len(losses), len(rows))

@@ -24,7 +24,7 @@ BANDITS = {
 }
 
 
-def learning_curves(X: np.ndarray, y: np.ndarray, rounds: int, runs: int):
+def learning_curves(X: np.ndarray, y: np.ndarray, rounds: int | None, runs: int):
     return compare(
         lambda seed: classification_bandit(X, y, n_rounds=rounds, random_state=seed),
         BANDITS,
@@ -33,11 +33,11 @@ def learning_curves(X: np.ndarray, y: np.ndarray, rounds: int, runs: int):
     )
 
 
-def judged_by_a_log(X: np.ndarray, y: np.ndarray, rounds: int) -> dict[str, float]:
+def judged_by_a_log(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Judge a tree that has learned by the log of one that still explores."""
     X, X_log, y, y_log = train_test_split(X, y, test_size=0.5, random_state=0)
     learned = DGTBandit(10, random_state=0)
-    simulate(learned, classification_bandit(X, y, n_rounds=rounds, random_state=0))
+    simulate(learned, classification_bandit(X, y, n_rounds=5000, random_state=0))
     policy = learned.policy()  # one readable tree, which explores no more
 
     world = classification_bandit(X_log, y_log, random_state=1)
@@ -53,7 +53,7 @@ def judged_by_a_log(X: np.ndarray, y: np.ndarray, rounds: int) -> dict[str, floa
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, help="by default every image is shown once")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--plot", help="where to draw the curves")
     options = parser.parse_args(arguments)
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     print(curves)
     if options.plot:
         curves.plot().savefig(options.plot, dpi=150, bbox_inches="tight")
-    return judged_by_a_log(X, y, options.rounds)
+    return judged_by_a_log(X, y)
 
 
 if __name__ == "__main__":

@@ -204,10 +204,10 @@ class BanditEngine {
     check_columns(X);
     const ActionMask mask = checked_masks(masks, n, static_cast<int>(k));
     Array1<std::int32_t> labels;
-    Array2<float> rewards;
+    Array2<double> rewards;
     const bool has_labels = nb::try_cast(feedback, labels, false);
-    require(has_labels || nb::try_cast(feedback, rewards, false),
-            "feedback must be labels int32 (n,) or rewards float32 (n, K)");
+    require(has_labels || nb::try_cast(feedback, rewards, true),  // float32 is converted
+            "feedback must be labels int32 (n,) or rewards float64 (n, K)");
     require(has_labels ? labels.size() == n : rewards.shape(0) == n && rewards.shape(1) == k,
             "feedback has another shape");
     if (!has_labels)

@@ -101,6 +101,8 @@ lint: .venv/.built .venv/.ready
 # Peers have an environment of their own, so that the tests do not wait for all of them.
 .venv-bench/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-bench/bin/python
 	.venv-bench/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
+	@# Comes as source only, and needs build tools of its own.
+	.venv-bench/bin/python -m pip install -q -c constraints.txt contextualbandits
 	.venv-bench/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
 	  -C build-dir=build/bench '.[bench]'
 	@touch $@

@@ -25,6 +25,8 @@ _PACKAGES = (
     "xgboost",
     "onnxruntime",
     "skl2onnx",
+    "vowpalwabbit",
+    "contextualbandits",
 )
 
 

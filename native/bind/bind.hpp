@@ -47,6 +47,7 @@ void bind_learn_tel(nb::module_& m);
 void bind_learn_non_greedy(nb::module_& m);
 void bind_learn_greedy(nb::module_& m);
 void bind_nn(nb::module_& m);
+void bind_bandit(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_parts(nb::module_& m);
 

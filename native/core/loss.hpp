@@ -33,6 +33,10 @@ struct ValueAndSlope {
   float value, slope;
 };
 
+HARDWOOD_INLINE float sigmoid(float x) {
+  return 1.0f / (1.0f + exponential(-x));
+}
+
 template <class Of>
 inline double elementwise_loss(const LossTile& t, float factor, Of&& of) {
   const float share = 1.0f / static_cast<float>(t.n_outputs);
@@ -85,6 +89,28 @@ inline double cross_entropy(const LossTile& t, float factor) {
   return total;
 }
 
+// Losses of the action taken: the other outputs have no gradient.
+template <class Of>
+inline double action_loss(const LossTile& t, float factor, Of&& of) {
+  const float* __restrict action = t.target;
+  const float* __restrict reward = t.target + t.stride;
+  float lane[16] = {};
+  for (int k = 0; k < t.n_outputs; ++k) {
+    const float* __restrict f = t.prediction + k * t.stride;
+    float* __restrict g = t.gradient + k * t.stride;
+    for (int i = 0; i < t.stride; i += 16)
+      for (int l = 0; l < 16; ++l) {
+        const float weight = action[i + l] == static_cast<float>(k) ? t.weight[i + l] : 0.0f;
+        const ValueAndSlope of_one = of(f[i + l], reward[i + l]);
+        lane[l] += weight * of_one.value;
+        g[i + l] = factor * weight * of_one.slope;
+      }
+  }
+  double total = 0;
+  for (int l = 0; l < 16; ++l) total += lane[l];
+  return total;
+}
+
 // Calls then(of) with the loss of one output, of(f, y) -> ValueAndSlope; all of these are convex in f.
 template <class Then>
 HARDWOOD_INLINE double with_elementwise(Loss loss, float parameter, Then&& then) {
@@ -123,6 +149,8 @@ HARDWOOD_INLINE double with_elementwise(Loss loss, float parameter, Then&& then)
         return {__builtin_logf(1.0f + e) + (f > 0 ? f : 0.0f) - y * f, probability - y};
       });
     case Loss::kCrossEntropy:
+    case Loss::kActionSquared:
+    case Loss::kActionSigmoid:
     case Loss::kCustom:
       break;
   }
@@ -132,9 +160,22 @@ HARDWOOD_INLINE double with_elementwise(Loss loss, float parameter, Then&& then)
 // Weighted sum of the losses; gradients multiplied by `factor`. Samples beyond n must have weight
 // zero.
 inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, float factor) {
-  if (loss == Loss::kCrossEntropy) return cross_entropy(t, factor);
-  return with_elementwise(loss, parameter,
-                          [&](auto&& of) { return elementwise_loss(t, factor, of); });
+  switch (loss) {
+    case Loss::kCrossEntropy:
+      return cross_entropy(t, factor);
+    case Loss::kActionSquared:
+      return action_loss(t, factor, [](float f, float r) -> ValueAndSlope {
+        return {(f - r) * (f - r), 2.0f * (f - r)};
+      });
+    case Loss::kActionSigmoid:  // DGT's Eq. (8), with the loss 1 - r
+      return action_loss(t, factor, [](float f, float r) -> ValueAndSlope {
+        const float s = sigmoid(f);
+        return {(s - r) * (s - r), 2.0f * (s - r) * s * (1.0f - s)};
+      });
+    default:
+      return with_elementwise(loss, parameter,
+                              [&](auto&& of) { return elementwise_loss(t, factor, of); });
+  }
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

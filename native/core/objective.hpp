@@ -15,10 +15,15 @@ enum class Loss {
   kPoisson,
   kLogistic,
   kCrossEntropy,
-  kCustom
+  kCustom,
+  // Of bandit feedback: the loss of one output, that of the action that was taken. They read two
+  // targets, the action and its reward.
+  kActionSquared,
+  kActionSigmoid
 };
 
-// Cross-entropy reads one target, a class index; the others one target per output.
+// Cross-entropy reads one target, a class index; the others one target per output, but for the
+// losses of actions.
 inline bool has_class_target(Loss loss) {
   return loss == Loss::kCrossEntropy;
 }
@@ -55,14 +60,21 @@ class StepClock {
   void prepare(StepOptions& step, double squared_gradient_norm, float clip_norm) {
     const double norm = std::sqrt(squared_gradient_norm);
     step.gradient_factor = norm > clip_norm ? static_cast<float>(clip_norm / norm) : 1.0f;
-    first_power_ *= step.momentum;
-    second_power_ *= step.decay;
-    step.first_correction = static_cast<float>(1.0 - first_power_);
-    step.second_correction = static_cast<float>(1.0 - second_power_);
+    powers_.first *= step.momentum;
+    powers_.second *= step.decay;
+    step.first_correction = static_cast<float>(1.0 - powers_.first);
+    step.second_correction = static_cast<float>(1.0 - powers_.second);
   }
 
+  // For saving: beta_1^t and beta_2^t.
+  struct Powers {
+    double first = 1, second = 1;
+  };
+  Powers powers() const { return powers_; }
+  void set_powers(Powers powers) { powers_ = powers; }
+
  private:
-  double first_power_ = 1, second_power_ = 1;
+  Powers powers_;
 };
 
 enum class Schedule { kConstant, kCosine, kOneCycle };

@@ -14,10 +14,6 @@
 
 namespace hardwood::HARDWOOD_ISA {
 
-HARDWOOD_INLINE float sigmoid(float x) {
-  return 1.0f / (1.0f + exponential(-x));
-}
-
 HARDWOOD_INLINE float log_sum_exp(float x, float y) {
   const float larger = max_of(x, y);
   return larger + __builtin_log1pf(exponential(min_of(x, y) - larger));

@@ -194,4 +194,19 @@ void LinearLayers::step_factor(int i, const StepOptions& options) {
   }
 }
 
+std::vector<float> LinearLayers::state() const {
+  std::vector<float> all;
+  for (const auto* parts : {&factors_, &second_moment_, &first_moment_})
+    for (const Buffer<float>& part : *parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+void LinearLayers::set_state(std::span<const float> state) {
+  for (auto* parts : {&factors_, &second_moment_, &first_moment_})
+    for (Buffer<float>& part : *parts) {
+      std::copy_n(state.begin(), part.size(), part.begin());
+      state = state.subspan(part.size());
+    }
+}
+
 }  // namespace hardwood

@@ -46,6 +46,10 @@ class LinearLayers {
   // One step of the optimiser on every factor, by the gradient last spread.
   void step(const StepOptions& options);
 
+  // For saving: the factors and the optimiser's moments, one after the other.
+  std::vector<float> state() const;
+  void set_state(std::span<const float> state);
+
  private:
   std::ptrdiff_t stride(int i) const { return padded(width_[i]); }
   Matrix<float> thin(std::vector<Buffer<float>>& chain, int i) {

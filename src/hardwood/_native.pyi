@@ -237,6 +237,76 @@ def dgt_layer_backward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, No
     Write the gradients of Algorithm 2 by X (unless None), W, b and theta, for the slopes (n, k) of a loss by the predictions.
     """
 
+class BanditEngine:
+    """A tree that learns from rewards of its actions."""
+
+    def __init__(self, n_columns: int, n_actions: int, height: int, options: dict, seed: int) -> None: ...
+
+    def decide(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> tuple:
+        """An action and its propensity."""
+
+    def learn(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: int, reward: float, propensity: float) -> None:
+        """Learn from one round that was decided here."""
+
+    def learn_many(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Learn from another policy's rounds."""
+
+    def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], feedback: object, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> tuple:
+        """Decide and learn, row by row: actions, propensities, rewards."""
+
+    def values(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:
+        """Expected rewards (n, K)."""
+
+    def probabilities(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
+        """Of taking each action now (n, K)."""
+
+    def tree(self) -> dict:
+        """The perfect tree, columns and rewards in their own units."""
+
+    def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
+
+    def state(self) -> dict:
+        """All of it, as arrays."""
+
+    def set_state(self, state: dict) -> None: ...
+
+    @property
+    def n_decided(self) -> int: ...
+
+    @property
+    def n_learned(self) -> int: ...
+
+class BanditRegressionEngine:
+    """A tree that learns from losses of its numbers."""
+
+    def __init__(self, n_columns: int, height: int, options: dict, seed: int) -> None: ...
+
+    def meet(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Count a context into the columns' moments."""
+
+    def predict_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
+
+    def direction(self) -> int:
+        """Draw +1 or -1."""
+
+    def learn(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: float) -> None: ...
+
+    def predict(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]: ...
+
+    def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: str, parameter: float, points: int) -> NDArray[numpy.float64]:
+        """Losses of rounds that were gone through."""
+
+    def tree(self) -> dict: ...
+
+    def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
+
+    def state(self) -> dict: ...
+
+    def set_state(self, state: dict) -> None: ...
+
+    @property
+    def n_learned(self) -> int: ...
+
 class NearestChange:
     """
     Regions of a table's rows, each where some half-spaces of the schema's columns hold.

@@ -23,6 +23,14 @@ class ExportError(HardwoodError, ValueError):
     """A model cannot be exported in this form, or what was written differs from the model."""
 
 
+class TokenError(HardwoodError, ValueError):
+    """A token of no open decision: unknown, expired, or learned from already."""
+
+
+class NotStartedError(HardwoodError, ValueError, AttributeError):
+    """A learner was asked before it saw its first context, and so does not know its features."""
+
+
 class MissingExtraError(HardwoodError, ImportError):
     """An optional package is needed and absent; the message carries the install line."""
 

@@ -16,6 +16,7 @@ CHECKED_IN = Path(__file__).with_name("public_names.txt").read_text().split()
 
 MODULES = [
     "hardwood",
+    "hardwood.bandit",
     "hardwood.explain",
     "hardwood.export",
     "hardwood.model.pruning",

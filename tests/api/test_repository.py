@@ -44,6 +44,7 @@ def test_readme_hardwood_commands_exist():
     from hardwood.cli.app import app
 
     commands = {command.callback.__name__ for command in app.registered_commands}
+    commands |= {group.typer_instance.info.name for group in app.registered_groups}
     blocks = "".join(re.findall(r"^```\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL))
     named = set(re.findall(r"^hardwood ([a-z]+)", blocks, re.MULTILINE))
     assert {"fit", "predict", "evaluate", "describe"} <= named
@@ -87,7 +88,8 @@ def test_the_guide_has_every_option_of_every_command():
     from hardwood.cli.app import app
 
     guide = (ROOT / "docs" / "guide" / "command-line.md").read_text()
-    for command in app.registered_commands:
+    groups = [group.typer_instance for group in app.registered_groups]
+    for command in [c for group in (app, *groups) for c in group.registered_commands]:
         for name in inspect.signature(command.callback).parameters:
             option = "json" if name == "as_json" else name.replace("_", "-")
             assert f"--{option}" in guide or option.upper() in guide, (command, option)

@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from hardwood import __version__
 from hardwood.cli.analyze import analyze
+from hardwood.cli.bandit import simulate
 from hardwood.cli.benchmark import benchmark
 from hardwood.cli.demo import demo
 from hardwood.cli.describe import describe
@@ -58,6 +59,14 @@ for command in (
     demo,
 ):
     app.command(cls=Command)(command)
+
+bandit = typer.Typer(
+    name="bandit",
+    no_args_is_help=True,
+    help="Trees that learn from what their own choices earn.",
+)
+bandit.command(cls=Command)(simulate)
+app.add_typer(bandit)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hardwood.model.container import METADATA_KEY
 from hardwood.model.cost import remaining
-from hardwood.model.file import METADATA_KEY, dumps
+from hardwood.model.file import dumps
 from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.faces import Report
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves

@@ -14,7 +14,7 @@ from scipy import sparse
 from hardwood.estimators.target import class_target, has_several_labels
 from hardwood.estimators.weights import row_weights
 from hardwood.table import Table
-from hardwood.table.frames import open_frame
+from hardwood.table.rows import n_rows, taken
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Rows:
         """Return some of the rows; X keeps its kind, y becomes an array or stays a list."""
         y = [self.y[i] for i in rows] if isinstance(self.y, list | tuple) else _array(self.y)[rows]
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(_taken(self.X, rows), y, weight)
+        return Rows(taken(self.X, rows), y, weight)
 
     def digest(self) -> str:
         """Return a short text that tells this table, targets and weights from others."""
@@ -149,14 +149,6 @@ def digest_of(folds: tuple[Fold, ...]) -> str:
     return digest.hexdigest()[:16]
 
 
-def n_rows(table: Any) -> int:
-    """Return the number of rows of a table, a column or a list."""
-    shape = getattr(table, "shape", None)
-    if shape is None and not hasattr(table, "__len__"):
-        raise TypeError(f"Expected a table and a target, got {type(table).__name__}.")
-    return int(shape[0]) if shape else len(table)
-
-
 def _given(validation: tuple[Any, ...]) -> Rows:
     if len(validation) not in (2, 3):
         raise ValueError(
@@ -240,17 +232,6 @@ def _fold(is_kept: np.ndarray, classes: np.ndarray | None, words: str) -> Fold:
             "another validation."
         )
     return Fold(train, kept)
-
-
-def _taken(X: Any, rows: np.ndarray) -> Any:
-    if isinstance(X, np.ndarray):
-        return X[rows]
-    if sparse.issparse(X):
-        return X.tocsr()[rows]
-    if isinstance(X, list | tuple):
-        return [X[i] for i in rows]
-    frame = open_frame(X)
-    return np.asarray(X)[rows] if frame is None else frame[rows].to_native()
 
 
 def _array(y: Any) -> np.ndarray:

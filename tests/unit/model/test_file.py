@@ -25,7 +25,7 @@ from forests import make_forest
 from hardwood.errors import ModelFileError
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
 from hardwood.model.concatenated import concatenate
-from hardwood.model.file import MAX_HEADER_BYTES
+from hardwood.model.container import MAX_HEADER_BYTES
 from trees import make_rows, make_tree
 
 

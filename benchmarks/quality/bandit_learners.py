@@ -1,0 +1,231 @@
+"""Learners from bandit feedback, each with the settings that are tried of it.
+
+Ours has one setting for all data sets: its defaults. Vowpal Wabbit (VW) has a grid, and what makes
+it look worse than it is is avoided: its columns have names (bare integers are taken for places in
+its table of weights, where they meet those of actions), costs are -1 for a reward of 1 and 0 for
+none (with costs 0 and 1 an action never taken looks best), pairs of columns have a table of weights
+large enough, and columns come as they are and standardised with the mean and deviation of the whole
+stream, which in use nobody has beforehand. contextualbandits has trees, one per action (the
+policies of Elmachtoub et al., 2017), that are learned anew from all rows whenever these have become
+a tenth more; it keeps every row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Setting = dict[str, Any]
+
+LONGEST_PASS = 900.0  # seconds of processor time, by VW's pace on its first rows
+_ROWS_TO_JUDGE_BY = 200
+_FIRST_REFIT, _REFIT_GROWTH = 100, 1.1
+
+
+class Stream(NamedTuple):
+    """Rows in the order in which they come, and the action that earns a reward of 1."""
+
+    X: np.ndarray
+    y: np.ndarray
+    n_actions: int
+
+
+class TooLongError(Exception):
+    """One pass would take longer than is allowed: ``seconds``, by the pace of the first rows."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"one pass would take {seconds:.0f} s")
+        self.seconds = seconds
+
+
+class Learner(NamedTuple):
+    """Who is compared.
+
+    Parameters
+    ----------
+    name
+        Of its files.
+    title
+        Of its column.
+    settings
+        What is tried; the best on the first order of the rows is run on all.
+    replay
+        Goes through a stream once, with a setting and a seed, and returns the reward of every row.
+    """
+
+    name: str
+    title: str
+    settings: Callable[[], list[Setting]]
+    replay: Callable[[Stream, Setting, int], np.ndarray]
+
+
+# --- ours --------------------------------------------------------------------------------------
+
+
+def _defaults(estimator: str) -> Callable[[], list[Setting]]:
+    """Return the one setting, every default of it by name: what had another is made anew."""
+
+    def settings() -> list[Setting]:
+        from hardwood.bandit import DGTBandit
+
+        bandit = DGTBandit(2, estimator=estimator)
+        return [dataclasses.asdict(bandit.options) | {"max_depth": bandit.max_depth}]
+
+    return settings
+
+
+def _tree(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+    from hardwood.bandit import DGTBandit
+
+    bandit = DGTBandit(stream.n_actions, **setting, random_state=seed)
+    return np.asarray(bandit.replay(stream.X, stream.y).reward)
+
+
+# --- Vowpal Wabbit -----------------------------------------------------------------------------
+
+_EXPLORATION = {
+    "squarecb": "--squarecb",
+    "epsilon 0.1": "--epsilon 0.1",
+    "epsilon 0.05": "--epsilon 0.05",
+    "cover": "--cover 5",
+}
+
+
+def vw_grid() -> list[Setting]:
+    return [
+        {"exploration": exploration, "pairs": pairs, "learning_rate": rate, "standardised": scaled}
+        for pairs in (False, True)
+        for scaled in (False, True)
+        for exploration in _EXPLORATION
+        for rate in (0.5, 1.0, 0.1)
+    ]
+
+
+def vw_options(setting: Setting, n_columns: int, n_actions: int) -> str:
+    options = f"--cb_explore {n_actions} {_EXPLORATION[setting['exploration']]} --quiet"
+    options += f" -l {setting['learning_rate']:g}"
+    if setting["pairs"]:
+        n_weights = n_actions * (n_columns + 1) * (n_columns + 2) // 2
+        # Four places for every weight, so that few meet; VW's own number of bits is the least.
+        options += f" -q ff -b {max(18, math.ceil(math.log2(4 * n_weights)))}"
+    return options
+
+
+def vw_text(row: np.ndarray) -> str:
+    """Write a row as VW reads it: named columns, zeros left out."""
+    columns = np.flatnonzero(row)
+    pairs = zip(columns.tolist(), row[columns].tolist(), strict=True)
+    return "|f " + " ".join([f"f{column}:{value:.6g}" for column, value in pairs])
+
+
+def drawn(probabilities: list[float], rng: np.random.Generator) -> int:
+    """Draw an action; probabilities add up to one but for rounding."""
+    edges = np.cumsum(probabilities)
+    place = np.searchsorted(edges, rng.random() * edges[-1], side="right")
+    return min(int(place), len(probabilities) - 1)
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    deviation = X.std(axis=0, dtype=np.float64)
+    scaled = (X - X.mean(axis=0, dtype=np.float64)) / np.where(deviation > 0, deviation, 1.0)
+    return scaled.astype(np.float32)
+
+
+class VWPolicy:
+    """VW as it is used from Python: predict, draw, learn."""
+
+    def __init__(self, setting: Setting, n_columns: int, n_actions: int, seed: int) -> None:
+        from vowpalwabbit import Workspace
+
+        self._learner = Workspace(vw_options(setting, n_columns, n_actions))
+        self._rng = np.random.default_rng([seed, 1])  # not the numbers that orders came from
+
+    def __enter__(self) -> VWPolicy:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._learner.finish()
+
+    def replay(self, X: np.ndarray, y: np.ndarray, longest: float = math.inf) -> np.ndarray:
+        """Go through rows, and return rewards; ``longest`` in seconds for all of them."""
+        rewards, start = np.empty(len(X)), time.process_time()
+        for i, (row, label) in enumerate(zip(X, y, strict=True)):
+            if i == _ROWS_TO_JUDGE_BY:
+                seconds = (time.process_time() - start) / i * len(X)
+                if seconds > longest:
+                    raise TooLongError(seconds)
+            rewards[i] = self._round(vw_text(row), label)
+        return rewards
+
+    def _round(self, text: str, label: int) -> float:
+        probabilities = self._learner.predict(text)
+        action = drawn(probabilities, self._rng)
+        reward = float(action == label)
+        self._learner.learn(f"{action + 1}:{-reward:g}:{probabilities[action]:.6g} {text}")
+        return reward
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the best actions: every exploration used here takes them most often."""
+        return np.array([np.argmax(self._learner.predict(vw_text(row))) for row in X])
+
+
+def _vw(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+    X = standardised(stream.X) if setting["standardised"] else stream.X
+    with VWPolicy(setting, X.shape[1], stream.n_actions, seed) as policy:
+        return policy.replay(X, stream.y, LONGEST_PASS)
+
+
+# --- trees of contextualbandits ----------------------------------------------------------------
+
+_TREE_POLICIES = ("PartitionedUCB", "PartitionedTS", "BootstrappedUCB")
+
+
+def _refit_grid() -> list[Setting]:
+    return [{"policy": policy} for policy in _TREE_POLICIES]
+
+
+def _refit_policy(name: str, n_actions: int, seed: int) -> Any:
+    """Return a policy of contextualbandits; it does not take a seed of 0."""
+    from contextualbandits import online
+    from sklearn.tree import DecisionTreeClassifier
+
+    if name != "BootstrappedUCB":
+        return getattr(online, name)(n_actions, random_state=seed + 1, njobs=1)
+    tree = DecisionTreeClassifier(min_samples_leaf=5, random_state=seed)
+    return online.BootstrappedUCB(tree, n_actions, random_state=seed + 1, njobs_arms=1)
+
+
+def _refit(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
+    """Learn anew from all rows so far, whenever they have become a tenth more."""
+    n, start = len(stream.X), time.process_time()
+    policy = _refit_policy(setting["policy"], stream.n_actions, seed)
+    actions = np.random.default_rng([seed, 1]).integers(stream.n_actions, size=n)
+    rewards = (actions == stream.y).astype(np.float64)
+    X, i = stream.X.astype(np.float64), min(_FIRST_REFIT, n)
+    while i < n:
+        policy.fit(X[:i], actions[:i], rewards[:i])
+        end = min(n, math.ceil(_REFIT_GROWTH * i))
+        actions[i:end] = policy.predict(X[i:end])
+        rewards[i:end] = actions[i:end] == stream.y[i:end]
+        i = end
+        seconds = (time.process_time() - start) * n / i
+        if i > n / 10 and seconds > LONGEST_PASS:
+            raise TooLongError(seconds)
+    return rewards
+
+
+VW = Learner("vw", "Vowpal Wabbit, best of its grid", vw_grid, _vw)
+LEARNERS = {
+    learner.name: learner
+    for learner in (
+        Learner("tree", "DGTBandit", _defaults("replay"), _tree),
+        Learner("paper", "the paper's estimator", _defaults("paper"), _tree),
+        VW,
+        Learner("refit", "contextualbandits, best of its tree policies", _refit_grid, _refit),
+    )
+}

@@ -1,0 +1,506 @@
+// Learning from bandit feedback, as Python sees it.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "bind/bind.hpp"
+#include "bind/interruptible.hpp"
+#include "bind/options.hpp"
+#include "online/bandit.hpp"
+#include "online/bandit_regression.hpp"
+
+namespace hardwood {
+namespace {
+
+using Masks = std::optional<Array2<std::uint8_t>>;
+
+double number(const nb::dict& options, const char* key) {
+  return nb::cast<double>(options[key]);
+}
+
+OnlineStep online_step(const nb::dict& options) {
+  OnlineStep o;
+  o.step.optimiser = optimiser_named(nb::cast<std::string>(options["optimizer"]));
+  o.step.learning_rate = static_cast<float>(number(options, "learning_rate"));
+  o.step.momentum = static_cast<float>(number(options, "momentum"));
+  o.step.decay = static_cast<float>(number(options, "decay"));
+  o.step.epsilon = static_cast<float>(number(options, "epsilon"));
+  o.split_rate = static_cast<float>(number(options, "split_rate"));
+  o.slowing = number(options, "slowing");
+  o.hidden = nb::cast<std::vector<int>>(options["hidden"]);
+  o.starts_level = nb::cast<bool>(options["starts_level"]);
+  return o;
+}
+
+BanditOptions bandit_options(int height, const nb::dict& options) {
+  BanditOptions o;
+  o.height = height;
+  o.is_paper = nb::cast<bool>(options["is_paper"]);
+  o.exploration = number(options, "exploration");
+  o.batch_size = nb::cast<int>(options["batch_size"]);
+  o.batches = number(options, "batches_per_round");
+  o.capacity = nb::cast<std::size_t>(options["capacity"]);
+  o.keeps_newest = nb::cast<bool>(options["keeps_newest"]);
+  o.blur = number(options, "blur");
+  o.n_first = nb::cast<int>(options["n_first"]);
+  o.step = online_step(options);
+  require(height >= 1 && height <= 12 && o.batch_size >= 1 && o.batches >= 0 && o.capacity >= 1 &&
+              o.blur >= 0 && o.n_first >= 1,
+          "options out of range");
+  return o;
+}
+
+void check_context(const Array1<float>& x, int n_columns) {
+  require(static_cast<int>(x.size()) == n_columns, "a context has another number of columns");
+}
+
+void check_mask(ActionMask mask, int n_actions) {
+  require(n_allowed(n_actions, mask) >= 1, "a mask allows no action");
+}
+
+void check_outcome(const Outcome& o, int n_actions) {
+  require(o.action >= 0 && o.action < n_actions, "an action is out of range");
+  require(std::isfinite(o.reward), "a reward is not finite");
+  require(o.propensity > 0 && o.propensity <= 1, "a propensity is not in (0, 1]");
+}
+
+// Masks of n rows, or none.
+ActionMask checked_masks(const Masks& masks, std::size_t n, int n_actions) {
+  if (!masks) return nullptr;
+  require(masks->shape(0) == n && static_cast<int>(masks->shape(1)) == n_actions,
+          "masks have another shape");
+  for (std::size_t i = 0; i < n; ++i) check_mask(masks->data() + i * n_actions, n_actions);
+  return masks->data();
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T> given(const std::vector<T>& values,
+                                std::initializer_list<std::size_t> shape) {
+  return new_array<T>(shape, [&](T* to) { std::copy(values.begin(), values.end(), to); });
+}
+
+nb::dict raw_tree(const OnlineTree::RawTree& raw, std::size_t n_columns, std::size_t n_outputs) {
+  const std::size_t m = raw.bias.size();
+  nb::dict tree;
+  tree["weights"] = given(raw.weights, {m, n_columns});
+  tree["bias"] = given(raw.bias, {m});
+  tree["values"] = given(raw.values, {m + 1, n_outputs});
+  tree["leaf_weights"] = nb::none();
+  tree["center"] = given(raw.center, {n_columns});
+  tree["scale"] = given(raw.scale, {n_columns});
+  return tree;
+}
+
+template <class Engine>
+void start_engine(Engine& engine, std::size_t n_outputs, std::size_t n_nodes,
+                  const Array2<double>& weights, const Array1<double>& bias,
+                  const Array2<double>& values, const Array1<double>& center,
+                  const Array1<double>& scale, double trust) {
+  const std::size_t d = engine.n_columns();
+  require(weights.shape(0) == n_nodes && weights.shape(1) == d && bias.size() == n_nodes &&
+              values.shape(0) == n_nodes + 1 && values.shape(1) == n_outputs &&
+              center.size() == d && scale.size() == d && trust > 0,
+          "the tree to start from has another shape");
+  const auto all = [](const auto& a) { return std::span<const double>(a.data(), a.size()); };
+  engine.start_from(all(weights), all(bias), all(values), all(center), all(scale), trust);
+}
+
+// States: arrays by name, whose sizes are those of the engine that takes them.
+
+template <class T>
+std::vector<T> taken(const nb::dict& state, const char* key, std::optional<std::size_t> size) {
+  require(state.contains(key), "the state lacks an entry");
+  const auto array = nb::cast<Array1<T>>(state[key]);
+  require(!size || array.size() == *size, "an entry of the state has another size");
+  std::vector<T> values(array.data(), array.data() + array.size());
+  if constexpr (std::is_floating_point_v<T>)
+    for (const T value : values) require(!std::isinf(value), "an entry of the state is infinite");
+  return values;
+}
+
+template <class T>
+void give(nb::dict& state, const char* key, const std::vector<T>& values) {
+  state[key] = given(values, {values.size()});
+}
+
+void give_tree(nb::dict& state, const OnlineTree::State& s) {
+  give(state, "parameters", s.parameters);
+  give(state, "first_moment", s.first_moment);
+  give(state, "second_moment", s.second_moment);
+  give(state, "layers", s.layers);
+  give(state, "columns", s.columns);
+  give(state, "steps", std::vector<std::uint64_t>{s.n_steps});
+  give(state, "powers", std::vector<double>{s.powers.first, s.powers.second});
+}
+
+OnlineTree::State taken_tree(const nb::dict& state, const OnlineTree::State& now) {
+  OnlineTree::State s;
+  s.parameters = taken<float>(state, "parameters", now.parameters.size());
+  s.first_moment = taken<float>(state, "first_moment", now.first_moment.size());
+  s.second_moment = taken<float>(state, "second_moment", now.second_moment.size());
+  s.layers = taken<float>(state, "layers", now.layers.size());
+  s.columns = taken<double>(state, "columns", now.columns.size());
+  s.n_steps = taken<std::uint64_t>(state, "steps", 1)[0];
+  const auto powers = taken<double>(state, "powers", 2);
+  s.powers = {powers[0], powers[1]};
+  const auto finite = [](const auto& values) {
+    return std::ranges::none_of(values, [](auto value) { return std::isnan(value); });
+  };
+  require(finite(s.parameters) && finite(s.first_moment) && finite(s.second_moment) &&
+              finite(s.layers) && finite(s.columns) && finite(powers),
+          "an entry of the state is NaN");
+  return s;
+}
+
+class BanditEngine {
+ public:
+  BanditEngine(int n_columns, int n_actions, int height, const nb::dict& options,
+               std::uint64_t seed)
+      : options_(bandit_options(height, options)),
+        bandit_((require(n_columns >= 1 && n_actions >= 1, "sizes out of range"), n_columns),
+                n_actions, options_, seed) {}
+
+  nb::tuple decide(Array1<float> x, std::optional<Array1<std::uint8_t>> mask) {
+    check_context(x, bandit_.n_columns());
+    if (mask) {
+      require(static_cast<int>(mask->size()) == bandit_.n_actions(), "a mask has another length");
+      check_mask(mask->data(), bandit_.n_actions());
+    }
+    const Bandit::Choice choice = bandit_.decide(x.data(), mask ? mask->data() : nullptr);
+    return nb::make_tuple(choice.action, choice.propensity);
+  }
+
+  void learn(Array1<float> x, int action, double reward, double propensity) {
+    check_context(x, bandit_.n_columns());
+    const Outcome outcome{action, reward, propensity};
+    check_outcome(outcome, bandit_.n_actions());
+    const nb::gil_scoped_release release;
+    bandit_.learn(x.data(), outcome, false);
+  }
+
+  void learn_many(Array2<float> X, Array1<std::int32_t> actions, Array1<double> rewards,
+                  Array1<double> propensities) {
+    const std::size_t n = X.shape(0);
+    check_columns(X);
+    require(actions.size() == n && rewards.size() == n && propensities.size() == n,
+            "X, actions, rewards and propensities differ in length");
+    const auto outcome = [&](std::size_t i) {
+      return Outcome{actions.data()[i], rewards.data()[i], propensities.data()[i]};
+    };
+    for (std::size_t i = 0; i < n; ++i) check_outcome(outcome(i), bandit_.n_actions());
+    each_row(n, [&](std::size_t i) { bandit_.learn(X.data() + i * X.shape(1), outcome(i), true); });
+  }
+
+  // Rewards (n, K), or labels (n,): reward 1 for the action that is the label.
+  nb::tuple replay(Array2<float> X, const nb::object& feedback, Masks masks) {
+    const std::size_t n = X.shape(0), k = bandit_.n_actions();
+    check_columns(X);
+    const ActionMask mask = checked_masks(masks, n, static_cast<int>(k));
+    Array1<std::int32_t> labels;
+    Array2<double> rewards;
+    const bool has_labels = nb::try_cast(feedback, labels, false);
+    require(has_labels || nb::try_cast(feedback, rewards, true),  // float32 is converted
+            "feedback must be labels int32 (n,) or rewards float64 (n, K)");
+    require(has_labels ? labels.size() == n : rewards.shape(0) == n && rewards.shape(1) == k,
+            "feedback has another shape");
+    if (!has_labels)
+      for (std::size_t i = 0; i < n * k; ++i)
+        require(std::isfinite(rewards.data()[i]), "a reward is not finite");
+    std::vector<std::int32_t> actions(n);
+    std::vector<double> propensities(n), received(n);
+    const std::size_t done = each_row(n, [&](std::size_t i) {
+      const float* x = X.data() + i * X.shape(1);
+      const Bandit::Choice choice = bandit_.decide(x, mask ? mask + i * k : nullptr);
+      actions[i] = choice.action;
+      propensities[i] = choice.propensity;
+      received[i] =
+          has_labels ? choice.action == labels.data()[i] : rewards.data()[i * k + choice.action];
+      bandit_.learn(x, {choice.action, received[i], choice.propensity}, false);
+    });
+    actions.resize(done), propensities.resize(done), received.resize(done);
+    return nb::make_tuple(given(actions, {done}), given(propensities, {done}),
+                          given(received, {done}));
+  }
+
+  auto values(Array2<float> X) {
+    return of_rows(X, [&](std::size_t i, std::span<double> out) {
+      bandit_.values(X.data() + i * X.shape(1), out);
+    });
+  }
+
+  auto probabilities(Array2<float> X, Masks masks) {
+    const ActionMask mask = checked_masks(masks, X.shape(0), bandit_.n_actions());
+    return of_rows(X, [&](std::size_t i, std::span<double> out) {
+      bandit_.probabilities(X.data() + i * X.shape(1), mask ? mask + i * out.size() : nullptr, out);
+    });
+  }
+
+  nb::dict tree() const {
+    return raw_tree(bandit_.raw_tree(), bandit_.n_columns(), bandit_.n_actions());
+  }
+
+  void start_from(Array2<double> weights, Array1<double> bias, Array2<double> values,
+                  Array1<double> center, Array1<double> scale, double trust) {
+    start_engine(bandit_, bandit_.n_actions(), (std::size_t{1} << options_.height) - 1, weights,
+                 bias, values, center, scale, trust);
+  }
+
+  std::uint64_t n_decided() const { return bandit_.n_decided(); }
+  std::uint64_t n_learned() const { return bandit_.n_learned(); }
+
+  nb::dict state() const;
+  void set_state(const nb::dict& state);
+
+ private:
+  void check_columns(const Array2<float>& X) const {
+    require(static_cast<int>(X.shape(1)) == bandit_.n_columns(), "X has another number of columns");
+  }
+
+  // work(i) row by row until Ctrl-C; returns how many rows were done.
+  template <class Work>
+  static std::size_t each_row(std::size_t n, Work&& work) {
+    std::atomic<bool> stop{false};
+    std::size_t done = 0;
+    run_interruptible(
+        [&] {
+          for (; done < n && !stop; ++done) work(done);
+        },
+        [&] { stop = true; });
+    return done;
+  }
+
+  template <class Of>
+  nb::ndarray<nb::numpy, double> of_rows(const Array2<float>& X, Of&& of) {
+    check_columns(X);
+    const std::size_t n = X.shape(0), k = bandit_.n_actions();
+    return new_array<double>({n, k}, [&](double* to) {
+      for (std::size_t i = 0; i < n; ++i) of(i, std::span<double>(to + i * k, k));
+    });
+  }
+
+  BanditOptions options_;
+  Bandit bandit_;
+};
+
+nb::dict BanditEngine::state() const {
+  const Bandit::State s = bandit_.state();
+  nb::dict state;
+  give_tree(state, s.tree);
+  const RewardScale::State& r = s.rewards;
+  give(state, "rewards_seen",
+       std::vector<double>{r.mean, r.squares, r.lowest, r.highest, r.center, r.scale});
+  give(state, "counters",
+       std::vector<std::uint64_t>{s.n_decided, s.n_learned, s.n_added, r.count, r.next_look,
+                                  r.is_known});
+  give(state, "due", std::vector<double>{s.due});
+  give(state, "contexts", s.contexts);
+  std::vector<std::int32_t> actions;
+  std::vector<double> rewards, propensities;
+  for (const Outcome& o : s.outcomes) {
+    actions.push_back(o.action);
+    rewards.push_back(o.reward);
+    propensities.push_back(o.propensity);
+  }
+  give(state, "actions", actions);
+  give(state, "rewards", rewards);
+  give(state, "propensities", propensities);
+  return state;
+}
+
+void BanditEngine::set_state(const nb::dict& state) {
+  Bandit::State s{};
+  s.tree = taken_tree(state, bandit_.state().tree);
+  const auto seen = nb::cast<Array1<double>>(state["rewards_seen"]);
+  const auto counters = taken<std::uint64_t>(state, "counters", 6);
+  require(seen.size() == 6, "an entry of the state has another size");
+  const double* r = seen.data();
+  require(!std::isnan(r[2]) && !std::isnan(r[3]) && std::isfinite(r[0]) && std::isfinite(r[1]) &&
+              std::isfinite(r[4]) && std::isfinite(r[5]) && r[5] > 0,
+          "an entry of the state is not finite");
+  s.rewards = {counters[3], counters[4], r[0], r[1], r[2], r[3], r[4], r[5], counters[5] != 0};
+  s.n_decided = counters[0], s.n_learned = counters[1], s.n_added = counters[2];
+  s.due = taken<double>(state, "due", 1)[0];
+  require(s.due >= 0 && s.due < 1, "the state's steps due are out of range");
+  const auto actions = taken<std::int32_t>(state, "actions", {});
+  const std::size_t n = actions.size();
+  const auto rewards = taken<double>(state, "rewards", n),
+             propensities = taken<double>(state, "propensities", n);
+  s.contexts = taken<float>(state, "contexts", n * bandit_.n_columns());
+  require(n <= (options_.is_paper ? options_.batch_size - 1 : options_.capacity) && n <= s.n_added,
+          "the state holds more rounds than there is room for");
+  for (std::size_t i = 0; i < n; ++i) {
+    s.outcomes.push_back({actions[i], rewards[i], propensities[i]});
+    check_outcome(s.outcomes.back(), bandit_.n_actions());
+  }
+  bandit_.set_state(std::move(s));
+}
+
+class BanditRegressionEngine {
+ public:
+  BanditRegressionEngine(int n_columns, int height, const nb::dict& options, std::uint64_t seed)
+      : options_{height,
+                 nb::cast<int>(options["batch_size"]),
+                 number(options, "perturbation"),
+                 number(options, "start"),
+                 number(options, "scale"),
+                 online_step(options)},
+        engine_(
+            (require(n_columns >= 1 && height >= 1 && height <= 12 && options_.batch_size >= 1 &&
+                         options_.perturbation > 0 && options_.scale > 0,
+                     "options out of range"),
+             n_columns),
+            options_, seed) {}
+
+  void meet(Array1<float> x) {
+    check_context(x, engine_.n_columns());
+    engine_.meet(x.data());
+  }
+  double predict_one(Array1<float> x) const {
+    check_context(x, engine_.n_columns());
+    return engine_.predict(x.data());
+  }
+  int direction() { return engine_.direction(); }
+  void learn(Array1<float> x, double slope) {
+    check_context(x, engine_.n_columns());
+    require(std::isfinite(slope), "a slope is not finite");
+    engine_.learn(x.data(), slope);
+  }
+  auto predict(Array2<float> X) const {
+    require(static_cast<int>(X.shape(1)) == engine_.n_columns(), "X has another number of columns");
+    const std::size_t n = X.shape(0);
+    return new_array<double>({n}, [&](double* to) {
+      for (std::size_t i = 0; i < n; ++i) to[i] = engine_.predict(X.data() + i * X.shape(1));
+    });
+  }
+
+  // Rounds whose losses are known functions of y: what was lost at each prediction, perturbed ones
+  // included (the mean of both for two points).
+  auto replay(Array2<float> X, Array1<double> y, const std::string& loss, double parameter,
+              int points) {
+    const std::size_t n = X.shape(0);
+    require(static_cast<int>(X.shape(1)) == engine_.n_columns(), "X has another number of columns");
+    require(y.size() == n && (points == 1 || points == 2), "X and y differ in length");
+    const auto of = loss_function(loss, parameter);
+    std::vector<double> losses(n);
+    std::atomic<bool> stop{false};
+    std::size_t done = 0;
+    const auto round = [&](std::size_t i) {
+      const float* x = X.data() + i * X.shape(1);
+      const double target = y.data()[i], delta = engine_.distance();
+      engine_.meet(x);
+      const double prediction = engine_.predict(x);
+      if (points == 2) {
+        const double above = of(prediction + delta - target),
+                     below = of(prediction - delta - target);
+        losses[i] = 0.5 * (above + below);
+        engine_.learn(x, (above - below) / (2 * delta));  // Eq. (10)
+      } else {
+        const int u = engine_.direction();
+        losses[i] = of(prediction + delta * u - target);
+        engine_.learn(x, losses[i] * u / delta);  // Eq. (9)
+      }
+    };
+    run_interruptible(
+        [&] {
+          for (; done < n && !stop; ++done) round(done);
+        },
+        [&] { stop = true; });
+    losses.resize(done);
+    return given(losses, {done});
+  }
+
+  nb::dict tree() const { return raw_tree(engine_.raw_tree(), engine_.n_columns(), 1); }
+  void start_from(Array2<double> weights, Array1<double> bias, Array2<double> values,
+                  Array1<double> center, Array1<double> scale, double trust) {
+    start_engine(engine_, 1, (std::size_t{1} << options_.height) - 1, weights, bias, values, center,
+                 scale, trust);
+  }
+  std::uint64_t n_learned() const { return engine_.n_learned(); }
+
+  nb::dict state() const {
+    const BanditRegression::State s = engine_.state();
+    nb::dict state;
+    give_tree(state, s.tree);
+    give(state, "counters", std::vector<std::uint64_t>{s.n_drawn, s.n_learned});
+    give(state, "contexts", s.contexts);
+    give(state, "slopes", s.slopes);
+    return state;
+  }
+  void set_state(const nb::dict& state) {
+    BanditRegression::State s{};
+    s.tree = taken_tree(state, engine_.state().tree);
+    const auto counters = taken<std::uint64_t>(state, "counters", 2);
+    s.n_drawn = counters[0], s.n_learned = counters[1];
+    s.slopes = taken<float>(state, "slopes", {});
+    require(s.slopes.size() < static_cast<std::size_t>(options_.batch_size),
+            "the state holds more rounds than there is room for");
+    s.contexts = taken<float>(state, "contexts", s.slopes.size() * engine_.n_columns());
+    engine_.set_state(std::move(s));
+  }
+
+ private:
+  static std::function<double(double)> loss_function(const std::string& name, double xi) {
+    if (name == "squared") return [](double r) { return r * r; };
+    require(name == "huber", "loss must be squared or huber");
+    return [xi](double r) {
+      const double size = std::fabs(r);
+      return size <= xi ? 0.5 * r * r : xi * size - 0.5 * xi * xi;
+    };
+  }
+
+  BanditRegressionOptions options_;
+  BanditRegression engine_;
+};
+
+}  // namespace
+
+void bind_bandit(nb::module_& m) {
+  nb::class_<BanditEngine>(m, "BanditEngine", "A tree that learns from rewards of its actions.")
+      .def(nb::init<int, int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
+           nb::arg("n_actions"), nb::arg("height"), nb::arg("options"), nb::arg("seed"))
+      .def("decide", &BanditEngine::decide, nb::arg("x"), nb::arg("mask").none(),
+           "An action and its propensity.")
+      .def("learn", &BanditEngine::learn, nb::arg("x"), nb::arg("action"), nb::arg("reward"),
+           nb::arg("propensity"), "Learn from one round that was decided here.")
+      .def("learn_many", &BanditEngine::learn_many, nb::arg("X"), nb::arg("actions"),
+           nb::arg("rewards"), nb::arg("propensities"), "Learn from another policy's rounds.")
+      .def("replay", &BanditEngine::replay, nb::arg("X"), nb::arg("feedback"),
+           nb::arg("masks").none(), "Decide and learn, row by row: actions, propensities, rewards.")
+      .def("values", &BanditEngine::values, nb::arg("X"), "Expected rewards (n, K).")
+      .def("probabilities", &BanditEngine::probabilities, nb::arg("X"), nb::arg("masks").none(),
+           "Of taking each action now (n, K).")
+      .def("tree", &BanditEngine::tree, "The perfect tree, columns and rewards in their own units.")
+      .def("start_from", &BanditEngine::start_from, nb::arg("weights"), nb::arg("bias"),
+           nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))
+      .def("state", &BanditEngine::state, "All of it, as arrays.")
+      .def("set_state", &BanditEngine::set_state, nb::arg("state"))
+      .def_prop_ro("n_decided", &BanditEngine::n_decided)
+      .def_prop_ro("n_learned", &BanditEngine::n_learned);
+  nb::class_<BanditRegressionEngine>(m, "BanditRegressionEngine",
+                                     "A tree that learns from losses of its numbers.")
+      .def(nb::init<int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
+           nb::arg("height"), nb::arg("options"), nb::arg("seed"))
+      .def("meet", &BanditRegressionEngine::meet, nb::arg("x"),
+           "Count a context into the columns' moments.")
+      .def("predict_one", &BanditRegressionEngine::predict_one, nb::arg("x"))
+      .def("direction", &BanditRegressionEngine::direction, "Draw +1 or -1.")
+      .def("learn", &BanditRegressionEngine::learn, nb::arg("x"), nb::arg("slope"))
+      .def("predict", &BanditRegressionEngine::predict, nb::arg("X"))
+      .def("replay", &BanditRegressionEngine::replay, nb::arg("X"), nb::arg("y"), nb::arg("loss"),
+           nb::arg("parameter"), nb::arg("points"), "Losses of rounds that were gone through.")
+      .def("tree", &BanditRegressionEngine::tree)
+      .def("start_from", &BanditRegressionEngine::start_from, nb::arg("weights"), nb::arg("bias"),
+           nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))
+      .def("state", &BanditRegressionEngine::state)
+      .def("set_state", &BanditRegressionEngine::set_state, nb::arg("state"))
+      .def_prop_ro("n_learned", &BanditRegressionEngine::n_learned);
+}
+
+}  // namespace hardwood

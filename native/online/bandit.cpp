@@ -1,0 +1,195 @@
+#include "online/bandit.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hardwood {
+
+namespace {
+
+// Streams of random numbers: one per decision and one per lesson.
+constexpr std::uint64_t kLessons = 1ull << 62;
+
+Loss loss_of(const BanditOptions& options) {
+  return options.is_paper ? Loss::kActionSigmoid : Loss::kActionSquared;
+}
+
+}  // namespace
+
+Bandit::Bandit(int n_columns, int n_actions, const BanditOptions& options, std::uint64_t seed)
+    : options_(options),
+      seed_(seed),
+      tree_({options.height, n_columns, n_actions, false}, loss_of(options), options.step,
+            options.batch_size, seed),
+      rewards_(options.is_paper, options.n_first),
+      stored_(n_columns, options.is_paper ? options.batch_size : options.capacity,
+              options.keeps_newest) {}
+
+Bandit::Choice Bandit::decide(const float* x, ActionMask mask) {
+  std::vector<float> values(n_actions());
+  std::vector<double> probability(n_actions());
+  tree_.meet(x);
+  tree_.values(x, values);
+  const std::uint64_t round = n_decided_++;
+  spread(values, mask, round + 1, probability);
+  const int action = drawn_action(probability, Random(seed_, round).uniform());
+  return {action, probability[action]};
+}
+
+void Bandit::spread(std::span<const float> values, ActionMask mask, std::uint64_t round,
+                    std::span<double> probability) const {
+  if (options_.is_paper)
+    explore_uniformly(values, mask, options_.exploration, probability);
+  else
+    explore_by_gaps(values, mask, options_.exploration * std::sqrt(static_cast<double>(round)),
+                    probability);
+}
+
+void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
+  const std::lock_guard lock(learning_);
+  if (is_new) tree_.meet(x);
+  Random random(seed_, kLessons + n_learned_++);
+  stored_.add(x, outcome, random);
+  double change;
+  {
+    const std::lock_guard scale_lock(scale_);
+    change = rewards_.add(outcome.reward);
+  }
+  if (!rewards_.is_known()) return;
+  tree_.refresh();
+  if (options_.is_paper) {
+    if (stored_.size() == static_cast<std::size_t>(options_.batch_size)) step_on_newest();
+    return;
+  }
+  if (change != 1.0) tree_.scale_leaves(change);
+  for (due_ += options_.batches; due_ >= 1; due_ -= 1) step_on_stored(x, outcome, random);
+  tree_.publish();
+}
+
+// A row of the tile: target 0 is the action, target 1 its reward in standard units.
+void Bandit::fill(int i, const float* x, const Outcome& outcome) {
+  SampleTile& tile = tree_.batch().tile;
+  tree_.standardise(x, tile.X.row(i));
+  tile.target[i] = static_cast<float>(outcome.action);
+  tile.target[tile.capacity + i] = rewards_.standard(outcome.reward);
+  tile.weight[i] = options_.is_paper ? static_cast<float>(1.0 / outcome.propensity) : 1.0f;
+}
+
+// The newest round, and others drawn from all that are stored.
+void Bandit::step_on_stored(const float* x, const Outcome& outcome, Random& random) {
+  const std::size_t n = stored_.size();
+  const int size = static_cast<int>(std::min<std::size_t>(n, options_.batch_size));
+  const double deviation = options_.blur / std::sqrt(std::sqrt(static_cast<double>(n)));
+  SampleTile& tile = tree_.batch().tile;
+  for (int first = 0; first < size; first += tile.capacity) {
+    tile.n = std::min(size - first, tile.capacity);
+    std::fill_n(tile.weight, tile.capacity, 0.0f);
+    for (int i = 0; i < tile.n; ++i) {
+      const std::size_t drawn = random.below(n);
+      fill(i, stored_.context(drawn), stored_.outcome(drawn));
+    }
+    if (first == 0) fill(0, x, outcome);
+    if (deviation > 0) blur(tile.n, static_cast<float>(deviation), random);
+    tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
+  }
+  tree_.step();
+}
+
+// Adds noise, uniform and of this deviation, two entries from each random word. A tree that sees the
+// same few rounds again and again would otherwise learn where exactly they lie.
+void Bandit::blur(int n, float deviation, Random& random) {
+  const float width = 2.0f * std::sqrt(3.0f) * deviation;
+  const auto noise = [&](std::uint32_t half) {
+    return width * (static_cast<float>(half & 0xffff) * 0x1p-16f - 0.5f);
+  };
+  for (int i = 0; i < n; ++i) {
+    float* z = tree_.batch().tile.X.row(i);
+    for (int c = 0; c < n_columns(); c += 2) {
+      const std::uint32_t word = random.bits();
+      z[c] += noise(word);
+      if (c + 1 < n_columns()) z[c + 1] += noise(word >> 16);
+    }
+  }
+}
+
+void Bandit::step_on_newest() {
+  SampleTile& tile = tree_.batch().tile;
+  const int size = options_.batch_size;
+  for (int first = 0; first < size; first += tile.capacity) {
+    tile.n = std::min(size - first, tile.capacity);
+    std::fill_n(tile.weight, tile.capacity, 0.0f);
+    for (int i = 0; i < tile.n; ++i)
+      fill(i, stored_.context(first + i), stored_.outcome(first + i));
+    tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
+  }
+  tree_.step();
+  tree_.publish();
+  stored_.clear();
+}
+
+double Bandit::reward_of(float value) const {
+  const std::lock_guard lock(scale_);
+  if (!options_.is_paper) return rewards_.reward_of(value);
+  const double share = 1.0 / (1.0 + std::exp(-static_cast<double>(value)));
+  return rewards_.reward_of(static_cast<float>(share));
+}
+
+void Bandit::values(const float* x, std::span<double> rewards) const {
+  std::vector<float> values(n_actions());
+  tree_.values(x, values);
+  for (int k = 0; k < n_actions(); ++k) rewards[k] = reward_of(values[k]);
+}
+
+void Bandit::probabilities(const float* x, ActionMask mask, std::span<double> probability) const {
+  std::vector<float> values(n_actions());
+  tree_.values(x, values);
+  spread(values, mask, n_decided_ + 1, probability);
+}
+
+OnlineTree::RawTree Bandit::raw_tree() const {
+  OnlineTree::RawTree raw = tree_.raw();
+  for (double& value : raw.values) value = reward_of(static_cast<float>(value));
+  return raw;
+}
+
+void Bandit::start_from(std::span<const double> weights, std::span<const double> bias,
+                        std::span<const double> values, std::span<const double> mean,
+                        std::span<const double> deviation, double rows) {
+  const std::lock_guard lock(learning_);
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  {
+    const std::lock_guard scale_lock(scale_);
+    rewards_.start_from(lowest, highest);
+  }
+  std::vector<float> held(values.size());
+  std::ranges::transform(values, held.begin(), [&](double value) {
+    const float standard = rewards_.standard(value);
+    if (!options_.is_paper) return standard;
+    const float share = std::clamp(standard, 0.01f, 0.99f);
+    return std::log(share / (1.0f - share));
+  });
+  tree_.start_from(weights, bias, held, mean, deviation, rows);
+}
+
+Bandit::State Bandit::state() const {
+  const std::lock_guard lock(learning_);
+  State s{tree_.state(), rewards_.state(), n_decided_, n_learned_, stored_.n_added(), due_, {}, {}};
+  for (std::size_t i = 0; i < stored_.size(); ++i) {
+    s.contexts.insert(s.contexts.end(), stored_.context(i), stored_.context(i) + n_columns());
+    s.outcomes.push_back(stored_.outcome(i));
+  }
+  return s;
+}
+
+void Bandit::set_state(State s) {
+  const std::lock_guard lock(learning_);
+  tree_.set_state(s.tree);
+  const std::lock_guard scale_lock(scale_);
+  rewards_.set_state(s.rewards);
+  stored_.set_state(s.n_added, std::move(s.contexts), std::move(s.outcomes));
+  n_decided_ = s.n_decided;
+  n_learned_ = s.n_learned;
+  due_ = s.due;
+}
+
+}  // namespace hardwood

@@ -1,0 +1,96 @@
+// Trees that learn from the reward of the action they took. Twin: reference/bandit.py.
+//
+// Two estimators:
+//
+//   replay   The leaf that a context reaches holds the expected reward of every action. Each round
+//            stores what was seen and takes a few steps on mini-batches of stored rounds: squared
+//            error of the action that was taken, at contexts that are blurred a little, the less the
+//            more rounds there are. Actions are drawn by inverse gap weighting with gamma =
+//            exploration sqrt(t).
+//   paper    [DGT22] Algorithm 1: exploration by Eq. (7), gradient by Eq. (8), a step whenever so
+//            many rounds have been accumulated. Nothing is kept.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "online/exploration.hpp"
+#include "online/online_tree.hpp"
+#include "online/reservoir.hpp"
+#include "online/reward_scale.hpp"
+
+namespace hardwood {
+
+struct BanditOptions {
+  int height = 8;
+  bool is_paper = false;
+  double exploration = 60;    // paper: delta of Eq. (7)
+  int batch_size = 128;       // paper: rounds per step
+  double batches = 1;         // per round
+  std::size_t capacity = 1;   // rounds that are stored
+  bool keeps_newest = false;  // else a uniform sample of all rounds
+  double blur = 1;            // deviation of the noise, times (stored rounds)^(1/4)
+  int n_first = 20;           // rounds before the first step, which say what rewards are like
+  OnlineStep step;
+};
+
+class Bandit {
+ public:
+  Bandit(int n_columns, int n_actions, const BanditOptions& options, std::uint64_t seed);
+
+  struct Choice {
+    int action;
+    double propensity;
+  };
+  // Draws an action for a context; safe while another thread learns.
+  Choice decide(const float* x, ActionMask mask);
+  // `is_new`: the context was not decided about here, and is yet to be counted.
+  void learn(const float* x, const Outcome& outcome, bool is_new);
+
+  void values(const float* x, std::span<double> rewards) const;
+  void probabilities(const float* x, ActionMask mask, std::span<double> probability) const;
+
+  int n_columns() const { return tree_.shape().n_columns; }
+  int n_actions() const { return tree_.shape().n_outputs; }
+  std::uint64_t n_decided() const { return n_decided_; }
+  std::uint64_t n_learned() const { return n_learned_; }
+  OnlineTree::RawTree raw_tree() const;  // values in units of the reward
+  // Values in units of the reward.
+  void start_from(std::span<const double> weights, std::span<const double> bias,
+                  std::span<const double> values, std::span<const double> mean,
+                  std::span<const double> deviation, double rows);
+
+  struct State {
+    OnlineTree::State tree;
+    RewardScale::State rewards;
+    std::uint64_t n_decided, n_learned, n_added;
+    double due;
+    std::vector<float> contexts;
+    std::vector<Outcome> outcomes;
+  };
+  State state() const;
+  void set_state(State state);
+
+ private:
+  double reward_of(float value) const;
+  void spread(std::span<const float> values, ActionMask mask, std::uint64_t round,
+              std::span<double> probability) const;
+  void fill(int i, const float* x, const Outcome& outcome);
+  void step_on_stored(const float* x, const Outcome& outcome, Random& random);
+  void step_on_newest();
+  void blur(int n, float deviation, Random& random);
+
+  BanditOptions options_;
+  std::uint64_t seed_;
+  OnlineTree tree_;
+  RewardScale rewards_;
+  Reservoir stored_;
+  std::atomic<std::uint64_t> n_decided_ = 0, n_learned_ = 0;
+  double due_ = 0;  // steps that are to be taken
+  mutable std::mutex learning_;
+  mutable std::mutex scale_;  // guards rewards_ where it is read while learning
+};
+
+}  // namespace hardwood

@@ -1,0 +1,103 @@
+// A DGT tree that learns while it serves: what it decides by is a copy, renewed after every step, so
+// that nobody who asks for a decision waits for a step to end.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/objective.hpp"
+#include "learn/dgt_learner.hpp"
+#include "learn/layers.hpp"
+#include "online/column_moments.hpp"
+
+namespace hardwood {
+
+struct OnlineStep {
+  StepOptions step;         // learning_rate: of the leaves
+  float split_rate = 0.0f;  // that of the splits
+  // Rates are divided by sqrt(1 + steps / slowing); infinite: they stay.
+  double slowing = std::numeric_limits<double>::infinity();
+  std::vector<int> hidden;   // widths between the linear layers of the splits; none: one layer
+  bool starts_level = true;  // all leaves at zero; else at random, as the paper has it
+};
+
+// Samples on their way to a step, in standard units.
+class OnlineBatch {
+ public:
+  OnlineBatch(int n_columns, int capacity);
+  SampleTile tile;
+  float* row(int i) { return tile.X.row(i); }
+
+ private:
+  Buffer<float> X_, target_, weight_;
+};
+
+class OnlineTree {
+ public:
+  OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int batch_size, std::uint64_t seed);
+
+  const DgtShape& shape() const { return shape_; }
+
+  // Deciding; safe while another thread learns.
+  void meet(const float* x);                                // counts a row into the moments
+  void values(const float* x, std::span<float> out) const;  // what the leaf holds
+
+  // Learning; one thread at a time. Gradients of a batch's tiles add up until a step is taken. `refresh` takes over the moments that deciding has gathered.
+  void refresh();
+  void standardise(const float* x, float* z) const { learned_moments_.standardise(x, z); }
+  OnlineBatch& batch() { return batch_; }
+  void add_gradient(float factor, const float* slope);
+  void step();
+  void scale_leaves(double factor);
+  void publish();
+
+  struct RawTree {
+    std::vector<double> weights, bias;  // (m, c), (m,): for columns in their own units
+    std::vector<double> values;         // (leaves, k): as the leaves hold them
+    std::vector<double> center, scale;  // (c,): mean and deviation, 1 for what has not varied
+  };
+  RawTree raw() const;
+  // From a tree for columns in their own units, which are of these means and deviations.
+  void start_from(std::span<const double> weights, std::span<const double> bias,
+                  std::span<const float> values, std::span<const double> mean,
+                  std::span<const double> deviation, double rows);
+
+  struct State {
+    std::vector<float> parameters, first_moment, second_moment, layers;
+    std::vector<double> columns;
+    StepClock::Powers powers;
+    std::uint64_t n_steps = 0;
+  };
+  State state() const;  // between steps
+  void set_state(const State& state);
+
+ private:
+  int leaf_of(const DgtParameters& p, const float* z) const;
+  Matrix<float> weights_in(float* of) const {
+    return {of, shape_.n_nodes(), shape_.n_columns, padded(shape_.n_columns)};
+  }
+
+  DgtShape shape_;
+  std::uint64_t seed_;
+  OnlineStep step_;
+  DgtLearner learner_;
+  Buffer<float> parameters_, first_moment_, second_moment_, gradient_;
+  bool is_first_ = true;  // whether the next tile replaces the gradient
+  std::optional<LinearLayers> layers_;
+  StepClock clock_;
+  std::uint64_t n_steps_ = 0;
+  OnlineBatch batch_;
+  ColumnMoments learned_moments_;
+
+  mutable std::mutex serving_;
+  ColumnMoments moments_;
+  Buffer<float> served_;
+  mutable std::vector<float> z_;
+};
+
+}  // namespace hardwood

@@ -1,0 +1,209 @@
+"""From a context, as a user has it, to the columns that the engine learns from.
+
+The engine takes float32 and standardises by itself. What it gets are a `Schema`'s encoded columns,
+with NaN for a missing number, so that it can leave that out of the column's statistics. Where all
+columns are numbers this is ``x - center``: the center keeps large offsets (a year, a time stamp)
+from costing digits, and nothing but two NumPy calls stands between a row and the engine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hardwood.bandit.quick_rows import QuickRows
+from hardwood.errors import TableError
+from hardwood.model import one_row
+from hardwood.table import Schema, Table
+
+LARGEST = 1e38  # of a number that float32 holds, with some room
+_LARGEST_SQUARE = LARGEST**2
+_SINGLE = np.dtype(np.float32)
+_DOUBLE = np.dtype(np.float64)
+
+
+class Contexts:
+    """Reads contexts of one schema.
+
+    Parameters
+    ----------
+    schema
+        The features. Where all are numbers their scales are dropped: the engine finds its own.
+    takes_missing
+        Whether entries may be missing. Without a table that says what a feature is, NaN is taken
+        for a mistake.
+    who
+        Whom messages should name.
+    """
+
+    def __init__(self, schema: Schema, *, takes_missing: bool, who: str) -> None:
+        self.is_plain = schema.is_numeric and not schema.has_missing.any()
+        self.schema = _unscaled(schema) if self.is_plain else schema
+        self.takes_missing = takes_missing
+        self.who = who
+        self._plain_shape = (schema.n_features,) if self.is_plain else None
+        self._center = self.schema.column_center
+        self._quick = QuickRows(self.schema, takes_missing=takes_missing, largest=LARGEST)
+        self._numeric_features = np.flatnonzero(self.schema.n_levels == 0)
+        # Which hold NaN where a number is missing; indicators and flags have no gaps.
+        self.value_columns = self.schema.first_column[self._numeric_features]
+
+    def row(self, x: Any) -> np.ndarray:
+        """Return one context as (c,) float32.
+
+        Parameters
+        ----------
+        x
+            Numbers in the order of the features (array, list); or a mapping by their names, or a
+            data frame of one row.
+
+        Raises
+        ------
+        TableError
+            If it does not fit; the message names the feature.
+        """
+        numbers = x if type(x) is np.ndarray and x.dtype == _DOUBLE else _as_doubles(x)
+        # Each number is small enough if the sum of squares is, and none is NaN.
+        if numbers.shape == self._plain_shape and numbers.dot(numbers) < _LARGEST_SQUARE:
+            return (numbers - self._center).astype(_SINGLE)
+        encoded = self._quick.encode(x)
+        if encoded is not None:
+            return encoded
+        check_length(x, self.schema.n_features, self.who)
+        return self.rows(as_table(x, self.schema.names), what="x")[0]
+
+    def rows(self, X: Any, *, what: str = "X") -> np.ndarray:
+        """Return contexts as (n, c) float32, C-contiguous.
+
+        Parameters
+        ----------
+        X
+            A table of any kind.
+        what
+            Which argument a message should name.
+
+        Raises
+        ------
+        TableError
+            If it does not fit; the message names the column.
+        """
+        try:
+            matrix = self.schema.read(X, who=self.who)
+            dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+            return self._encoded(dense.astype(_DOUBLE, copy=False))
+        except TableError as error:
+            raise type(error)(f"{what}: {error}") from None
+
+    def _encoded(self, matrix: np.ndarray) -> np.ndarray:
+        self._check(matrix)
+        if self.is_plain:
+            return np.subtract(matrix, self._center).astype(_SINGLE, order="C")
+        encoded: np.ndarray = self.schema.encoder.encode(np.ascontiguousarray(matrix))
+        rows, features = np.nonzero(np.isnan(matrix[:, self._numeric_features]))
+        encoded[rows, self.value_columns[features]] = np.nan
+        return encoded
+
+    def _check(self, matrix: np.ndarray) -> None:
+        """Refuse what is too large, infinite, or missing where nothing may be."""
+        wrong = ~(np.abs(matrix) <= LARGEST)
+        if self.takes_missing:
+            wrong &= ~np.isnan(matrix)
+        if not wrong.any():
+            return
+        row, j = (int(i) for i in np.argwhere(wrong)[0])
+        found, name = matrix[row, j], self.schema.names[j]
+        if np.isnan(found):
+            raise TableError(
+                f"feature {name!r} is missing (NaN) at row {row}. Expected numbers; for contexts "
+                "with missing entries give features= a table with a few rows, gaps included."
+            )
+        raise TableError(
+            f"feature {name!r} is {found:g} at row {row}. Expected finite numbers up to "
+            f"{LARGEST:g} in size. Clip or rescale it."
+        )
+
+
+def first_contexts(
+    X: Any, n_features: int | None, names: Sequence[str] | None, *, who: str, what: str = "X"
+) -> Contexts:
+    """Return the reader of numeric contexts, of which a first table is known.
+
+    Its first row is their center; it is checked when it is read.
+
+    Parameters
+    ----------
+    X
+        A table of any kind.
+    n_features, names
+        What was said of the features; a table's own number and names where nothing was.
+
+    Raises
+    ------
+    TableError
+        If it is no table of numbers, or has other columns than was said.
+    """
+    try:
+        table = Table.of(X, only=names)
+        _check_numeric(table)
+        names = table.names if names is None else names
+        plain = Schema.numeric(n_features or len(names or ()) or table.n_features, names)
+        first = plain.read(table, who=who)[:1]
+        values = np.asarray(first if isinstance(first, np.ndarray) else first.toarray())[0]
+    except TableError as error:
+        raise type(error)(f"{what}: {error}") from None
+    centers = np.where(np.abs(values) <= LARGEST, values, 0.0)
+    features = tuple(
+        dataclasses.replace(feature, center=float(center))
+        for feature, center in zip(plain.features, centers, strict=True)
+    )
+    return Contexts(Schema(features, plain.named), takes_missing=False, who=who)
+
+
+def _check_numeric(table: Table) -> None:
+    for j, levels in enumerate(table.levels):
+        if levels:
+            raise TableError(
+                f"{table.label(j)} holds text {levels[0]!r:.60}. For contexts that are not all "
+                "numbers give features= a table with a few rows."
+            )
+
+
+def check_length(x: Any, expected: int, who: str) -> None:
+    """Refuse a row of plain entries that has too many or too few."""
+    is_row = x.ndim == 1 if isinstance(x, np.ndarray) else isinstance(x, list | tuple)
+    if is_row and len(x) != expected:
+        raise TableError(f"x has {len(x)} entries, but {who} expects {expected} features.")
+
+
+def as_table(x: Any, names: Sequence[str]) -> Any:
+    """Return a row of any kind as a table of one row."""
+    shape: tuple[int, ...] = getattr(x, "shape", ())
+    if len(shape) == 2 and not isinstance(x, np.ndarray):
+        if shape[0] != 1:
+            raise TableError(f"x must be one row, found a table of {shape[0]} rows.")
+        return x
+    return one_row.as_table(x, names, who="decide")
+
+
+def _as_doubles(x: Any) -> np.ndarray:
+    """Return plain numbers as float64; an empty array for whatever needs a closer look."""
+    if type(x) is np.ndarray:
+        return x.astype(_DOUBLE) if x.dtype.kind in "iuf" and x.ndim == 1 else _NOTHING
+    if type(x) is not list and type(x) is not tuple:
+        return _NOTHING
+    try:
+        return np.frombuffer(array("d", x))  # takes no text, as NumPy would
+    except (TypeError, ValueError, OverflowError):
+        return _NOTHING
+
+
+_NOTHING = np.empty((0, 0))
+
+
+def _unscaled(schema: Schema) -> Schema:
+    features = (dataclasses.replace(feature, scale=1.0) for feature in schema.features)
+    return Schema(tuple(features), schema.named)

@@ -1,0 +1,239 @@
+"""The file of a learner: all of it, so that it goes on as if it had never stopped.
+
+A `hardwood.model.container` of its settings, its open decisions and the engine's state.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hardwood.atomic_file import checked_target, whole_file
+from hardwood.bandit import decisions
+from hardwood.bandit.contexts import Contexts
+from hardwood.bandit.learner import Learner
+from hardwood.bandit.options import MAX_HEIGHT
+from hardwood.bandit.policy import DGTBandit
+from hardwood.bandit.regressor import DGTBanditRegressor
+from hardwood.errors import ModelFileError
+from hardwood.model import container
+from hardwood.model.container import Kinds
+from hardwood.table import Schema
+
+FORMAT = 1
+KINDS: dict[str, type[Learner]] = {
+    "DGTBandit": DGTBandit,
+    "DGTBanditRegressor": DGTBanditRegressor,
+}
+# Entries of the header, with what they are; whole numbers lie in these ranges.
+_NUMBERS = {
+    "max_depth": (1, MAX_HEIGHT),
+    "max_open": (1, 2**53),
+    "seed": (0, 2**63 - 1),
+    "learner": (0, 2**decisions.LEARNER_BITS - 1),
+    "next_token": (0, 2**53),
+    "n_expired": (0, 2**53),
+}
+_OTHERS = {
+    "format", "kind", "options", "actions", "schema", "takes_missing", "n_features", "names"
+}  # fmt: skip
+_ENGINE = "engine."
+_CODES = {dtype: code for code, dtype in container.DTYPES.items()}
+
+_Kind = TypeVar("_Kind", bound=Learner)
+
+
+def dumps(learner: Learner) -> bytes:
+    """Return the bytes of a learner's file. Equal learners give equal bytes."""
+    with learner._learning, learner._deciding:
+        contexts, opened = learner._contexts, learner._open
+        header = {
+            "format": FORMAT,
+            "kind": type(learner).__name__,
+            "options": asdict(learner.options),
+            "schema": None if contexts is None else contexts.schema.to_dict(),
+            "takes_missing": contexts is not None and contexts.takes_missing,
+            "n_features": learner._n_features,
+            "names": None if learner._names is None else list(learner._names),
+            "max_depth": learner.max_depth,
+            "max_open": learner.max_open,
+            "seed": learner._seed,
+            "learner": opened.first_token >> decisions.COUNT_BITS,
+            "next_token": opened.next_token,
+            "n_expired": opened.n_expired,
+            **learner._header(),
+        }
+        arrays = opened.to_arrays(0 if contexts is None else contexts.schema.n_columns)
+        if learner._engine is not None:
+            state = learner._engine.state()
+            arrays |= {_ENGINE + name: np.ascontiguousarray(a) for name, a in state.items()}
+    return container.pack(header, arrays)
+
+
+def save(learner: Learner, path: str | os.PathLike[str]) -> None:
+    """Write a learner to ``path``, in whole or not at all."""
+    path = checked_target(
+        path,
+        what="a learner",
+        example="bandit.hardwood",
+        instead="write hardwood.bandit.file.dumps(learner) there",
+    )
+    content = dumps(learner)
+    with whole_file(path) as stream:
+        stream.write(content)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a learner's file: a `DGTBandit` or `DGTBanditRegressor`, whichever it holds.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ModelFileError
+        If it is no learner, damaged, hostile, or from a newer hardwood; the message says which.
+    """
+    return container.load(path, _contents, _build, reads_bytes="hardwood.bandit.file.loads")
+
+
+def load_as(kind: type[_Kind], path: str | os.PathLike[str]) -> _Kind:
+    """Read a file that must hold a learner of one kind."""
+    learner = load(path)
+    if not isinstance(learner, kind):
+        raise ModelFileError(
+            f"cannot load a {kind.__name__} from {os.fspath(path)}: it holds a "
+            f"{type(learner).__name__}. Use {type(learner).__name__}.load"
+        )
+    return learner
+
+
+def loads(content: bytes | bytearray | memoryview) -> Any:
+    """Read the bytes of a learner's file; raises ``ModelFileError`` as `load` does."""
+    return container.loads(content, _contents, _build)
+
+
+def _contents(head: Any) -> tuple[Kinds, Kinds]:
+    """Check a header, and say which arrays belong to it."""
+    _check_header(head)
+    if head["schema"] is None:
+        return decisions.ARRAYS, {}
+    try:
+        smallest = _blank(head, max_depth=1)._new_engine(1).state()
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(f"{error}") from error
+    return decisions.ARRAYS | {
+        _ENGINE + name: (_CODES[array.dtype], array.ndim) for name, array in smallest.items()
+    }, {}
+
+
+def _check_header(head: Any) -> None:
+    if not isinstance(head, dict) or "format" not in head:
+        raise ModelFileError("it holds no learner of hardwood: the JSON has no 'format'")
+    kind, version = head.get("kind"), head["format"]
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ModelFileError(
+            f"it holds a {kind!r:.80}, expected {' or '.join(KINDS)}. Load models of hardwood with "
+            "hardwood.load"
+        )
+    if type(version) is not int or version < 1:
+        raise ModelFileError(f"its format is {version!r:.80}, expected a whole number from 1")
+    if version > FORMAT:
+        raise ModelFileError(
+            f"it was written by a newer hardwood (format {version!r:.80}, this one reads up to "
+            f"{FORMAT}). Upgrade with:  pip install --upgrade hardwood"
+        )
+    keys = _NUMBERS.keys() | _OTHERS
+    if head.keys() != keys:
+        missing, unknown = sorted(keys - head.keys()), sorted(head.keys() - keys)
+        raise ModelFileError(
+            f"its JSON lacks the keys {missing}, has unknown ones {unknown!r:.200}"
+        )
+    for name, (low, high) in _NUMBERS.items():
+        if type(head[name]) is not int or not low <= head[name] <= high:
+            raise ModelFileError(f"{name} must be from {low} to {high}, not {head[name]!r:.80}")
+    _check_features(head)
+
+
+def _check_features(head: Mapping[str, Any]) -> None:
+    names, n = head["names"], head["n_features"]
+    if names is not None and not (type(names) is list and all(type(each) is str for each in names)):
+        raise ModelFileError(f"names must be a list of text or null, not {names!r:.80}")
+    fits = n is None if names is None else n == len(names)
+    if not fits and (type(n) is not int or n < 1 or names is not None):
+        raise ModelFileError(f"n_features must be a number that fits the names, not {n!r:.80}")
+    if type(head["takes_missing"]) is not bool:
+        raise ModelFileError(
+            f"takes_missing must be true or false, not {head['takes_missing']!r:.80}"
+        )
+    if type(head["options"]) is not dict:
+        raise ModelFileError(f"options must be a mapping, not {head['options']!r:.80}")
+    if head["actions"] is not None and type(head["actions"]) is not list:
+        raise ModelFileError(f"actions must be a list or null, not {head['actions']!r:.80}")
+
+
+def _blank(head: Mapping[str, Any], max_depth: int) -> Any:
+    """Make the learner as it was before its first context."""
+    options = dict(head["options"])
+    kind = KINDS[head["kind"]]
+    features = head["names"] if head["names"] is not None else head["n_features"]
+    made = kind._blank(
+        head, features=features, max_depth=max_depth, max_open=head["max_open"], **options
+    )
+    expected = {option.name for option in fields(made.options)}
+    if options.keys() != expected:
+        raise ValueError(f"options must be {sorted(expected)}, not {sorted(options)!r:.200}")
+    return made
+
+
+def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Learner:
+    try:
+        made: Learner = _blank(head, max_depth=head["max_depth"])
+        made._seed = head["seed"]
+        made._open = decisions.OpenDecisions(head["learner"], made.max_open)
+        made._open.restore(head["next_token"], head["n_expired"], arrays)
+        made._check_open(arrays["open.action"], arrays["open.propensity"])
+        if head["schema"] is None:
+            if head["next_token"] != made._open.first_token:
+                raise ValueError("it has decided, but knows no features")
+            return made
+        made._contexts = Contexts(
+            Schema.from_dict(head["schema"]),
+            takes_missing=head["takes_missing"],
+            who=type(made).__name__,
+        )
+        _check_contexts(arrays["open.context"], made)
+        made._engine = _engine_of(made, arrays)
+    except (ValueError, TypeError, MemoryError) as error:
+        raise ModelFileError(f"{error}") from error
+    return made
+
+
+def _check_contexts(context: np.ndarray, learner: Learner) -> None:
+    contexts = learner._started()
+    names, n = learner._names, learner._n_features
+    if names not in (None, contexts.schema.names) or n not in (None, contexts.schema.n_features):
+        raise ValueError("the features are not those that were said to be")
+    if context.shape[1] != contexts.schema.n_columns:
+        raise ValueError("the contexts of open decisions have another number of columns")
+    if np.isinf(context).any() or (np.isnan(context).any() and not contexts.takes_missing):
+        raise ValueError("the contexts of open decisions are not all finite numbers")
+
+
+def _engine_of(learner: Learner, arrays: Mapping[str, np.ndarray]) -> Any:
+    contexts = learner._started()
+    state = {
+        name.removeprefix(_ENGINE): array
+        for name, array in arrays.items()
+        if name.startswith(_ENGINE)
+    }
+    n_columns = contexts.schema.n_columns
+    # Before the engine makes room for its splits: a header cannot ask for more than the file has.
+    if 4 * (2**learner.max_depth - 1) * n_columns > sum(array.nbytes for array in state.values()):
+        raise ValueError("the engine's arrays are too small for its features and max_depth")
+    engine = learner._new_engine(n_columns)
+    engine.set_state(state)
+    return engine

@@ -1,0 +1,69 @@
+"""What a learner did and what came of it, round by round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Rounds of a `DGTBandit`, in order.
+
+    Parameters
+    ----------
+    action
+        (n,) actions taken, by their names.
+    propensity
+        (n,) float64, the probability with which each was taken.
+    reward
+        (n,) float64, what each earned.
+    """
+
+    action: np.ndarray
+    propensity: np.ndarray
+    reward: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    @cached_property
+    def mean_reward(self) -> np.ndarray:
+        """(n,) mean reward of the rounds up to each; the last is the mean of all."""
+        return _running_mean(self.reward)
+
+    def __repr__(self) -> str:
+        mean = f", mean reward {self.mean_reward[-1]:.4g}" if len(self) else ""
+        return f"History({len(self)} rounds{mean})"
+
+
+@dataclass(frozen=True, eq=False)
+class LossHistory:
+    """Rounds of a `DGTBanditRegressor`, in order.
+
+    Parameters
+    ----------
+    loss
+        (n,) float64, what each round lost: of the number that was tried, or the mean of the two.
+    """
+
+    loss: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @cached_property
+    def mean_loss(self) -> np.ndarray:
+        """(n,) mean loss of the rounds up to each; the last is the mean of all."""
+        return _running_mean(self.loss)
+
+    def __repr__(self) -> str:
+        mean = f", mean loss {self.mean_loss[-1]:.4g}" if len(self) else ""
+        return f"LossHistory({len(self)} rounds{mean})"
+
+
+def _running_mean(values: np.ndarray) -> np.ndarray:
+    mean: np.ndarray = np.cumsum(values) / np.arange(1, len(values) + 1)
+    return mean

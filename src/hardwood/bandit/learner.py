@@ -1,0 +1,314 @@
+"""What learners from bandit feedback share: contexts, open decisions, an engine, locks."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import secrets
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood import arguments
+from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
+from hardwood.bandit.decisions import LEARNER_BITS, OpenDecisions
+from hardwood.bandit.options import MAX_HEIGHT, BanditOptions, RegressionOptions
+from hardwood.errors import FitInterruptedWarning, NotStartedError
+from hardwood.model import ObliqueTree
+from hardwood.table import Schema, Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MAX_FEATURES = 1_000_000
+MAX_OPEN = 100_000_000
+LARGEST_FEEDBACK = 1e100  # sums of squares of rewards are float64
+
+
+class Learner(ABC):
+    """An engine that decides and learns, behind what makes it safe to use.
+
+    Decisions and lessons may come from any thread: one lock is for deciding and for the open
+    decisions, held for microseconds; one for learning, so that nobody who decides waits for a
+    lesson to end. Whoever needs both takes that for learning first. Whatever is wrong with an
+    argument is found before the engine is asked, so that nothing changes.
+    """
+
+    options: BanditOptions | RegressionOptions
+    max_depth: int
+    max_open: int
+
+    def __init__(
+        self,
+        options: BanditOptions | RegressionOptions,
+        *,
+        max_depth: Any,
+        features: Any,
+        init: Any,
+        max_open: Any,
+        random_state: Any,
+    ) -> None:
+        self.options = options
+        self.max_depth = arguments.integer("max_depth", max_depth, 1, MAX_HEIGHT)
+        self.max_open = arguments.integer("max_open", max_open, 1, MAX_OPEN)
+        self._seed, learner = drawn_seeds(random_state)
+        self._open = OpenDecisions(learner, self.max_open)
+        self._deciding = threading.Lock()
+        self._learning = threading.Lock()
+        self._engine: Any = None
+        self._contexts: Contexts | None = None
+        self._n_features, self._names, schema = read_features(features)
+        tree = start_tree(init)
+        if tree is not None:
+            schema = _schema_of_start(tree, schema, self._n_features, self._names)
+        if schema is not None:
+            contexts = Contexts(schema, takes_missing=True, who=type(self).__name__)
+            engine = self._new_engine(contexts.schema.n_columns)
+            if tree is not None:
+                self._start_engine(engine, tree, contexts.schema)
+            self._contexts, self._engine = contexts, engine
+
+    @abstractmethod
+    def _new_engine(self, n_columns: int) -> Any:
+        """Make the engine."""
+
+    @abstractmethod
+    def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
+        """Start an engine from a supervised tree."""
+
+    # What it knows
+
+    @property
+    def n_rounds_(self) -> int:
+        """Number of rounds it has learned from."""
+        return 0 if self._engine is None else self._engine.n_learned
+
+    @property
+    def n_open_(self) -> int:
+        """Number of decisions that wait for what they earn."""
+        return len(self._open)
+
+    @property
+    def n_expired_(self) -> int:
+        """Number of decisions that were given up, because ``max_open`` younger ones were open."""
+        return self._open.n_expired
+
+    @property
+    def feature_names_(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self._started().schema.names
+
+    # Contexts
+
+    def _started(self) -> Contexts:
+        if self._contexts is None:
+            raise NotStartedError(
+                f"this {type(self).__name__} has seen no context yet and does not know its "
+                "features. Let it decide or learn first, or give features= a table or init= a tree."
+            )
+        return self._contexts
+
+    def _row(self, x: Any) -> np.ndarray:
+        """Read a context; the first of a numeric learner says how many features there are."""
+        contexts = self._contexts
+        if contexts is not None:
+            return contexts.row(x)
+        names = self._names
+        if names is None and hasattr(x, "keys") and not hasattr(x, "shape"):
+            names = tuple(map(str, x))
+        who = type(self).__name__
+        if self._n_features is not None:
+            check_length(x, self._n_features, who)
+        table = as_table(x, names or ())
+        contexts = first_contexts(table, self._n_features, names, who=who, what="x")
+        row = contexts.row(x)
+        return row if self._begin(contexts) else self._started().row(x)
+
+    def _rows(self, X: Any) -> tuple[np.ndarray, Contexts]:
+        """Read a table of contexts, which are `_begun` with once all arguments are checked."""
+        contexts = self._contexts
+        if contexts is None:
+            who = type(self).__name__
+            contexts = first_contexts(X, self._n_features, self._names, who=who)
+        return contexts.rows(X), contexts
+
+    def _begun(self, X: Any, rows: np.ndarray, contexts: Contexts) -> np.ndarray:
+        """Make the engine, if these are the first contexts, and return them."""
+        return rows if self._begin(contexts) else self._started().rows(X)
+
+    def _begin(self, contexts: Contexts) -> bool:
+        """Make the engine, if this is the first context.
+
+        Returns False where another thread had the first one: contexts are to be read again then.
+        """
+        if self._contexts is None:
+            with self._deciding:
+                if self._contexts is None:
+                    self._engine = self._new_engine(contexts.schema.n_columns)
+                    self._contexts = contexts
+        return self._contexts is contexts
+
+    # The file
+
+    @abstractmethod
+    def _header(self) -> dict[str, Any]:
+        """Say what a file has to know beside what all learners have."""
+
+    @classmethod
+    @abstractmethod
+    def _blank(cls, header: Mapping[str, Any], **arguments: Any) -> Self:
+        """Make a learner that knows no features yet, from a file's header."""
+
+    @abstractmethod
+    def _check_open(self, action: np.ndarray, propensity: np.ndarray) -> None:
+        """Check the open decisions of a file; ``ValueError`` where one is impossible."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all of it to a file, open decisions included, in whole or not at all.
+
+        What is loaded again goes on as if nothing had happened, bit for bit.
+        """
+        from hardwood.bandit import file
+
+        file.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged, hostile, or holds something else; the message says which.
+        """
+        from hardwood.bandit import file
+
+        return file.load_as(cls, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from hardwood.bandit import file
+
+        return file.loads, (file.dumps(self),)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.options.estimator!r}, max_depth={self.max_depth}, "
+            f"{self.n_rounds_} rounds, {self.n_open_} open)"
+        )
+
+
+def drawn_seeds(random_state: Any) -> tuple[int, int]:
+    """Return the seed of the engine and the learner's number, both from one state or number.
+
+    Raises
+    ------
+    ValueError
+        If it is neither None, an integer from 0, nor a generator of NumPy.
+    """
+    if random_state is None:
+        entropy = secrets.randbits(128)
+    elif isinstance(random_state, np.random.Generator):
+        entropy = int(random_state.integers(2**63))
+    elif isinstance(random_state, np.random.RandomState):
+        entropy = int(random_state.randint(2**31 - 1))
+    else:
+        entropy = arguments.integer("random_state", random_state, 0)
+    seed, number = np.random.SeedSequence(entropy).generate_state(2, np.uint64).tolist()
+    return seed >> 1, number >> (64 - LEARNER_BITS)
+
+
+def read_features(features: Any) -> tuple[int | None, tuple[str, ...] | None, Schema | None]:
+    """Return the number and names of numeric features, or the schema that a table or tree has.
+
+    Raises
+    ------
+    ValueError
+        If it is none of what ``features`` may be.
+    """
+    if features is None:
+        return None, None, None
+    if isinstance(features, Schema):
+        return None, None, features
+    if isinstance(features, numbers.Integral | bool):
+        return arguments.integer("features", features, 1, MAX_FEATURES), None, None
+    is_names = isinstance(features, Sequence) and all(isinstance(name, str) for name in features)
+    if isinstance(features, str) or (is_names and not features):
+        raise ValueError(
+            "features must be None, a number of features, a list of their names, a Schema, or a "
+            f"table with a few rows, got {features!r:.80}."
+        )
+    if is_names:
+        names = tuple(features)
+        Schema.numeric(len(names), names)  # refuses names that occur twice
+        return len(names), names, None
+    return None, None, Schema.learn(Table.of(features))
+
+
+def start_tree(init: Any) -> ObliqueTree | None:
+    """Return the tree to start from: given itself, or as a fitted estimator or learner."""
+    tree = init if init is None else getattr(init, "tree_", init)
+    if tree is None or isinstance(tree, ObliqueTree):
+        return tree
+    raise TypeError(
+        f"init must be None, an ObliqueTree or a fitted estimator with one, got {init!r:.80}."
+    )
+
+
+def _schema_of_start(
+    tree: ObliqueTree, schema: Schema | None, n_features: int | None, names: Sequence[str] | None
+) -> Schema:
+    """Return the schema of a start tree, whose columns must be what was said of the features."""
+    own = tree.schema
+    if schema is not None and schema.column_names != own.column_names:
+        raise ValueError(
+            f"init has the columns {list(own.column_names)!r:.300}, but features has "
+            f"{list(schema.column_names)!r:.300}. Leave features out: the tree knows its own."
+        )
+    if (n_features is not None and n_features != own.n_features) or (
+        names is not None and tuple(names) != own.names
+    ):
+        raise ValueError(
+            f"init has the {own.n_features} features {list(own.names)!r:.300}, features says "
+            "otherwise. Leave features out: the tree knows its own."
+        )
+    return own
+
+
+def finite(name: str, value: Any) -> float:
+    """Return a finite real number as a float.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is NaN, infinite, or too large for its square.
+    """
+    if type(value) is not float:
+        if not isinstance(value, numbers.Real | np.bool_):
+            raise TypeError(f"{name} must be a number, found {value!r:.80}.")
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
+    if not -LARGEST_FEEDBACK <= value <= LARGEST_FEEDBACK:
+        raise ValueError(
+            f"{name} must be a finite number up to {LARGEST_FEEDBACK:g} in size, found {value}. If "
+            "it never came, do not learn: the decision expires by itself."
+        )
+    return value
+
+
+def warn_if_interrupted(done: int, n: int) -> None:
+    """Tell of rows that Ctrl-C has left."""
+    if done < n:
+        warnings.warn(
+            f"Learning was interrupted after {done} of {n} rows; what was learned is kept.",
+            FitInterruptedWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,250 @@
+"""Logged rounds and the policies judged by them, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardwood import arguments
+from hardwood.table.rows import n_rows
+
+_MAX_ACTIONS = 100_000
+_SUM_TOLERANCE = 1e-6  # probabilities are often float32
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """What was seen, done and earned in n rounds.
+
+    Attributes
+    ----------
+    X
+        The contexts, a table of any kind.
+    action
+        (n,) int64, positions in `actions`.
+    reward
+        (n,) float64, finite.
+    propensity
+        (n,) float64 in (0, 1], the probability with which the action was taken; None where unknown.
+    mask
+        (n, K) bool, which actions could be taken; None for all.
+    actions
+        K names of the actions.
+    """
+
+    X: Any
+    action: np.ndarray
+    reward: np.ndarray
+    propensity: np.ndarray | None
+    mask: np.ndarray | None
+    actions: tuple[Hashable, ...]
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        action: Any,
+        reward: Any,
+        propensity: Any,
+        mask: Any,
+        actions: Sequence[Hashable],
+    ) -> Log:
+        """Read and check a log.
+
+        Raises
+        ------
+        ValueError
+            Where lengths differ, an action has no name in ``actions`` or lies outside its mask, a
+            reward is not finite or a propensity is outside (0, 1].
+        """
+        n = n_rows(X)
+        if n < 2:
+            raise ValueError(f"X must have at least 2 logged rounds, found {n}.")
+        taken = positions("action", column("action", action, n), actions)
+        rewards = numbers("reward", reward, n)
+        chances = None if propensity is None else propensities(propensity, n)
+        masks = None if mask is None else masks_of(mask, n, len(actions))
+        if masks is not None:
+            check_within(taken, masks, actions, "action")
+        return cls(X, taken, rewards, chances, masks, tuple(actions))
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+
+def column(name: str, values: Any, n: int) -> np.ndarray:
+    """Return n values as a 1-D array."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or len(array) != n:
+        raise ValueError(f"{name} must hold one entry for each of the {n} rows, got {array.shape}.")
+    return array
+
+
+def numbers(name: str, values: Any, n: int) -> np.ndarray:
+    """Return n finite numbers as float64."""
+    array = column(name, values, n)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers, found entries such as {array[0]!r:.60}.")
+    array = array.astype(np.float64)
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if wrong.size:
+        raise ValueError(
+            f"{name} must hold finite numbers, found {array[wrong[0]]} in row {wrong[0]} "
+            f"({wrong.size} of {n} rows). Leave rounds out whose {name} never came."
+        )
+    return array
+
+
+def propensities(values: Any, n: int) -> np.ndarray:
+    """Return n probabilities in (0, 1] as float64."""
+    array = numbers("propensity", values, n)
+    wrong = np.flatnonzero((array <= 0) | (array > 1))
+    if wrong.size:
+        raise ValueError(
+            f"propensity must lie in (0, 1], found {array[wrong[0]]:g} in row {wrong[0]}: it is "
+            "the probability with which the logged action was taken."
+        )
+    return array
+
+
+def masks_of(mask: Any, n: int, n_actions: int) -> np.ndarray:
+    """Return masks as (n, K) bool; every row allows an action."""
+    array = np.asarray(mask)
+    if array.shape == (n_actions,):
+        array = np.broadcast_to(array, (n, n_actions))
+    if array.shape != (n, n_actions) or not np.isin(array, (0, 1)).all():
+        raise ValueError(
+            f"mask must be booleans of shape ({n}, {n_actions}), True where an action may be "
+            f"taken, got {array.dtype} of shape {array.shape}."
+        )
+    array = array.astype(bool)
+    empty = np.flatnonzero(~array.any(axis=1))
+    if empty.size:
+        raise ValueError(f"mask allows no action in row {empty[0]}; at least one must be allowed.")
+    return array
+
+
+def action_names(actions: Any) -> tuple[Hashable, ...]:
+    """Return the names of the actions: given, or 0 to K - 1 for a number of them."""
+    if isinstance(actions, Sequence | np.ndarray) and not isinstance(actions, str):
+        values = actions.tolist() if isinstance(actions, np.ndarray) else actions
+        names = tuple(values)
+        if len(set(names)) != len(names) or not names:
+            raise ValueError(f"actions must be different names, at least one, got {actions!r:.200}")
+        return names
+    return tuple(range(arguments.integer("actions", actions, 1, _MAX_ACTIONS)))
+
+
+def positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:
+    """Return where actions stand among their names, (n,) int64."""
+    place = {action: i for i, action in enumerate(actions)}
+    if values.dtype == object:  # names of several types cannot be sorted
+        distinct, inverse = values, np.arange(len(values))
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
+    found = [place.get(value, -1) for value in distinct.tolist()]
+    if -1 in found:
+        strange = distinct.tolist()[found.index(-1)]
+        known = ", ".join(map(repr, actions[:8])) + (", ..." if len(actions) > 8 else "")
+        raise ValueError(f"{name} holds {strange!r:.60}, which is none of the actions {known}.")
+    return np.asarray(found, dtype=np.int64)[inverse.reshape(-1)]
+
+
+def policy_of(
+    policy: Any, X: Any, action: Any, mask: Any, actions: Any
+) -> tuple[np.ndarray, tuple[Hashable, ...]]:
+    """Return what a policy does, (n, K) probabilities, and the names of the K actions.
+
+    Parameters
+    ----------
+    policy
+        (n, K) probabilities; (n,) chosen actions; or an object with ``action_probabilities(X)``
+        or else ``predict(X)``, or a function of X, that return one of these.
+    X, action, mask
+        Of the log.
+    actions
+        Names of the actions, or their number; None to take them from the policy, and from the log
+        where it has none.
+    """
+    n = n_rows(X)
+    done = np.asarray(_answers(policy, X, mask))
+    if done.ndim == 2 and done.shape[1] == 1:
+        done = done[:, 0]
+    if actions is None:
+        actions = _names_of(policy, done, np.asarray(action))
+    names = action_names(actions)
+    if done.ndim == 1:
+        chosen = positions("policy", column("policy", done, n), names)
+        probabilities = np.zeros((n, len(names)))
+        probabilities[np.arange(n), chosen] = 1.0
+    else:
+        probabilities = _probabilities(done, n, len(names))
+    if mask is not None:
+        masks = masks_of(mask, n, len(names))
+        for a in range(len(names)):
+            rows = np.flatnonzero((probabilities[:, a] > 0) & ~masks[:, a])
+            check_within(np.full(rows.size, a), masks[rows], names, "policy", rows)
+    return probabilities, names
+
+
+def _answers(policy: Any, X: Any, mask: Any) -> Any:
+    if hasattr(policy, "action_probabilities"):
+        return policy.action_probabilities(X) if mask is None else _masked(policy, X, mask)
+    if hasattr(policy, "predict"):
+        return policy.predict(X)
+    return policy(X) if callable(policy) else policy
+
+
+def _masked(policy: Any, X: Any, mask: Any) -> Any:
+    return policy.action_probabilities(X, mask=mask)
+
+
+def _names_of(policy: Any, done: np.ndarray, action: np.ndarray) -> Any:
+    """Return the names a policy has for its actions, else those that occur."""
+    for attribute in ("actions_", "actions", "classes_", "classes"):
+        names = getattr(policy, attribute, None)
+        if names is not None and not callable(names):
+            return names
+    if done.ndim == 2:
+        return done.shape[1]
+    return np.unique(np.concatenate([action.reshape(-1), done]))
+
+
+def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:
+    if done.shape != (n, n_actions) or done.dtype.kind not in "biuf":
+        raise ValueError(
+            f"policy must give probabilities of shape ({n}, {n_actions}), rows by actions, or "
+            f"({n},) chosen actions, got {done.dtype} of shape {done.shape}."
+        )
+    probabilities = done.astype(np.float64)
+    off = np.abs(probabilities.sum(axis=1) - 1)
+    wrong = np.flatnonzero(~((off <= _SUM_TOLERANCE) & (probabilities >= 0).all(axis=1)))
+    if wrong.size:
+        raise ValueError(
+            "policy must give probabilities that are at least 0 and sum to 1 in every row, found "
+            f"{probabilities[wrong[0]]} in row {wrong[0]}."
+        )
+    return probabilities
+
+
+def check_within(
+    taken: np.ndarray,
+    masks: np.ndarray,
+    actions: Sequence[Hashable],
+    name: str,
+    rows: np.ndarray | None = None,
+) -> None:
+    """Refuse actions, by their positions, that their masks do not allow."""
+    outside = np.flatnonzero(~masks[np.arange(len(taken)), taken])
+    if outside.size:
+        first = outside[0]
+        row = first if rows is None else rows[first]
+        raise ValueError(
+            f"{name} takes {actions[taken[first]]!r:.60} in row {row}, which mask does not allow "
+            "there."
+        )

@@ -1,0 +1,221 @@
+"""Every number that a learner from bandit feedback can be given, by name, with its default.
+
+The engine is handed them as a dictionary. What is added here is a parameter of `DGTBandit` or
+`DGTBanditRegressor` at once: checked, saved and listed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hardwood import arguments
+
+MAX_HEIGHT = 10
+MAX_BATCH = 65_536
+
+
+def _number(default: float, low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
+    """Declare an option that is a real number."""
+    check = {"low": low, "high": high, "open_low": open_low, "open_high": math.isinf(high)}
+    return field(default=default, metadata={"check": arguments.real, "bounds": check})
+
+
+def _count(default: int, low: int, high: int = 2**31 - 1) -> Any:
+    """Declare an option that is an integer."""
+    return field(
+        default=default, metadata={"check": arguments.integer, "bounds": {"low": low, "high": high}}
+    )
+
+
+def _word(default: str, *others: str) -> Any:
+    """Declare an option that is one of a few words."""
+    bounds = {"allowed": (default, *others)}
+    return field(default=default, metadata={"check": arguments.choice, "bounds": bounds})
+
+
+@dataclass(frozen=True)
+class _Options:
+    def __post_init__(self) -> None:
+        for option in dataclasses.fields(self):
+            check, bounds = option.metadata["check"], option.metadata["bounds"]
+            value = check(option.name, getattr(self, option.name), **bounds)
+            object.__setattr__(self, option.name, value)
+
+
+@dataclass(frozen=True)
+class BanditOptions(_Options):
+    """How a `DGTBandit` learns and explores.
+
+    Parameters
+    ----------
+    estimator
+        ``"replay"``: the tree regresses the reward of the action that was taken, explores by
+        inverse gap weighting and replays stored rounds. ``"paper"``: the estimator of the paper,
+        Eqs. (7) and (8), one gradient per round.
+    exploration
+        ``"paper"``: the probability of a random action, Eq. (7). ``"replay"``: how much it
+        explores, relative to the default.
+    learning_rate
+        Of the leaves, by Adam (``"replay"``) or RMSprop (``"paper"``). ``"replay"``: that of the
+        splits is 4 / sqrt(columns) times as large, so that a step moves the score of a split by
+        about as much, however many columns there are.
+    accumulate
+        ``"paper"``: rounds whose gradients are summed before a step.
+    batch_size
+        ``"replay"``: stored rounds per step.
+    batches_per_round
+        ``"replay"``: steps per round, in the mean.
+    reservoir
+        ``"replay"``: rounds that are kept.
+    blur
+        ``"replay"``: deviation of the noise that stored contexts are replayed with, in deviations
+        of the columns, times the fourth root of the number of stored rounds.
+    keep
+        ``"replay"``: which rounds are kept, ``"all"``: a uniform sample of all, ``"newest"``: the
+        newest ones, for a world that changes.
+    """
+
+    estimator: str = _word("replay", "paper")
+    exploration: float = _number(1.0, 0.0)
+    learning_rate: float = _number(5e-3, 0.0, open_low=True)
+    accumulate: int = _count(4, 1, MAX_BATCH)
+    batch_size: int = _count(128, 1, MAX_BATCH)
+    batches_per_round: float = _number(1.0, 0.0, 1000.0)
+    reservoir: int = _count(100_000, 1)
+    blur: float = _number(1.0, 0.0)
+    keep: str = _word("all", "newest")
+
+    def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
+        """Return what the engine takes."""
+        is_paper = self.estimator == "paper"
+        if not is_paper and self.exploration == 0:
+            gamma = _GREEDY
+        else:
+            gamma = self.exploration if is_paper else _GAMMA / self.exploration
+        split_rate = self.learning_rate * (1.0 if is_paper else 4.0 / math.sqrt(n_columns))
+        return {
+            "is_paper": is_paper,
+            "exploration": gamma,
+            "batch_size": self.accumulate if is_paper else self.batch_size,
+            "batches_per_round": self.batches_per_round,
+            "capacity": self.reservoir,
+            "keeps_newest": self.keep == "newest",
+            "blur": self.blur,
+            "n_first": max(_FIRST_ROUNDS, 2 * n_actions),
+            "learning_rate": self.learning_rate,
+            "split_rate": split_rate,
+            "slowing": math.inf,
+            "hidden": [],
+            "starts_level": not is_paper,
+            **(_RMSPROP if is_paper else _ADAM),
+        }
+
+
+@dataclass(frozen=True)
+class RegressionOptions(_Options):
+    """How a `DGTBanditRegressor` learns.
+
+    Parameters
+    ----------
+    estimator
+        ``"two_point"``, Eq. (10): two numbers are tried per round. ``"one_point"``, Eq. (9): one.
+    perturbation
+        How far from the prediction numbers are tried, delta, in units of `scale`.
+    learning_rate
+        Of RMSprop.
+    accumulate
+        Rounds whose gradients are summed before a step.
+    start
+        What is predicted at first.
+    scale
+        How far good predictions lie from `start`, roughly.
+    """
+
+    estimator: str = _word("two_point", "one_point")
+    perturbation: float = _number(0.5, 0.0, open_low=True)
+    learning_rate: float = _number(1e-3, 0.0, open_low=True)
+    accumulate: int = _count(4, 1, MAX_BATCH)
+    start: float = _number(0.0, -math.inf)
+    scale: float = _number(1.0, 0.0, open_low=True)
+
+    def for_engine(self) -> dict[str, Any]:
+        """Return what the engine takes."""
+        return {
+            "batch_size": self.accumulate,
+            "perturbation": self.perturbation,
+            "start": self.start,
+            "scale": self.scale,
+            "learning_rate": self.learning_rate,
+            "split_rate": self.learning_rate,
+            "slowing": math.inf,
+            "hidden": [],
+            "starts_level": False,
+            **_RMSPROP,
+        }
+
+
+# gamma of inverse gap weighting is this times the square root of the round; without exploration,
+# so large that what is not the best is never taken.
+_GAMMA = 100.0
+_GREEDY = 1e300
+# Rounds before the first step, at least: they say what rewards are like.
+_FIRST_ROUNDS = 20
+_ADAM = {"optimizer": "adam", "momentum": 0.9, "decay": 0.999, "epsilon": 1e-8}
+# The paper has no momentum; epsilon is that of the authors' code.
+_RMSPROP = {"optimizer": "rmsprop", "momentum": 0.0, "decay": 0.99, "epsilon": 1e-5}
+
+# The defaults of each estimator.
+BANDIT_DEFAULTS: dict[str, BanditOptions] = {
+    "replay": BanditOptions(),
+    # Sec. C.3.2
+    "paper": BanditOptions(estimator="paper", exploration=0.3, learning_rate=1e-3),
+}
+REGRESSION_DEFAULTS: dict[str, RegressionOptions] = {
+    "two_point": RegressionOptions(),
+    "one_point": RegressionOptions(estimator="one_point"),
+}
+
+_Kind = TypeVar("_Kind", BanditOptions, RegressionOptions)
+
+
+def chosen(defaults: Mapping[str, _Kind], estimator: Any, given: Mapping[str, Any]) -> _Kind:
+    """Return an estimator's defaults with what was given in their place.
+
+    Raises
+    ------
+    TypeError
+        For an option that does not exist.
+    ValueError
+        For one out of its range; the message names it.
+    """
+    base = defaults[arguments.choice("estimator", estimator, tuple(defaults))]
+    known = {option.name for option in dataclasses.fields(base)}
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"{name!r} is no option of the estimator {estimator!r}. It has: "
+                f"{', '.join(sorted(known))}."
+            )
+    return dataclasses.replace(base, **given)
+
+
+def with_options(signature: inspect.Signature, options: _Options) -> inspect.Signature:
+    """Return a constructor's signature with every option and its default in place of ``**``."""
+    parameters = [
+        parameter
+        for name, parameter in signature.parameters.items()
+        if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    named = {parameter.name for parameter in parameters}
+    for option in dataclasses.fields(options):
+        if option.name not in named:
+            value = getattr(options, option.name)
+            parameters.append(
+                inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=value)
+            )
+    return signature.replace(parameters=parameters)

@@ -1,0 +1,379 @@
+"""A policy of discrete actions that is one tree, and learns from what its own choices earn.
+
+[Kar22] A. Karthikeyan, N. Jain, N. Natarajan, P. Jain, "Learning Accurate Decision Trees with
+Bandit Feedback via Quantized Gradient Descent", TMLR 2022: Algorithm 1, Eqs. (7) and (8).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood import arguments
+from hardwood.bandit import log, trees
+from hardwood.bandit.decisions import Decision
+from hardwood.bandit.history import History
+from hardwood.bandit.learner import Learner, finite, warn_if_interrupted
+from hardwood.bandit.options import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
+from hardwood.model import ObliqueTree
+from hardwood.model.structure import Label, class_labels
+from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MAX_ACTIONS = 10_000
+
+
+class DGTBandit(Learner):
+    r"""Decide which of K actions to take; learn from what the action that was taken earned.
+
+    One tree holds the expected reward of each action in each leaf. `decide` mostly takes the
+    best, sometimes another, and says with what probability; `learn` hears the reward, at once or
+    much later, in any order, or never.
+
+    Parameters
+    ----------
+    n_actions
+        Number of actions, which are then called 0 to K - 1; or their K different names (text or
+        numbers).
+    estimator
+        ``"replay"``: the tree regresses the reward of the action that was taken, explores by
+        inverse gap weighting, and replays stored rounds. ``"paper"``: Algorithm 1 of the paper,
+        with Eqs. (7) and (8).
+    max_depth
+        Height of the tree, 1 to 10.
+    features
+        What contexts are: None or their number (plain numbers), a list of their names, or a table
+        or `Schema` with a few example rows, which says what is categorical and what can be missing.
+    init
+        An `ObliqueTree` to start from, or an estimator that has one: a classifier of the actions,
+        whose probabilities are taken for expected rewards, or a regressor with K outputs. Its
+        features are then those of the contexts.
+    max_open
+        How many decisions may wait for their reward; beyond, the oldest expire.
+    random_state
+        None, an integer or a NumPy generator: the same rounds with the same number give the same
+        decisions.
+    **options
+        Everything else, by name: see `hardwood.bandit.options.BanditOptions`.
+
+    Examples
+    --------
+    >>> from hardwood.bandit import DGTBandit
+    >>> bandit = DGTBandit(["tea", "coffee"], random_state=0)
+    >>> decision = bandit.decide([20.5, 3.0])
+    >>> decision.action in ("tea", "coffee")
+    True
+    >>> bandit.learn(decision.token, reward=1.0)
+    >>> bandit.n_rounds_
+    1
+    """
+
+    options: BanditOptions
+
+    def __init__(
+        self,
+        n_actions: int | Iterable[Any],
+        *,
+        estimator: str = "replay",
+        max_depth: int = 8,
+        features: Any = None,
+        init: Any = None,
+        max_open: int = 100_000,
+        random_state: Any = None,
+        **options: Any,
+    ) -> None:
+        self.actions_ = _action_names(n_actions)
+        self._labels = _label_array(self.actions_)
+        super().__init__(
+            chosen(BANDIT_DEFAULTS, estimator, options),
+            max_depth=max_depth,
+            features=features,
+            init=init,
+            max_open=max_open,
+            random_state=random_state,
+        )
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions, K."""
+        return len(self.actions_)
+
+    # Round by round
+
+    def decide(self, x: Any, mask: Any = None) -> Decision:
+        """Choose an action for a context.
+
+        Parameters
+        ----------
+        x
+            Numbers (1-D array, list), or a row of a table: a mapping by names, or a data frame of
+            one row.
+        mask
+            (K,) booleans, which actions may be taken, at least one; None for all.
+
+        Returns
+        -------
+        decision
+            The action, the probability with which it was chosen, and the token to `learn` with.
+
+        Raises
+        ------
+        TableError
+            If the context does not fit; the message names the feature.
+        ValueError
+            If the mask does not.
+        """
+        allowed = None if mask is None else self._allowed(mask)
+        row = self._row(x)
+        with self._deciding:
+            action, propensity = self._engine.decide(row, allowed)
+            token = self._open.add((row, action, propensity))
+        return Decision(self.actions_[action], propensity, token)
+
+    def learn(self, token: int, reward: Any = None, *, loss: Any = None) -> None:
+        """Learn what a decision earned: its reward, or its loss, which is a negative reward.
+
+        Raises
+        ------
+        TokenError
+            If the token is unknown, expired or was learned from already.
+        ValueError, TypeError
+            If the reward is no finite number; the decision stays open.
+        """
+        if (reward is None) == (loss is None):
+            raise TypeError("give reward= or loss=, one of the two")
+        earned = finite("reward", reward) if loss is None else 0.0 - finite("loss", loss)
+        with self._learning:
+            with self._deciding:
+                context, action, propensity = self._open.get(token)
+            self._engine.learn(context, action, earned, propensity)
+            with self._deciding:
+                self._open.close(token)
+
+    # Many rounds at once
+
+    def learn_logged(
+        self, X: Any, action: Any, reward: Any, propensity: Any, mask: Any = None
+    ) -> Self:
+        """Learn from the log of another policy, row after row.
+
+        Parameters
+        ----------
+        X
+            The n contexts, a table.
+        action
+            (n,) actions that were taken, by their names.
+        reward
+            (n,) what they earned.
+        propensity
+            (n,) the probability with which each was taken, in (0, 1]; one number for all.
+        mask
+            (n, K) or (K,), which actions could be taken; only checked.
+
+        Raises
+        ------
+        ValueError
+            If anything does not fit; nothing was learned then.
+        """
+        rows, contexts = self._rows(X)
+        n = len(rows)
+        taken = log.positions("action", log.column("action", action, n), self.actions_)
+        rewards = log.numbers("reward", reward, n)
+        finite("the largest reward", float(np.abs(rewards).max()))
+        chances = np.full(n, propensity) if np.ndim(propensity) == 0 else propensity
+        chances = log.propensities(chances, n)
+        if mask is not None:
+            log.check_within(taken, log.masks_of(mask, n, self.n_actions), self.actions_, "action")
+        rows = self._begun(X, rows, contexts)
+        before = self.n_rounds_
+        self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
+        warn_if_interrupted(self.n_rounds_ - before, n)
+        return self
+
+    def replay(self, X: Any, feedback: Any, mask: Any = None) -> History:
+        """Decide and learn, row after row, in the engine.
+
+        Parameters
+        ----------
+        X
+            The n contexts, a table.
+        feedback
+            What actions earn: (n,) labels, for a reward of 1 where the action is the label and 0
+            elsewhere; (n, K) rewards of all actions; or a function of the row's number and the
+            action that returns the reward.
+        mask
+            (n, K) or (K,) booleans, which actions may be taken; None for all.
+
+        Returns
+        -------
+        history
+            What was done and earned; of fewer rows after Ctrl-C, with a warning.
+
+        Notes
+        -----
+        Where a function fails or returns no finite number, the rows before are learned already.
+        """
+        rows, contexts = self._rows(X)
+        masks = self._masks(mask, len(rows))
+        known = None if callable(feedback) else self._feedback(feedback, len(rows))
+        rows = self._begun(X, rows, contexts)
+        if known is None:
+            return self._replay_function(rows, feedback, masks)
+        taken, propensity, reward = self._engine.replay(rows, known, masks)
+        warn_if_interrupted(len(taken), len(rows))
+        return History(self._labels[taken], propensity, reward)
+
+    def _replay_function(
+        self,
+        rows: np.ndarray,
+        feedback: Callable[[int, Any], Any],
+        masks: np.ndarray | None,
+    ) -> History:
+        taken = np.empty(len(rows), np.int32)
+        propensity, reward = np.empty(len(rows)), np.empty(len(rows))
+        for i, row in enumerate(rows):
+            choice = self._engine.decide(row, None if masks is None else masks[i])
+            taken[i], propensity[i] = choice
+            earned = feedback(i, self.actions_[choice[0]])
+            reward[i] = finite(f"feedback of row {i}", earned)
+            self._engine.learn(row, choice[0], float(reward[i]), choice[1])
+        return History(self._labels[taken], propensity, reward)
+
+    # What it would do
+
+    def action_values(self, X: Any) -> np.ndarray:
+        """Return the expected reward of every action, (n, K)."""
+        rows = self._started().rows(X)
+        values: np.ndarray = self._engine.values(rows)
+        return values
+
+    def action_probabilities(self, X: Any, mask: Any = None) -> np.ndarray:
+        """Return with what probability `decide` would take each action now, (n, K)."""
+        rows = self._started().rows(X)
+        masks = self._masks(mask, len(rows))
+        probabilities: np.ndarray = self._engine.probabilities(rows, masks)
+        return probabilities
+
+    def predict(self, X: Any, mask: Any = None) -> np.ndarray:
+        """Return the action of the largest expected reward for every row, (n,): no exploration."""
+        values = self.action_values(X)
+        masks = self._masks(mask, len(values))
+        if masks is not None:
+            values = np.where(masks, values, -np.inf)
+        best: np.ndarray = self._labels[np.argmax(values, axis=1)]
+        return best
+
+    @property
+    def tree_(self) -> ObliqueTree:
+        """The tree of expected rewards now: a regression with an output per action."""
+        contexts = self._started()
+        return trees.value_tree(
+            self._engine.tree(), contexts, [str(action) for action in self.actions_]
+        )
+
+    def policy(self) -> ObliqueTree:
+        """Return the tree of best actions now: a classification, simplified."""
+        return trees.policy_tree(self.tree_, self.actions_)
+
+    # Arguments
+
+    def _allowed(self, mask: Any) -> np.ndarray:
+        """Return one mask as (K,) uint8."""
+        array = np.asarray(mask)
+        if array.dtype != np.bool_ or array.shape != (self.n_actions,):
+            raise ValueError(
+                f"mask must be {self.n_actions} booleans, True where an action may be taken, found "
+                f"{array.dtype} of shape {array.shape}."
+            )
+        if 1 not in array.tobytes():  # a microsecond faster than array.any()
+            raise ValueError("mask allows no action; at least one must be allowed.")
+        return np.ascontiguousarray(array).view(np.uint8)
+
+    def _masks(self, mask: Any, n: int) -> np.ndarray | None:
+        """Return masks as (n, K) uint8, or None."""
+        if mask is None:
+            return None
+        return np.ascontiguousarray(log.masks_of(mask, n, self.n_actions)).view(np.uint8)
+
+    def _feedback(self, feedback: Any, n: int) -> np.ndarray:
+        """Return labels as (n,) int32 positions, or rewards as (n, K) float32."""
+        array = np.asarray(feedback)
+        if array.ndim == 1 or array.shape[1:] == (1,):
+            labels = log.column("feedback", array, n)
+            return log.positions("feedback", labels, self.actions_).astype(np.int32)
+        if array.shape != (n, self.n_actions) or array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"feedback must be {n} labels, rewards of shape ({n}, {self.n_actions}), or a "
+                f"function of row number and action, found {array.dtype} of shape {array.shape}."
+            )
+        wrong = np.argwhere(~(np.abs(array) <= np.finfo(np.float32).max))
+        if wrong.size:
+            row, action = wrong[0].tolist()
+            raise ValueError(
+                f"feedback holds {array[row, action]} at row {row}, action "
+                f"{self.actions_[action]!r}. Expected finite numbers that float32 holds."
+            )
+        return np.ascontiguousarray(array, np.float32)
+
+    # Learner
+
+    def _new_engine(self, n_columns: int) -> Any:
+        from hardwood._native import BanditEngine
+
+        options = self.options.for_engine(n_columns, self.n_actions)
+        return BanditEngine(n_columns, self.n_actions, self.max_depth, options, self._seed)
+
+    def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
+        columns = trees.action_values(tree, self.actions_)
+        start = trees.start_of(tree, schema, self.max_depth)
+        start["values"] = np.ascontiguousarray(start["values"][:, columns])
+        engine.start_from(**start)
+
+    def _header(self) -> dict[str, Any]:
+        return {"actions": list(self.actions_)}
+
+    @classmethod
+    def _blank(cls, header: Mapping[str, Any], **arguments: Any) -> Self:
+        return cls(header["actions"], **arguments)
+
+    def _check_open(self, action: np.ndarray, propensity: np.ndarray) -> None:
+        if ((action < 0) | (action >= self.n_actions)).any():
+            raise ValueError("an open decision has an action that does not exist")
+        if not ((propensity > 0) & (propensity <= 1)).all():
+            raise ValueError("an open decision has a propensity outside (0, 1]")
+
+
+DGTBandit.__signature__ = with_options(  # type: ignore[attr-defined]
+    inspect.signature(DGTBandit.__init__), BANDIT_DEFAULTS["replay"]
+)
+
+
+def _action_names(n_actions: Any) -> tuple[Label, ...]:
+    """Return the names of the actions, at least two."""
+    if isinstance(n_actions, str | bytes) or not hasattr(n_actions, "__iter__"):
+        return tuple(range(arguments.integer("n_actions", n_actions, 2, MAX_ACTIONS)))
+    try:
+        names = class_labels(n_actions, "classification")
+    except (ValueError, TypeError) as error:
+        raise type(error)(
+            f"n_actions must be a number or different names of actions: {error}"
+        ) from None
+    if names is None or not 2 <= len(names) <= MAX_ACTIONS:
+        raise ValueError(
+            f"n_actions must be from 2 to {MAX_ACTIONS} actions, found {len(names or ())}."
+        )
+    return names
+
+
+def _label_array(actions: tuple[Label, ...]) -> np.ndarray:
+    """Return names as an array that keeps what they are."""
+    if len({type(action) for action in actions}) == 1:
+        return np.array(actions)
+    labels = np.empty(len(actions), object)
+    labels[:] = actions
+    return labels

@@ -1,0 +1,110 @@
+"""Rows of a table in a few microseconds: plain entries go straight to their columns.
+
+What `Schema.read` makes of a table of one row, without the table. Whatever is not a plain number,
+text or gap is left to it, and so is every mistake: it has the words for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hardwood.table import Feature, Schema
+
+_PLAIN_ORIGINS = ("number", "boolean")
+
+
+class QuickRows:
+    """Encodes rows of one schema that are plain enough.
+
+    Parameters
+    ----------
+    schema
+        The features.
+    takes_missing
+        Whether entries may be missing; otherwise they need a closer look.
+    largest
+        Size of a number beyond which a closer look is needed.
+    """
+
+    def __init__(self, schema: Schema, *, takes_missing: bool, largest: float) -> None:
+        self._names = schema.names
+        self._n_columns = schema.n_columns
+        self._largest = largest
+        self._features = [
+            _Entry(feature, first, flag, takes_missing)
+            for feature, first, flag in zip(
+                schema.features,
+                schema.first_column.tolist(),
+                schema.flag_column.tolist(),
+                strict=True,
+            )
+        ]
+
+    def encode(self, x: Any) -> np.ndarray | None:
+        """Return a mapping, list or array of entries as (c,) float32; None where it is not plain.
+
+        A missing number is NaN in its value column.
+        """
+        entries = self._entries(x)
+        if entries is None:
+            return None
+        columns = [0.0] * self._n_columns
+        for entry, feature in zip(entries, self._features, strict=True):
+            if not feature.write(entry, columns, self._largest):
+                return None
+        return np.array(columns, np.float32)
+
+    def _entries(self, x: Any) -> Any:
+        """Return the entries in the order of the features; None where there are others."""
+        if type(x) is dict or isinstance(x, Mapping):
+            try:
+                return [x[name] for name in self._names]
+            except KeyError:
+                return None
+        if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "biuf":
+            x = x.tolist()
+        return x if type(x) in (list, tuple) and len(x) == len(self._names) else None
+
+
+class _Entry:
+    """Where the entry of one feature goes."""
+
+    def __init__(self, feature: Feature, first: int, flag: int, takes_missing: bool) -> None:
+        self._first, self._flag = first, flag
+        self._takes_missing = takes_missing
+        self._center, self._factor = feature.center, 1.0 / feature.scale
+        self._is_number = feature.kind == "numeric" and feature.origin in _PLAIN_ORIGINS
+        levels = feature.levels
+        are_text = bool(levels) and all(type(level) is str for level in levels)
+        self._column = {level: first + i for i, level in enumerate(levels)} if are_text else {}
+
+    def write(self, entry: Any, columns: list[float], largest: float) -> bool:
+        """Write an entry to its columns; False where it is not plain."""
+        kind = type(entry)
+        if kind is float or kind is int or kind is bool:
+            if self._is_number and -largest <= entry <= largest:
+                columns[self._first] = (entry - self._center) * self._factor
+                return True
+            if entry == entry:
+                return False
+        elif kind is str and self._column:
+            column = self._column.get(entry, self._flag)
+            if column >= 0:
+                columns[column] = 1.0
+            return True
+        elif entry is not None:
+            return False
+        return self._write_missing(columns)
+
+    def _write_missing(self, columns: list[float]) -> bool:
+        if not (self._takes_missing and (self._is_number or self._column)):
+            return False
+        if self._is_number:
+            columns[self._first] = math.nan
+        if self._flag >= 0:
+            columns[self._flag] = 1.0
+        return True

@@ -1,0 +1,132 @@
+"""What an action would have earned, learned from the rounds in which it was taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardwood import arguments
+from hardwood.bandit.log import Log, action_names
+from hardwood.table.rows import taken
+
+_DEFAULT_DEPTH = 4
+_MIN_ROWS = 10  # fewer rounds of an action say no more than their mean
+
+
+def reward_estimates(
+    X: Any,
+    action: Any,
+    reward: Any,
+    *,
+    actions: Any = None,
+    model: Any = None,
+    folds: int = 5,
+    random_state: int | None = None,
+) -> np.ndarray:
+    """Estimate the reward of every action in every logged round, cross-fitted.
+
+    The rounds are divided into folds; the estimates of a fold come from models that were learned
+    from the others, one model per action from the rounds in which it was taken. So no round's
+    estimate has seen its own reward, which the doubly robust method needs to be unbiased.
+
+    Parameters
+    ----------
+    X
+        (n, d) contexts, a table of any kind that the model takes.
+    action
+        (n,) actions that were taken.
+    reward
+        (n,) what they earned.
+    actions
+        Names of the actions, or their number; by default those that occur, sorted.
+    model
+        A regressor, which is cloned; by default `hardwood.DGTRegressor` of depth 4.
+    folds
+        Number of folds, from 2.
+    random_state
+        Seed of the folds, and of models whose own is None.
+
+    Returns
+    -------
+    estimates
+        (n, K). An action that was taken in fewer than 10 rounds of the other folds, or earned the
+        same in all of them, is given its mean there; one that was not taken, the mean of all.
+    """
+    names = action_names(np.unique(np.asarray(action)) if actions is None else actions)
+    log = Log.of(X, action, reward, None, None, names)
+    return cross_fitted(log, model, folds, random_state)
+
+
+def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> np.ndarray:
+    """Return the estimates for a log that was read."""
+    folds = arguments.integer("folds", folds, 2, len(log))
+    rng = np.random.default_rng(random_state)
+    fold = deal(log.action, folds, rng)
+    estimates = np.empty((len(log), len(log.actions)))
+    for k in range(folds):
+        held = np.flatnonzero(fold == k)
+        rows = taken(log.X, held)
+        otherwise = float(log.reward[fold != k].mean())
+        for a in range(len(log.actions)):
+            others = np.flatnonzero((fold != k) & (log.action == a))
+            seed = int(rng.integers(2**31))
+            estimates[held, a] = _estimates_of_one(log, others, rows, model, otherwise, seed)
+    return estimates
+
+
+def deal(action: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Deal the rounds out like cards, action by action: (n,) the fold of each."""
+    order = rng.permutation(len(action))
+    order = order[np.argsort(action[order], kind="stable")]
+    fold = np.empty(len(action), dtype=np.int64)
+    fold[order] = np.arange(len(action)) % folds
+    return fold
+
+
+def _estimates_of_one(
+    log: Log, others: np.ndarray, rows: Any, model: Any, otherwise: float, seed: int
+) -> Any:
+    """Return the estimates of one action's reward on rows of a fold, learned from the others."""
+    reward = log.reward[others]
+    if reward.size == 0:
+        return otherwise
+    if reward.size < _MIN_ROWS or np.ptp(reward) == 0:
+        return float(reward.mean())
+    fitted = _regressor(model, seed).fit(taken(log.X, others), reward)
+    found = np.asarray(fitted.predict(rows), dtype=np.float64).reshape(-1)
+    if not np.isfinite(found).all():
+        raise ValueError(f"The reward model {model!r:.80} predicts numbers that are not finite.")
+    return found
+
+
+def _regressor(model: Any, seed: int) -> Any:
+    from sklearn.base import clone
+
+    from hardwood.estimators.dgt import DGTRegressor
+
+    if model is None:
+        return DGTRegressor(max_depth=_DEFAULT_DEPTH, random_state=seed)
+    if not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise TypeError(
+            "The reward model must be a regressor with fit and predict, or an array of estimates "
+            f"of shape (rows, actions), got {model!r:.80}."
+        )
+    copy = clone(model)
+    if copy.get_params().get("random_state", 0) is None:
+        copy.set_params(random_state=seed)
+    return copy
+
+
+def given_estimates(model: Any, log: Log) -> np.ndarray:
+    """Check estimates that were given as an array, (n, K)."""
+    estimates = np.asarray(model)
+    expected = (len(log), len(log.actions))
+    if estimates.shape != expected or estimates.dtype.kind not in "biuf":
+        raise ValueError(
+            f"reward_model as an array must hold numbers of shape {expected}, rows by actions, "
+            f"got {estimates.dtype} of shape {estimates.shape}."
+        )
+    if not np.isfinite(estimates).all():
+        raise ValueError("reward_model as an array must hold finite numbers.")
+    return estimates.astype(np.float64)

@@ -1,0 +1,377 @@
+"""`hardwood bandit simulate`: what a bandit would earn on a table whose answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from hardwood.cli.evaluate import check_plot
+from hardwood.cli.failures import CommandError, data_mistakes
+from hardwood.cli.learning import Problem, read_problem, requested
+from hardwood.cli.options import (
+    AsJson,
+    DroppedColumns,
+    Seed,
+    TableFile,
+    TaskChoice,
+    TaskOption,
+    UsedColumns,
+    check_finite,
+    words_of,
+)
+from hardwood.cli.pictures import draw_report
+from hardwood.cli.report import Notes, print_json, print_text
+from hardwood.report.words import counted
+
+if TYPE_CHECKING:
+    from hardwood.bandit import LossSimulator, Simulator
+
+# Limits and defaults of the bandits, which are too slow to import for a help text.
+MAX_BANDIT_DEPTH = 10
+DEFAULT_DEPTH = 8
+MAX_ROUNDS = 100_000_000
+
+
+class EstimatorChoice(str, Enum):
+    """What `--estimator` takes."""
+
+    replay = "replay"
+    paper = "paper"
+    two_point = "two_point"
+    one_point = "one_point"
+
+
+_ESTIMATORS = {
+    "classification": (EstimatorChoice.replay, EstimatorChoice.paper),
+    "regression": (EstimatorChoice.two_point, EstimatorChoice.one_point),
+}
+
+# In deviations of the target. One point says more from farther away; what two points are apart
+# only costs.
+_PERTURBATIONS = {EstimatorChoice.two_point: 0.1, EstimatorChoice.one_point: 0.5}
+
+
+@dataclass(frozen=True)
+class _World:
+    """How the rows of a table become rounds."""
+
+    rounds: int | None
+    delay: int
+    lost: float
+    drift: int | None
+    allowed: float | None
+
+
+def simulate(
+    table: TableFile,
+    target: Annotated[
+        str,
+        typer.Option("--target", "-t", metavar="COLUMN", help="The column with the best answer."),
+    ],
+    task: TaskOption = TaskChoice.auto,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=MAX_ROUNDS,
+            metavar="N",
+            help="Rounds of a run; with more than rows, the rows come again.",
+            show_default="every row once",
+        ),
+    ] = None,
+    runs: Annotated[
+        int,
+        typer.Option(min=1, max=1000, metavar="N", help="Runs, each in an order of its own."),
+    ] = 5,
+    estimator: Annotated[
+        EstimatorChoice | None,
+        typer.Option(
+            metavar=words_of(EstimatorChoice),
+            help="How it learns: the first two choose among actions, the others set a number.",
+            show_default="replay, or two_point",
+        ),
+    ] = None,
+    max_depth: Annotated[
+        int,
+        typer.Option(
+            "--max-depth",
+            "--height",
+            min=1,
+            max=MAX_BANDIT_DEPTH,
+            metavar="N",
+            help="Splits on the longest path, of the supervised tree, too.",
+        ),
+    ] = DEFAULT_DEPTH,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-12,
+            metavar="NUMBER",
+            callback=check_finite,
+            help="Size of its steps.",
+            show_default="the estimator's own",
+        ),
+    ] = None,
+    exploration: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            callback=check_finite,
+            help="Among actions: how much it explores, relative to the default; with paper, the "
+            "probability of an action at random.",
+            show_default="the estimator's own",
+        ),
+    ] = None,
+    perturbation: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-6,
+            metavar="NUMBER",
+            callback=check_finite,
+            help="How far from its prediction a number is tried, in deviations of the target.",
+            show_default="0.1, or 0.5 with one_point",
+        ),
+    ] = None,
+    delay: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Feedback comes up to so many rounds late.")
+    ] = 0,
+    lost: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="NUMBER",
+            help="Share of the rounds whose feedback never comes.",
+        ),
+    ] = 0.0,
+    drift: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="ROUND",
+            help="From this round on each action earns what another one did.",
+            show_default="the world stays as it is",
+        ),
+    ] = None,
+    allowed: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="NUMBER",
+            help="Probability of an action to be allowed in a round.",
+            show_default="all are",
+        ),
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option(help="Compare with chance, constants, a linear and a supervised one.")
+    ] = True,
+    drop: DroppedColumns = None,
+    use: UsedColumns = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Where to draw the curves.",
+            show_default="TABLE's name with _bandit.png",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a tree would earn that learns from its own choices alone.
+
+    Every row becomes a round: the bandit sees the row, answers, and is told only what its answer
+    earned: 1 for the right class and 0 for any other, or for numbers the squared error, in units of
+    the target's variance. Prints the mean reward so far over the rounds, and draws it with 95 %
+    bands over the runs.
+    """
+    from hardwood.bandit import compare
+
+    plot = plot or Path(table.name.split(".")[0] + "_bandit.png")
+    check_plot(plot, table)
+    notes = Notes()
+    request = requested(table, target, task, drop, use, None, 0.0)
+    with notes.collecting():
+        problem = read_problem(request, np.random.default_rng(seed))
+    chosen = _estimator(problem, estimator)
+    only_for = (
+        {"--allowed": allowed, "--exploration": exploration},
+        {"--perturbation": perturbation},
+    )
+    _check_task(problem.target.task, *only_for)
+    options = {"max_depth": max_depth, "learning_rate": learning_rate}
+    options |= {"exploration": exploration, "perturbation": perturbation}
+    make_world = _worlds(problem, _World(rounds, delay, lost, drift, allowed))
+    if not as_json:
+        _print_problem(table, problem)
+    with (
+        data_mistakes(),
+        notes.collecting(),
+        round_bar(runs * (2 if baselines else 1)) as on_rounds,
+    ):
+        found = compare(
+            make_world,
+            {"DGT": _bandits(chosen, options)},
+            n_runs=runs,
+            random_state=seed,
+            max_depth=max_depth,
+            with_baselines=baselines,
+            on_rounds=on_rounds,
+        )
+    for note in found.notes:
+        notes.add(note)
+    draw_report(found, plot)
+    if as_json:
+        print_json(found.to_dict() | _request_json(table, problem, chosen, plot, notes))
+        return
+    print_text(str(found))
+    print_text(f"Drew {plot}")
+
+
+def _estimator(problem: Problem, estimator: EstimatorChoice | None) -> EstimatorChoice:
+    """Return how to learn, which must fit the target."""
+    target = problem.target
+    if len(target.names) > 1:
+        raise CommandError("A bandit has one answer per round: --target takes one column.")
+    possible = _ESTIMATORS[target.task]
+    if estimator is not None and estimator not in possible:
+        words = " or ".join(choice.value for choice in possible)
+        raise CommandError(
+            f"--estimator {estimator.value} is not for {target.task}, which '{target.name}' is "
+            f"because {target.reason}; use {words}, or --task."
+        )
+    return estimator or possible[0]
+
+
+def _check_task(task: str, of_classes: dict[str, Any], of_numbers: dict[str, Any]) -> None:
+    """Refuse options that mean nothing for the task."""
+    others = of_numbers if task == "classification" else of_classes
+    for option, value in others.items():
+        if value is not None:
+            kind = "numbers" if task == "classification" else "classes"
+            raise CommandError(f"{option} is for {kind}, and the task is {task}; leave it out.")
+
+
+def _worlds(problem: Problem, wanted: _World) -> Callable[[int], Simulator | LossSimulator]:
+    """Return what makes the rounds of a run of its seed."""
+    from hardwood.bandit import classification_bandit, regression_bandit
+
+    X, y = problem.features, problem.target.values
+    n_rounds = wanted.rounds or len(y)
+    if wanted.drift is not None and wanted.drift >= n_rounds:
+        raise CommandError(f"--drift {wanted.drift}: there are only {n_rounds} rounds.")
+    if problem.target.task == "regression":
+        y = _in_deviations(y, problem.target.name)
+
+    def world(seed: int) -> Any:
+        made: Any
+        if problem.target.task == "regression":
+            made = regression_bandit(X, y, n_rounds=n_rounds, random_state=seed)
+        else:
+            made = classification_bandit(X, y, n_rounds=n_rounds, random_state=seed)
+        if wanted.drift is not None:
+            made = made.drifting(wanted.drift, random_state=seed)
+        if wanted.allowed is not None:
+            made = made.masked(share=wanted.allowed, random_state=seed)
+        if wanted.delay or wanted.lost:
+            made = made.delayed((0, wanted.delay), lost=wanted.lost, random_state=seed)
+        return made
+
+    return world
+
+
+def _in_deviations(y: np.ndarray, name: str) -> np.ndarray:
+    """Return numbers with mean 0 in units of their deviation."""
+    unit = float(np.abs(y).max()) or 1.0
+    scaled = y / unit  # else squares of large numbers overflow
+    deviation = float(scaled.std())
+    if deviation == 0:
+        raise CommandError(f"Target '{name}' has a single value: there is nothing to learn.")
+    centered: np.ndarray = (scaled - scaled.mean()) / deviation
+    return centered
+
+
+def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any, int], Any]:
+    """Return what makes a bandit for a world, of its seed."""
+    from hardwood.bandit import DGTBandit, DGTBanditRegressor
+
+    given = {name: value for name, value in options.items() if value is not None}
+    given["estimator"] = chosen.value
+
+    def bandit(world: Any, seed: int) -> Any:
+        own = {"features": world.features, "random_state": seed} | given
+        if chosen in _PERTURBATIONS:
+            return DGTBanditRegressor(**{"perturbation": _PERTURBATIONS[chosen]} | own)
+        return DGTBandit(world.actions, **own)
+
+    return bandit
+
+
+def _print_problem(table: Path, problem: Problem) -> None:
+    target = problem.target
+    n_rows, n_features = problem.features.num_rows, problem.features.num_columns
+    print_text(f"{table}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
+    if target.n_missing:
+        words = counted(target.n_missing, "row")
+        print_text(f"Left out: {words} in which '{target.name}' is missing")
+    if target.task == "classification":
+        n_actions = np.unique(target.values).size
+        print_text(f"Actions: the {n_actions} values of '{target.name}'; the right one earns 1")
+    else:
+        print_text(f"Numbers are tried for '{target.name}'; loss: squared error / its variance")
+    print_text()
+
+
+def _request_json(
+    table: Path, problem: Problem, chosen: EstimatorChoice, plot: Path, notes: Notes
+) -> dict[str, Any]:
+    return {
+        "table": table,
+        "target": problem.target.name,
+        "task": problem.target.task,
+        "estimator": chosen.value,
+        "n_rows": problem.features.num_rows,
+        "n_missing_target": problem.target.n_missing,
+        "left_out": [{"column": c, "reason": r} for c, r in problem.left_out.items()],
+        "picture": plot,
+        "notes": notes.messages,
+    }
+
+
+@contextmanager
+def round_bar(n_passes: int) -> Iterator[Callable[[str, int, int, int], None]]:
+    """Show a bar over the rounds of so many passes; yield what `compare` calls."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("Simulating"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    rounds_done: dict[tuple[str, int], int] = {}
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=None)
+
+        def on_rounds(name: str, run: int, done: int, n: int) -> None:
+            rounds_done[name, run] = done
+            progress.update(
+                bar,
+                description=f"{name}, run {run + 1}" if done else name,
+                completed=sum(rounds_done.values()),
+                total=n_passes * n,
+            )
+
+        yield on_rounds
+        progress.update(bar, completed=progress.tasks[0].total)

@@ -1,0 +1,322 @@
+"""The file of a learner: goes on bit for bit; whatever was spoiled is refused or works."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import mutations as spoil
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rounds import all_of, contexts, labels, small_bandit, small_regressor
+
+import hardwood
+from hardwood.bandit import DGTBandit, DGTBanditRegressor, file, load
+from hardwood.errors import ModelFileError, TokenError
+
+MIXED = pd.DataFrame(
+    {
+        "age": [20.0, 35.0, np.nan, 51.0],
+        "town": pd.Categorical(["Ulm", "Bonn", "Ulm", None]),
+        "paid": [True, False, True, True],
+    }
+)
+
+
+def mixed_bandit(**given):
+    return small_bandit(features=MIXED, n_actions=["mail", "call", "wait"], **given)
+
+
+def mixed_rows(n=12):
+    return [MIXED.iloc[i % 4].to_dict() for i in range(n)]
+
+
+def some_rounds(learner, rows, first=0):
+    """Decide about rows; every third reward comes late, every fifth never."""
+    told, late = [], []
+    for i, x in enumerate(rows, first):
+        decision = learner.decide(x)
+        told.append(decision)
+        if i % 5 == 4:
+            continue
+        if i % 3 == 2:
+            late.append((decision.token, i))
+            continue
+        tell(learner, decision.token, i)
+    for token, i in reversed(late):
+        with contextlib.suppress(TokenError):  # expired, where few may be open
+            tell(learner, token, i)
+    return told
+
+
+def tell(learner, token, i):
+    if isinstance(learner, DGTBandit):
+        learner.learn(token, reward=float(i % 4) - 1.5)
+    elif learner.options.estimator == "two_point":
+        learner.learn(token, losses=(float(i % 4), float(i % 3)))
+    else:
+        learner.learn(token, loss=float(i % 4))
+
+
+NUMBERS = list(contexts(np.random.default_rng(1), 60))
+MAKERS = {
+    "replay": (small_bandit, NUMBERS),
+    "paper": (lambda: small_bandit(estimator="paper"), NUMBERS),
+    "full reservoir": (lambda: small_bandit(reservoir=7), NUMBERS),
+    "newest": (lambda: small_bandit(reservoir=7, keep="newest"), NUMBERS),
+    "table": (mixed_bandit, mixed_rows(60)),
+    "named": (lambda: small_bandit(features=["a", "b", "c"]), NUMBERS),
+    "expiring": (lambda: small_bandit(max_open=3), NUMBERS),
+    "two points": (small_regressor, NUMBERS),
+    "one point": (lambda: small_regressor(estimator="one_point"), NUMBERS),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("stop", [0, 1, 22, 41])
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(name, stop, tmp_path):
+    make, rows = MAKERS[name]
+    whole, stopped = make(), make()
+    for learner in (whole, stopped):
+        some_rounds(learner, rows[:stop])
+    stopped.save(tmp_path / "learner.hardwood")
+    stopped = load(tmp_path / "learner.hardwood")
+    assert type(stopped) is type(whole)
+    assert all_of(stopped) == all_of(whole)
+    assert some_rounds(stopped, rows[stop:], stop) == some_rounds(whole, rows[stop:], stop)
+    assert all_of(stopped) == all_of(whole)
+    assert stopped.tree_ == whole.tree_
+
+
+def test_a_run_that_was_killed_goes_on_bit_for_bit(tmp_path):
+    """In another process, which saves after each round and ends without warning."""
+    program = f"""
+import os, sys
+sys.path[:0] = [{str(Path(__file__).parent)!r}]
+import numpy as np
+from rounds import contexts, small_bandit
+bandit = small_bandit()
+for i, x in enumerate(contexts(np.random.default_rng(1), 60)[:30]):
+    token = bandit.decide(x).token
+    bandit.save({str(tmp_path / "b")!r})
+    if i == 29:
+        os._exit(1)
+    bandit.learn(token, float(i % 4))
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=120, check=False)
+    assert done.returncode == 1
+    resumed, whole = DGTBandit.load(tmp_path / "b"), small_bandit()
+    for i, x in enumerate(NUMBERS[:30]):
+        token = whole.decide(x).token
+        if i < 29:
+            whole.learn(token, float(i % 4))
+    for bandit in (resumed, whole):
+        bandit.learn(token, 2.5)  # the open decision lived through it
+        for i, x in enumerate(NUMBERS[30:]):
+            bandit.learn(bandit.decide(x).token, float(i % 4))
+    assert all_of(resumed) == all_of(whole)
+
+
+def test_saved_tokens_are_open_used_or_expired_as_before(tmp_path):
+    bandit = small_bandit(max_open=2)
+    tokens = [bandit.decide(x).token for x in NUMBERS[:4]]
+    bandit.learn(tokens[2], 1.0)
+    bandit.save(tmp_path / "b")
+    bandit = DGTBandit.load(tmp_path / "b")
+    assert (bandit.n_open_, bandit.n_expired_, bandit.n_rounds_) == (1, 2, 1)
+    for token, words in ((tokens[0], "expired"), (tokens[2], "already"), (tokens[3] + 1, "unkno")):
+        with pytest.raises(TokenError, match=words):
+            bandit.learn(token, 1.0)
+    bandit.learn(tokens[3], 1.0)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+def test_a_copy_goes_its_own_way(again):
+    bandit = small_bandit()
+    some_rounds(bandit, NUMBERS[:20])
+    other = again(bandit)
+    before = all_of(other)
+    assert before == all_of(bandit)
+    some_rounds(bandit, NUMBERS[20:30])
+    assert all_of(other) == before
+
+
+def test_each_loads_its_own(tmp_path):
+    small_bandit().save(tmp_path / "bandit")
+    small_regressor().save(tmp_path / "regressor")
+    hardwood.ObliqueTree.of([[1.0]], thresholds=[0.0], values=[1.0, 2.0]).save(tmp_path / "tree")
+    assert isinstance(load(tmp_path / "bandit"), DGTBandit)
+    assert isinstance(DGTBanditRegressor.load(tmp_path / "regressor"), DGTBanditRegressor)
+    with pytest.raises(ModelFileError, match=r"holds a DGTBanditRegressor. Use DGTBanditRegressor"):
+        DGTBandit.load(tmp_path / "regressor")
+    with pytest.raises(ModelFileError, match="'ObliqueTree'.*hardwood.load"):
+        load(tmp_path / "tree")
+    with pytest.raises(ModelFileError, match="DGTBandit"):
+        hardwood.load(tmp_path / "bandit")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+
+
+# Spoiled files
+
+
+def learned(make, rows):
+    learner = make()
+    some_rounds(learner, rows[:15])
+    return learner
+
+
+CONTENTS = {
+    name: file.dumps(learned(*MAKERS[name]))
+    for name in ("replay", "paper", "table", "expiring", "two points", "one point")
+} | {"fresh": file.dumps(small_bandit(features=["a", "b"]))}
+MUTATIONS = [
+    spoil.truncated,
+    spoil.flipped,
+    spoil.relabelled,
+    spoil.overwritten,
+    spoil.forged,
+    spoil.resized,
+]
+
+
+def check_works(learner):
+    """Whatever is accepted can be used in every way and saved again."""
+    assert all_of(file.loads(all_of(learner))) == all_of(learner)
+    if learner._contexts is None:
+        return
+    names = learner.feature_names_
+    x = dict.fromkeys(names) if learner._contexts.takes_missing else [0.5] * len(names)
+    token = learner.decide(x).token
+    tell(learner, token, 1)
+    assert learner.tree_.n_features == len(names)
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda m: m.__name__)
+def test_a_spoiled_file_is_refused_or_works(mutate, data):
+    content = CONTENTS[data.draw(st.sampled_from(sorted(CONTENTS)))]
+    spoiled = data.draw(mutate(content))
+    with np.errstate(all="ignore"):
+        try:
+            learner = file.loads(spoiled)
+        except ModelFileError:
+            return
+        check_works(learner)
+
+
+def forged(content, change):
+    """A file whose header says something else, with a digest that fits."""
+    header, data = spoil.split_file(content)
+    document = json.loads(header["__metadata__"]["hardwood"])
+    change(document)
+    header["__metadata__"]["hardwood"] = json.dumps(document)
+    return spoil.signed(spoil.join_file(header, data))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "newer hardwood"),
+        ({"format": "1"}, "its format is"),
+        ({"kind": "DGTForest"}, "expected DGTBandit or"),
+        ({"kind": "DGTBanditRegressor"}, "."),
+        ({"max_depth": 10}, "too small for its features"),
+        ({"max_depth": 2}, "."),
+        ({"max_depth": 10**9}, "max_depth must be from 1 to 10"),
+        ({"max_open": 1}, "numbers of open and of expired"),
+        ({"max_open": -1}, "max_open must be from"),
+        ({"seed": -1}, "seed must be from"),
+        ({"learner": 2**60}, "learner must be from"),
+        ({"learner": 1}, "tokens must ascend|none of this learner"),
+        ({"next_token": 0}, "tokens must ascend|none of this learner"),
+        ({"next_token": 2**53}, "none of this learner"),
+        ({"n_expired": 5}, "numbers of open and of expired"),
+        ({"n_expired": 1.0}, "n_expired must be from"),
+        ({"actions": [0, 1]}, "."),
+        ({"actions": [0, 0, 1]}, "occurs twice"),
+        ({"actions": None}, "."),
+        ({"actions": "abc"}, "actions must be a list"),
+        ({"options": {}}, "options must be"),
+        ({"options": []}, "options must be a mapping"),
+        ({"schema": None}, "."),
+        ({"schema": {"named": False, "features": []}}, "at least one feature"),
+        ({"takes_missing": 1}, "takes_missing must be"),
+        ({"names": ["a"]}, "."),
+        ({"n_features": 0}, "n_features must be"),
+        ({"more": 1}, r"unknown ones \['more'\]"),
+    ],
+)
+def test_a_header_that_lies_is_refused(change, words):
+    content = CONTENTS["replay"]
+    assert all_of(file.loads(forged(content, lambda document: None)))
+    with pytest.raises(ModelFileError, match=words):
+        file.loads(forged(content, lambda document: document.update(change)))
+
+
+def test_a_header_cannot_ask_for_more_memory_than_the_file_has():
+    def widen(document):
+        one = document["schema"]["features"][0]
+        document["schema"]["features"] = [one | {"name": f"x{j}"} for j in range(20_000)]
+        document["max_depth"] = 10
+        document["options"]["reservoir"] = 2**31 - 1
+        document["options"]["batch_size"] = 65_536
+
+    spoiled = forged(CONTENTS["replay"], widen)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match="too small|columns"):
+            file.loads(spoiled)
+        assert tracemalloc.get_traced_memory()[1] < 60 * len(spoiled) + 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    bandit = small_bandit()
+    bandit.save(tmp_path / "b")
+    before = (tmp_path / "b").read_bytes()
+    some_rounds(bandit, NUMBERS[:5])
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        bandit.save(tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]
+    with pytest.raises(IsADirectoryError, match="bandit.hardwood"):
+        bandit.save(tmp_path)
+
+
+def test_loading_needs_neither_scikit_learn_nor_pandas(tmp_path):
+    bandit = mixed_bandit()
+    some_rounds(bandit, mixed_rows(5))
+    bandit.save(tmp_path / "b")
+    program = (
+        f"from hardwood.bandit import load; import sys; b = load({str(tmp_path / 'b')!r}); "
+        "d = b.decide({'age': 3.0, 'town': 'Ulm', 'paid': True}); b.learn(d.token, 1.0); "
+        "heavy = {'sklearn', 'pandas', 'torch', 'matplotlib', 'polars'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_labels_and_contexts_survive(tmp_path):
+    X = np.array(NUMBERS)
+    bandit = small_bandit(n_actions=["a", 2, 3.5])
+    named = np.array(["a", 2, 3.5], object)[labels(X)]
+    bandit.replay(X, named)
+    bandit.save(tmp_path / "b")
+    again = load(tmp_path / "b")
+    assert again.actions_ == ("a", 2, 3.5)
+    assert [type(action) for action in again.actions_] == [str, int, float]
+    assert again.predict(X).tolist() == bandit.predict(X).tolist()
+    assert again.feature_names_ == ("x0", "x1", "x2")

@@ -1,0 +1,214 @@
+"""The engine that learns from bandit feedback equals its NumPy twin, round by round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hardwood import _native
+from hardwood.bandit.options import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
+from hardwood.reference import bandit as twin
+
+N_COLUMNS, K, HEIGHT = 5, 3, 3
+
+
+def world(n: int, seed: int = 0, missing: float = 0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal([0, 3, -1, 0, 10], [1, 2, 0.1, 5, 1], size=(n, N_COLUMNS))
+    rewards = np.stack([X[:, 0], X[:, 1] - 3, -X[:, 0]], axis=1) > 0
+    X[rng.random(X.shape) < missing] = np.nan
+    masks = rng.random((n, K)) < 0.8
+    masks[np.arange(n), rng.integers(0, K, n)] = True
+    return X.astype(np.float32), rewards.astype(np.float64), masks
+
+
+def engine_of(options: dict, seed: int = 7):
+    return _native.BanditEngine(N_COLUMNS, K, HEIGHT, options, seed)
+
+
+def options_of(estimator: str, **changes) -> dict:
+    return BANDIT_DEFAULTS[estimator].for_engine(N_COLUMNS, K) | changes
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n", "missing", "changes"),
+    [
+        ("paper", 1000, 0.0, {}),
+        ("paper", 200, 0.2, {"batch_size": 1, "exploration": 0.05}),
+        ("replay", 1000, 0.0, {"batch_size": 16}),
+        ("replay", 200, 0.2, {"batch_size": 40, "batches_per_round": 1.5, "blur": 0.0}),
+    ],
+)
+def test_rounds_are_those_of_the_twin(estimator, n, missing, changes):
+    options = options_of(estimator, **changes)
+    X, rewards, masks = world(n, missing=missing)
+    engine = engine_of(options)
+    start = engine.state()["parameters"]
+    by_hand = twin.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
+    for x, reward, mask in zip(X, rewards, masks, strict=True):
+        action, propensity = engine.decide(x, mask.astype(np.uint8))
+        expected_action, expected_propensity = by_hand.decide(x, mask)
+        assert action == expected_action
+        assert propensity == pytest.approx(expected_propensity, abs=2e-3)
+        engine.learn(x, action, reward[action], propensity)
+        by_hand.learn(x, action, reward[action], propensity)
+    tree = twin.Tree(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options)
+    np.testing.assert_allclose(tree.W, by_hand.tree.W, atol=2e-3)
+    np.testing.assert_allclose(tree.b, by_hand.tree.b, atol=2e-3)
+    np.testing.assert_allclose(tree.Theta, by_hand.tree.Theta, atol=2e-3)
+    moved = np.abs(tree.Theta - twin.Tree(start, N_COLUMNS, K, HEIGHT, options).Theta).max()
+    assert moved > 0.05  # it has learned something at all
+
+
+@pytest.mark.parametrize("estimator", ["paper", "replay"])
+def test_a_bulk_replay_is_the_rounds_one_by_one(estimator):
+    X, rewards, masks = world(300)
+    at_once, one_by_one = (engine_of(options_of(estimator)) for _ in range(2))
+    actions, propensities, received = at_once.replay(
+        X, rewards.astype(np.float32), masks.astype(np.uint8)
+    )
+    for i, x in enumerate(X):
+        action, propensity = one_by_one.decide(x, masks[i].astype(np.uint8))
+        assert (action, propensity) == (actions[i], propensities[i])
+        assert received[i] == rewards[i, action]
+        one_by_one.learn(x, action, rewards[i, action], propensity)
+    for key, value in at_once.state().items():
+        np.testing.assert_array_equal(value, one_by_one.state()[key])
+
+
+@pytest.mark.parametrize("estimator", ["paper", "replay"])
+@pytest.mark.parametrize("stop", [3, 18, 150])
+def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(estimator, stop):
+    options = options_of(estimator, capacity=100)
+    X, rewards, _ = world(300)
+    rewards = rewards.astype(np.float32)
+    whole, first, second = (engine_of(options) for _ in range(3))
+    expected = whole.replay(X, rewards, None)
+    found = first.replay(X[:stop], rewards[:stop], None)
+    second.set_state(first.state())
+    rest = second.replay(X[stop:], rewards[stop:], None)
+    for a, b, c in zip(expected, found, rest, strict=True):
+        np.testing.assert_array_equal(a, np.concatenate([b, c]))
+    for key, value in whole.state().items():
+        np.testing.assert_array_equal(value, second.state()[key])
+
+
+def test_the_reservoir_is_bounded_and_a_uniform_sample():
+    options = options_of("replay", capacity=50, batches_per_round=0.0)
+    X = np.arange(400, dtype=np.float32)[:, None] * np.ones((1, N_COLUMNS), np.float32)
+    kept = []
+    for seed in range(200):
+        engine = engine_of(options, seed)
+        engine.replay(X, np.zeros(400, np.int32), None)
+        stored = engine.state()["contexts"].reshape(-1, N_COLUMNS)[:, 0]
+        assert len(stored) == len(set(stored)) == 50
+        kept.extend(stored)
+    counts, _ = np.histogram(kept, bins=8, range=(0, 400))
+    # 10,000 draws over 8 eighths: 1250 each, deviation about 31.
+    assert np.abs(counts - 1250).max() < 150
+
+
+def test_the_newest_rounds_are_kept_where_that_is_asked_for():
+    options = options_of("replay", capacity=50, batches_per_round=0.0, keeps_newest=True)
+    X = np.arange(400, dtype=np.float32)[:, None] * np.ones((1, N_COLUMNS), np.float32)
+    engine = engine_of(options)
+    engine.replay(X, np.zeros(400, np.int32), None)
+    stored = engine.state()["contexts"].reshape(-1, N_COLUMNS)[:, 0]
+    assert sorted(stored) == list(range(350, 400))
+
+
+def test_values_do_not_depend_on_the_units_of_rewards():
+    X, rewards, _ = world(500)
+    plain, scaled = (engine_of(options_of("replay")) for _ in range(2))
+    first = plain.replay(X, rewards.astype(np.float32), None)[0]
+    second = scaled.replay(X, (rewards * 1024 - 512).astype(np.float32), None)[0]
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(plain.values(X) * 1024 - 512, scaled.values(X), atol=0.5)
+
+
+def test_the_tree_in_raw_units_answers_as_the_engine():
+    X, rewards, _ = world(500)
+    for estimator in ("paper", "replay"):
+        engine = engine_of(options_of(estimator))
+        engine.replay(X, rewards.astype(np.float32), None)
+        tree = engine.tree()
+        scores = X.astype(np.float64) @ tree["weights"].T + tree["bias"]
+        leaves = np.zeros(len(X), dtype=int)
+        for _ in range(HEIGHT):
+            leaves = 2 * leaves + 1 + (scores[np.arange(len(X)), leaves] >= 0)
+        np.testing.assert_allclose(
+            tree["values"][leaves - (2**HEIGHT - 1)], engine.values(X), atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("parameters", np.zeros(3, np.float32)),
+        ("columns", np.full(3 * N_COLUMNS, np.nan)),
+        ("actions", np.array([K], np.int32)),
+        ("contexts", np.zeros(1, np.float32)),
+        ("due", np.array([2.0])),
+        ("rewards_seen", np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0])),
+    ],
+)
+def test_a_wrong_state_is_refused_and_changes_nothing(key, value):
+    engine = engine_of(options_of("replay"))
+    X, rewards, _ = world(30)
+    engine.replay(X, rewards.astype(np.float32), None)
+    before = engine.state()
+    with pytest.raises(ValueError, match=r"state|action"):
+        engine.set_state(before | {key: value})
+    for name, found in engine.state().items():
+        np.testing.assert_array_equal(found, before[name])
+
+
+# Numbers
+
+
+def regression_engine(estimator="two_point", seed=0, **changes):
+    options = REGRESSION_DEFAULTS[estimator].for_engine() | changes
+    return _native.BanditRegressionEngine(N_COLUMNS, HEIGHT, options, seed)
+
+
+@pytest.mark.parametrize("points", [1, 2])
+def test_rounds_of_numbers_are_those_of_the_twin(points):
+    X, _, _ = world(400)
+    y = X[:, 0].astype(np.float64)
+    engine = regression_engine()
+    options = REGRESSION_DEFAULTS["two_point"].for_engine()
+    delta, size = options["perturbation"], options["batch_size"]
+    tree = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
+    moments, waiting = twin.Moments(), []
+    losses = engine.replay(X, y, "squared", 0.0, points)
+    for i, x in enumerate(X):
+        moments.add(x)
+        prediction = tree.values(moments.standardise(x))[0]
+        u = 1 if next(twin.words(0, i)) & 1 else -1
+        tried = (
+            [prediction + delta * u] if points == 1 else [prediction + delta, prediction - delta]
+        )
+        found = [(t - y[i]) ** 2 for t in tried]
+        assert losses[i] == pytest.approx(np.mean(found), abs=2e-3)
+        slope = twin.one_point(found[0], u, delta) if points == 1 else twin.two_point(*found, delta)
+        waiting.append((x, slope))
+        if len(waiting) == size:
+            Z = np.array([moments.standardise(x) for x, _ in waiting])
+            tree.step(Z, np.array([[s] for _, s in waiting]))
+            waiting = []
+    found = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
+    np.testing.assert_allclose(found.W, tree.W, atol=2e-3)
+    np.testing.assert_allclose(found.Theta, tree.Theta, atol=2e-3)
+
+
+def test_numbers_that_are_taken_up_again_go_on_as_without_a_break():
+    X, _, _ = world(203)
+    y = X[:, 0].astype(np.float64)
+    whole, first, second = (regression_engine("one_point") for _ in range(3))
+    expected = whole.replay(X, y, "huber", 1.0, 1)
+    found = first.replay(X[:101], y[:101], "huber", 1.0, 1)
+    second.set_state(first.state())
+    rest = second.replay(X[101:], y[101:], "huber", 1.0, 1)
+    np.testing.assert_array_equal(expected, np.concatenate([found, rest]))
+    for key, value in whole.state().items():
+        np.testing.assert_array_equal(value, second.state()[key])

@@ -1,0 +1,118 @@
+"""Claims of DGT about bandit feedback, Sec. 4 (b): what the estimators of a derivative estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from hardwood import _native
+from hardwood.bandit.options import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
+from hardwood.reference import bandit as twin
+
+numbers = st.floats(-3.0, 3.0)
+
+
+def huber(r: float) -> float:
+    return 0.5 * r * r if abs(r) <= 1 else abs(r) - 0.5
+
+
+@given(prediction=numbers, target=numbers, delta=st.floats(0.01, 2.0))
+def test_one_point_estimates_the_slope_of_the_smoothed_loss(prediction, target, delta):
+    """Over both directions, Eq. (9) is the difference quotient that Eq. (10) is."""
+    estimates = [twin.one_point(huber(prediction + delta * u - target), u, delta) for u in (1, -1)]
+    above, below = huber(prediction + delta - target), huber(prediction - delta - target)
+    assert np.mean(estimates) == pytest.approx(twin.two_point(above, below, delta), abs=1e-9)
+
+
+def test_many_one_point_estimates_of_the_engine_have_that_mean():
+    options = REGRESSION_DEFAULTS["one_point"].for_engine()
+    engine = _native.BanditRegressionEngine(2, 1, options, 0)
+    delta, prediction, target, n = 0.5, 0.3, 1.1, 40_000
+    u = np.array([engine.direction() for _ in range(n)])
+    estimates = (prediction + delta * u - target) ** 2 * u / delta
+    slope = 2 * (prediction - target)
+    assert set(u) == {-1, 1}
+    assert np.mean(estimates) == pytest.approx(slope, abs=4 * estimates.std() / np.sqrt(n))
+
+
+@given(prediction=numbers, target=numbers, delta=st.floats(0.01, 2.0), curve=st.floats(-2.0, 2.0))
+def test_two_points_give_the_derivative_of_a_quadratic(prediction, target, delta, curve):
+    def loss(t: float) -> float:
+        return curve * (t - target) ** 2 + 0.7 * t
+
+    estimate = twin.two_point(loss(prediction + delta), loss(prediction - delta), delta)
+    assert estimate == pytest.approx(2 * curve * (prediction - target) + 0.7, abs=1e-6)
+
+
+@given(
+    theta=st.lists(numbers, min_size=2, max_size=6),
+    delta=st.floats(0.05, 1.0),
+    data=st.data(),
+)
+def test_eq_8_is_unbiased(theta, delta, data):
+    """Its mean over the actions of Eq. (7): the gradient of sum_k (loss_k - (1 - sigma_k))^2."""
+    theta = np.array(theta)
+    rewards = np.array([data.draw(st.floats(0.0, 1.0)) for _ in theta])
+    p = twin.explore_uniformly(theta, np.ones(len(theta), dtype=bool), delta)
+    mean = np.array(
+        [p[k] * twin.action_slope(theta[k], rewards[k], p[k]) for k in range(len(theta))]
+    )
+    h = 1e-6
+
+    def objective(t: np.ndarray) -> float:
+        return float((((1 - rewards) - (1 - expit(t))) ** 2).sum())
+
+    for k in range(len(theta)):
+        e = h * (np.arange(len(theta)) == k)
+        slope = (objective(theta + e) - objective(theta - e)) / (2 * h)
+        assert mean[k] == pytest.approx(slope, abs=1e-6)
+
+
+@given(
+    values=st.lists(numbers, min_size=1, max_size=8),
+    amount=st.floats(0.0, 1e6),
+    data=st.data(),
+)
+def test_probabilities_of_exploration(values, amount, data):
+    """Both kinds: a distribution over what may be taken, no other action above the best one."""
+    values = np.array(values)
+    mask = np.array([data.draw(st.booleans()) for _ in values])
+    mask[data.draw(st.integers(0, len(values) - 1))] = True
+    best = np.argmax(np.where(mask, values, -np.inf))
+    for p in (
+        twin.explore_by_gaps(values, mask, amount),
+        twin.explore_uniformly(values, mask, amount / 1e6),
+    ):
+        assert p.sum() == pytest.approx(1.0)
+        assert (p >= 0).all()
+        assert (p[~mask] == 0).all()
+        assert p[best] >= p.max() - 1e-12
+
+
+def test_the_share_of_actions_is_their_propensity():
+    """What decide returns as a propensity is how often it takes the action."""
+    n, K = 20_000, 4
+    options = BANDIT_DEFAULTS["paper"].for_engine(1, K)
+    engine = _native.BanditEngine(1, K, 1, options, 3)
+    x = np.ones(1, np.float32)
+    drawn = [engine.decide(x, None) for _ in range(n)]
+    actions, p = np.array([a for a, _ in drawn]), engine.probabilities(x[None, :], None)[0]
+    for k in range(K):
+        assert {q for a, q in drawn if a == k} == {p[k]}
+        deviation = np.sqrt(p[k] * (1 - p[k]) / n)
+        assert np.mean(actions == k) == pytest.approx(p[k], abs=4.5 * deviation)
+
+
+def test_replay_learns_more_from_the_same_rounds_than_the_paper():
+    """The default earns at least 0.2 a round more than Algorithm 1, on rows of four clusters."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 3000).astype(np.int32)
+    X = (rng.normal(size=(4, 6))[y] * 2 + rng.normal(size=(3000, 6))).astype(np.float32)
+    means = {}
+    for name, defaults in BANDIT_DEFAULTS.items():
+        engine = _native.BanditEngine(6, 4, 6, defaults.for_engine(6, 4), 0)
+        means[name] = engine.replay(X, y, None)[2].mean()
+    assert means["replay"] > means["paper"] + 0.2

@@ -1,7 +1,7 @@
 """Table 4 of the TEL paper: dense layers or trees at the end of a CNN, on MNIST and Fashion-MNIST.
 
     python -m benchmarks.quality.tel_cnn --data FOLDER [--names mnist] [--draws 96] [--seeds 5]
-        [--workers 6] [--out FOLDER] [--quick]
+        [--by loss] [--workers 6] [--out FOLDER] [--quick]
 
 FOLDER holds ``mnist.npz`` and ``fashion_mnist.npz`` with the official split. Networks are those of
 Appendix D.1: two convolutions of 3 x 3 with f and 2f filters, maximum over 2 x 2, dropout, batch
@@ -11,8 +11,9 @@ batches of 32, learning rates of 0.1 and 1e-5, and more than 20 passes. They are
 best accuracy after any pass on 10,000 training rows that are kept apart: all of them over 3 passes,
 the best quarter over 10, the best sixteenth over 20. The best, with its number of passes, is
 learned from all training rows, with so many seeds, and judged on the test rows. Every network that
-is finished is in ``tel_cnn.json`` at once and is not learned again. Needs torch and NumPy alone,
-and uses a GPU where there is one.
+is finished is in ``tel_cnn.json`` at once and is not learned again. With ``--by loss`` loss takes
+the place of accuracy in all of this, and what comes of it is in ``tel_cnn_by_loss.json``. Needs
+torch and NumPy alone, and uses a GPU where there is one.
 """
 
 from __future__ import annotations
@@ -188,6 +189,7 @@ class Task(NamedTuple):
     number: int  # of the draw, or of the seed
     is_final: bool
     max_rows: int | None
+    by: str  # what is compared
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -215,7 +217,12 @@ def result(task: Task) -> tuple[Task, Entry]:
     about = {"name": task.name, "kind": task.kind, "setting": task.setting}
     about |= {"seed" if task.is_final else "draw": task.number}
     about |= {"parameters": n_parameters(model), "seconds": time.perf_counter() - start}
-    return task, about | {"of_passes": task.n_passes} | max(after, key=lambda row: row["accuracy"])
+    best = min(after, key=lambda row: worse_by(task.by, row))
+    return task, about | {"of_passes": task.n_passes} | best
+
+
+def worse_by(what: str, entry: Entry) -> float:
+    return entry["loss"] if what == "loss" else -entry["accuracy"]
 
 
 class Record:
@@ -257,15 +264,16 @@ def chosen(options: Any, record: Record, pool: Any, names: list[str]) -> dict[An
     """Return the best draw of each data set and kind of network."""
     keys = [(name, kind) for name in names for kind in KINDS]
     going_on = {key: list(range(options.draws)) for key in keys}
+    how = (options.max_rows, options.by)
     for share, n_passes in options.rungs:
         n_going_on = max(options.draws // share, 1)
         tasks = [
-            Task(options.data, *key, drawn(*key, draw), n_passes, draw, False, options.max_rows)
+            Task(options.data, *key, drawn(*key, draw), n_passes, draw, False, *how)
             for key, draws in going_on.items()
             for draw in draws[:n_going_on]
         ]
         found = made(tasks, record, pool)
-        found.sort(key=lambda entry: entry["accuracy"], reverse=True)
+        found.sort(key=lambda entry: worse_by(options.by, entry))
         going_on = {
             key: [e["draw"] for e in found if (e["name"], e["kind"]) == key] for key in keys
         }
@@ -301,6 +309,7 @@ def asked_for() -> Any:
     parser.add_argument("--names", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--draws", type=int, default=96)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--by", choices=("accuracy", "loss"), default="accuracy")
     parser.add_argument("--workers", type=int, default=6, help="networks learned side by side")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")
     parser.add_argument("--quick", action="store_true", help="few rows and draws, not recorded")
@@ -317,11 +326,13 @@ def main() -> None:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     head = {"draws": options.draws, "rungs": options.rungs}
     head |= {"torch": torch.__version__, "device": device}
-    record = Record(None if options.quick else options.out / "tel_cnn.json", head)
+    name = "tel_cnn.json" if options.by == "accuracy" else f"tel_cnn_by_{options.by}.json"
+    record = Record(None if options.quick else options.out / name, head)
     spawn = multiprocessing.get_context("spawn")
     pool = spawn.Pool(options.workers) if options.workers > 1 else None
+    how = (options.max_rows, options.by)
     finals = [
-        Task(options.data, *key, best["setting"], best["passes"], seed, True, options.max_rows)
+        Task(options.data, *key, best["setting"], best["passes"], seed, True, *how)
         for key, best in chosen(options, record, pool, options.names).items()
         for seed in range(1, options.seeds + 1)
     ]

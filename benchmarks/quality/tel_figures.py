@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import sem
 from sklearn.model_selection import train_test_split
 
 from benchmarks.quality.tel_methods import METHODS, Method
@@ -156,7 +157,7 @@ def draw_trees(rows: Rows, path: Path) -> None:
             counts = sorted({row["n_trees"] for row in of_both})
             groups = [[r["auc"] for r in of_both if r["n_trees"] == n] for n in counts]
             mean = [float(np.mean(group)) for group in groups]
-            error = [float(np.std(group) / math.sqrt(len(group))) for group in groups]
+            error = [float(sem(group)) if len(group) > 1 else 0.0 for group in groups]
             ax.errorbar(counts, mean, error, fmt=mark, capsize=2, label=METHODS[method].title)
         ax.set_xscale("log")
         ax.set_xlabel("trees")

@@ -21,6 +21,7 @@ SCRIPTS = (
 WITH_DATA = (
     "speed.dgt_fit",
     "speed.forest_fit",
+    "speed.greedy",
     "quality.dgt_tables",
     "quality.ablations",
     "quality.readable",

@@ -7,9 +7,9 @@
 Figure 2: accuracy on training and test rows against depth, of axis-aligned, random, OC1, CO2 and
 non-greedy trees. For each method and depth the settings below are compared on validation rows; the
 best is learned from training and validation rows together and judged once per seed on test rows
-(`trials.py`), as in Sec. 7 of the paper. Non-greedy trees start from a CO2 tree with the library's
-defaults, keep no rows apart to stop by, and take all their passes. Of covtype, 40,000 rows of each
-part are drawn with seed 0.
+(`trials.py`), as in Sec. 7 of the paper. Non-greedy trees start from the CO2 tree that was chosen
+for their depth, keep no rows apart to stop by, and take all their passes. Of covtype, 40,000 rows
+of each part are drawn with seed 0.
 
 Figure 3: leaves that training rows reach, against nu, on MNIST: of the fits that chose nu for
 Figure 2, learned from training rows with a rate of 0.1. The dotted lines are the axis-aligned trees
@@ -21,19 +21,23 @@ Every fit is in ``results/non_greedy/NAME.METHOD-DEPTH.json`` at once and is not
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import tempfile
 import time
 import warnings
 from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from benchmarks.quality.dgt_paper import TASKS, Task
 from benchmarks.quality.learners import Grid, Method, Setting
+from benchmarks.quality.ledger import Ledger
 from benchmarks.quality.parts import Parts, parts
 from benchmarks.quality.trials import Pair, Run, add_options, run_of, some_of, summary, work
 from benchmarks.record import RESULTS, Column, Table, versions
@@ -59,13 +63,14 @@ FIGURE_3, FIGURE_3_RATE = "mnist", 0.1
 
 LEAVES: Grid = [{"min_samples_leaf": [1, 10]}]
 AS_IT_IS: Grid = [{}]
+CO2_NUS: Grid = [{"nu": [0.1, 1.0, 10.0]}]
 NUS: Grid = [{"nu": list(NU_GRID), "learning_rate": [FIGURE_3_RATE]}]
 NUS_AND_RATES: Grid = [*NUS, {"nu": [10.0, 43.0, 100.0], "learning_rate": [0.3]}]
 GRIDS: dict[str, dict[str, Grid]] = {
     "axis": {"": LEAVES},
     "random": {"": LEAVES},
     "oc1": {"": LEAVES, "connect4": AS_IT_IS, "mnist": AS_IT_IS, "covtype": AS_IT_IS},
-    "co2": {"": LEAVES, "connect4": AS_IT_IS, "mnist": AS_IT_IS, "covtype": AS_IT_IS},
+    "co2": {"": CO2_NUS},
     "non_greedy": {"": NUS_AND_RATES, "mnist": NUS, "covtype": NUS},
 }
 # Passes of non-greedy trees: while settings are compared, and of the fit that counts.
@@ -82,57 +87,89 @@ QUICK: Setting = {"max_epochs": 5}
 # --- what is learned ---------------------------------------------------------------------------
 
 
-_STARTS: OrderedDict[tuple[object, ...], GreedyTreeClassifier] = OrderedDict()
-_MOST_STARTS = 2
+_GROWN: OrderedDict[str, Any] = OrderedDict()
+_MOST_GROWN = 4  # of the trees below, that are kept
 
 
-def co2_tree(X: np.ndarray, y: np.ndarray, depth: int, seed: int, n_jobs: int) -> Any:
-    """Grow a CO2 tree with the library's defaults; the last ones are kept."""
-    key = (X.shape, y.tobytes(), depth, seed)
-    if key not in _STARTS:
-        model = GreedyTreeClassifier(split="co2", max_depth=depth, random_state=seed, n_jobs=n_jobs)
-        _STARTS[key] = model.fit(X, y)
-        while len(_STARTS) > _MOST_STARTS:
-            _STARTS.popitem(last=False)
-    return _STARTS[key]
+def co2_tree(X: np.ndarray, y: np.ndarray, setting: Setting) -> Any:
+    """Return the fitted tree of a setting; the last ones are kept."""
+    rows = hashlib.sha256(y.tobytes()).hexdigest()
+    key = json.dumps([X.shape, rows, setting], sort_keys=True)
+    if key not in _GROWN:
+        _GROWN[key] = GreedyTreeClassifier(split="co2", **setting).fit(X, y)
+        while len(_GROWN) > _MOST_GROWN:
+            _GROWN.popitem(last=False)
+    return _GROWN[key]
 
 
-class CO2Tree(GreedyTreeClassifier):
-    """A CO2 tree, of which that with the library's defaults is shared with `FromCO2`."""
+class CO2Tree(BaseEstimator):
+    """A CO2 tree that is not grown again to be a start."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CO2Tree:
-        if self.min_samples_leaf != 1:
-            super().fit(X, y, sample_weight)
-            return self
-        vars(self).update(vars(co2_tree(X, y, self.max_depth, self.random_state, self.n_jobs)))
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> CO2Tree:
+        self.max_depth = self.setting["max_depth"]
+        self.model_ = co2_tree(X, y, self.setting)
+        self.tree_ = self.model_.tree_
         return self
 
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.model_.predict(X)
 
-class FromCO2(NonGreedyTreeClassifier):
+
+class FromCO2(BaseEstimator):
     """A non-greedy tree whose start is grown once for all settings that are compared."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FromCO2:
-        self.init = co2_tree(X, y, self.max_depth, self.random_state, self.n_jobs)
-        super().fit(X, y, sample_weight)
-        self.init = "co2"
+    def __init__(self, start: Setting, setting: Setting) -> None:
+        self.start = start
+        self.setting = setting
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> FromCO2:
+        start = co2_tree(X, y, self.start)
+        self.max_depth = self.setting["max_depth"]
+        self.model_ = NonGreedyTreeClassifier(init=start, **self.setting).fit(X, y)
+        self.tree_ = self.model_.tree_
         return self
 
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.model_.predict(X)
 
-def method_of(task: Task, kind: str, depth: int) -> Method:
+
+@dataclass(frozen=True)
+class Tree(Method):
+    """A method at one depth. A non-greedy tree starts from CO2 as it was chosen for that depth."""
+
+    results: Path = FOLDER
+    start: Method | None = None
+
+    def settings(self, task: Task) -> list[Setting]:
+        settings = super().settings(task)
+        if self.start is None:
+            return settings
+        path = self.results / f"{task.name}.{self.start.name}.json"
+        runs = Ledger(path, {}).runs
+        if not runs:
+            raise SystemExit(f"{self.name} on {task.name} starts from {self.start.name}: run it.")
+        return [{**setting, "start": runs[0]["setting"]} for setting in settings]
+
+
+def method_of(run: Run, task: Task, kind: str, depth: int) -> Method:
     """Return a method at one depth."""
     passes = PASSES[task.name]
 
     def make(_: Task, setting: Setting, seed: int, n_jobs: int) -> Any:
         shared = {"max_depth": depth, "random_state": seed, "n_jobs": n_jobs}
         if kind == "non_greedy":
+            own = {key: value for key, value in setting.items() if key != "start"}
             fixed = {"early_stopping": False, "max_epochs": passes[1]}
-            return FromCO2(**{**shared, **fixed, **setting})
+            return FromCO2({**shared, **setting["start"]}, {**shared, **fixed, **own})
         if kind == "co2":
-            return CO2Tree(split="co2", **shared, **setting)
+            return CO2Tree({**shared, **setting})
         return GreedyTreeClassifier(split=kind, **shared, **setting)
 
     is_learned = kind == "non_greedy"
-    return Method(
+    return Tree(
         f"{kind}-{depth:02}",
         f"{TITLES[kind]}, depth {depth}",
         make,
@@ -140,6 +177,8 @@ def method_of(task: Task, kind: str, depth: int) -> Method:
         is_random=kind != "axis",
         choosing={"max_epochs": passes[0]} if is_learned else {},
         quick=QUICK if is_learned else {},
+        results=run.results,
+        start=method_of(run, task, "co2", depth) if is_learned else None,
     )
 
 
@@ -161,7 +200,7 @@ def accuracies(run: Run, names: list[str], kinds: list[str], depths: list[int]) 
     for name in names:
         for depth in depths:
             for kind in kinds:
-                row = summary(run, TASKS[name], method_of(TASKS[name], kind, depth))
+                row = summary(run, TASKS[name], method_of(run, TASKS[name], kind, depth))
                 if row is not None:
                     leaves = None if row["splits"] is None else row["splits"] + 1
                     rows.append(
@@ -175,11 +214,11 @@ def leaves_by_nu(run: Run, name: str, depths: list[int]) -> list[Any]:
     """Return what is recorded for Figure 3: a row per depth, leaves by nu and of the axis tree."""
     task, rows = TASKS[name], []
     for depth in depths:
-        entries = run.ledger(task, method_of(task, "non_greedy", depth)).choosing
+        entries = run.ledger(task, method_of(run, task, "non_greedy", depth)).choosing
         at_rate = [e for e in entries if e["setting"]["learning_rate"] == FIGURE_3_RATE]
         axis = [
             e["splits"] + 1
-            for e in run.ledger(task, method_of(task, "axis", depth)).choosing
+            for e in run.ledger(task, method_of(run, task, "axis", depth)).choosing
             if e["setting"]["min_samples_leaf"] == 1
         ]
         if at_rate and axis:
@@ -301,14 +340,14 @@ def main() -> int:
     is_quick = arguments.quick
     names = arguments.names or list(NAMES[:2] if is_quick else NAMES)
     depths = [int(depth) for depth in arguments.depths] or list(DEPTHS[:1] if is_quick else DEPTHS)
-    pairs: list[Pair] = [
-        (TASKS[name], method_of(TASKS[name], kind, depth))
-        for name in names
-        for depth in depths
-        for kind in arguments.methods
-    ]
     with tempfile.TemporaryDirectory() as scratch:
         run = Figures(**vars(run_of(arguments, FOLDER, scratch)))
+        pairs: list[Pair] = [
+            (TASKS[name], method_of(run, TASKS[name], kind, depth))
+            for name in names
+            for depth in depths
+            for kind in arguments.methods
+        ]
         if not arguments.report:
             work(run, pairs)
         report(run, names, arguments.methods, depths)

@@ -148,7 +148,9 @@ def found_by(problem: Problem, tree: StartTree, way: Inference) -> dict[str, np.
 
 
 def measure(report: Table, problem: Problem, depth: int, rounds: int) -> None:
-    timed = replace(problem, train=problem.train[:: len(problem.train) // N_TIMED][:N_TIMED])
+    timed = replace(
+        problem, train=problem.train[:: max(1, len(problem.train) // N_TIMED)][:N_TIMED]
+    )
     for state, tree in states(problem, depth).items():
         found = {way: found_by(timed, tree, way) for way in WAYS}
         is_same = all(

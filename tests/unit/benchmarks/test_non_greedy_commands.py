@@ -52,7 +52,7 @@ def test_figures_compare_all_methods_and_record_nothing_when_quick(data):
 def test_three_ways_of_inference_take_turns_and_two_agree(data):
     printed = output_of("speed.non_greedy_inference", "--data", data, "--quick")
     assert printed.count("| yes ") == 4
-    assert "Fitted over all rows: time grows as depth^" in printed
+    assert "Fitted: splits scored, times p, grow as depth^" in printed
 
 
 def test_the_page_is_what_the_results_say():

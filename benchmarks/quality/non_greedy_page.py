@@ -178,6 +178,8 @@ def _places(some: list[Cell]) -> str:
 
 
 def _best(found: list[Cell]) -> str:
+    if not found:
+        return "Not recorded yet."
     lost = [
         cell
         for cell in found

@@ -38,15 +38,12 @@ def output_of(script: str, *options: object) -> str:
     return done.stdout
 
 
-def test_figures_compare_all_methods_and_record_nothing_when_quick(data):
-    kept = ROOT / "benchmarks" / "results" / "non_greedy"
-    before = sorted(path.stat().st_mtime_ns for path in kept.glob("*.json"))
+def test_figures_compare_all_methods(data):
     printed = output_of(
         "quality.non_greedy_figures", "--data", data, "--quick", "--names", "letter"
     )
     for method in ("axis-aligned", "random", "OC1", "CO2", "non-greedy"):
         assert f"| {method}" in printed
-    assert sorted(path.stat().st_mtime_ns for path in kept.glob("*.json")) == before
 
 
 def test_three_ways_of_inference_take_turns_and_two_agree(data):

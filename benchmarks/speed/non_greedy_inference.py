@@ -56,7 +56,6 @@ FLOOR_DEPTH, FLOOR = 14, 10.0
 N_TIMED = 2048
 NU, RATE, TRAINING_PASSES = 43.0, 0.1, 8
 NEXT_TO_NOTHING = 1e-9
-AT_ONCE = 256  # rows whose moves (rows, splits) are held in memory
 
 STEP_DEPTHS, STEP_COLUMNS = (4, 6, 8, 10, 12, 14), (64, 256, 1024)
 LARGEST_TREE = 2**23  # weights
@@ -130,24 +129,16 @@ def _best_pass(problem: Problem, tree: StartTree, way: Inference) -> float:
 def found_by(problem: Problem, tree: StartTree, way: Inference) -> dict[str, np.ndarray]:
     """Return what inference finds for the training rows."""
     rows = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[problem.train]))
-    target = problem.y[problem.train]
-    found = [
-        _native.augment(
-            rows[first : first + AT_ONCE],
-            target[first : first + AT_ONCE],
-            tree.children,
-            (tree.weights, tree.bias, tree.scores),
-            way,
-            problem.loss.name,
-            problem.loss.parameter,
-            None,
-        )
-        for first in range(0, len(rows), AT_ONCE)
-    ]
-    return {
-        key: np.concatenate([part[key] for part in found])
-        for key in ("chosen", "bound", "n_scored")
-    }
+    return _native.augment(
+        rows,
+        problem.y[problem.train],
+        tree.children,
+        (tree.weights, tree.bias, tree.scores),
+        way,
+        problem.loss.name,
+        problem.loss.parameter,
+        None,
+    )
 
 
 def measure(report: Table, problem: Problem, depth: int, rounds: int) -> None:

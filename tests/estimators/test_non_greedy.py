@@ -77,7 +77,7 @@ def test_inference_by_branch_and_bound_learns_the_tree_of_the_exhaustive_one(dig
 
 def test_what_is_kept_is_what_was_judged(digits):
     X, _, y, _ = digits
-    model = NonGreedyTreeClassifier(**QUICK).fit(X, y)
+    model = NonGreedyTreeClassifier(**QUICK, early_stopping=True).fit(X, y)
     exercise = exercises.classification(model, X, y, None)
     rows = exercises.problem_of(model, exercise, True, exercises.drawn_seed(0)).valid
     losses = -np.log(model.predict_proba(X[rows])[np.arange(len(rows)), y[rows]])
@@ -92,14 +92,25 @@ def test_auto_tries_the_papers_grid_and_learns_from_all_rows(digits):
     best = min(model.trials_, key=lambda trial: trial[2])
     assert (model.nu_, model.learning_rate_) == best[:2]
     assert np.isnan([epoch.validation_loss for epoch in model.history_]).all()
-    assert model.tree_.record["nu"] == model.nu_
+    assert len(model.history_) == QUICK["max_epochs"]
+    assert model.tree_.record["resolved"] == {"nu": best[0], "learning_rate": best[1]}
     same = NonGreedyTreeClassifier(**QUICK, nu="auto", learning_rate="auto", n_jobs=3).fit(X, y)
     assert same.tree_ == model.tree_
-    alone = NonGreedyTreeClassifier(
-        **QUICK, nu=model.nu_, learning_rate=model.learning_rate_, early_stopping=False
-    )
-    alone.set_params(callbacks=lambda epoch: epoch.epoch + 1 >= len(model.history_)).fit(X, y)
+    alone = NonGreedyTreeClassifier(**QUICK, nu=model.nu_, learning_rate=model.learning_rate_)
+    alone.fit(X, y)
     np.testing.assert_array_equal(alone.tree_.weights, model.tree_.weights)
+
+
+def test_auto_with_early_stopping_ends_where_the_validation_loss_was_smallest(digits):
+    X, _, y, _ = digits
+    epochs = []
+    model = NonGreedyTreeClassifier(
+        **QUICK, nu="auto", early_stopping=True, callbacks=lambda epoch: epochs.append(epoch)
+    ).fit(X, y)
+    searched = [epoch for epoch in epochs if not np.isnan(epoch.validation_loss)]
+    best = min(searched, key=lambda epoch: epoch.validation_loss)
+    assert min(trial[2] for trial in model.trials_) == best.validation_loss
+    assert len(model.history_) == best.epoch + 1
 
 
 def test_the_start_never_sees_the_validation_part(digits):

@@ -21,10 +21,13 @@ SCRIPTS = (
 WITH_DATA = (
     "speed.dgt_fit",
     "speed.forest_fit",
+    "speed.greedy",
+    "speed.non_greedy_inference",
     "quality.dgt_tables",
     "quality.ablations",
     "quality.readable",
     "quality.exports",
+    "quality.non_greedy_figures",
 )
 
 
@@ -38,7 +41,7 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            commands["quality.dgt_page"] = []
+            commands |= {"quality.dgt_page": [], "quality.non_greedy_page": []}
     status = {
         script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode
         for script, options in commands.items()

@@ -122,6 +122,7 @@ def _choosing_entry(run: Run, pair: Pair, options: Setting, split: int, repeat: 
         "setting": options,
         "score": score(pair[0], model, table.X[table.valid], table.y[table.valid]),
         "seconds": seconds,
+        **sizes(model),
     }
 
 
@@ -138,6 +139,7 @@ def _run_entry(run: Run, pair: Pair, setting: Setting, split: int, seed: int) ->
         "score": found,
         "seconds": seconds,
         "test_seconds": time.perf_counter() - start,
+        "train_score": score(pair[0], model, table.X[table.learnable], table.y[table.learnable]),
         "rows": {part: len(getattr(table, part)) for part in ("train", "valid", "test")},
         **sizes(model),
     }
@@ -215,7 +217,15 @@ def summary(run: Run, task: Task, method: Method) -> dict[str, Any] | None:
         "runs": len(scores),
         "chosen": chosen_words(ledger.runs),
     }
-    facts = ("seconds", "splits", "splits_grown", "flops", "hardening_loss", "validation_loss")
+    facts = (
+        "train_score",
+        "seconds",
+        "splits",
+        "splits_grown",
+        "flops",
+        "hardening_loss",
+        "validation_loss",
+    )
     return row | {name: _mean(ledger.runs, name) for name in facts}
 
 

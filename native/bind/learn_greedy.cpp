@@ -46,7 +46,13 @@ GreedyOptions greedy_options(const nb::dict& options) {
   return o;
 }
 
-void check_classes(const Problem& problem, Measure measure) {
+void check_targets(const Problem& problem, Measure measure) {
+  if (measure == Measure::kLabelEntropy || measure == Measure::kLabelGini)
+    for (const std::int64_t row : problem.train)
+      for (int t = 0; t < problem.n_targets; ++t) {
+        const float y = problem.target[row * problem.n_targets + t];
+        require(y == 0 || y == 1, "a label is neither 0 nor 1");
+      }
   if (!has_classes(measure)) return;
   require(problem.n_targets == 1, "classes are one column");
   for (const std::int64_t row : problem.train)
@@ -95,7 +101,7 @@ nb::dict fit_greedy(const Encoder& encoder, const nb::object& X, Array2<float> t
   problem.train = checked_rows(train_rows, n);
   require(!problem.train.empty(), "no rows to learn from");
   require(problem.train.size() < 0x7FFFFFFF, "more rows than 31 bits count");
-  check_classes(problem, chosen.measure);
+  check_targets(problem, chosen.measure);
   std::atomic<bool> stop{false};
   GreedyTree tree;
   run_interruptible(

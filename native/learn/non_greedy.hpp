@@ -37,10 +37,10 @@ inline std::int32_t natural_leaf(const LearnedTree& tree, std::int32_t node, con
 }
 
 // A search for argmax_j violation_j + loss_j, Eq. (10), for one row.
-class Search {
+class LeafSearch {
  public:
-  HARDWOOD_INLINE Search(const LearnedTree& tree, const LeafLosses& losses, const float* x,
-                         const float* y, const SearchMemory& memory)
+  HARDWOOD_INLINE LeafSearch(const LearnedTree& tree, const LeafLosses& losses, const float* x,
+                             const float* y, const SearchMemory& memory)
       : tree_(tree), losses_(losses), x_(x), y_(y), memory_(memory) {}
 
   // Eq. (10) by asking every leaf, O(2^depth p).
@@ -226,7 +226,7 @@ class Differences {
 inline AugmentedRow augment(const LearnedTree& tree, const LeafLosses& losses, Inference inference,
                             const float* x, const float* y, std::int32_t assigned,
                             const SearchMemory& memory, Move* moves) {
-  Search search(tree, losses, x, y, memory);
+  LeafSearch search(tree, losses, x, y, memory);
   if (inference == Inference::kExhaustive)
     search.exhaustive();
   else if (inference == Inference::kExact)

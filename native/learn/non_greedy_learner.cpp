@@ -11,7 +11,7 @@ namespace hardwood {
 namespace {
 
 // SSGD: an epoch that brings the bound down by less than this part of it has stopped improving it.
-constexpr double kNegligible = 0.01;
+constexpr double kNegligible = 0.003;
 // Multiplications below which threads cost more than they bring.
 constexpr double kWorthThreads = 2e6;
 

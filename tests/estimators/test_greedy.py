@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from functools import partial
 
@@ -22,6 +24,7 @@ from hardwood import (
     GreedyTreeRegressor,
     Quantile,
     Relaxation,
+    _native,
 )
 
 SPLITS = ("axis", "random", "oc1", "co2")
@@ -272,3 +275,25 @@ def test_huge_weights_and_targets_do_no_harm():
         warnings.simplefilter("error")
         model = GreedyTreeRegressor(max_depth=3).fit(X, 1e150 * y, sample_weight=weight)
     assert np.isfinite(model.predict(X)).all()
+
+
+@each_split
+def test_an_interrupt_keeps_the_tree_so_far(split, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 600 if split == "axis" else 40)), rng.integers(0, 5, 4000)
+    slow = {"n_candidates": 5000, "n_restarts": 500, "max_passes": 500, "max_epochs": 100_000}
+    grow = _native.fit_greedy
+    timers = []
+
+    def grow_interrupted(*arguments, **options):
+        timers.append(threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]))
+        timers[0].start()
+        return grow(*arguments, **options)
+
+    monkeypatch.setattr(_native, "fit_greedy", grow_interrupted)
+    model = GreedyTreeClassifier(split=split, max_depth=None, random_state=0, **slow)
+    with pytest.warns(hardwood.FitInterruptedWarning, match="the tree so far is kept"):
+        model.fit(X, y)
+    timers[0].join()
+    assert model.score(X, y) < 1.0  # by heart, had it gone on
+    assert model.predict(X[:5]).shape == (5,)

@@ -14,6 +14,8 @@ from hardwood import (
     DGTForestClassifier,
     DGTForestRegressor,
     DGTRegressor,
+    NonGreedyTreeClassifier,
+    NonGreedyTreeRegressor,
     Relaxation,
     TELClassifier,
     TELRegressor,
@@ -156,6 +158,10 @@ WAYS = {
     "soft trees of numbers": (partial(TELRegressor, n_estimators=3, gamma=0.01), "number"),
     "soft trees of counts": (partial(TELRegressor, n_estimators=2, loss="poisson"), "count"),
     "soft trees of labels": (partial(TELClassifier, activation="logistic"), "labels"),
+    "non-greedy classes": (NonGreedyTreeClassifier, "class"),
+    "non-greedy numbers": (partial(NonGreedyTreeRegressor, init="axis"), "number"),
+    "non-greedy counts": (partial(NonGreedyTreeRegressor, loss="poisson"), "count"),
+    "non-greedy labels": (partial(NonGreedyTreeClassifier, max_features_per_split=1), "labels"),
 }
 
 

@@ -14,6 +14,8 @@ from hardwood import (
     DGTForestClassifier,
     DGTForestRegressor,
     DGTRegressor,
+    NonGreedyTreeClassifier,
+    NonGreedyTreeRegressor,
     Relaxation,
     TELClassifier,
     TELRegressor,
@@ -34,6 +36,9 @@ EVERY_WAY = {
     "forest on all rows": partial(DGTForestRegressor, n_estimators=2, bootstrap=False),
     "soft trees of classes": partial(TELClassifier, n_estimators=3),
     "soft trees of numbers": partial(TELRegressor, n_estimators=2, batch_norm=False),
+    "non-greedy classes": NonGreedyTreeClassifier,
+    "non-greedy numbers": partial(NonGreedyTreeRegressor, inference="fast", solver="sgd"),
+    "searched": partial(NonGreedyTreeClassifier, nu="auto", init="axis"),
 }
 every_way = pytest.mark.parametrize("Estimator", EVERY_WAY.values(), ids=EVERY_WAY)
 

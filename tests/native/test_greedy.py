@@ -249,6 +249,19 @@ def test_the_number_of_threads_changes_nothing(split, measure):
             np.testing.assert_array_equal(one[part], other[part])
 
 
+def test_columns_of_a_large_node_are_shared_among_threads():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 300)).round(2)
+    y = (X[:, 7] + X[:, 250] > 0)[:, None].astype(np.float32)
+    case = Case(X, Schema.numeric(300), y, np.ones(4000, np.float32), "class entropy", 2)
+    for split in ("axis", "oc1", "co2"):
+        config = case.config(split, 2, n_restarts=2, n_coordinates=5, max_epochs=1)
+        one, many = case.grow(config), case.grow(config, n_threads=3)
+        for part in ("weights", "bias", "children", "leaf"):
+            np.testing.assert_array_equal(one[part], many[part])
+    assert set(np.flatnonzero(case.grow(case.config("axis", 2))["weights"][0])) < {7, 250}
+
+
 @pytest.mark.parametrize("split", ["axis", "random", "oc1", "co2"])
 @each_measure
 @settings(max_examples=5)
@@ -311,6 +324,9 @@ def test_wrong_input_is_refused():
         case.grow(config, count=np.ones(3))
     with pytest.raises(ValueError, match="class index"):
         replace(case, y=case.y + 1).grow(config)
+    labels = make_case(1, "label entropy")
+    with pytest.raises(ValueError, match="neither 0 nor 1"):
+        replace(labels, y=labels.y * 2).grow(labels.config("axis", 2))
     for name, value, words in [
         ("split", "cart", "split must be"),
         ("criterion", "mse", "criterion must be"),

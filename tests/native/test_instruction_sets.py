@@ -25,6 +25,7 @@ AGAINST_TWINS = [
     "tests/native/test_dgt.py",
     "tests/native/test_ensemble.py",
     "tests/native/test_forest.py",
+    "tests/native/test_greedy.py",
     "tests/native/test_layers.py",
     "tests/native/test_instruction_sets.py::test_a_score_that_is_not_a_number_goes_left",
     "tests/native/test_loop.py",

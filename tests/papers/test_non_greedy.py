@@ -213,7 +213,7 @@ def test_stable_sgd_leaves_no_more_leaves_inactive_than_sgd():
 def test_a_smaller_nu_uses_fewer_leaves():
     """Fig. 3, in small."""
     X, y = load_digits(return_X_y=True)
-    options = {"max_depth": 9, "init": "axis", "max_epochs": 15, "early_stopping": False}
+    options = {"max_depth": 9, "init": "axis", "max_epochs": 40, "early_stopping": False}
     few, many = (
         NonGreedyTreeClassifier(**options, nu=nu, random_state=0).fit(X, y).tree_.n_leaves
         for nu in (0.1, 100.0)

@@ -167,6 +167,7 @@ class GreedyTreeClassifier(TreeClassifier):
         exercise = exercises.classification(self, X, y, sample_weight)
         tree, grown = _grow(self, config, exercise)
         _adopt(self, X, tree)
+        assert exercise.classes is not None
         self.classes_ = exercise.classes
         self._keep_classes_of_leaves()
         _warn_if_interrupted(grown)

@@ -79,6 +79,8 @@ class NonGreedyTreeClassifier(TreeClassifier):
         Features that a split may weigh; None for all.
     loss : "log_loss" or Loss, default="log_loss"
         As of `DGTClassifier`, but no function: it is evaluated for leaves, not for batches.
+    early_stopping : bool or "auto", default="auto"
+        As of `DGTClassifier`, but "auto" is False: as in the paper, the last pass is returned.
     warm_start : bool, default=False
         Whether a second `fit` starts from the tree of the first.
     training : Training, default=None
@@ -265,7 +267,7 @@ def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, Grown
         )
     seed = exercises.drawn_seed(estimator.random_state)
     n_jobs = parameters.n_threads(estimator.n_jobs)
-    stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=True)
+    stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=False)
     config = _config_of(estimator, stops_early)
     start = _start_of(estimator, exercise, n_jobs, seed)
     _check_search(estimator, config)
@@ -353,7 +355,7 @@ def _tree_of(
     weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem, is_sparse=config.l1 > 0)
     record = exercises.record_of(estimator, exercise, problem, grown)
     if config.is_searched:
-        record |= {"nu": grown.nu, "learning_rate": grown.learning_rate}
+        record["resolved"] = {"nu": grown.nu, "learning_rate": grown.learning_rate}
     return assemble(
         exercise.data,
         weights,

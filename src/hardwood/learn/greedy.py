@@ -284,7 +284,7 @@ def _task_of(problem: Problem) -> Task:
     loss = problem.loss
     if isinstance(loss, Custom):
         task: Any = loss.task
-        return task  # type: ignore[no-any-return]
+        return task
     if isinstance(loss, Logistic | CrossEntropy):
         return "classification"
     return "multilabel" if isinstance(loss, LabelwiseLogistic) else "regression"

@@ -30,7 +30,7 @@ What differs from the paper:
    paper's search of the whole tree, at about the cost of its fast variant (Eq. 13).
 2. A split goes right when its score is not negative, biases are added, and columns are in standard
    units around their means.
-3. The learning rate falls along a cosine (`Training`), and learning stops early on a validation
+3. The learning rate falls along a cosine (`Training`). Learning may stop early on a validation
    part, or at the epoch that was best on it when `nu` or the learning rate were chosen.
 4. Sparse splits, which the paper leaves to the future: an L1 penalty, or at most so many features
    per split, those with the largest weights.
@@ -80,7 +80,7 @@ class NonGreedy:
     momentum: float = 0.9
     l1: float = 0.0
     max_features_per_split: int | None = None
-    early_stopping: bool = True
+    early_stopping: bool = False
     training: Training = field(default_factory=default_training)
 
     def __post_init__(self) -> None:
@@ -146,6 +146,7 @@ class StartTree:
     scores: np.ndarray
 
 
+Run: TypeAlias = tuple[Epoch, ...]
 Start: TypeAlias = Callable[[Problem], StartTree]
 """Grows a start tree from the training rows of a problem, and from no others."""
 
@@ -155,7 +156,7 @@ class GrownNonGreedy:
     """What the engine learned, in standard units; leaves are numbered from left to right.
 
     `nu` and `learning_rate` are those that were used, and `history` is of the run that was kept; of
-    a search, `trials` has the smallest validation loss of each pair that was tried.
+    a search, `trials` has the validation loss of each pair that was tried.
     """
 
     weights: np.ndarray
@@ -204,24 +205,40 @@ def learn(
     """
     settings = config.settings()
     tree = left_to_right(start(problem))
-    grown = _run(problem, config, settings, tree, n_jobs, seed, callbacks)
+    grown, runs = _run(problem, config, settings, tree, n_jobs, seed, callbacks)
     if not config.is_searched or whole is None or grown.interrupted:
         return grown
-    last = grown.best_epoch
+    trials = tuple(
+        (*setting, _judged(run, config)) for setting, run in zip(settings, runs, strict=True)
+    )
+    best = min(range(len(trials)), key=lambda i: trials[i][2])
+    last = runs[best][-1].epoch
+    if config.early_stopping:
+        last = min(runs[best], key=_validation_loss).epoch
 
-    def ends(epoch: Epoch) -> bool:  # where the tree was best on the validation part
+    def ends(epoch: Epoch) -> bool:  # where the tree was judged
         return epoch.epoch >= last
 
-    again = _run(
+    again, _ = _run(
         whole,
         replace(config, early_stopping=False),
-        [(grown.nu, grown.learning_rate)],
+        [settings[best]],
         left_to_right(start(whole)),
         n_jobs,
         seed,
         [*callbacks, ends],
     )
-    return replace(again, trials=grown.trials)
+    return replace(again, trials=trials)
+
+
+def _judged(run: Run, config: NonGreedy) -> float:
+    """Return the validation loss of what a run returns: of its best epoch, or of its last."""
+    return _validation_loss(min(run, key=_validation_loss) if config.early_stopping else run[-1])
+
+
+def _validation_loss(epoch: Epoch) -> float:
+    loss = epoch.validation_loss
+    return loss if loss == loss else np.inf  # NaN compares with nothing
 
 
 def _run(
@@ -232,8 +249,8 @@ def _run(
     n_jobs: int,
     seed: int,
     callbacks: Sequence[Callback],
-) -> GrownNonGreedy:
-    """Learn with every pair of nu and learning rate, and keep the best."""
+) -> tuple[GrownNonGreedy, list[Run]]:
+    """Learn with every pair of nu and learning rate; return the best tree, and all runs."""
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
@@ -256,14 +273,18 @@ def _run(
         callback=engine_callback(callbacks, max_epochs),
         options=config.engine_options(problem),
     )
-    return _grown(answer, start.children, settings, max_epochs)
+    runs = [
+        tuple(Epoch(run, epoch, max_epochs, *figures) for run, epoch, *figures in history)
+        for history in answer["history"]
+    ]
+    return _grown(answer, start.children, settings, runs), runs
 
 
 def _grown(
     answer: dict[str, Any],
     children: np.ndarray,
     settings: list[tuple[float, float]],
-    max_epochs: int,
+    runs: list[Run],
 ) -> GrownNonGreedy:
     (tree,) = answer["trees"]
     arrays = {part: tree[part] for part in ("weights", "bias", "scores")}
@@ -273,11 +294,6 @@ def _grown(
             "sample_weight."
         )
     best = answer["best_run"]
-    runs = [
-        tuple(Epoch(run, epoch, max_epochs, *figures) for run, epoch, *figures in history)
-        for history in answer["history"]
-    ]
-    losses = [min((epoch.validation_loss for epoch in run), default=np.nan) for run in runs]
     nu, rate = settings[best]
     return GrownNonGreedy(
         **arrays,
@@ -288,9 +304,6 @@ def _grown(
         interrupted=answer["interrupted"],
         nu=nu,
         learning_rate=rate,
-        trials=tuple((*setting, loss) for setting, loss in zip(settings, losses, strict=True))
-        if len(settings) > 1
-        else (),
     )
 
 

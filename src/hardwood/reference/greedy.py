@@ -328,55 +328,72 @@ def oc1_split(
     return best
 
 
-def grow(
-    rows: Rows, max_depth: int, search: Callable[[Rows, int], tuple[float, Split | None]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Grow a tree level by level; `search` takes the rows of a node and how many were searched.
+Search = Callable[[Rows, int], tuple[float, Split | None]]
+"""From the rows of a node, and how many nodes were searched before it, to the best split."""
 
-    Returns
-    -------
-    weights, bias, children, leaf
-        As `hardwood.learn.greedy.GrownTree` has them.
-    """
-    weights: list[np.ndarray] = []
-    bias: list[np.float32] = []
-    children: list[list[int]] = []
-    leaf = np.zeros(len(rows.X), dtype=np.int32)
+
+class Growing:
+    """A tree on its way, level by level."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.splits: list[Split] = []
+        self.children: list[list[int]] = []
+        self.leaf = np.zeros(len(rows.X), dtype=np.int32)
+        self.n_leaves = 0
+
+    def is_pure(self, node: np.ndarray) -> bool:
+        """Whether all rows of a node have the same target."""
+        return bool((self.rows.target[node] == self.rows.target[node[0]]).all())
+
+    def hang(self, parent: int, side: int, what: int) -> None:
+        """Make something the child of a split; the root is nobody's."""
+        if parent >= 0:
+            self.children[parent][side] = what
+
+    def make_leaf(self, node: np.ndarray, parent: int, side: int) -> None:
+        """End at a node."""
+        self.leaf[node] = self.n_leaves
+        self.hang(parent, side, -1 - self.n_leaves)
+        self.n_leaves += 1
+
+    def split(
+        self, node: np.ndarray, parent: int, side: int, split: Split
+    ) -> list[tuple[np.ndarray, int, int]]:
+        """Split a node; return its children, each with its parent and side."""
+        number = len(self.children)
+        self.hang(parent, side, number)
+        self.splits.append(split)
+        self.children.append([0, 0])
+        X, weights = self.rows.X[node].astype(np.float64), split[0].astype(np.float64)
+        score = (X @ weights).astype(np.float32) + split[1]
+        return [(node[score < 0], number, 0), (node[score >= 0], number, 1)]
+
+
+def grow(
+    rows: Rows, max_depth: int, search: Search
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Grow a tree: weights, bias, children and leaf of `hardwood.learn.greedy.GrownTree`."""
+    tree = Growing(rows)
     level: list[tuple[np.ndarray, int, int]] = [(np.arange(len(rows.X)), -1, 0)]
-    n_leaves = n_searched = 0
+    n_searched = 0
     for depth in range(max_depth + 1):
-        below: list[tuple[np.ndarray, int, int]] = []
-        pending = []
-        for node, parent, side in level:
-            if depth < max_depth and (rows.target[node] != rows.target[node[0]]).any():
-                pending.append((node, parent, side))
-                continue
-            leaf[node], n_leaves = n_leaves, n_leaves + 1
-            if parent >= 0:
-                children[parent][side] = -n_leaves
-        for node, parent, side in pending:
-            _, split = search(rows.of(node), n_searched)
+        open_nodes = [at for at in level if depth < max_depth and not tree.is_pure(at[0])]
+        open_parents = {at[1:] for at in open_nodes}
+        for at in level:
+            if at[1:] not in open_parents:
+                tree.make_leaf(*at)
+        level = []
+        for at in open_nodes:
+            _, split = search(rows.of(at[0]), n_searched)
             n_searched += 1
             if split is None:
-                leaf[node], n_leaves = n_leaves, n_leaves + 1
-                if parent >= 0:
-                    children[parent][side] = -n_leaves
-                continue
-            if parent >= 0:
-                children[parent][side] = len(children)
-            score = (rows.X[node].astype(np.float64) @ split[0].astype(np.float64)).astype(
-                np.float32
-            ) + split[1]
-            number = len(children)
-            weights.append(split[0])
-            bias.append(split[1])
-            children.append([0, 0])
-            below += [(node[score < 0], number, 0), (node[score >= 0], number, 1)]
-        level = below
-    c = rows.X.shape[1]
+                tree.make_leaf(*at)
+            else:
+                level += tree.split(*at, split)
     return (
-        np.array(weights, dtype=np.float32).reshape(-1, c),
-        np.array(bias, dtype=np.float32),
-        np.array(children, dtype=np.int32).reshape(-1, 2),
-        leaf,
+        np.array([w for w, _ in tree.splits], dtype=np.float32).reshape(-1, rows.X.shape[1]),
+        np.array([b for _, b in tree.splits], dtype=np.float32),
+        np.array(tree.children, dtype=np.int32).reshape(-1, 2),
+        tree.leaf,
     )

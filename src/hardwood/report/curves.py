@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 # What the points are counted in, the first that a record has; a stream has steps.
 _COUNTERS = ("epoch", "step")
-_NAMES = {"train_loss": "training loss", "validation_loss": "validation loss"}
+_NAMES = {
+    "train_loss": "training loss",
+    "validation_loss": "validation loss",
+    "train_bound": "bound on the training loss",
+}
 _LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
 _MAX_SHOWN = 10
 _MAGNITUDES = 50.0

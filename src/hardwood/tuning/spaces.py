@@ -116,11 +116,19 @@ _NON_GREEDY = {
     "learning_rate": (0.03, 0.1, 0.3),
 }
 
+# Sec. 7 of [NonGreedy15] tunes greedy trees by their depth, 6 to 18 in steps of 2.
+_GREEDY = {
+    "max_depth": (2, 4, 6, 8, 10, 12, 14, 16, 18),
+    "min_samples_leaf": (1, 2, 5, 10, 20, 50),
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
     "DGTForestClassifier": _DGT_FOREST,
     "DGTForestRegressor": _DGT_FOREST,
+    "GreedyTreeClassifier": _GREEDY | {"criterion": ("entropy", "gini")},
+    "GreedyTreeRegressor": _GREEDY,
     "TELClassifier": _TEL,
     "TELRegressor": _TEL,
     "NonGreedyTreeClassifier": _NON_GREEDY,

@@ -1,0 +1,255 @@
+"""Estimators of non-greedy trees: what is theirs alone, and scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import hardwood
+from hardwood import (
+    DGTClassifier,
+    GreedyTreeClassifier,
+    NonGreedyTreeClassifier,
+    NonGreedyTreeRegressor,
+    Training,
+)
+from hardwood.estimators import exercise as exercises
+from hardwood.learn import non_greedy as learner
+
+QUICK = {"max_depth": 4, "max_epochs": 20, "random_state": 0}
+EVERY_ESTIMATOR = [
+    NonGreedyTreeClassifier(),
+    NonGreedyTreeRegressor(),
+    NonGreedyTreeClassifier(
+        solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2
+    ),
+    NonGreedyTreeRegressor(max_features_per_split=2, early_stopping=False, loss="huber"),
+]
+
+
+@parametrize_with_checks(EVERY_ESTIMATOR)
+def test_scikit_learn_has_nothing_to_object(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return train_test_split(*load_digits(return_X_y=True), random_state=0)
+
+
+def test_a_model_is_a_tree_that_predicts_saves_and_loads(digits, tmp_path):
+    X, test_X, y, test_y = digits
+    model = NonGreedyTreeClassifier(random_state=0).fit(X, y)
+    assert model.score(test_X, test_y) > 0.9
+    model.save(tmp_path / "tree.hardwood")
+    loaded = hardwood.load(tmp_path / "tree.hardwood")
+    assert loaded == model.tree_
+    np.testing.assert_array_equal(loaded.predict_proba(test_X), model.predict_proba(test_X))
+
+
+@pytest.mark.parametrize("init", ["axis", "random", "oc1", "co2"])
+def test_every_start_is_improved(digits, init):
+    """By the training loss, which is what the bound is of."""
+    X, _, y, _ = digits
+    model = NonGreedyTreeClassifier(
+        max_depth=4, init=init, max_epochs=40, early_stopping=False, random_state=0
+    )
+    history = model.fit(X, y).history_
+    assert history[-1].train_bound < 0.6 * history[0].train_bound
+    assert all(epoch.train_loss <= epoch.train_bound * (1 + 1e-6) for epoch in history)
+    start = GreedyTreeClassifier(split=init, max_depth=4, random_state=0).fit(X, y)
+    assert model.score(X, y) > start.score(X, y)
+
+
+def test_inference_by_branch_and_bound_learns_the_tree_of_the_exhaustive_one(digits):
+    X, _, y, _ = digits
+    a, b = (
+        NonGreedyTreeClassifier(**QUICK, inference=way).fit(X, y) for way in ("exact", "exhaustive")
+    )
+    np.testing.assert_array_equal(a.tree_.weights, b.tree_.weights)
+    np.testing.assert_array_equal(a.tree_.values, b.tree_.values)
+    assert [epoch.train_bound for epoch in a.history_] == [e.train_bound for e in b.history_]
+
+
+def test_what_is_kept_is_what_was_judged(digits):
+    X, _, y, _ = digits
+    model = NonGreedyTreeClassifier(**QUICK, early_stopping=True).fit(X, y)
+    exercise = exercises.classification(model, X, y, None)
+    rows = exercises.problem_of(model, exercise, True, exercises.drawn_seed(0)).valid
+    losses = -np.log(model.predict_proba(X[rows])[np.arange(len(rows)), y[rows]])
+    assert losses.mean() == pytest.approx(min(e.validation_loss for e in model.history_), rel=1e-4)
+
+
+def test_auto_tries_the_papers_grid_and_learns_from_all_rows(digits):
+    X, _, y, _ = digits
+    model = NonGreedyTreeClassifier(**QUICK, nu="auto", learning_rate="auto").fit(X, y)
+    pairs = [(nu, rate) for nu in learner.NU_GRID for rate in learner.LEARNING_RATE_GRID]
+    assert [tuple(trial[:2]) for trial in model.trials_] == pairs
+    best = min(model.trials_, key=lambda trial: trial[2])
+    assert (model.nu_, model.learning_rate_) == best[:2]
+    assert np.isnan([epoch.validation_loss for epoch in model.history_]).all()
+    assert len(model.history_) == QUICK["max_epochs"]
+    assert model.tree_.record["resolved"] == {"nu": best[0], "learning_rate": best[1]}
+    same = NonGreedyTreeClassifier(**QUICK, nu="auto", learning_rate="auto", n_jobs=3).fit(X, y)
+    assert same.tree_ == model.tree_
+    alone = NonGreedyTreeClassifier(**QUICK, nu=model.nu_, learning_rate=model.learning_rate_)
+    alone.fit(X, y)
+    np.testing.assert_array_equal(alone.tree_.weights, model.tree_.weights)
+
+
+def test_auto_with_early_stopping_ends_where_the_validation_loss_was_smallest(digits):
+    X, _, y, _ = digits
+    epochs = []
+    model = NonGreedyTreeClassifier(
+        **QUICK, nu="auto", early_stopping=True, callbacks=lambda epoch: epochs.append(epoch)
+    ).fit(X, y)
+    searched = [epoch for epoch in epochs if not np.isnan(epoch.validation_loss)]
+    best = min(searched, key=lambda epoch: epoch.validation_loss)
+    assert min(trial[2] for trial in model.trials_) == best.validation_loss
+    assert len(model.history_) == best.epoch + 1
+
+
+def test_the_start_never_sees_the_validation_part(digits):
+    """Else it would be judged on what it knows."""
+    X, _, y, _ = digits
+    seen = []
+    original = learner.start_from
+
+    def start_from(tree, problem, **options):
+        seen.append((len(problem.train), len(problem.valid), float(tree.values.sum())))
+        return original(tree, problem, **options)
+
+    from hardwood.estimators import non_greedy
+
+    non_greedy.start_from = start_from
+    try:
+        NonGreedyTreeClassifier(**QUICK, nu="auto").fit(X, y)
+    finally:
+        non_greedy.start_from = original
+    (n_train, n_valid, _), (n_all, none, _) = seen
+    assert n_valid > 0
+    assert n_all == n_train + n_valid
+    assert none == 0
+
+
+def test_sparse_splits(digits):
+    X, _, y, _ = digits
+    dense, few, penalised = (
+        NonGreedyTreeClassifier(**QUICK, **options).fit(X, y)
+        for options in ({}, {"max_features_per_split": 3}, {"l1": 0.3})
+    )
+    assert ((few.tree_.weights != 0).sum(axis=1) <= 3).all()
+    assert few.score(X, y) > 0.7
+
+    def used(model):
+        return (model.tree_.weights != 0).mean()
+
+    assert used(penalised) < 0.7 * used(dense)
+    assert penalised.score(X, y) > 0.7
+
+
+def test_features_of_several_columns_count_once():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "kind": rng.choice(list("abcdef"), 300),
+            "gaps": np.where(rng.random(300) < 0.2, np.nan, rng.normal(size=300)),
+            "number": rng.normal(size=300),
+        }
+    )
+    y = (X["kind"].isin(["a", "c"]) ^ (X["number"] > 0)).astype(int)
+    model = NonGreedyTreeClassifier(**QUICK, max_features_per_split=1).fit(X, y)
+    tree = model.tree_
+    for row in tree.weights:
+        assert len(set(tree.schema.column_feature[row != 0])) <= 1
+    kinds = tree.weights[:, tree.schema.column_feature == 0]
+    assert ((kinds != 0).sum(axis=1) > 1).any()
+
+
+@pytest.mark.parametrize(
+    "loss", ["squared_error", "absolute_error", "huber", "quantile", "poisson"]
+)
+def test_every_loss_of_numbers(loss):
+    X, y = load_diabetes(return_X_y=True)
+    model = NonGreedyTreeRegressor(max_depth=3, loss=loss, random_state=0).fit(X, y)
+    history = model.history_
+    assert history[-1].train_bound < history[0].train_bound
+    assert model.score(X, y) > 0.3
+
+
+def test_several_targets_and_several_labels():
+    X, y = load_diabetes(return_X_y=True)
+    both = np.column_stack([y, -3 * y + 7])
+    model = NonGreedyTreeRegressor(max_depth=3, random_state=0).fit(X, both)
+    assert model.predict(X).shape == both.shape
+    np.testing.assert_allclose(model.predict(X)[:, 1], -3 * model.predict(X)[:, 0] + 7, rtol=0.05)
+    labels = both > both.mean(axis=0)
+    model = NonGreedyTreeClassifier(max_depth=3, random_state=0).fit(X, labels)
+    assert (model.predict(X) == labels).mean() > 0.7
+
+
+def test_warm_start_goes_on_from_the_tree():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = NonGreedyTreeClassifier(**QUICK, early_stopping=False, warm_start=True).fit(X, y)
+    first = model.history_[-1].train_bound
+    tree = model.tree_
+    model.fit(X, y)
+    assert model.history_[0].train_bound < 3 * first
+    assert model.tree_.n_leaves <= tree.n_leaves
+    given = NonGreedyTreeClassifier(**QUICK, early_stopping=False, init=tree).fit(X, y)
+    np.testing.assert_array_equal(given.tree_.weights, model.tree_.weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nu": 0.0}, "nu must be a number"),
+        ({"nu": "large"}, "nu must be a number"),
+        ({"learning_rate": -1.0}, "learning_rate must be a number"),
+        ({"inference": "slow"}, "inference must be one of"),
+        ({"solver": "adam"}, "solver must be one of"),
+        ({"init": None}, "init must be one of"),
+        ({"init": "best"}, "init must be"),
+        ({"max_depth": 33}, "max_depth must be an integer from 1 to 32"),
+        ({"max_features_per_split": 0}, "max_features_per_split must be an integer"),
+        ({"loss": lambda f, y: f}, "not a function"),
+        ({"nu": "auto", "validation_fraction": 0}, "nu='auto' is judged on a validation part"),
+        ({"training": Training()}, "optimizer='sgd'"),
+        ({"momentum": 1.0}, "momentum must be a number"),
+        ({"warm_start": 1}, "warm_start must be True or False"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    X, y = load_iris(return_X_y=True)
+    model = NonGreedyTreeClassifier(**options)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "tree_")
+
+
+def test_starts_that_do_not_fit_are_refused():
+    X, y = load_iris(return_X_y=True)
+    deep = GreedyTreeClassifier(max_depth=5).fit(X, y)
+    with pytest.raises(ValueError, match="start tree has depth"):
+        NonGreedyTreeClassifier(max_depth=2, init=deep).fit(X, y)
+    linear = DGTClassifier(max_depth=2, leaves="linear", max_epochs=5).fit(X, y)
+    with pytest.raises(ValueError, match="linear leaves"):
+        NonGreedyTreeClassifier(init=linear).fit(X, y)
+    with pytest.raises(ValueError, match="init is a tree for"):
+        NonGreedyTreeRegressor(init=deep).fit(X, y.astype(float))
+
+
+def test_learning_can_be_watched_and_stopped():
+    X, y = load_iris(return_X_y=True)
+    seen = []
+    model = NonGreedyTreeClassifier(
+        **QUICK, callbacks=lambda epoch: seen.append(epoch) or epoch.epoch == 4
+    ).fit(X, y)
+    assert [epoch.epoch for epoch in seen] == [0, 1, 2, 3, 4]
+    assert [e.train_bound for e in model.history_] == [e.train_bound for e in seen]
+    assert model.n_iter_ == 5
+    assert "train_bound" in model.tree_.record["curves"]

@@ -159,9 +159,9 @@ def test_text_needs_a_table_of_examples():
         small_bandit().replay(pd.DataFrame({"colour": ["red", "red"]}), [0, 1])
 
 
-@pytest.mark.parametrize("features", [MIXED, SCHEMA, pl.from_pandas(MIXED)])
-def test_a_table_or_its_schema_says_what_features_are(features):
-    bandit = small_bandit(features=features)
+@pytest.mark.parametrize("of", [lambda t: t, lambda t: reader_of(t).schema, pl.from_pandas])
+def test_a_table_or_its_schema_says_what_features_are(of):
+    bandit = small_bandit(features=of(MIXED))
     table = MIXED.iloc[np.arange(60) % 4].reset_index(drop=True)
     y = np.arange(60) % 4 % 3
     bandit.replay(table, y)

@@ -60,11 +60,15 @@ class Run(NamedTuple):
     is_quick: bool = False
 
     def ledger(self, name: str, learner: Learner) -> Ledger:
-        head = {"name": name, "learner": learner.name, "measure": "mean reward"}
-        return Ledger(self.results / f"{name}.{learner.name}.json", head)
+        return ledger_of(self.results, name, learner)
 
     def settings(self, learner: Learner) -> list[Setting]:
         return learner.settings()[: _QUICK_SETTINGS if self.is_quick else None]
+
+
+def ledger_of(results: Path, name: str, learner: Learner) -> Ledger:
+    head = {"name": name, "learner": learner.name, "measure": "mean reward"}
+    return Ledger(results / f"{name}.{learner.name}.json", head)
 
 
 @lru_cache(maxsize=1)

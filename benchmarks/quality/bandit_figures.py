@@ -119,10 +119,9 @@ def draw(rows: Rows, titles: dict[str, str], words: str, path: Path) -> None:
     names = list(dict.fromkeys(row["name"] for row in rows))
     n_columns = min(3, len(names))
     n_rows = -(-len(names) // n_columns)
-    how = {"figsize": (4 * n_columns, 3.2 * n_rows), "layout": "constrained", "squeeze": False}
-    figure, axes = plt.subplots(
-        n_rows, n_columns, figsize=size, layout="constrained", squeeze=False
-    )
+    size = (4 * n_columns, 3.2 * n_rows)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False)
+    figure.set_layout_engine("constrained")
     for axis, name in zip(axes.flat, names, strict=False):
         for row in (row for row in rows if row["name"] == name):
             mean, half = np.array(row["mean"]), np.array(row["half_interval"])

@@ -16,6 +16,7 @@ SCRIPTS = (
     "speed.gemm",
     "speed.import_time",
     "speed.memory",
+    "speed.bandit",
     "quality.small_tables",
 )
 WITH_DATA = (
@@ -25,6 +26,8 @@ WITH_DATA = (
     "quality.ablations",
     "quality.readable",
     "quality.exports",
+    "quality.bandit_replay",
+    "quality.bandit_figures",
 )
 
 
@@ -38,7 +41,7 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            commands["quality.dgt_page"] = []
+            commands |= dict.fromkeys(("quality.dgt_page", "quality.bandit_page"), [])
     status = {
         script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode
         for script, options in commands.items()

@@ -99,7 +99,7 @@ def _two_point_row(name: str, learner: str, place: int, runs: list[Entry]) -> di
         "runs": len(scores),
         "queries": float(np.mean([entry["queries"][entry["mark"]] for entry in runs])),
         "seconds": float(np.mean([entry["seconds"] for entry in runs])),
-        "paper": bandit_regression.PAPER[name][learner][place],
+        "paper": bandit_regression.PAPER[name]["linear" if learner == "linear" else "tree"][place],
         "floor": bandit_regression.FLOORS[name] if is_ours and place == 0 else None,
         "setting": runs[0]["setting"],
     }

@@ -108,6 +108,15 @@ def vw_grid() -> list[Setting]:
     ]
 
 
+def _vw_wide_grid() -> list[Setting]:
+    """Return rates above those of the grid, with what is mostly best otherwise."""
+    return [
+        {"exploration": "squarecb", "pairs": pairs, "learning_rate": rate, "standardised": True}
+        for pairs in (True, False)
+        for rate in (2.0, 4.0, 8.0)
+    ]
+
+
 def vw_options(setting: Setting, n_columns: int, n_actions: int) -> str:
     options = f"--cb_explore {n_actions} {_EXPLORATION[setting['exploration']]} --quiet"
     options += f" -l {setting['learning_rate']:g}"
@@ -228,6 +237,7 @@ LEARNERS = {
         Learner("tree", "DGTBandit", _defaults("replay"), _tree),
         Learner("paper", "the paper's estimator", _defaults("paper"), _tree),
         VW,
+        Learner("vw_wide", "Vowpal Wabbit, higher rates", _vw_wide_grid, _vw),
         Learner("refit", "contextualbandits, best of its tree policies", _refit_grid, _refit),
     )
 }

@@ -227,7 +227,7 @@ def report(run: Run, names: list[str], learners: list[Learner]) -> None:
             row: dict[str, Any] | None = summary(run, name, learner)
             if row is None:
                 continue
-            settings = words(row["setting"]) if learner.name in ("vw", "refit") else ""
+            settings = words(row["setting"]) if len(learner.settings()) > 1 else ""
             if not row["is_chosen"]:
                 settings += f" (best of {row['tried']} tried so far)"
             table.add(**row | {"name": name, "learner": learner.name, "setting": settings})

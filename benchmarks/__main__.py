@@ -16,6 +16,7 @@ SCRIPTS = (
     "speed.gemm",
     "speed.import_time",
     "speed.memory",
+    "speed.bandit",
     "quality.small_tables",
 )
 WITH_DATA = (
@@ -28,6 +29,8 @@ WITH_DATA = (
     "quality.readable",
     "quality.exports",
     "quality.non_greedy_figures",
+    "quality.bandit_replay",
+    "quality.bandit_figures",
 )
 
 
@@ -41,7 +44,8 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            commands |= {"quality.dgt_page": [], "quality.non_greedy_page": []}
+            pages = ("quality.dgt_page", "quality.non_greedy_page", "quality.bandit_page")
+            commands |= dict.fromkeys(pages, [])
     status = {
         script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode
         for script, options in commands.items()

@@ -23,7 +23,7 @@ import numpy as np
 Setting = dict[str, Any]
 
 LONGEST_PASS = 900.0  # seconds of processor time, by VW's pace on its first rows
-_ROWS_TO_JUDGE_BY = 200
+_ROWS_TO_JUDGE_BY = 100
 _FIRST_REFIT, _REFIT_GROWTH = 100, 1.1
 
 
@@ -97,12 +97,23 @@ _EXPLORATION = {
 
 
 def vw_grid() -> list[Setting]:
+    """Return all settings; those that are mostly good come first, for who looks before the end."""
     return [
         {"exploration": exploration, "pairs": pairs, "learning_rate": rate, "standardised": scaled}
+        for some in (tuple(_EXPLORATION)[:-1], tuple(_EXPLORATION)[-1:])
+        for scaled in (True, False)
         for pairs in (False, True)
-        for scaled in (False, True)
-        for exploration in _EXPLORATION
-        for rate in (0.5, 1.0, 0.1)
+        for exploration in some
+        for rate in (1.0, 0.5, 0.1)
+    ]
+
+
+def _vw_wide_grid() -> list[Setting]:
+    """Return rates above those of the grid, with what is mostly best otherwise."""
+    return [
+        {"exploration": "squarecb", "pairs": pairs, "learning_rate": rate, "standardised": True}
+        for pairs in (True, False)
+        for rate in (2.0, 4.0, 8.0)
     ]
 
 
@@ -226,6 +237,7 @@ LEARNERS = {
         Learner("tree", "DGTBandit", _defaults("replay"), _tree),
         Learner("paper", "the paper's estimator", _defaults("paper"), _tree),
         VW,
+        Learner("vw_wide", "Vowpal Wabbit, higher rates", _vw_wide_grid, _vw),
         Learner("refit", "contextualbandits, best of its tree policies", _refit_grid, _refit),
     )
 }

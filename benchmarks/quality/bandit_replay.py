@@ -60,11 +60,15 @@ class Run(NamedTuple):
     is_quick: bool = False
 
     def ledger(self, name: str, learner: Learner) -> Ledger:
-        head = {"name": name, "learner": learner.name, "measure": "mean reward"}
-        return Ledger(self.results / f"{name}.{learner.name}.json", head)
+        return ledger_of(self.results, name, learner)
 
     def settings(self, learner: Learner) -> list[Setting]:
         return learner.settings()[: _QUICK_SETTINGS if self.is_quick else None]
+
+
+def ledger_of(results: Path, name: str, learner: Learner) -> Ledger:
+    head = {"name": name, "learner": learner.name, "measure": "mean reward"}
+    return Ledger(results / f"{name}.{learner.name}.json", head)
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +227,7 @@ def report(run: Run, names: list[str], learners: list[Learner]) -> None:
             row: dict[str, Any] | None = summary(run, name, learner)
             if row is None:
                 continue
-            settings = words(row["setting"]) if learner.name in ("vw", "refit") else ""
+            settings = words(row["setting"]) if len(learner.settings()) > 1 else ""
             if not row["is_chosen"]:
                 settings += f" (best of {row['tried']} tried so far)"
             table.add(**row | {"name": name, "learner": learner.name, "setting": settings})

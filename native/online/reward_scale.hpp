@@ -26,12 +26,15 @@ class RewardScale {
   bool is_known() const { return is_known_; }
   double center() const { return center_; }
   double scale() const { return scale_; }
-  float standard(double reward) const { return static_cast<float>((reward - center_) / scale_); }
+  float standard(double reward) const {
+    return static_cast<float>((within(reward) - center_) / scale_);
+  }
   double reward_of(float value) const { return center_ + scale_ * value; }
 
   // Returns what values in the scale before are to be multiplied by: 1 unless the scale changed.
   double add(double reward) {
     ++count_;
+    reward = within(reward);
     const double difference = reward - mean_;
     mean_ += difference / static_cast<double>(count_);
     squares_ += difference * (reward - mean_);
@@ -80,6 +83,13 @@ class RewardScale {
   }
 
  private:
+  // A reward far out is drawn in, or it alone would decide what all others count.
+  double within(double reward) const {
+    constexpr double kFarthest = 4;
+    if (is_paper_ || !is_known_) return reward;
+    return std::clamp(reward, center_ - kFarthest * scale_, center_ + kFarthest * scale_);
+  }
+
   double spread() const {
     const double deviation = std::sqrt(squares_ / static_cast<double>(count_));
     const double found = std::min(highest_ - lowest_, 4.0 * deviation);

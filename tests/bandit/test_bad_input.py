@@ -163,7 +163,7 @@ def test_logs(bandit, name):
         (np.zeros((3, 3, 1)), "feedback must be 3 labels"),
         (np.full((3, 3), "a"), "feedback must be 3 labels"),
         ([[0.0, NAN, 0.0]] * 3, "feedback holds nan at row 0, action 1"),
-        ([[0.0, 0.0, 1e39]] * 3, "feedback holds 1e.39 at row 0, action 2"),
+        ([[0.0, 0.0, 1e101]] * 3, "feedback holds 1e.101 at row 0, action 2"),
     ],
 )
 def test_replayed_feedback(bandit, feedback, words):

@@ -25,7 +25,12 @@ MIXED = pd.DataFrame(
     }
 )
 SCHEMA = Schema.learn(Table.of(MIXED))
-READER = Contexts(SCHEMA, takes_missing=True, who="DGTBandit")
+
+
+def reader_of(table):
+    schema = Schema.learn(Table.of(table))
+    return Contexts(schema, takes_missing=True, who="DGTBandit")
+
 
 ENTRIES = {
     "age": st.none() | st.floats(-1e30, 1e30) | st.integers(-1000, 1000) | st.just(float("nan")),
@@ -38,10 +43,11 @@ ENTRIES = {
 @given(row=st.fixed_dictionaries(ENTRIES))
 def test_a_row_is_read_as_a_table_of_one_row(row):
     entries = [row[name] for name in SCHEMA.names]
-    expected = READER.rows([entries])[0]
+    reader = reader_of(MIXED)
+    expected = reader.rows([entries])[0]
     assert expected.dtype == np.float32
     for form in (row, entries, tuple(entries), {"more": 1, **row}):
-        np.testing.assert_array_equal(READER.row(form), expected)
+        np.testing.assert_array_equal(reader.row(form), expected)
 
 
 NUMERIC = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [10.0, 20.0, 40.0]})
@@ -49,16 +55,17 @@ NUMERIC = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [10.0, 20.0, 40.0]})
 
 @given(row=st.tuples(*[st.floats(-1e30, 1e30) | st.just(float("nan"))] * 2))
 def test_arrays_with_gaps_are_read_as_a_table_of_one_row(row):
-    reader = Contexts(Schema.learn(Table.of(NUMERIC)), takes_missing=True, who="DGTBandit")
+    reader = reader_of(NUMERIC)
     expected = reader.rows(np.array([row]))[0]
     for form in (np.array(row), list(row), {"b": row[1], "a": row[0]}):
         np.testing.assert_array_equal(reader.row(form), expected)
 
 
 def test_columns_are_the_encoders_but_for_missing_numbers():
-    encoded = READER.rows(MIXED)
-    expected = SCHEMA.encoder.encode(np.ascontiguousarray(SCHEMA.read(MIXED), np.float64))
-    names = list(SCHEMA.column_names)
+    reader = reader_of(MIXED)
+    encoded, schema = reader.rows(MIXED), reader.schema
+    expected = schema.encoder.encode(np.ascontiguousarray(schema.read(MIXED), np.float64))
+    names = list(schema.column_names)
     assert np.isnan(encoded[2, names.index("age")])
     assert np.isnan(encoded).sum() == 1
     np.testing.assert_array_equal(np.nan_to_num(encoded, nan=0.0), expected)
@@ -67,12 +74,13 @@ def test_columns_are_the_encoders_but_for_missing_numbers():
 
 
 def test_forms_of_one_row():
-    rows = READER.rows(MIXED)
+    reader = reader_of(MIXED)
+    rows = reader.rows(MIXED)
     for i in range(4):
         for form in (MIXED.iloc[i], MIXED.iloc[[i]], pl.from_pandas(MIXED)[i]):
-            np.testing.assert_array_equal(READER.row(form), rows[i])
+            np.testing.assert_array_equal(reader.row(form), rows[i])
     with pytest.raises(TableError, match="one row, found a table of 4"):
-        READER.row(MIXED)
+        reader.row(MIXED)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +97,14 @@ def test_forms_of_one_row():
     ],
 )
 def test_rows_that_do_not_fit_a_table(row, words):
+    reader = reader_of(MIXED)
     with pytest.raises(TableError, match=words):
-        READER.row(row)
+        reader.row(row)
 
 
 def test_dates_are_read():
     table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-03"]), "n": [1.0, 2.0]})
-    reader = Contexts(Schema.learn(Table.of(table)), takes_missing=True, who="DGTBandit")
+    reader = reader_of(table)
     row = {"day": datetime.datetime(2024, 1, 3), "n": 2.0}
     np.testing.assert_array_equal(reader.row(row), reader.rows(table)[1])
 
@@ -150,9 +159,9 @@ def test_text_needs_a_table_of_examples():
         small_bandit().replay(pd.DataFrame({"colour": ["red", "red"]}), [0, 1])
 
 
-@pytest.mark.parametrize("features", [MIXED, SCHEMA, pl.from_pandas(MIXED)])
-def test_a_table_or_its_schema_says_what_features_are(features):
-    bandit = small_bandit(features=features)
+@pytest.mark.parametrize("of", [lambda t: t, lambda t: reader_of(t).schema, pl.from_pandas])
+def test_a_table_or_its_schema_says_what_features_are(of):
+    bandit = small_bandit(features=of(MIXED))
     table = MIXED.iloc[np.arange(60) % 4].reset_index(drop=True)
     y = np.arange(60) % 4 % 3
     bandit.replay(table, y)

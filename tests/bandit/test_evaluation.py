@@ -11,7 +11,14 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from hardwood import DGTClassifier
-from hardwood.bandit import Estimate, evaluate, reward_estimates
+from hardwood.bandit import (
+    DGTBandit,
+    Estimate,
+    classification_bandit,
+    evaluate,
+    reward_estimates,
+    simulate,
+)
 from hardwood.bandit.evaluation import METHODS
 
 # Two contexts, three actions: rewards, the logging policy, the policy to be judged.
@@ -221,6 +228,25 @@ def test_actions_have_names(rng):
     other = evaluate(columns, X, taken, rewards, np.full(40, 0.5), method="ips")
     assert one.value == other.value
     assert one.value != by_name.value
+
+
+def test_policies_that_learned_have_their_own_names(rng):
+    names = np.array(["left", "right", "stay"])
+    X = rng.normal(size=(300, 2))
+    best = names[np.digitize(X[:, 0], [-0.5, 0.5])]
+    world = classification_bandit(X, best)
+    bandit = DGTBandit(world.actions, max_depth=2, exploration=100.0, random_state=0)
+    log = simulate(bandit, world)
+    logged = (X, log.action, log.reward, log.propensity)
+    of_tree = evaluate(bandit.policy(), *logged, method="snips")
+    assert of_tree == evaluate(bandit.predict(X), *logged, method="snips")
+    assert abs(of_tree.value - np.mean(bandit.predict(X) == best)) < 0.25
+    explores = evaluate(bandit, *logged, method="snips")
+    assert explores.effective_n > of_tree.effective_n
+    two = best != "stay"  # a classifier that does not know all actions of the log
+    classifier = DGTClassifier(max_depth=1, max_epochs=3, random_state=0).fit(X[two], best[two])
+    found = evaluate(classifier, *logged, method="ips")
+    assert found == evaluate(classifier.predict(X), *logged, method="ips")
 
 
 def test_no_estimate_has_seen_its_own_reward(rng):

@@ -201,7 +201,7 @@ def check_works(learner):
     assert learner.tree_.n_features == len(names)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(data=st.data())
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda m: m.__name__)
 def test_a_spoiled_file_is_refused_or_works(mutate, data):

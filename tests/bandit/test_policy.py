@@ -46,14 +46,15 @@ def test_it_learns_which_action_earns(rng):
 def test_replay_is_decide_and_learn(rounds, estimator, form):
     X, y = rounds
     step, bulk = (small_bandit(estimator=estimator) for _ in range(2))
+    rewards = np.eye(3)[y] if form == "labels" else 0.1 + 1e6 * np.eye(3)[y]
     decisions = []
-    for x, label in zip(X, y, strict=True):
+    for i, x in enumerate(X):
         decisions.append(step.decide(x))
-        step.learn(decisions[-1].token, reward=decisions[-1].action == label)
+        step.learn(decisions[-1].token, reward=rewards[i, decisions[-1].action])
     feedback = {
         "labels": y,
-        "rewards": np.eye(3)[y],
-        "function": lambda i, action: float(action == y[i]),
+        "rewards": rewards,
+        "function": lambda i, action: rewards[i, action],
     }[form]
     history = bulk.replay(X, feedback)
     assert history.action.tolist() == [d.action for d in decisions]

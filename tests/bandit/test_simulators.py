@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
 
+from hardwood import DGTClassifier, DGTRegressor
 from hardwood.bandit import (
     classification_bandit,
     regression_bandit,
     reward_bandit,
+    reward_estimates,
     simulate,
 )
 from hardwood.bandit.baselines import (
@@ -23,6 +27,7 @@ from hardwood.bandit.baselines import (
     supervised_rewards,
 )
 from hardwood.bandit.decisions import Decision
+from hardwood.errors import FitInterruptedWarning
 
 
 class Recorder:
@@ -346,3 +351,27 @@ def test_a_bandit_of_other_actions_is_refused(labelled):
     bandit.actions_ = ("middle", "low")
     with pytest.raises(ValueError, match="Make it with the simulator's"):
         simulate(bandit, classification_bandit(*labelled))
+
+
+def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labelled, monkeypatch):
+    world = classification_bandit(*labelled)
+
+    class Interrupted(Recorder):
+        def replay(self, X, feedback, mask=None):
+            warnings.warn("interrupted", FitInterruptedWarning, stacklevel=1)
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(Interrupted(["low"]), world)
+
+    def fit(self, X, y):
+        warnings.warn("interrupted", FitInterruptedWarning, stacklevel=1)
+        return self
+
+    for kind in (DGTClassifier, DGTRegressor):
+        monkeypatch.setattr(kind, "fit", fit)
+    numbers = regression_bandit(labelled[0], labelled[0][:, 0])
+    for marks, of in ((supervised_rewards, world), (supervised_losses, numbers)):
+        with pytest.raises(KeyboardInterrupt):
+            marks(of, 2, 0)
+    with pytest.raises(KeyboardInterrupt):
+        reward_estimates(labelled[0], labelled[1], labelled[0][:, 0])

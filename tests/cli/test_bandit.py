@@ -94,7 +94,7 @@ def test_numbers_are_tried_in_deviations(run, flowers, estimator):
         ([], "kindness", "has no column 'kindness'. Did you mean 'kind'?"),
         ([], "kind,colour", "--target takes one column"),
         (["--estimator", "two_point"], "kind", "--estimator two_point is not for classification"),
-        (["--estimator", "paper"], "height", "use two_point or one_point, or --task"),
+        (["--estimator", "paper"], "height", "use two_point or one_point or"),
         (["--allowed", "0.5"], "height", "--allowed is for classes"),
         (["--exploration", "0.5"], "height", "--exploration is for classes"),
         (["--perturbation", "0.5"], "kind", "--perturbation is for numbers"),

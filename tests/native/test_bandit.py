@@ -126,6 +126,18 @@ def test_values_do_not_depend_on_the_units_of_rewards():
     np.testing.assert_allclose(plain.values(X) * 1024 - 512, scaled.values(X), atol=0.5)
 
 
+@pytest.mark.parametrize("outlier", [1e3, -1e6, 1e40, 1e99])
+def test_one_reward_far_out_does_not_spoil_what_was_learned(outlier):
+    X, rewards, _ = world(1200)
+    engine = engine_of(options_of("replay"))
+    engine.replay(X[:300], rewards[:300], None)
+    engine.learn(X[0], 0, outlier, 0.5)
+    late = engine.replay(X[300:], rewards[300:], None)[2][-300:]
+    assert late.mean() > 0.8
+    assert np.isfinite(engine.values(X)).all()
+    engine_of(options_of("replay")).set_state(engine.state())
+
+
 def test_the_tree_in_raw_units_answers_as_the_engine():
     X, rewards, _ = world(500)
     for estimator in ("paper", "replay"):

@@ -14,6 +14,7 @@ import numpy as np
 
 from hardwood import arguments
 from hardwood.bandit.decisions import Decision
+from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.log import action_names
 from hardwood.bandit.reward_model import deal
 from hardwood.bandit.simulators import LOSSES, LossSimulator, Simulator, Stream
@@ -174,7 +175,8 @@ def supervised_rewards(
         share = np.ones((test.size, 1))
         if known.size > 1:
             tree = DGTClassifier(max_depth=max_depth, random_state=random_state)
-            tree.fit(taken(world.X, train), best[train])
+            with all_or_interrupt():
+                tree.fit(taken(world.X, train), best[train])
             share = tree.predict_proba(taken(world.X, test))
         scores = np.zeros((test.size, world.n_actions))
         scores[:, known] = share
@@ -194,7 +196,8 @@ def supervised_losses(
     alike = np.zeros(len(world), np.int64)
     for train, test in _folds(alike, world, random_state):
         tree = DGTRegressor(max_depth=max_depth, loss=loss, random_state=random_state)
-        tree.fit(taken(world.X, train), world.y[train])
+        with all_or_interrupt():
+            tree.fit(taken(world.X, train), world.y[train])
         prediction[test] = tree.predict(taken(world.X, test))
     return np.asarray(world.losses(prediction, world.y), dtype=np.float64)
 

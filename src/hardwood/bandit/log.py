@@ -205,14 +205,23 @@ def _masked(policy: Any, X: Any, mask: Any) -> Any:
 
 
 def _names_of(policy: Any, done: np.ndarray, action: np.ndarray) -> Any:
-    """Return the names a policy has for its actions, else those that occur."""
+    """Return the names a policy has for its actions, and those that occur besides."""
+    names: list[Any] = []
     for attribute in ("actions_", "actions", "classes_", "classes"):
-        names = getattr(policy, attribute, None)
-        if names is not None and not callable(names):
-            return names
-    if done.ndim == 2:
-        return done.shape[1]
-    return np.unique(np.concatenate([action.reshape(-1), done]))
+        found = getattr(policy, attribute, None)
+        if found is not None and not callable(found):
+            names = list(found.tolist() if isinstance(found, np.ndarray) else found)
+            break
+    if done.ndim == 2:  # its columns are all there is
+        return names or done.shape[1]
+    logged = np.unique(action.reshape(-1)).tolist()
+    occurring = logged if names else sorted({*logged, *np.unique(done).tolist()}, key=_by_kind)
+    return names + [name for name in occurring if name not in names]
+
+
+def _by_kind(name: Any) -> tuple[str, Any]:
+    """Order numbers and text, each among themselves."""
+    return ("text", name) if isinstance(name, str) else ("", name)
 
 
 def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:

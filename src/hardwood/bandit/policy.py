@@ -16,7 +16,7 @@ from hardwood import arguments
 from hardwood.bandit import log, trees
 from hardwood.bandit.decisions import Decision
 from hardwood.bandit.history import History
-from hardwood.bandit.learner import Learner, finite, warn_if_interrupted
+from hardwood.bandit.learner import LARGEST_FEEDBACK, Learner, finite, warn_if_interrupted
 from hardwood.bandit.options import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Label, class_labels
@@ -301,7 +301,7 @@ class DGTBandit(Learner):
         return np.ascontiguousarray(log.masks_of(mask, n, self.n_actions)).view(np.uint8)
 
     def _feedback(self, feedback: Any, n: int) -> np.ndarray:
-        """Return labels as (n,) int32 positions, or rewards as (n, K) float32."""
+        """Return labels as (n,) int32 positions, or rewards as (n, K) float64."""
         array = np.asarray(feedback)
         if array.ndim == 1 or array.shape[1:] == (1,):
             labels = log.column("feedback", array, n)
@@ -311,14 +311,14 @@ class DGTBandit(Learner):
                 f"feedback must be {n} labels, rewards of shape ({n}, {self.n_actions}), or a "
                 f"function of row number and action, found {array.dtype} of shape {array.shape}."
             )
-        wrong = np.argwhere(~(np.abs(array) <= np.finfo(np.float32).max))
+        wrong = np.argwhere(~(np.abs(array.astype(np.float64, copy=False)) <= LARGEST_FEEDBACK))
         if wrong.size:
             row, action = wrong[0].tolist()
             raise ValueError(
                 f"feedback holds {array[row, action]} at row {row}, action "
-                f"{self.actions_[action]!r}. Expected finite numbers that float32 holds."
+                f"{self.actions_[action]!r}. Expected finite numbers up to {LARGEST_FEEDBACK:g}."
             )
-        return np.ascontiguousarray(array, np.float32)
+        return np.ascontiguousarray(array, np.float64)
 
     # Learner
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood import arguments
+from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.log import Log, action_names
 from hardwood.table.rows import taken
 
@@ -93,7 +94,8 @@ def _estimates_of_one(
         return otherwise
     if reward.size < _MIN_ROWS or np.ptp(reward) == 0:
         return float(reward.mean())
-    fitted = _regressor(model, seed).fit(taken(log.X, others), reward)
+    with all_or_interrupt():
+        fitted = _regressor(model, seed).fit(taken(log.X, others), reward)
     found = np.asarray(fitted.predict(rows), dtype=np.float64).reshape(-1)
     if not np.isfinite(found).all():
         raise ValueError(f"The reward model {model!r:.80} predicts numbers that are not finite.")

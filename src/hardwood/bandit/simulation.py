@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.bandit.history import History, LossHistory
+from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.simulators import LOSSES, NEVER, LossSimulator, Simulator, Stream
 from hardwood.table.rows import taken
 
@@ -41,13 +42,15 @@ def simulate(
     Notes
     -----
     Where all feedback comes at once and the bandit has ``replay``, that is used: the rounds are
-    the same, and run in native code.
+    the same, and run in native code. Ctrl-C raises KeyboardInterrupt; the bandit keeps what it has
+    learned by then.
     """
     report = on_rounds or (lambda n: None)
     if isinstance(simulator, Simulator):
         _check_actions(bandit, simulator)
     if simulator.delays is None and hasattr(bandit, "replay"):
-        return _replayed(bandit, simulator, report)
+        with all_or_interrupt():
+            return _replayed(bandit, simulator, report)
     if isinstance(simulator, LossSimulator):
         return _losses(bandit, simulator, report)
     return _rewards(bandit, simulator, report)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Limits and defaults of the bandits, which are too slow to import for a help text.
 MAX_BANDIT_DEPTH = 10
-DEFAULT_DEPTH = 8
+_DEPTHS = {"classification": 8, "regression": 6}
 MAX_ROUNDS = 100_000_000
 
 
@@ -46,16 +46,28 @@ class EstimatorChoice(str, Enum):
     paper = "paper"
     two_point = "two_point"
     one_point = "one_point"
+    paper_two_point = "paper_two_point"
+    paper_one_point = "paper_one_point"
 
 
 _ESTIMATORS = {
     "classification": (EstimatorChoice.replay, EstimatorChoice.paper),
-    "regression": (EstimatorChoice.two_point, EstimatorChoice.one_point),
+    "regression": (
+        EstimatorChoice.two_point,
+        EstimatorChoice.one_point,
+        EstimatorChoice.paper_two_point,
+        EstimatorChoice.paper_one_point,
+    ),
 }
 
 # In deviations of the target. One point says more from farther away; what two points are apart
 # only costs.
-_PERTURBATIONS = {EstimatorChoice.two_point: 0.1, EstimatorChoice.one_point: 0.5}
+_PERTURBATIONS = {
+    EstimatorChoice.two_point: 0.1,
+    EstimatorChoice.one_point: 0.5,
+    EstimatorChoice.paper_two_point: 0.1,
+    EstimatorChoice.paper_one_point: 0.5,
+}
 
 
 @dataclass(frozen=True)
@@ -94,12 +106,12 @@ def simulate(
         EstimatorChoice | None,
         typer.Option(
             metavar=words_of(EstimatorChoice),
-            help="How it learns: the first two choose among actions, the others set a number.",
+            help="How it learns: the first two choose among classes, the others set a number.",
             show_default="replay, or two_point",
         ),
     ] = None,
     max_depth: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--max-depth",
             "--height",
@@ -107,8 +119,9 @@ def simulate(
             max=MAX_BANDIT_DEPTH,
             metavar="N",
             help="Splits on the longest path, of the supervised tree, too.",
+            show_default="8, of numbers 6",
         ),
-    ] = DEFAULT_DEPTH,
+    ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(
@@ -137,7 +150,7 @@ def simulate(
             metavar="NUMBER",
             callback=check_finite,
             help="How far from its prediction a number is tried, in deviations of the target.",
-            show_default="0.1, or 0.5 with one_point",
+            show_default="0.1, of one point 0.5",
         ),
     ] = None,
     delay: Annotated[
@@ -209,6 +222,7 @@ def simulate(
         {"--perturbation": perturbation},
     )
     _check_task(problem.target.task, *only_for)
+    max_depth = max_depth or _DEPTHS[problem.target.task]
     options = {"max_depth": max_depth, "learning_rate": learning_rate}
     options |= {"exploration": exploration, "perturbation": perturbation}
     make_world = _worlds(problem, _World(rounds, delay, lost, drift, allowed))

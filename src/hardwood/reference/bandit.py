@@ -109,9 +109,19 @@ class RewardScale:
     scale: float = 1.0
     is_known: bool = False
 
+    def within(self, reward: float) -> float:
+        """Draw a reward in that lies more than four scales from the centre."""
+        if not self.is_known:
+            return reward
+        return float(np.clip(reward, self.center - 4 * self.scale, self.center + 4 * self.scale))
+
+    def standard(self, reward: float) -> float:
+        """Return a reward in units of the scale."""
+        return (self.within(reward) - self.center) / self.scale
+
     def add(self, reward: float) -> float:
         """Return what values are to be multiplied by."""
-        self.rewards.append(reward)
+        self.rewards.append(self.within(reward))
         if len(self.rewards) < self.next_look:
             return 1.0
         self.next_look *= 2
@@ -245,7 +255,7 @@ class Bandit:
         slope = np.zeros((size, self.K))
         for row, i in enumerate(drawn):
             _, action, reward, _ = self.stored[i]
-            wanted = (reward - self.rewards.center) / self.rewards.scale
+            wanted = self.rewards.standard(reward)
             slope[row, action] = 2.0 * (self.tree.values(Z[row])[action] - wanted) / size
         self.tree.step(Z, slope)
 

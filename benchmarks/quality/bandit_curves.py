@@ -1,0 +1,173 @@
+"""Figure 2 of the DGT paper: accuracy on rows held out against the number of queries.
+
+The rows of the training and validation parts come in an order drawn with the seed, again and again
+in new orders where more queries are asked than there are rows; test rows (at most 10,000, always
+the same) are classified by the best actions after so many queries. ``paper`` has the paper's
+settings, height 6; ``tree`` our defaults. VW has the best setting of `bandit_replay.py` for the
+data set, among those whose pass took at most a minute.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.quality import bandit_replay
+from benchmarks.quality.bandit_learners import LEARNERS, Setting, VWPolicy
+from benchmarks.quality.dgt_paper import TASKS
+from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.parts import parts
+from benchmarks.quality.trials import OutOfTimeError
+from benchmarks.record import RESULTS
+
+FOLDER = RESULTS / "bandit_figures"
+QUERIES = {
+    "covtype": 50_000,
+    "mnist": 76_000,
+    "connect4": 50_000,
+    "letter": 50_000,
+    "pendigits": 30_000,
+    "satimage": 20_000,
+}
+FLOORS = {"covtype": (10_000, 62.5), "mnist": (76_000, 80.0)}
+CURVES = {"tree": "DGTBandit", "paper": 'DGTBandit(estimator="paper")', "vw": "Vowpal Wabbit"}
+PAPER_HEIGHT = 6
+MOST_TEST_ROWS = 10_000
+LONGEST_PASS = 60.0  # seconds of one of VW's
+
+
+class Run(NamedTuple):
+    """How a figure was asked for; ``divisor`` makes a quick look of fewer queries."""
+
+    data: Path
+    results: Path
+    n_seeds: int
+    deadline: float
+    divisor: int = 1
+
+
+class Rows(NamedTuple):
+    """Rows to learn from, and rows to judge by."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def marks(run: Run, name: str) -> list[int]:
+    """Return the numbers of queries at which accuracy is measured, with that of the floor."""
+    last = QUERIES[name] // run.divisor
+    spread = np.geomspace(last / 100, last, 13).astype(int).tolist()
+    floor = [FLOORS[name][0]] if name in FLOORS and run.divisor == 1 else []
+    return sorted({*spread, *floor})
+
+
+def rows_of(run: Run, name: str) -> Rows:
+    table = parts(run.data, TASKS[name], 0)
+    test = np.random.default_rng(0).permutation(table.test)[:MOST_TEST_ROWS]
+    y = np.unique(table.y, return_inverse=True)[1].astype(np.int32)
+    learned = table.learnable
+    return Rows(table.X[learned], y[learned], table.X[test], y[test])
+
+
+def order(n: int, queries: int, seed: int) -> np.ndarray:
+    """Return row numbers in the order in which they come, pass after pass."""
+    rng = np.random.default_rng(seed)
+    passes = -(-queries // n)
+    return np.concatenate([rng.permutation(n) for _ in range(passes)])[:queries]
+
+
+def vw_setting(name: str) -> Setting | None:
+    """Return the best setting of VW's grid that is quick enough; None before the grid is there."""
+    ledger = bandit_replay.ledger_of(bandit_replay.FOLDER, name, LEARNERS["vw"])
+    quick = [
+        entry
+        for entry in ledger.choosing
+        if entry["repeat"] == 0 and entry["score"] is not None and entry["seconds"] <= LONGEST_PASS
+    ]
+    return max(quick, key=lambda entry: entry["score"])["setting"] if quick else None
+
+
+def setting_of(name: str, curve: str) -> Setting | None:
+    if curve == "vw":
+        return vw_setting(name)
+    setting = LEARNERS[curve].settings()[0]
+    return setting | {"max_depth": PAPER_HEIGHT} if curve == "paper" else setting
+
+
+@contextmanager
+def policy_of(setting: Setting, curve: str, rows: Rows, seed: int) -> Iterator[Any]:
+    """Yield a learner that has `replay` and `predict`."""
+    n_actions = int(rows.y.max()) + 1
+    if curve == "vw":
+        with VWPolicy(setting, rows.X.shape[1], n_actions, seed) as policy:
+            yield policy
+    else:
+        from hardwood.bandit import DGTBandit
+
+        yield DGTBandit(n_actions, **setting, random_state=seed)
+
+
+def scaled(rows: Rows) -> Rows:
+    mean, deviation = rows.X.mean(axis=0), rows.X.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1)
+    return rows._replace(X=(rows.X - mean) / deviation, X_test=(rows.X_test - mean) / deviation)
+
+
+def curve_of(run: Run, name: str, curve: str, setting: Setting, seed: int) -> Entry:
+    """Return accuracies at the marks, in percent."""
+    if time.monotonic() > run.deadline:
+        raise OutOfTimeError
+    rows = rows_of(run, name)
+    if setting.get("standardised"):
+        rows = scaled(rows)
+    queries, start = marks(run, name), time.process_time()
+    coming = order(len(rows.y), queries[-1], seed)
+    accuracy, seen = [], 0
+    with policy_of(setting, curve, rows, seed) as policy:
+        for mark in queries:
+            policy.replay(rows.X[coming[seen:mark]], rows.y[coming[seen:mark]])
+            accuracy.append(100 * float(np.mean(policy.predict(rows.X_test) == rows.y_test)))
+            seen = mark
+    return {
+        "split": 0,
+        "seed": seed,
+        "setting": setting,
+        "queries": queries,
+        "values": accuracy,
+        "seconds": time.process_time() - start,
+    }
+
+
+def ledger_of(run: Run, name: str, curve: str) -> Ledger:
+    head = {"name": name, "curve": curve, "measure": "accuracy on held-out rows, percent"}
+    return Ledger(run.results / f"accuracy.{name}.{curve}.json", head)
+
+
+def work(run: Run, names: list[str], curves: list[str]) -> None:
+    """Make the curves that are missing."""
+    for name in names:
+        for curve in curves:
+            setting = setting_of(name, curve)
+            if setting is None:
+                print(f"{name} {curve}: no grid of bandit_replay yet, left out.", flush=True)
+                continue
+            with alone(ledger_of(run, name, curve).path) as is_alone:
+                if is_alone:
+                    _seeds(run, name, curve, setting)
+
+
+def _seeds(run: Run, name: str, curve: str, setting: Setting) -> None:
+    ledger = ledger_of(run, name, curve)
+    ledger.forget_runs(0, other_than=setting)
+    for seed in range(run.n_seeds):
+        if ledger.run(0, seed) is None:
+            entry = curve_of(run, name, curve, setting, seed)
+            ledger.add_run(entry)
+            print(f"{name} {curve} seed {seed}: {entry['values'][-1]:.2f} %", flush=True)

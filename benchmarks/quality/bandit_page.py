@@ -1,0 +1,319 @@
+"""Write `docs/results/bandit.md`: learning from bandit feedback, ours beside peers and the paper.
+
+    python -m benchmarks.quality.bandit_page [--check]
+
+Reads ``results/`` only. What is not recorded yet is named as such; ``--check`` writes nothing and
+ends with status 1 where the page is not what the results say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality import bandit_curves, bandit_figures, bandit_regression, bandit_replay
+from benchmarks.quality.bandit_learners import LEARNERS
+from benchmarks.quality.bandit_replay import NAMES, words
+from benchmarks.quality.dgt_page import markdown
+from benchmarks.quality.tel_page import NOT_RECORDED, picture, speed
+from benchmarks.quality.tel_tables import p_value
+from benchmarks.record import RESULTS
+
+PAGE = RESULTS.parents[1] / "docs" / "results" / "bandit.md"
+_REPLAY = bandit_replay.Run(Path(), bandit_replay.FOLDER, 5, np.inf)
+_FIGURES = bandit_curves.Run(Path(), bandit_curves.FOLDER, 10, np.inf)
+Found = dict[str, dict[str, Any]]
+
+
+# --- one pass ----------------------------------------------------------------------------------
+
+
+def replay_rows() -> dict[str, Found]:
+    """Return, by data set and learner, what is recorded; data sets without ours are left out."""
+    rows = {}
+    for name in NAMES:
+        summaries = {key: bandit_replay.summary(_REPLAY, name, LEARNERS[key]) for key in LEARNERS}
+        found = {key: row for key, row in summaries.items() if row is not None}
+        if "tree" in found and "vw" in found:
+            rows[name] = found
+    return rows
+
+
+def reward_words(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    if not row["is_chosen"]:
+        return f"{row['mean']:.3f} ({row['tried']} settings so far)"
+    few = "" if row["passes"] >= _REPLAY.n_seeds else f" ({row['passes']} passes)"
+    return f"{row['mean']:.3f}" + (f" ± {row['sd']:.3f}" if row["sd"] is not None else "") + few
+
+
+def rewards_by_seed(name: str, learner: str) -> np.ndarray:
+    runs = _REPLAY.ledger(name, LEARNERS[learner]).runs
+    return np.array([entry["score"] for entry in sorted(runs, key=lambda entry: entry["seed"])])
+
+
+def p_words(name: str) -> str:
+    """Write the paired t-test over orders, ours and VW."""
+    ours, peer = rewards_by_seed(name, "tree"), rewards_by_seed(name, "vw")
+    shared = min(len(ours), len(peer))
+    p = p_value(ours[:shared], peer[:shared]) if shared > 1 else np.nan
+    return "" if np.isnan(p) else f"{p:.3f}"
+
+
+def replay() -> list[str]:
+    found = replay_rows()
+    if not found:
+        return NOT_RECORDED
+    rows = [
+        [
+            name,
+            f"{row['tree']['rows']:,}",
+            *(reward_words(row.get(key)) for key in LEARNERS),
+            p_words(name),
+        ]
+        for name, row in found.items()
+    ]
+    head = ["data", "rows", *(learner.title for learner in LEARNERS.values()), "p, ours and VW"]
+    return [
+        *markdown(head, rows),
+        _better(found, "vw", "VW"),
+        _better(found, "vw_wide", "VW with higher rates (2, 4 and 8, `--squarecb`)"),
+        _better(found, "refit", "contextualbandits"),
+        "",
+        "What was best of VW, and the mean reward over the last quarter of the pass:",
+        "",
+        *markdown(
+            ["data", "VW's setting", "DGTBandit", "VW", "s a pass", "s a pass, VW"],
+            [_last_words(name, row) for name, row in found.items()],
+        ),
+        *_left_out(found),
+        *_not_there(found),
+    ]
+
+
+def _better(found: dict[str, Found], peer: str, title: str) -> str:
+    met = {name: row for name, row in found.items() if peer in row}
+    ahead = [name for name, row in met.items() if row["tree"]["mean"] > row[peer]["mean"]]
+    behind = [name for name in met if name not in ahead]
+    return (
+        f"`DGTBandit` has the higher mean reward than {title} on {len(ahead)} of {len(met)}; "
+        f"lower on {', '.join(behind) or 'none'}."
+    )
+
+
+def _last_words(name: str, row: Found) -> list[str]:
+    ours, vw = row["tree"], row["vw"]
+    means = [f"{found['last_quarter']:.3f}" for found in (ours, vw)]
+    return [name, words(vw["setting"]), *means, f"{ours['seconds']:.1f}", f"{vw['seconds']:.1f}"]
+
+
+def _left_out(found: dict[str, Found]) -> list[str]:
+    lines = [
+        f"- {name}, {LEARNERS[key].title}: {len(row[key]['left_out'])} settings"
+        for name, row in found.items()
+        for key in ("vw", "vw_wide", "refit")
+        if key in row and row[key]["left_out"]
+    ]
+    head = ["Left out, because one pass would take more than 15 minutes:", ""]
+    return [*head, *lines, ""] if lines else []
+
+
+def _not_there(found: dict[str, Found]) -> list[str]:
+    missing = [name for name in NAMES if name not in found]
+    return [f"Not recorded yet: {', '.join(missing)}.", ""] if missing else []
+
+
+# --- the paper's figures -----------------------------------------------------------------------
+
+
+def accuracy() -> list[str]:
+    rows = bandit_figures.accuracy_rows(_FIGURES, bandit_curves.QUERIES)
+    if not rows:
+        return NOT_RECORDED
+    cells = []
+    for row in rows:
+        marks = [len(row["queries"]) // 2, -1]
+        if row["name"] in bandit_curves.FLOORS:
+            marks.insert(0, row["queries"].index(bandit_curves.FLOORS[row["name"]][0]))
+        points = dict.fromkeys(range(len(row["queries"]))[mark] for mark in marks)
+        said = "; ".join(_point_words(row, mark) for mark in sorted(points))
+        title = bandit_curves.CURVES[row["learner"]]
+        cells.append([row["name"], f"`{title}`" if "DGT" in title else title, said, _runs(row)])
+    return [
+        *picture("bandit_accuracy", "held-out accuracy against queries, with 95 % bands"),
+        *markdown(["data", "learner", "accuracy after queries, %", "runs"], cells),
+        *_floor_words(rows),
+    ]
+
+
+def _point_words(row: dict[str, Any], mark: int) -> str:
+    half = row["half_interval"][mark]
+    return f"{row['mean'][mark]:.1f} ± {half:.1f} after {row['queries'][mark]:,.0f}"
+
+
+def _runs(row: dict[str, Any]) -> str:
+    return str(row["runs"])
+
+
+def _floor_words(rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for name, (queries, floor) in bandit_curves.FLOORS.items():
+        said = [
+            f"{bandit_curves.CURVES[row['learner']]} "
+            f"{row['mean'][row['queries'].index(queries)]:.1f} %"
+            for row in rows
+            if row["name"] == name
+        ]
+        if said:
+            lines.append(f"- {name}, {queries:,} queries: paper {floor:g} %; {', '.join(said)}")
+    return [*lines, ""] if lines else []
+
+
+def one_point() -> list[str]:
+    rows = bandit_figures.one_point_rows(_FIGURES, bandit_regression.NAMES)
+    if not rows:
+        return NOT_RECORDED
+    cells = [
+        [
+            row["name"],
+            bandit_regression.LEARNERS[row["learner"]],
+            "; ".join(_rmse_words(row, mark) for mark in (len(row["queries"]) // 2, -1)),
+            _runs(row),
+        ]
+        for row in rows
+    ]
+    return [
+        *picture("bandit_one_point", "test RMSE against queries, one-point feedback"),
+        *markdown(["data", "learner", "test RMSE after queries", "runs"], cells),
+    ]
+
+
+def _rmse_words(row: dict[str, Any], mark: int) -> str:
+    half = row["half_interval"][mark]
+    return f"{row['mean'][mark]:.3f} ± {half:.3f} after {row['queries'][mark]:,.0f}"
+
+
+def two_point() -> list[str]:
+    rows = bandit_figures.two_point_rows(_FIGURES, bandit_regression.NAMES)
+    if not rows:
+        return NOT_RECORDED
+    cells = [
+        [
+            row["name"],
+            bandit_regression.LEARNERS[row["learner"]],
+            row["loss"],
+            f"{row['mean']:.3f} ± {row['sd']:.3f}",
+            f"{row['paper']:g}",
+            "" if row["floor"] is None else f"{row['floor']:g}, {row['verdict']}",
+            f"{row['queries']:,.0f}",
+            _runs(row),
+        ]
+        for row in rows
+    ]
+    head = ["data", "learner", "loss", "test RMSE", "paper", "floor", "queries", "runs"]
+    return markdown(head, cells)
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+
+def speeds() -> list[str]:
+    size = {"k": "", "d": "", "h": ""}
+    rates = dict.fromkeys(("ours", "vw_text", "vw_cache", "torch"), ",.0f")
+    return [
+        *speed("bandit_bulk", {**size, **rates, "over_vw": ".1f", "over_torch": ".0f"} | _VERDICT),
+        *speed(
+            "bandit_rounds",
+            {**size, "estimator": "", "ours": ".1f", "vw": ".1f", "options": "", "ratio": ".2f"}
+            | _VERDICT,
+        ),
+        *speed(
+            "bandit_decide",
+            {**size, "estimator": "", "beside": "", "learned": ",.0f", "p50": ".1f", "p99": ".1f"}
+            | _VERDICT,
+        ),
+        *speed(
+            "bandit_memory",
+            {"estimator": "", "rounds": ",d", "early": ".1f", "late": ".1f", "growth": ".1f"}
+            | _VERDICT,
+        ),
+    ]
+
+
+_VERDICT = {"verdict": ""}
+
+
+def page() -> str:
+    sections: Sequence[tuple[str, list[str]]] = (
+        (
+            "One pass: mean reward",
+            [
+                "Every row comes once, the learner sees the reward of what it chose and nothing "
+                "else; means and deviations over 5 orders. Ours has its defaults everywhere. The "
+                "peers have, data set by data set, the best of all settings tried, by the very "
+                "rewards that are shown, and VW has columns standardised with what is known only "
+                "after the pass: that favours them. "
+                "`python -m benchmarks.quality.bandit_replay --data FOLDER`",
+                "",
+                *replay(),
+            ],
+        ),
+        (
+            "Figure 2: accuracy on held-out rows",
+            [
+                "Means over seeds and 95 % intervals of them. "
+                "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 2`",
+                "",
+                *accuracy(),
+            ],
+        ),
+        (
+            "Figure 3: numbers, one loss per round",
+            [
+                "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 3`",
+                "",
+                *one_point(),
+            ],
+        ),
+        (
+            "Table 6: numbers, two losses per round",
+            [
+                "Means and deviations over seeds, as in the paper. "
+                "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 6`",
+                "",
+                *two_point(),
+            ],
+        ),
+        ("Speed", ["`python -m benchmarks.speed.bandit`", "", *speeds()]),
+    )
+    lines = [
+        "# Learning from bandit feedback: ours, its peers and the paper",
+        "",
+        "Written by `python -m benchmarks.quality.bandit_page` from recorded runs; how each was "
+        "made is in the head of the script that is named. [The guide](../guide/bandits.md).",
+        "",
+    ]
+    for title, body in sections:
+        lines += [f"## {title}", "", *body]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    text = page()
+    if parser.parse_args().check:
+        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,259 @@
+"""Figure 3 and Table 6 of the DGT paper: numbers learned from the losses they meet with.
+
+A round shows a row; the learner tries one number (Figure 3, Eq. 9) or two (Table 6, Eq. 10) and
+hears what they lose, nothing else. ``tree`` is `DGTBanditRegressor` with its defaults, ``paper`` is
+it with the paper's estimators; the baseline is a linear function learned by RMSprop from the
+paper's estimates of the slope. All are told where targets lie: the mean and the deviation of those
+of the rows to learn from (the authors scale targets to [0, 1]). Settings (of ours with defaults:
+the height), and for Table 6 the number of passes, are chosen on the validation part, split by
+split, from models learned on the training part; what is reported is learned from both, and judged
+by the root mean squared error on test rows. Huber's loss has the setting that was chosen with the
+squared one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from typing import Any, Protocol
+
+import numpy as np
+
+from benchmarks.quality.bandit_curves import Run, order
+from benchmarks.quality.dgt_paper import TASKS
+from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.parts import Parts, n_splits, parts
+from benchmarks.quality.trials import OutOfTimeError
+
+Setting = dict[str, Any]
+
+NAMES = ("ailerons", "abalone", "cpu_act")
+LEARNERS = {
+    "tree": "DGTBanditRegressor",
+    "paper": "DGTBanditRegressor, the paper's estimator",
+    "linear": "linear",
+}
+LOSSES = ("squared", "huber")
+# Table 6: by data set and kind of model, with the squared loss and with Huber's.
+PAPER = {
+    "ailerons": {"tree": (1.71, 1.72), "linear": (1.78, 1.87)},
+    "abalone": {"tree": (2.16, 2.16), "linear": (2.28, 2.44)},
+    "cpu_act": {"tree": (3.05, 2.99), "linear": (10.05, 10.27)},
+}
+FLOORS = {"ailerons": 1.73, "abalone": 2.19, "cpu_act": 3.25}
+QUERIES = 100_000
+PASSES = {"tree": (2, 5, 10, 20), "paper": (10, 20, 40, 80), "linear": (10, 20, 40, 80)}
+_CHOOSING_SEED = 1000
+_DECAY, _EPSILON = 0.99, 1e-5
+
+
+class Regressor(Protocol):
+    """What goes through rows and predicts."""
+
+    def replay(self, X: np.ndarray, y: np.ndarray, loss: str) -> object: ...
+
+    def predict(self, X: np.ndarray) -> np.ndarray: ...
+
+
+class LinearBandit:
+    """A linear function of standardised columns, by RMSprop on estimated slopes."""
+
+    def __init__(
+        self, X: np.ndarray, estimator: str, setting: Setting, about: tuple[float, float], seed: int
+    ) -> None:
+        self._mean, deviation = X.mean(axis=0), X.std(axis=0)
+        self._deviation = np.where(deviation > 0, deviation, 1)
+        self._weights = np.zeros(X.shape[1] + 1)
+        self._square = np.zeros_like(self._weights)
+        self._estimator, self._setting = estimator, setting
+        self._start, self._scale = about
+        self._rng = np.random.default_rng([seed, 1])
+
+    def _columns(self, X: np.ndarray) -> np.ndarray:
+        return np.hstack([(X - self._mean) / self._deviation, np.ones((len(X), 1))])
+
+    def replay(self, X: np.ndarray, y: np.ndarray, loss: str) -> None:
+        columns, batch = self._columns(X), self._setting["accumulate"]
+        targets = (y - self._start) / self._scale
+        for i in range(0, len(X), batch):
+            rows = columns[i : i + batch]
+            slopes = self._slopes(rows @ self._weights, targets[i : i + batch], loss)
+            gradient = slopes @ rows
+            self._square = _DECAY * self._square + (1 - _DECAY) * gradient**2
+            step = gradient / (np.sqrt(self._square) + _EPSILON)
+            self._weights -= self._setting["learning_rate"] * step
+
+    def _slopes(self, predicted: np.ndarray, targets: np.ndarray, loss: str) -> np.ndarray:
+        delta = self._setting["perturbation"]
+
+        def lost(values: np.ndarray) -> np.ndarray:
+            return losses(loss, self._scale * (values - targets)) / self._scale
+
+        if self._estimator == "two_point":
+            return (lost(predicted + delta) - lost(predicted - delta)) / (2 * delta)
+        direction = self._rng.choice([-1.0, 1.0], len(predicted))
+        return lost(predicted + delta * direction) * direction / delta
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self._start + self._scale * (self._columns(X) @ self._weights)
+
+
+def losses(name: str, errors: np.ndarray) -> np.ndarray:
+    """Return what errors lose; Huber's loss becomes linear at 1."""
+    if name == "squared":
+        return errors**2
+    size = np.abs(errors)
+    return np.where(size <= 1, errors**2 / 2, size - 0.5)
+
+
+class _Tree:
+    """`DGTBanditRegressor`, called as the baseline is."""
+
+    def __init__(
+        self, estimator: str, setting: Setting, about: tuple[float, float], seed: int
+    ) -> None:
+        from hardwood.bandit import DGTBanditRegressor
+
+        start, scale = about
+        self._model = DGTBanditRegressor(
+            estimator=estimator, start=start, scale=scale, random_state=seed, **setting
+        )
+
+    def replay(self, X: np.ndarray, y: np.ndarray, loss: str) -> None:
+        self._model.replay(X, y, loss=loss)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self._model.predict(X)
+
+
+def grid(learner: str, estimator: str) -> list[Setting]:
+    """Return the settings that are compared; of the paper's deltas those that matter."""
+    heights = (6, 8) if estimator == "two_point" else (8,)
+    if learner == "tree":
+        return [_defaults(estimator) | {"max_depth": height} for height in heights]
+    deltas = (0.5,) if estimator == "two_point" else (1.0, 0.5, 0.1)
+    keys = ("learning_rate", "perturbation", "accumulate")
+    settings = [
+        dict(zip(keys, values, strict=True))
+        for values in itertools.product((1e-2, 3e-3, 1e-3), deltas, (4, 32))
+    ]
+    if learner == "linear":
+        return settings
+    return [{"max_depth": height} | setting for height in heights for setting in settings]
+
+
+def _defaults(estimator: str) -> Setting:
+    """Return every default by name: what had another is made anew."""
+    from hardwood.bandit import DGTBanditRegressor
+
+    options = dataclasses.asdict(DGTBanditRegressor(estimator=estimator).options)
+    return {k: v for k, v in options.items() if k not in ("estimator", "start", "scale")}
+
+
+def regressor(
+    learner: str, estimator: str, setting: Setting, table: tuple[np.ndarray, np.ndarray], seed: int
+) -> Regressor:
+    X, y = table
+    about = (float(y.mean()), float(y.std()))
+    if learner == "linear":
+        return LinearBandit(X, estimator, setting, about, seed)
+    return _Tree(f"paper_{estimator}" if learner == "paper" else estimator, setting, about, seed)
+
+
+# --- one run -----------------------------------------------------------------------------------
+
+
+def errors_at(
+    table: Parts,
+    rows: tuple[np.ndarray, np.ndarray],
+    model: Regressor,
+    loss: str,
+    marks: list[int],
+    seed: int,
+) -> list[float]:
+    """Return the RMSE on the second rows after so many queries about the first."""
+    learned, judged = rows
+    coming = learned[order(len(learned), marks[-1], seed)]
+    found, seen = [], 0
+    for mark in marks:
+        model.replay(table.X[coming[seen:mark]], table.y[coming[seen:mark]], loss)
+        wrong = model.predict(table.X[judged]) - table.y[judged]
+        found.append(float(np.sqrt(np.mean(wrong**2))))
+        seen = mark
+    return found
+
+
+def marks_of(run: Run, learner: str, estimator: str, n_rows: int) -> list[int]:
+    """Return at how many queries errors are measured: at passes, or for a curve."""
+    if estimator == "two_point":
+        return [n * n_rows for n in PASSES[learner][: 1 if run.divisor > 1 else None]]
+    last = QUERIES // run.divisor
+    return sorted({int(mark) for mark in np.geomspace(last / 200, last, 15)})
+
+
+class Trial:
+    """A learner on a data set: setting by validation, then as many seeds as asked for."""
+
+    def __init__(self, run: Run, name: str, learner: str, estimator: str) -> None:
+        self.run, self.name, self.learner, self.estimator = run, name, learner, estimator
+        head = {"name": name, "learner": learner, "estimator": estimator, "measure": "rmse"}
+        self.ledger = Ledger(run.results / f"{estimator}.{name}.{learner}.json", head)
+
+    def _errors(self, setting: Setting, split: int, seed: int, how: tuple[str, bool]) -> Entry:
+        """Learn from training rows, with validation rows where what is found counts."""
+        if time.monotonic() > self.run.deadline:
+            raise OutOfTimeError
+        loss, counts = how
+        table = parts(self.run.data, TASKS[self.name], split)
+        rows = (table.learnable, table.test) if counts else (table.train, table.valid)
+        marks = marks_of(self.run, self.learner, self.estimator, len(rows[0]))
+        known = (table.X[rows[0]], table.y[rows[0]])
+        model = regressor(self.learner, self.estimator, setting, known, seed)
+        start = time.process_time()
+        errors = errors_at(table, rows, model, loss, marks, seed)
+        seconds = time.process_time() - start
+        return {"queries": marks, "values": errors, "seconds": seconds}
+
+    def chosen(self, split: int) -> tuple[Setting, int]:
+        """Return the setting with the least error on validation rows, and at which mark."""
+        settings = grid(self.learner, self.estimator)[: 2 if self.run.divisor > 1 else None]
+        errors = []
+        for setting in settings:
+            entry = self.ledger.choice(split, setting, 0)
+            if entry is None:
+                found = self._errors(setting, split, _CHOOSING_SEED, ("squared", False))
+                entry = {"split": split, "repeat": 0, "setting": setting, **found}
+                self.ledger.add_choice(entry)
+            errors.append([v if np.isfinite(v) else np.inf for v in entry["values"]])
+        if self.estimator == "two_point":
+            best = np.unravel_index(np.argmin(errors), np.shape(errors))
+            return settings[int(best[0])], int(best[1])
+        # A curve is judged by all of its second half, not by one lucky point.
+        late = np.array(errors)[:, len(errors[0]) // 2 :].mean(axis=1)
+        return settings[int(np.argmin(late))], -1
+
+    def work(self) -> None:
+        splits = n_splits(self.run.data, TASKS[self.name])
+        losses_met = LOSSES if self.estimator == "two_point" else LOSSES[:1]
+        for seed in range(self.run.n_seeds):
+            split = seed % splits
+            setting, mark = self.chosen(split)
+            for place, loss in enumerate(losses_met):
+                key = split + splits * place  # the ledger knows one run per split and seed
+                self.ledger.forget_runs(key, other_than=setting)
+                if self.ledger.run(key, seed) is not None:
+                    continue
+                found = self._errors(setting, split, seed, (loss, True))
+                entry = {"split": key, "seed": seed, "setting": setting, "loss": loss, **found}
+                self.ledger.add_run(entry | {"score": found["values"][mark], "mark": mark})
+                print(f"{self.name} {self.learner} {loss} seed {seed}: {entry['values'][mark]:.3f}")
+
+
+def work(run: Run, names: list[str], estimator: str) -> None:
+    for name in names:
+        for learner in LEARNERS:
+            trial = Trial(run, name, learner, estimator)
+            with alone(trial.ledger.path) as is_alone:
+                if is_alone:
+                    trial.work()

@@ -20,7 +20,6 @@ __all__ = [
     "level",
     "n_threads",
     "real",
-    "start_tree",
     "switch",
     "training_options",
 ]

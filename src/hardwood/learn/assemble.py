@@ -64,7 +64,7 @@ def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
         reached += _asked(
             router.leaf_weights, router.leaf_weights_csr, data.matrix[rows], weight=weight
         )
-    children = heap_children(reached.shape[1] - 1)
+    children = heap_children(ensemble.values.shape[1] - 1)
     counts = [_counts_of_nodes(children, of_tree) for of_tree in reached]
     return ensemble.replace(counts=np.array(counts))
 

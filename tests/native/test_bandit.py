@@ -79,7 +79,8 @@ def test_a_bulk_replay_is_the_rounds_one_by_one(estimator):
 @pytest.mark.parametrize("estimator", ["paper", "replay"])
 @pytest.mark.parametrize("stop", [3, 18, 150])
 def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(estimator, stop):
-    options = options_of(estimator, capacity=100)
+    # Steps are left over between rounds, and the reservoir is full before the end.
+    options = options_of(estimator, capacity=100, batches_per_round=0.7)
     X, rewards, _ = world(300)
     rewards = rewards.astype(np.float32)
     whole, first, second = (engine_of(options) for _ in range(3))
@@ -124,6 +125,39 @@ def test_values_do_not_depend_on_the_units_of_rewards():
     second = scaled.replay(X, (rewards * 1024 - 512).astype(np.float32), None)[0]
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(plain.values(X) * 1024 - 512, scaled.values(X), atol=0.5)
+
+
+def test_the_paper_takes_rewards_as_shares_of_their_range():
+    X, _, _ = world(200)
+    rng = np.random.default_rng(5)
+    actions, rewards = rng.integers(K, size=200), rng.integers(5, size=200) / 4
+    rewards[:2] = 0, 1  # the range is known before the first step
+    plain, wide = (engine_of(options_of("paper")) for _ in range(2))
+    for x, action, reward in zip(X, actions, rewards, strict=True):
+        plain.learn(x, action, reward, 0.5)
+        wide.learn(x, action, 16 * reward - 4, 0.5)
+    np.testing.assert_array_equal(plain.state()["parameters"], wide.state()["parameters"])
+    np.testing.assert_allclose(16 * plain.values(X) - 4, wide.values(X), rtol=1e-6)
+
+
+def test_rewards_far_out_are_scaled_as_the_twin_scales_them():
+    """Without steps, so that leaves, which start at random, change with the scale alone."""
+    options = options_of("replay", batches_per_round=0.0, starts_level=False)
+    engine = engine_of(options)
+    start = engine.state()["parameters"]
+    by_hand = twin.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
+    X, _, _ = world(400)
+    rewards, scales = np.random.default_rng(3).standard_cauchy(400), set()
+    for x, reward in zip(X, rewards, strict=True):
+        engine.learn(x, 0, reward, 0.5)
+        by_hand.learn(x, 0, reward, 0.5)
+        center, scale = engine.state()["rewards_seen"][-2:]
+        assert (center, scale) == pytest.approx((by_hand.rewards.center, by_hand.rewards.scale))
+        scales.add(scale)
+    assert len(scales) >= 4
+    assert np.ptp(rewards) > 4 * np.std(rewards)  # single ones lie far out
+    found = twin.Tree(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options)
+    np.testing.assert_allclose(found.Theta, by_hand.tree.Theta, rtol=1e-5)
 
 
 @pytest.mark.parametrize("outlier", [1e3, -1e6, 1e40, 1e99])

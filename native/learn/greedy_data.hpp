@@ -52,10 +52,6 @@ class RankedColumn {
   // Missing entries have the rank behind all others.
   std::uint32_t missing() const { return static_cast<std::uint32_t>(values.size()); }
   std::uint32_t rank(std::size_t row) const { return wide_.empty() ? narrow_[row] : wide_[row]; }
-  float value(std::size_t row) const {
-    const std::uint32_t r = rank(row);
-    return r == missing() ? 0.0f : values[r];
-  }
   // Calls use(array of ranks), of whichever type they are.
   template <class Use>
   decltype(auto) with_ranks(Use&& use) const {

@@ -42,7 +42,7 @@ struct Level {
 
 inline constexpr double kNoWorth = -std::numeric_limits<double>::infinity();
 
-// The best split on one column: right from `value` on.
+// A split on one column: right from `threshold` on.
 struct AxisSplit {
   double worth = kNoWorth;
   int column = -1;

@@ -162,7 +162,7 @@ class LeafSearch {
 
 // Where g and h differ, Eq. (14): g goes to `chosen`, h to `assigned`, and both follow sgn(W x) off
 // their paths. Paths that part at a split differ there; below it, g differs from sgn(W x) or h does.
-// Returns what the path to `assigned` costs, 2 sum |w_i x| over its differences from sgn(W x).
+// `cost()` is what the path to `assigned` costs, 2 sum |w_i x| over its differences from sgn(W x).
 class Differences {
  public:
   HARDWOOD_INLINE Differences(const LearnedTree& tree, const float* x, const float* score,

@@ -15,7 +15,7 @@ constexpr double kNegligible = 0.003;
 // Multiplications below which threads cost more than they bring.
 constexpr double kWorthThreads = 2e6;
 
-// Calls each(part) for runs of equal nodes.
+// Runs of equal nodes.
 template <class Concern>
 std::vector<std::span<const Concern>> by_node(const std::vector<Concern>& concerns) {
   std::vector<std::span<const Concern>> parts;
@@ -144,12 +144,7 @@ void NonGreedyLearner::prepare(float* parameters) {
   for (int i = 0; i < topology_.n_splits(); ++i) {
     float *w = parameters + i * stride, *b = parameters + bias_at() + i;
     if (options_.max_features > 0) keep_features(w, nullptr);
-    const double norm =
-        kernels().squared_norm(stride, w) + static_cast<double>(*b) * static_cast<double>(*b);
-    if (norm <= options_.nu) continue;
-    const auto scale = static_cast<float>(std::sqrt(options_.nu / norm));
-    for (std::size_t j = 0; j < stride; ++j) w[j] *= scale;
-    *b *= scale;
+    project(w, b, kernels().squared_norm(stride, w) + static_cast<double>(*b) * *b);
   }
   for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf)
     refresh_leaf(parameters, static_cast<int>(leaf));
@@ -282,10 +277,15 @@ void NonGreedyLearner::move_split(float* parameters, const SampleTile& tile,
     keep_features(split.w, split.velocity);
     norm = kernels().squared_norm(stride, split.w) + static_cast<double>(*split.b) * *split.b;
   }
+  project(split.w, split.b, norm);
+}
+
+// Line 8 of Alg. 1 for one split, whose squared norm is known.
+void NonGreedyLearner::project(float* w, float* b, double norm) const {
   if (norm <= options_.nu) return;
   const auto scale = static_cast<float>(std::sqrt(options_.nu / norm));
-  for (std::size_t j = 0; j < stride; ++j) split.w[j] *= scale;
-  *split.b *= scale;
+  for (std::ptrdiff_t j = 0; j < padded(n_columns_); ++j) w[j] *= scale;
+  *b *= scale;
 }
 
 // The nearest split that weighs so many features: those with the largest weights stay, and of equal

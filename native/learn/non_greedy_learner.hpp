@@ -100,6 +100,7 @@ class NonGreedyLearner final : public Learner {
   void move_split(float* parameters, const SampleTile& tile, std::span<const Concern> rows,
                   const SplitStep& step);
   void move_leaves(float* parameters, const SampleTile& tile, double learning_rate);
+  void project(float* w, float* b, double norm) const;
   void keep_features(float* w, float* velocity) const;
   void refresh_leaf(const float* parameters, int leaf);
   void refresh_split(const float* parameters, int split);

@@ -26,7 +26,6 @@ struct LearnedTree {
   const std::int32_t* depth = nullptr;       // (2m + 1,) likewise
   const std::int32_t* first_leaf = nullptr;  // (m,) the leftmost leaf below each split
 
-  HARDWOOD_INLINE int n_leaves() const { return n_splits + 1; }
   HARDWOOD_INLINE int place(std::int32_t node) const { return node >= 0 ? node : n_splits + ~node; }
 };
 
@@ -42,7 +41,7 @@ struct LeafLosses {
   const float* bounds = nullptr;
 };
 
-// A decision that loss-augmented inference wants changed: d bound / d w_split = sign 2 x.
+// A decision in which g and h differ: d bound / d w_split = factor x.
 struct Move {
   std::int32_t split = 0;
   float factor = 0;  // g_i - h_i, 2 or -2

@@ -108,3 +108,17 @@ def test_a_table_that_comes_second_is_read_as_the_first_has_it(rng, monkeypatch)
     expected.decide(X[7])
     np.testing.assert_array_equal(history.action, expected.replay(X, labels(X)).action)
     assert file.dumps(late) == file.dumps(expected)
+
+
+def test_bulk_runs_in_several_threads_lose_no_round(rng):
+    """Rounds without steps, so that threads meet where rounds are stored and counted."""
+    X = contexts(rng, 20_000)
+    y = labels(X)
+    bandit = small_bandit(batches_per_round=0.0)
+    with ThreadPoolExecutor(4) as pool:
+        parts = np.array_split(np.arange(len(X)), 4)
+        list(pool.map(lambda part: bandit.replay(X[part], y[part]), parts))
+    stored = bandit._engine.state()["contexts"].reshape(len(X), -1)
+    difference = np.sort(stored, axis=0) - np.sort(X, axis=0)
+    assert bandit.n_rounds_ == len(X)
+    np.testing.assert_allclose(difference, difference[:1] + np.zeros_like(X), atol=1e-5)

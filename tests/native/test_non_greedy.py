@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -282,6 +284,56 @@ def test_steps_are_those_of_the_twin(loss, inference, options):
     assert ((got["weights"] ** 2).sum(axis=1) + got["bias"] ** 2 <= nu * (1 + 1e-5)).all()
     for _, _, train_loss, _, _, _, bound in history:
         assert train_loss <= bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared_error", "logistic"])
+def test_a_tree_learned_by_branch_and_bound_is_that_of_asking_every_leaf(loss):
+    """To the bit, after so many steps that the losses of leaves lie above what they were."""
+    rng = np.random.default_rng(4)
+    tree = random_tree(rng, 30, D, 3, 0.4)
+    tree = dataclasses.replace(tree, theta=0.1 * tree.theta)
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    Y = random_targets(rng, loss, N, 3)
+    exact, exhaustive = (
+        learned(
+            tree,
+            X,
+            Y,
+            np.ones(N, np.float32),
+            loss,
+            passes=60,
+            nu=1.5,
+            rate=0.3,
+            inference=inference,
+            solver="sgd",
+        )[0]
+        for inference in ("exact", "exhaustive")
+    )
+    for part in ("weights", "bias", "scores"):
+        np.testing.assert_array_equal(exact[part], exhaustive[part])
+
+
+def test_of_features_with_equal_weights_the_first_stays():
+    rng = np.random.default_rng(5)
+    tree = random_tree(rng, 9, D, 3, 0.4)
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    for columns in (tree.W, X):
+        columns[:, 1::2] = columns[:, 0 : D - 1 : 2]
+    weights = learned(
+        tree,
+        X,
+        random_targets(rng, "cross_entropy", N, 3),
+        np.ones(N, np.float32),
+        "cross_entropy",
+        passes=3,
+        nu=1.5,
+        rate=0.2,
+        max_features_per_split=3,
+    )[0]["weights"]
+    first, second = weights[:, 0 : D - 1 : 2] != 0, weights[:, 1::2] != 0
+    assert ((weights != 0).sum(axis=1) <= 3).all()
+    assert first[second].all()
+    assert (first & ~second).any()
 
 
 def start_within(tree, nu, max_features):

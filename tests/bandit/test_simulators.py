@@ -12,6 +12,7 @@ from scipy import sparse
 
 from hardwood import DGTClassifier, DGTRegressor
 from hardwood.bandit import (
+    DGTBandit,
     classification_bandit,
     regression_bandit,
     reward_bandit,
@@ -344,6 +345,19 @@ def test_supervised_marks(labelled, rng):
 def test_bad_input_is_named(make, message, labelled):
     with pytest.raises(ValueError, match=message):
         make(*labelled)
+
+
+@pytest.mark.parametrize("delay", [None, 0])
+def test_names_of_several_types_stay_what_they_are(labelled, delay):
+    X, y = labelled
+    names = [0, "middle", "top"]
+    y = np.array([names[("low", "middle", "top").index(label)] for label in y], object)
+    world = classification_bandit(X, y, actions=names)
+    world = world if delay is None else world.delayed(delay)
+    history = simulate(DGTBandit(world.actions, max_depth=2, random_state=0), world)
+    assert {*history.action.tolist()} == {*names}
+    taken = np.array([names.index(action) for action in history.action])
+    np.testing.assert_array_equal(world.rewards_of(taken), history.reward)
 
 
 def test_a_bandit_of_other_actions_is_refused(labelled):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,6 +63,18 @@ class LossHistory:
     def __repr__(self) -> str:
         mean = f", mean loss {self.mean_loss[-1]:.4g}" if len(self) else ""
         return f"LossHistory({len(self)} rounds{mean})"
+
+
+def name_array(actions: Sequence[Hashable]) -> np.ndarray:
+    """Return names of actions as an array that keeps what they are.
+
+    NumPy would make text of the numbers among text.
+    """
+    if len({type(action) for action in actions}) == 1:
+        return np.array(actions)
+    names = np.empty(len(actions), object)
+    names[:] = actions
+    return names
 
 
 def _running_mean(values: np.ndarray) -> np.ndarray:

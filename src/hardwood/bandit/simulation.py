@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.bandit.history import History, LossHistory
+from hardwood.bandit.history import History, LossHistory, name_array
 from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.simulators import LOSSES, NEVER, LossSimulator, Simulator, Stream
 from hardwood.table.rows import taken
@@ -79,7 +79,7 @@ def _rewards(bandit: Any, world: Simulator, report: Progress) -> History:
         post.send(t, decision.token, rewards[t])
         _tell(report, t + 1, len(world))
     post.deliver_all()
-    return History(np.asarray(actions), propensities, rewards)
+    return History(name_array(actions), propensities, rewards)
 
 
 def _losses(bandit: Any, world: LossSimulator, report: Progress) -> LossHistory:
@@ -151,9 +151,7 @@ def _feedback(world: Simulator, rows: np.ndarray) -> np.ndarray:
     if world.labels is None:
         assert world.rewards is not None
         return world.rewards[rows]
-    names = np.empty(world.n_actions, dtype=object)
-    names[:] = world.actions
-    return np.array(names[world.labels[rows]].tolist())
+    return name_array(world.actions)[world.labels[rows]]
 
 
 def _loss_for_replay(world: LossSimulator) -> Any:

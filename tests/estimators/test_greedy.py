@@ -18,10 +18,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import hardwood
 from hardwood import (
     DGTClassifier,
+    DGTForestClassifier,
     DGTForestRegressor,
     DGTRegressor,
     GreedyTreeClassifier,
     GreedyTreeRegressor,
+    NonGreedyTreeClassifier,
+    NonGreedyTreeRegressor,
     Quantile,
     Relaxation,
     _native,
@@ -244,7 +247,7 @@ def test_an_own_loss_starts_from_a_greedy_tree():
         ("n_jumps", [-1]),
         ("n_coordinates", [0]),
         ("max_passes", [0]),
-        ("nu", [0, -1.0]),
+        ("nu", [0, -1.0, 1e-300, 1e300]),
         ("learning_rate", [0, np.inf]),
         ("momentum", [1.0, -0.1]),
         ("batch_size", [0]),
@@ -275,6 +278,36 @@ def test_huge_weights_and_targets_do_no_harm():
         warnings.simplefilter("error")
         model = GreedyTreeRegressor(max_depth=3).fit(X, 1e150 * y, sample_weight=weight)
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "Estimator", [GreedyTreeRegressor, NonGreedyTreeRegressor, partial(DGTRegressor, init="axis")]
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_weights_of_too_large_a_range_are_named(Estimator):
+    """Beside one row that weighs all, no other has a target that float32 can hold."""
+    X, y = load_diabetes(return_X_y=True)
+    weight = np.ones(len(y))
+    weight[y.argmin()] = 1e200
+    with pytest.raises(ValueError, match="sample_weight has too large a range"):
+        Estimator().fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("init", "advice"),
+    [
+        (DecisionTreeClassifier(max_depth=2), "hardwood.from_sklearn"),
+        (DGTForestClassifier(n_estimators=2, max_epochs=1), "init.estimators_"),
+        (GreedyTreeClassifier(), "Call its fit first"),
+    ],
+)
+def test_a_start_that_is_no_tree_of_ours_is_refused_with_advice(init, advice):
+    X, y = load_iris(return_X_y=True)
+    if not isinstance(init, GreedyTreeClassifier):
+        init.fit(X, y)
+    for Estimator in (DGTClassifier, NonGreedyTreeClassifier):
+        with pytest.raises(TypeError, match=advice):
+            Estimator(init=init).fit(X, y)
 
 
 @each_split

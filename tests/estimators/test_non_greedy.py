@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +19,7 @@ from hardwood import (
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
     Training,
+    _native,
 )
 from hardwood.estimators import exercise as exercises
 from hardwood.learn import non_greedy as learner
@@ -253,3 +257,49 @@ def test_learning_can_be_watched_and_stopped():
     assert [e.train_bound for e in model.history_] == [e.train_bound for e in seen]
     assert model.n_iter_ == 5
     assert "train_bound" in model.tree_.record["curves"]
+
+
+def interrupt_while(monkeypatch, function: str, call: int, after: float) -> None:
+    """Have the user press Ctrl-C in the nth call of a native function."""
+    original = getattr(_native, function)
+    n_calls = 0
+
+    def interrupted(*arguments, **options):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == call:
+            threading.Timer(after, signal.raise_signal, [signal.SIGINT]).start()
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(_native, function, interrupted)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(3000, 20)), rng.integers(0, 5, 3000)
+
+
+@pytest.mark.parametrize("Estimator", [NonGreedyTreeClassifier, DGTClassifier])
+def test_an_interrupt_while_the_start_grows_is_not_lost(noise, monkeypatch, Estimator):
+    model = Estimator(init="oc1", max_depth=8, max_epochs=2, random_state=0)
+    interrupt_while(monkeypatch, "fit_greedy", call=1, after=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*noise)
+    assert not hasattr(model, "tree_")
+
+
+@pytest.mark.parametrize(
+    ("function", "init"), [("fit_greedy", "oc1"), ("fit_non_greedy", "axis")], ids=["start", "run"]
+)
+def test_an_interrupt_after_the_search_keeps_its_best_tree(noise, monkeypatch, function, init):
+    search = {"learning_rate": "auto", "init": init, "max_depth": 5, "random_state": 0}
+    max_epochs = 1 if init == "oc1" else 30
+    model = NonGreedyTreeClassifier(**search, max_epochs=max_epochs)
+    interrupt_while(monkeypatch, function, call=2, after=0.05)
+    with pytest.warns(hardwood.FitInterruptedWarning, match="the best tree so far is kept"):
+        model.fit(*noise)
+    assert len(model.trials_) == 3
+    assert len(model.history_) == max_epochs
+    assert np.isfinite([epoch.validation_loss for epoch in model.history_]).all()
+    assert model.predict(noise[0][:5]).shape == (5,)

@@ -66,7 +66,8 @@ class GreedyTreeClassifier(TreeClassifier):
     max_passes : int, default=10
         split="oc1": passes over coordinates from one start.
     nu : float, default=10.0
-        split="co2": largest squared norm of a split's weights and bias, in standard units.
+        split="co2": largest squared norm of a split's weights and bias, in standard units;
+        between 1e-6 and 1e6.
     learning_rate : float, default=0.3
         split="co2": the largest step size; it falls along a cosine.
     momentum : float, default=0.9
@@ -295,7 +296,7 @@ def _config_of(
         n_jumps=parameters.integer("n_jumps", estimator.n_jumps, 0, _MANY),
         n_coordinates=many("n_coordinates"),
         max_passes=many("max_passes"),
-        nu=real("nu", 0, open_low=True),
+        nu=real("nu", 1e-6, 1e6, open_low=True),
         learning_rate=real("learning_rate", 0, open_low=True),
         momentum=real("momentum", 0, 1),
         batch_size=many("batch_size"),

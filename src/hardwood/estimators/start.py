@@ -30,7 +30,7 @@ def start_of(
     Raises
     ------
     TypeError
-        For anything else.
+        For anything else; it says what to do with other trees, forests and unfitted estimators.
     ValueError
         For a tree for another task or other classes.
     """
@@ -50,7 +50,7 @@ def start_of(
     if not isinstance(tree, ObliqueTree):
         raise TypeError(
             "init must be None, an ObliqueTree, a fitted estimator with one, or one of "
-            f"{list(SPLITS)}, got {init!r}."
+            f"{list(SPLITS)}, got {init!r:.200}.{_advice(init)}"
         )
     found = (tree.task, tree.classes)
     if found != (exercise.task, exercise.labels):
@@ -59,6 +59,16 @@ def start_of(
             f"{_words(exercise.task, exercise.labels)}."
         )
     return tree
+
+
+def _advice(init: Any) -> str:
+    if hasattr(init, "tree_"):
+        return " A tree of scikit-learn is turned into one by hardwood.from_sklearn(init)."
+    if hasattr(init, "estimators_"):
+        return " A learner starts from one tree: give it one of init.estimators_."
+    if hasattr(init, "fit"):
+        return " Call its fit first."
+    return ""
 
 
 def _words(task: Task, labels: tuple[Any, ...] | None) -> str:

@@ -193,9 +193,15 @@ def learn(
         Threads; they share columns, candidates and nodes. The tree does not depend on their number.
     seed
         Of random directions and coordinates.
+
+    Raises
+    ------
+    ValueError
+        Where a target is out of the range of float32, in units of the targets' weighted spread.
     """
     from hardwood import _native
 
+    _check_range(problem)
     task = _task_of(problem)
     n_outputs = _n_values(problem)
     answer: dict[str, Any] = _native.fit_greedy(
@@ -216,6 +222,17 @@ def learn(
     weight = problem.weight[problem.train].astype(np.float64)
     values = _means(answer["leaf"], len(answer["children"]) + 1, target, weight)
     return GrownTree(**answer, values=values)
+
+
+def _check_range(problem: Problem) -> None:
+    is_finite = np.isfinite(problem.y[problem.train]).all(axis=1)
+    if not is_finite.all():
+        row = int(problem.train[np.argmin(is_finite)])
+        raise ValueError(
+            "sample_weight has too large a range: next to the rows with the largest weights, the "
+            f"target of row {row} is further away than float32 can hold. Raise the small weights, "
+            "or set them to 0."
+        )
 
 
 def one_hot(index: np.ndarray, n_classes: int) -> np.ndarray:
@@ -262,8 +279,15 @@ def start_tree(
     tree
         In raw units, not simplified; `units.start_parameters` gives its parameters in those of the
         problem.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Where the user stopped it: half a start is nothing to learn on from.
     """
     grown = learn(problem, Greedy(split, max_depth=max_depth), n_jobs=n_jobs, seed=seed)
+    if grown.interrupted:
+        raise KeyboardInterrupt("interrupted while the start tree was grown; nothing was learned")
     weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem)
     task = _task_of(problem)
     values = grown.values

@@ -202,6 +202,17 @@ def learn(
         Of the order of rows.
     callbacks
         Called after every epoch.
+
+    Returns
+    -------
+    grown
+        What was learned. Where the user interrupts the learning from `whole`, the best tree of the
+        search.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Where the user interrupts the growing of the start, before anything was learned.
     """
     settings = config.settings()
     tree = left_to_right(start(problem))
@@ -209,31 +220,30 @@ def learn(
     if not config.is_searched or whole is None or grown.interrupted:
         return grown
     trials = tuple(
-        (*setting, _judged(run, config)) for setting, run in zip(settings, runs, strict=True)
+        (*setting, _validation_loss(_returned(run, config)))
+        for setting, run in zip(settings, runs, strict=True)
     )
     best = min(range(len(trials)), key=lambda i: trials[i][2])
-    last = runs[best][-1].epoch
-    if config.early_stopping:
-        last = min(runs[best], key=_validation_loss).epoch
+    last = _returned(runs[best], config).epoch
 
     def ends(epoch: Epoch) -> bool:  # where the tree was judged
         return epoch.epoch >= last
 
-    again, _ = _run(
-        whole,
-        replace(config, early_stopping=False),
-        [settings[best]],
-        left_to_right(start(whole)),
-        n_jobs,
-        seed,
-        [*callbacks, ends],
-    )
-    return replace(again, trials=trials)
+    alone = replace(config, early_stopping=False)
+    callbacks = [*callbacks, ends]
+    try:
+        tree = left_to_right(start(whole))
+        again, _ = _run(whole, alone, [settings[best]], tree, n_jobs, seed, callbacks)
+    except KeyboardInterrupt:
+        again = replace(grown, interrupted=True)
+    # Of the two, only the search's tree has learned to the end where the user stopped the other.
+    kept = grown if again.interrupted else again
+    return replace(kept, trials=trials, interrupted=again.interrupted)
 
 
-def _judged(run: Run, config: NonGreedy) -> float:
-    """Return the validation loss of what a run returns: of its best epoch, or of its last."""
-    return _validation_loss(min(run, key=_validation_loss) if config.early_stopping else run[-1])
+def _returned(run: Run, config: NonGreedy) -> Epoch:
+    """Return the epoch whose tree a run is judged by: its best one, or its last."""
+    return min(run, key=_validation_loss) if config.early_stopping else run[-1]
 
 
 def _validation_loss(epoch: Epoch) -> float:

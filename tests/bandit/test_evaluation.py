@@ -376,3 +376,17 @@ def test_an_estimate_reads():
     estimate = Estimate(0.5, 0.4, 0.6, 0.05, 100, 41.7, "dr", "normal", 0.95, 0)
     expected = "0.5000 (95 % interval: 0.4000 to 0.6000; dr, 100 rounds worth 42)"
     assert str(estimate) == expected
+
+
+def test_actions_may_have_names_of_several_types(rng):
+    X = rng.normal(size=(200, 2))
+    names = np.array([0, "up", "down"], object)
+    best, taken = np.digitize(X[:, 0], [-0.5, 0.5]), rng.integers(3, size=200)
+    log = (X, names[taken], taken == best, np.full(200, 1 / 3))
+    for policy in (names[best], lambda X: names[np.digitize(X[:, 0], [-0.5, 0.5])]):
+        assert evaluate(policy, *log, method="snips").value == 1
+    tree = DGTBandit(names, max_depth=2, random_state=0).learn_logged(*log).policy()
+    chosen = np.array([names.tolist().index(name) for name in tree.predict(X)])
+    agrees = chosen == taken
+    assert evaluate(tree, *log, method="snips").value == (taken == best)[agrees].mean()
+    assert reward_estimates(*log[:3], folds=2).shape == (200, 3)

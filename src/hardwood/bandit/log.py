@@ -214,9 +214,14 @@ def _names_of(policy: Any, done: np.ndarray, action: np.ndarray) -> Any:
             break
     if done.ndim == 2:  # its columns are all there is
         return names or done.shape[1]
-    logged = np.unique(action.reshape(-1)).tolist()
-    occurring = logged if names else sorted({*logged, *np.unique(done).tolist()}, key=_by_kind)
-    return names + [name for name in occurring if name not in names]
+    besides = occurring(action) if names else occurring(action, done)
+    return names + [name for name in besides if name not in names]
+
+
+def occurring(*columns: np.ndarray) -> list[Any]:
+    """Return the names that occur in arrays of actions, sorted: numbers, then text."""
+    found = {name for column in columns for name in column.reshape(-1).tolist()}
+    return sorted(found, key=_by_kind)
 
 
 def _by_kind(name: Any) -> tuple[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hardwood import arguments
 from hardwood.bandit.interrupts import all_or_interrupt
-from hardwood.bandit.log import Log, action_names
+from hardwood.bandit.log import Log, action_names, occurring
 from hardwood.table.rows import taken
 
 _DEFAULT_DEPTH = 4
@@ -54,7 +54,7 @@ def reward_estimates(
         (n, K). An action that was taken in fewer than 10 rounds of the other folds, or earned the
         same in all of them, is given its mean there; one that was not taken, the mean of all.
     """
-    names = action_names(np.unique(np.asarray(action)) if actions is None else actions)
+    names = action_names(occurring(np.asarray(action)) if actions is None else actions)
     log = Log.of(X, action, reward, None, None, names)
     return cross_fitted(log, model, folds, random_state)
 

@@ -26,7 +26,7 @@ namespace hardwood {
 struct BanditOptions {
   int height = 8;
   bool is_paper = false;
-  double exploration = 60;    // paper: delta of Eq. (7)
+  double exploration = 100;   // gamma / sqrt(t); paper: delta of Eq. (7)
   int batch_size = 128;       // paper: rounds per step
   double batches = 1;         // per round
   std::size_t capacity = 1;   // rounds that are stored

@@ -65,7 +65,7 @@ class BanditOptions(_Options):
         splits is 4 / sqrt(columns) times as large, so that a step moves the score of a split by
         about as much, however many columns there are.
     accumulate
-        ``"paper"``: rounds whose gradients are summed before a step.
+        ``"paper"``: rounds whose gradients are put together, as their mean, before a step.
     batch_size
         ``"replay"``: stored rounds per step.
     batches_per_round

@@ -1,7 +1,7 @@
 """A policy of discrete actions that is one tree, and learns from what its own choices earn.
 
-[Kar22] A. Karthikeyan, N. Jain, N. Natarajan, P. Jain, "Learning Accurate Decision Trees with
-Bandit Feedback via Quantized Gradient Descent", TMLR 2022: Algorithm 1, Eqs. (7) and (8).
+Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
+Quantized Gradient Descent. TMLR 2022. [DGT22] Algorithm 1, Eq. (7) and (8).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from hardwood import arguments
 from hardwood.bandit import log, trees
 from hardwood.bandit.decisions import Decision
-from hardwood.bandit.history import History
+from hardwood.bandit.history import History, name_array
 from hardwood.bandit.learner import LARGEST_FEEDBACK, Learner, finite, warn_if_interrupted
 from hardwood.bandit.options import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
 from hardwood.model import ObliqueTree
@@ -88,7 +88,7 @@ class DGTBandit(Learner):
         **options: Any,
     ) -> None:
         self.actions_ = _action_names(n_actions)
-        self._labels = _label_array(self.actions_)
+        self._labels = name_array(self.actions_)
         super().__init__(
             chosen(BANDIT_DEFAULTS, estimator, options),
             max_depth=max_depth,
@@ -368,12 +368,3 @@ def _action_names(n_actions: Any) -> tuple[Label, ...]:
             f"n_actions must be from 2 to {MAX_ACTIONS} actions, found {len(names or ())}."
         )
     return names
-
-
-def _label_array(actions: tuple[Label, ...]) -> np.ndarray:
-    """Return names as an array that keeps what they are."""
-    if len({type(action) for action in actions}) == 1:
-        return np.array(actions)
-    labels = np.empty(len(actions), object)
-    labels[:] = actions
-    return labels

@@ -27,6 +27,7 @@ from hardwood import (
     NonGreedyTreeRegressor,
     Quantile,
     Relaxation,
+    TELClassifier,
     _native,
 )
 
@@ -298,7 +299,8 @@ def test_weights_of_too_large_a_range_are_named(Estimator):
     [
         (DecisionTreeClassifier(max_depth=2), "hardwood.from_sklearn"),
         (DGTForestClassifier(n_estimators=2, max_epochs=1), "init.estimators_"),
-        (GreedyTreeClassifier(), "Call its fit first"),
+        (GreedyTreeClassifier(), "It is not fitted"),
+        (TELClassifier(max_epochs=1), r"max_epochs=1\)\.$"),
     ],
 )
 def test_a_start_that_is_no_tree_of_ours_is_refused_with_advice(init, advice):

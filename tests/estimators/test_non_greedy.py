@@ -112,6 +112,8 @@ def test_auto_with_early_stopping_ends_where_the_validation_loss_was_smallest(di
         **QUICK, nu="auto", early_stopping=True, callbacks=lambda epoch: epochs.append(epoch)
     ).fit(X, y)
     searched = [epoch for epoch in epochs if not np.isnan(epoch.validation_loss)]
+    assert {epoch.restart for epoch in searched} == set(range(len(model.trials_)))
+    assert {epoch.restart for epoch in epochs[len(searched) :]} == {len(model.trials_)}
     best = min(searched, key=lambda epoch: epoch.validation_loss)
     assert min(trial[2] for trial in model.trials_) == best.validation_loss
     assert len(model.history_) == best.epoch + 1

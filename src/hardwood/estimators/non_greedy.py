@@ -81,6 +81,9 @@ class NonGreedyTreeClassifier(TreeClassifier):
         As of `DGTClassifier`, but no function: it is evaluated for leaves, not for batches.
     early_stopping : bool or "auto", default="auto"
         As of `DGTClassifier`, but "auto" is False: as in the paper, the last pass is returned.
+    verbose : int, default=0
+        As of `DGTClassifier`. The pairs that "auto" tries are runs, numbered from 0 as they are in
+        `trials_`; the last run learns from all rows. To `callbacks` these are `Epoch.restart`.
     warm_start : bool, default=False
         Whether a second `fit` starts from the tree of the first.
     training : Training, default=None
@@ -282,7 +285,7 @@ def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, Grown
         else None,
         n_jobs=n_jobs,
         seed=seed,
-        callbacks=exercises.callbacks_of(estimator),
+        callbacks=exercises.callbacks_of(estimator, "run"),
     )
     return _tree_of(estimator, exercise, problem, config, grown, n_jobs), grown
 

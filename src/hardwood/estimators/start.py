@@ -66,8 +66,12 @@ def _advice(init: Any) -> str:
         return " A tree of scikit-learn is turned into one by hardwood.from_sklearn(init)."
     if hasattr(init, "estimators_"):
         return " A learner starts from one tree: give it one of init.estimators_."
-    if hasattr(init, "fit"):
-        return " Call its fit first."
+    is_estimator = hasattr(init, "fit") and not isinstance(init, type)
+    if is_estimator and not any(name.endswith("_") for name in vars(init)):
+        return (
+            " It is not fitted; a clone, as cross-validation makes them, never is. Call its fit, "
+            "and give its tree_."
+        )
     return ""
 
 

@@ -201,7 +201,8 @@ def learn(
     seed
         Of the order of rows.
     callbacks
-        Called after every epoch.
+        Called after every epoch. Runs are numbered as they come (`Epoch.restart`): the pairs of a
+        search, then the run on `whole`.
 
     Returns
     -------
@@ -230,7 +231,7 @@ def learn(
         return epoch.epoch >= last
 
     alone = replace(config, early_stopping=False)
-    callbacks = [*callbacks, ends]
+    callbacks = [*_as_run(len(settings), callbacks), ends]
     try:
         tree = left_to_right(start(whole))
         again, _ = _run(whole, alone, [settings[best]], tree, n_jobs, seed, callbacks)
@@ -239,6 +240,15 @@ def learn(
     # Of the two, only the search's tree has learned to the end where the user stopped the other.
     kept = grown if again.interrupted else again
     return replace(kept, trials=trials, interrupted=again.interrupted)
+
+
+def _as_run(number: int, callbacks: Sequence[Callback]) -> list[Callback]:
+    """Return callbacks that are told another number of the run than the engine's."""
+
+    def told(callback: Callback) -> Callback:
+        return lambda epoch: callback(replace(epoch, restart=number))
+
+    return [told(callback) for callback in callbacks]
 
 
 def _returned(run: Run, config: NonGreedy) -> Epoch:

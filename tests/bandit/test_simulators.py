@@ -352,7 +352,8 @@ def test_names_of_several_types_stay_what_they_are(labelled, delay):
     X, y = labelled
     names = [0, "middle", "top"]
     y = np.array([names[("low", "middle", "top").index(label)] for label in y], object)
-    world = classification_bandit(X, y, actions=names)
+    world = classification_bandit(X, y)
+    assert world.actions == tuple(names)  # numbers come before text
     world = world if delay is None else world.delayed(delay)
     history = simulate(DGTBandit(world.actions, max_depth=2, random_state=0), world)
     assert {*history.action.tolist()} == {*names}

@@ -123,6 +123,17 @@ def test_sorted_and_counted_columns_agree_on_a_table_large_enough_for_both():
         np.testing.assert_array_equal(a, b)
 
 
+def test_of_equal_columns_the_first_wins_where_threads_share_the_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8192, 128))  # large enough to be cut into parts, by columns
+    X[:, -1] = X[:, 0]
+    y, weight = (X[:, :1] > 0.3).astype(np.float32), np.ones(len(X), np.float32)
+    case = Case(X, Schema.numeric(128), y, weight, "class entropy", 2)
+    for n_threads in (1, 3):
+        answer = case.grow(case.config("axis", 1), n_threads=n_threads)
+        assert np.flatnonzero(answer["weights"][0]).tolist() == [0]
+
+
 def assert_nearly_same_tree(found, expected) -> None:
     """Scores are added up in float32 there and in float64 here."""
     for a, b in zip(found[2:], expected[2:], strict=True):

@@ -188,7 +188,12 @@ def test_leaves_are_numbered_from_left_to_right():
 N, D = 40, 9
 
 
-def learned(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **options):
+def learned(tree, X, Y, weight, loss, *, nu, rate, **options):
+    answer = searched(tree, X, Y, weight, loss, nu=[nu], rate=[rate], **options)
+    return answer["trees"][0], answer["history"][0]
+
+
+def searched(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **options):
     """Whole batches, so that the order of the rows plays no part."""
     config = NonGreedy(
         batch_size=N,
@@ -202,7 +207,7 @@ def learned(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **option
         train = np.arange(N)
         schema = Schema.numeric(D)
 
-    answer = _native.fit_non_greedy(
+    return _native.fit_non_greedy(
         Schema.numeric(D).encoder,
         X,
         Y,
@@ -214,14 +219,13 @@ def learned(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **option
         n_outputs=tree.theta.shape[1],
         loss=loss,
         loss_parameter=LOSSES[loss],
-        nu=[nu],
-        learning_rate=[rate],
+        nu=nu,
+        learning_rate=rate,
         seed=0,
         n_threads=n_threads,
         callback=None,
         options=config.engine_options(Parts),
     )
-    return answer["trees"][0], answer["history"][0]
 
 
 OPTIONS = {
@@ -286,6 +290,57 @@ def test_steps_are_those_of_the_twin(loss, inference, options):
         assert train_loss <= bound * (1 + 1e-6)
 
 
+def test_rows_are_given_new_leaves_when_the_bound_stops_falling():
+    """SSGD over many passes: the first two of an assignment are not compared with others."""
+    rng = np.random.default_rng(6)
+    tree = random_tree(rng, 9, D, 3, 0.4)
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    Y = random_targets(rng, "cross_entropy", N, 3)
+    weight = rng.uniform(0.2, 2.0, N).astype(np.float32)
+    options = {"inference": "exact", "momentum": 0.5}
+    passes, nu, rate = 40, 1.5, 0.6
+    got, _ = learned(
+        tree,
+        X,
+        Y,
+        weight,
+        "cross_entropy",
+        passes=passes,
+        nu=nu,
+        rate=rate,
+        solver="ssgd",
+        **options,
+    )
+    expected = start_within(tree, nu, 0)
+    velocity, before, last, assigned, n_times = twin.Velocity.zero(expected), 0.0, 0.0, None, 0
+    for _ in range(passes):
+        is_over = before > 0 and last > 0.997 * before
+        before = 0.0 if is_over else last
+        if assigned is None or is_over:
+            assigned = np.array([expected.leaf(twin.decisions(expected.scores(x))) for x in X])
+            n_times += 1
+        rows = [
+            twin.augment(expected, x, y, inference="exact", loss="cross_entropy", assigned=int(a))
+            for x, y, a in zip(X, Y, assigned, strict=True)
+        ]
+        last = float(weight @ [row.bound for row in rows])
+        expected, velocity = twin.step(
+            expected,
+            velocity,
+            X.astype(np.float64),
+            Y.astype(np.float64),
+            weight,
+            loss="cross_entropy",
+            learning_rate=rate,
+            nu=nu,
+            assigned=assigned,
+            **options,
+        )
+    assert 3 <= n_times < passes
+    np.testing.assert_allclose(got["weights"], expected.W, rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(got["scores"], expected.theta, rtol=2e-3, atol=2e-4)
+
+
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared_error", "logistic"])
 def test_a_tree_learned_by_branch_and_bound_is_that_of_asking_every_leaf(loss):
     """To the bit, after so many steps that the losses of leaves lie above what they were."""
@@ -334,6 +389,21 @@ def test_of_features_with_equal_weights_the_first_stays():
     assert ((weights != 0).sum(axis=1) <= 3).all()
     assert first[second].all()
     assert (first & ~second).any()
+
+
+def test_runs_of_a_search_are_those_of_each_nu_and_rate_alone():
+    rng = np.random.default_rng(7)
+    tree = random_tree(rng, 9, D, 3, 0.4)
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    given = (tree, X, random_targets(rng, "cross_entropy", N, 3), np.ones(N, np.float32))
+    settings = [(0.3, 0.1), (0.3, 0.3), (3.0, 0.1)]
+    nu, rate = (list(each) for each in zip(*settings, strict=True))
+    found = searched(*given, "cross_entropy", passes=5, nu=nu, rate=rate, n_threads=2)["history"]
+    for run, (nu, rate) in enumerate(settings):
+        alone = learned(*given, "cross_entropy", passes=5, nu=nu, rate=rate)[1]
+        for epoch, other in zip(found[run], alone, strict=True):
+            assert (epoch[2], epoch[-1]) == pytest.approx((other[2], other[-1]), rel=1e-5)
+    assert len({run[-1][-1] for run in found}) == len(settings)
 
 
 def start_within(tree, nu, max_features):

@@ -291,7 +291,7 @@ def test_steps_are_those_of_the_twin(loss, inference, options):
 
 
 def test_rows_are_given_new_leaves_when_the_bound_stops_falling():
-    """SSGD over many passes: the first two of an assignment are not compared with others."""
+    """SSGD over many passes; a pass is compared with the one before it, of the same assignment."""
     rng = np.random.default_rng(6)
     tree = random_tree(rng, 9, D, 3, 0.4)
     X = rng.normal(size=(N, D)).astype(np.float32)

@@ -290,7 +290,10 @@ class BanditEngine {
 };
 
 nb::dict BanditEngine::state() const {
-  const Bandit::State s = bandit_.state();
+  const Bandit::State s = [&] {
+    const nb::gil_scoped_release release;  // it may wait for a lesson to end
+    return bandit_.state();
+  }();
   nb::dict state;
   give_tree(state, s.tree);
   const RewardScale::State& r = s.rewards;

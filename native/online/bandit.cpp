@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 namespace hardwood {
 
@@ -46,6 +47,7 @@ void Bandit::spread(std::span<const float> values, ActionMask mask, std::uint64_
 }
 
 void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
+  while (n_savers_ > 0) std::this_thread::yield();
   const std::lock_guard lock(learning_);
   if (is_new) tree_.meet(x);
   Random random(seed_, kLessons + n_learned_++);
@@ -53,7 +55,7 @@ void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
   double change;
   {
     const std::lock_guard scale_lock(scale_);
-    change = rewards_.add(outcome.reward);
+    change = rewards_.add(outcome.reward, [&] { return stored_rewards(); });
   }
   if (!rewards_.is_known()) return;
   tree_.refresh();
@@ -66,13 +68,22 @@ void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
   tree_.publish();
 }
 
+std::vector<double> Bandit::stored_rewards() const {
+  std::vector<double> rewards(stored_.size());
+  for (std::size_t i = 0; i < rewards.size(); ++i) rewards[i] = stored_.outcome(i).reward;
+  return rewards;
+}
+
 // A row of the tile: target 0 is the action, target 1 its reward in standard units.
 void Bandit::fill(int i, const float* x, const Outcome& outcome) {
   SampleTile& tile = tree_.batch().tile;
   tree_.standardise(x, tile.X.row(i));
   tile.target[i] = static_cast<float>(outcome.action);
   tile.target[tile.capacity + i] = rewards_.standard(outcome.reward);
-  tile.weight[i] = options_.is_paper ? static_cast<float>(1.0 / outcome.propensity) : 1.0f;
+  // Squares of gradients are float32: larger weights than this would be infinite there.
+  constexpr double kLargestWeight = 1e9;
+  const double weight = std::min(1.0 / outcome.propensity, kLargestWeight);
+  tile.weight[i] = options_.is_paper ? static_cast<float>(weight) : 1.0f;
 }
 
 // The newest round, and others drawn from all that are stored.
@@ -172,7 +183,9 @@ void Bandit::start_from(std::span<const double> weights, std::span<const double>
 }
 
 Bandit::State Bandit::state() const {
+  ++n_savers_;
   const std::lock_guard lock(learning_);
+  --n_savers_;
   State s{tree_.state(), rewards_.state(), n_decided_, n_learned_, stored_.n_added(), due_, {}, {}};
   for (std::size_t i = 0; i < stored_.size(); ++i) {
     s.contexts.insert(s.contexts.end(), stored_.context(i), stored_.context(i) + n_columns());

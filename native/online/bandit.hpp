@@ -77,6 +77,7 @@ class Bandit {
   double reward_of(float value) const;
   void spread(std::span<const float> values, ActionMask mask, std::uint64_t round,
               std::span<double> probability) const;
+  std::vector<double> stored_rewards() const;
   void fill(int i, const float* x, const Outcome& outcome);
   void step_on_stored(const float* x, const Outcome& outcome, Random& random);
   void step_on_newest();
@@ -90,6 +91,8 @@ class Bandit {
   std::atomic<std::uint64_t> n_decided_ = 0, n_learned_ = 0;
   double due_ = 0;  // steps that are to be taken
   mutable std::mutex learning_;
+  // Who waits for the state: a mutex is not fair, and lessons one upon the other would never let go.
+  mutable std::atomic<int> n_savers_ = 0;
   mutable std::mutex scale_;  // guards rewards_ where it is read while learning
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace hardwood {
 
@@ -54,6 +55,25 @@ class RewardScale {
     return 1.0;
   }
 
+  // As `add`, but looks at rewards that are stored, of which it finds those far from all others:
+  // one wrong reward would decide for long what all others count. `stored` is asked for them, the
+  // new one included, when it is time to look. Where the centre is not among them (a start
+  // tree of other units, a world that has changed) they get a new one, and leaves start again.
+  template <class Stored>
+  double add(double reward, Stored&& stored) {
+    if (is_paper_ || count_ + 1 < next_look_) return add(reward);
+    ++count_;
+    next_look_ *= 2;
+    const Bulk bulk = bulk_of(stored());
+    const double before = std::exchange(scale_, bulk.spread > 0 ? bulk.spread : scale_);
+    const double around = 0.5 * scale_;
+    if (is_known_ && bulk.lowest - around <= center_ && center_ <= bulk.highest + around)
+      return before / scale_;
+    is_known_ = true;
+    center_ = bulk.mean;
+    return 0.0;
+  }
+
   // From values that are expected already, between these two.
   void start_from(double lowest, double highest) {
     if (is_paper_) {
@@ -83,9 +103,49 @@ class RewardScale {
   }
 
  private:
+  static constexpr double kFarthest = 4;
+
+  // Rewards without those far from all others.
+  struct Bulk {
+    double mean, lowest, highest, spread;
+  };
+
+  // Far: another 20 ranges of the rest away from it. At most one of the first thousand rewards and of
+  // each further thousand: what comes more often is no mistake.
+  static std::pair<std::size_t, std::size_t> bulk_within(const std::vector<double>& sorted) {
+    constexpr double kFar = 20;
+    const std::size_t n = sorted.size();
+    const double median = sorted[n / 2];
+    std::pair<std::size_t, std::size_t> kept{0, n};
+    for (std::size_t first = 0, last = n, left = 1 + n / 1000; left > 0 && last - first > 2;
+         --left) {
+      const bool is_low = median - sorted[first] > sorted[last - 1] - median;
+      const double gap =
+          is_low ? sorted[first + 1] - sorted[first] : sorted[last - 1] - sorted[last - 2];
+      is_low ? ++first : --last;
+      const double range = sorted[last - 1] - sorted[first];
+      if (range > 0 && gap > kFar * range) kept = {first, last};
+    }
+    return kept;
+  }
+
+  // The spread: four deviations, but neither more than the range nor less than what keeps all of
+  // it within reach of the centre.
+  static Bulk bulk_of(std::vector<double> rewards) {
+    std::ranges::sort(rewards);
+    const auto [first, last] = bulk_within(rewards);
+    const auto n = static_cast<double>(last - first);
+    double mean = 0, squares = 0;
+    for (std::size_t i = first; i < last; ++i) mean += rewards[i] / n;
+    for (std::size_t i = first; i < last; ++i)
+      squares += (rewards[i] - mean) * (rewards[i] - mean) / n;
+    const double lowest = rewards[first], highest = rewards[last - 1], range = highest - lowest;
+    const double spread = std::min(range, std::max(4.0 * std::sqrt(squares), range / kFarthest));
+    return {mean, lowest, highest, spread};
+  }
+
   // A reward far out is drawn in, or it alone would decide what all others count.
   double within(double reward) const {
-    constexpr double kFarthest = 4;
     if (is_paper_ || !is_known_) return reward;
     return std::clamp(reward, center_ - kFarthest * scale_, center_ + kFarthest * scale_);
   }

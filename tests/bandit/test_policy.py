@@ -99,6 +99,46 @@ def test_rewards_may_be_of_any_scale(rng, scale, offset):
     assert np.abs(values - offset).max() < 3 * abs(scale)
 
 
+@pytest.mark.parametrize("found", [1e6, -1e99])
+@pytest.mark.parametrize("when", [5, 300])
+def test_one_wrong_reward_spoils_nothing(rng, found, when):
+    X = contexts(rng, 2000)
+    rewards = np.eye(3)[labels(X)]
+    rewards[when] = found
+    bandit = small_bandit(batch_size=64)
+    bandit.replay(X, rewards)
+    assert np.mean(bandit.predict(X) == labels(X)) > 0.85
+
+
+def test_first_rewards_that_are_all_the_same_do_not_set_the_scale(rng):
+    X = contexts(rng, 2000)
+    rewards = 1000.0 * np.eye(3)[labels(X)]
+    rewards[:25] = 0.0
+    bandit = small_bandit(batch_size=64)
+    bandit.replay(X, rewards)
+    assert np.mean(bandit.predict(X) == labels(X)) > 0.85
+
+
+def test_rare_rewards_keep_their_size(rng):
+    n = 20_000
+    rewards = np.zeros((n, 2))
+    rewards[rng.random(n) < 0.002] = 50.0
+    bandit = small_bandit(n_actions=2, max_depth=1, batch_size=64)
+    earned = bandit.replay(rng.normal(size=(n, 1)), rewards).reward.mean()
+    values = bandit.action_values(rng.normal(size=(500, 1))).mean()
+    assert values == pytest.approx(earned, rel=0.5)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(100.0, 100.0), (5.0, -10.0), (1.0, 1e6)])
+def test_rewards_may_be_of_another_scale_than_the_start_tree(rng, scale, offset):
+    X = contexts(rng, 1500)
+    start = DGTClassifier(max_depth=3, max_epochs=5, random_state=0).fit(X[:300], labels(X)[:300])
+    bandit = small_bandit(batch_size=64, init=start)
+    bandit.replay(X, offset + scale * np.eye(3)[labels(X)])
+    assert np.mean(bandit.predict(X) == labels(X)) > 0.85
+    assert bandit.action_values(X).max() == pytest.approx(offset + scale, abs=0.5 * scale)
+
+
 def test_actions_have_names(rounds):
     X, y = rounds
     names = ["left", "middle", "right"]
@@ -187,6 +227,27 @@ def test_large_offsets_cost_nothing(rng):
     np.testing.assert_allclose(
         offset.tree_.predict(shifted), offset.action_values(shifted), rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("exploration", [5e-324, 1e-310, 1e-200])
+def test_hardly_any_exploration_is_none(rounds, exploration):
+    X, y = rounds
+    bandit = small_bandit(exploration=exploration)
+    history = bandit.replay(X, y)
+    assert all_of_rows_sum_to_one(bandit.action_probabilities(X))
+    assert ((history.propensity > 0) & (history.propensity <= 1)).all()
+
+
+def all_of_rows_sum_to_one(probabilities):
+    return np.abs(probabilities.sum(axis=1) - 1).max() < 1e-12
+
+
+def test_the_rarest_logged_actions_leave_finite_values(rng):
+    X = contexts(rng, 60)
+    bandit = small_bandit(estimator="paper")
+    bandit.learn_logged(X, labels(X), np.ones(60), 1e-300)
+    bandit.learn_logged(X, labels(X), np.ones(60), 0.5)
+    assert np.isfinite(bandit.action_values(X)).all()
 
 
 def test_learning_from_the_log_of_another_policy(rng):
@@ -302,6 +363,18 @@ def test_ctrl_c_keeps_what_was_learned(rng, how):
     timer.join()
     assert 0 < bandit.n_rounds_ < 100_000
     bandit.learn(bandit.decide(X[0]).token, 1.0)
+
+
+def test_ctrl_c_in_a_feedback_function_keeps_what_was_learned(rounds):
+    def earned(i, action):
+        if i == 30:
+            raise KeyboardInterrupt
+        return 1.0
+
+    bandit = small_bandit()
+    with pytest.warns(FitInterruptedWarning, match="after 30 of 300 rows"):
+        history = bandit.replay(rounds[0], earned)
+    assert len(history) == len(history.action) == bandit.n_rounds_ == 30
 
 
 @pytest.mark.parametrize("depth", [1, 10])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -108,6 +109,20 @@ def test_a_table_that_comes_second_is_read_as_the_first_has_it(rng, monkeypatch)
     expected.decide(X[7])
     np.testing.assert_array_equal(history.action, expected.replay(X, labels(X)).action)
     assert file.dumps(late) == file.dumps(expected)
+
+
+def test_saving_does_not_wait_for_a_bulk_run_to_end(rng):
+    X = contexts(rng, 30_000)
+    y = labels(X)
+    bandit = small_bandit(features=3)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(bandit.replay, X, y)
+        while bandit.n_rounds_ == 0:
+            time.sleep(1e-3)
+        saved = [file.loads(file.dumps(bandit)).n_rounds_ for _ in range(3)]
+        assert not running.done()
+        running.result()
+    assert 0 < saved[0] <= saved[2] < len(X)
 
 
 def test_bulk_runs_in_several_threads_lose_no_round_and_no_step(rng):

@@ -60,6 +60,30 @@ def test_rounds_are_those_of_the_twin(estimator, n, missing, changes):
     assert moved > 0.05  # it has learned something at all
 
 
+STRANGE_REWARDS = {
+    "one far out among the first": lambda r: np.where(np.arange(len(r)) == 7, 1e9, r),
+    "two far out": lambda r: np.where(np.isin(np.arange(len(r)), [7, 150]), -1e9, r),
+    "the first ones equal": lambda r: np.where(np.arange(len(r)) < 30, 0.0, 1000.0 * r),
+    "none where they were": lambda r: r + np.where(np.arange(len(r)) < 100, 0.0, 1e6),
+    "rare": lambda r: r * (np.arange(len(r)) % 37 == 0),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE_REWARDS)
+def test_rewards_are_scaled_as_the_twin_does(name):
+    options = options_of("replay", batch_size=16)
+    X, rewards, masks = world(700)
+    engine = engine_of(options)
+    by_hand = twin.Bandit(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options, seed=7)
+    earned = STRANGE_REWARDS[name](rewards[:, 0])
+    for x, mask, reward in zip(X, masks, earned, strict=True):
+        action, _ = engine.decide(x, mask.astype(np.uint8))
+        engine.learn(x, action, reward, 0.5)
+        by_hand.rewards.add(reward)
+    center, scale = engine.state()["rewards_seen"][4:]
+    assert (center, scale) == pytest.approx((by_hand.rewards.center, by_hand.rewards.scale))
+
+
 @pytest.mark.parametrize("estimator", ["paper", "replay"])
 def test_a_bulk_replay_is_the_rounds_one_by_one(estimator):
     X, rewards, masks = world(300)

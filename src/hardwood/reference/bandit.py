@@ -135,6 +135,41 @@ class RewardScale:
 
 
 @dataclass
+class BulkScale(RewardScale):
+    """Looks at all rewards as they came, but for those that are far from all others."""
+
+    def add(self, reward: float) -> float:
+        """Return what values are to be multiplied by: 0 to start again from the centre."""
+        self.rewards.append(reward)
+        if len(self.rewards) < self.next_look:
+            return 1.0
+        self.next_look *= 2
+        before, bulk = self.scale, bulk_of(self.rewards)
+        spread = min(np.ptp(bulk), max(4.0 * np.std(bulk), np.ptp(bulk) / 4.0))
+        self.scale = spread if spread > 0 else before
+        around = 0.5 * self.scale
+        if self.is_known and min(bulk) - around <= self.center <= max(bulk) + around:
+            return before / self.scale
+        self.is_known, self.center = True, float(np.mean(bulk))
+        return 0.0
+
+
+def bulk_of(rewards: list[float]) -> np.ndarray:
+    """Leave the farthest out if they are 20 ranges of the others away, one and one per thousand."""
+    rest = np.sort(rewards)
+    bulk, median = rest, rest[len(rest) // 2]
+    for _ in range(1 + len(rewards) // 1000):
+        if len(rest) <= 2:
+            break
+        is_low = median - rest[0] > rest[-1] - median
+        gap = rest[1] - rest[0] if is_low else rest[-1] - rest[-2]
+        rest = rest[1:] if is_low else rest[:-1]
+        if 0 < np.ptp(rest) < gap / 20:
+            bulk = rest
+    return bulk
+
+
+@dataclass
 class Draws:
     """Random numbers of one stream, as the engine draws them."""
 
@@ -192,7 +227,7 @@ class Bandit:
         self.K, self.options, self.seed = K, options, seed
         self.tree = Tree(start, n_columns, K, height, options)
         self.moments = Moments()
-        self.rewards = RewardScale(options["n_first"])
+        self.rewards = BulkScale(options["n_first"])
         self.stored: list[tuple[np.ndarray, int, float, float]] = []
         self.n_decided = self.n_learned = 0
         self.due = 0.0

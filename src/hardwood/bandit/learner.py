@@ -18,7 +18,7 @@ from hardwood import arguments
 from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
 from hardwood.bandit.decisions import LEARNER_BITS, OpenDecisions
 from hardwood.bandit.options import MAX_HEIGHT, BanditOptions, RegressionOptions
-from hardwood.errors import FitInterruptedWarning, NotStartedError
+from hardwood.errors import FitInterruptedWarning, NotStartedError, TableError
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema, Table
 
@@ -246,7 +246,10 @@ def read_features(features: Any) -> tuple[int | None, tuple[str, ...] | None, Sc
         names = tuple(features)
         Schema.numeric(len(names), names)  # refuses names that occur twice
         return len(names), names, None
-    return None, None, Schema.learn(Table.of(features))
+    try:
+        return None, None, Schema.learn(Table.of(features))
+    except TableError as error:
+        raise type(error)(f"features: {error}") from None
 
 
 def start_tree(init: Any) -> ObliqueTree | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,9 @@ def numbers(name: str, values: Any, n: int) -> np.ndarray:
     """Return n finite numbers as float64."""
     array = column(name, values, n)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold numbers, found entries such as {array[0]!r:.60}.")
+        strange = [each for each in array.tolist() if not isinstance(each, Real)]
+        found = strange[0] if strange else array.dtype
+        raise ValueError(f"{name} must hold numbers, found entries such as {found!r:.60}.")
     array = array.astype(np.float64)
     wrong = np.flatnonzero(~np.isfinite(array))
     if wrong.size:

@@ -17,6 +17,7 @@ from hardwood import arguments
 
 MAX_HEIGHT = 10
 MAX_BATCH = 65_536
+MAX_RATE = 1000.0  # far beyond what learns anything; parameters are float32
 
 
 def _number(default: float, low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
@@ -82,7 +83,7 @@ class BanditOptions(_Options):
 
     estimator: str = _word("replay", "paper")
     exploration: float = _number(1.0, 0.0)
-    learning_rate: float = _number(5e-3, 0.0, open_low=True)
+    learning_rate: float = _number(5e-3, 0.0, MAX_RATE, open_low=True)
     accumulate: int = _count(4, 1, MAX_BATCH)
     batch_size: int = _count(128, 1, MAX_BATCH)
     batches_per_round: float = _number(1.0, 0.0, 1000.0)
@@ -90,13 +91,18 @@ class BanditOptions(_Options):
     blur: float = _number(1.0, 0.0)
     keep: str = _word("all", "newest")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.estimator == "paper":  # there it is a probability
+            arguments.real("exploration", self.exploration, low=0.0, high=1.0, open_high=False)
+
     def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
         """Return what the engine takes."""
         is_paper = self.estimator == "paper"
-        if not is_paper and self.exploration == 0:
-            gamma = _GREEDY
-        else:
-            gamma = self.exploration if is_paper else _GAMMA / self.exploration
+        if is_paper:
+            gamma = self.exploration
+        else:  # so little exploration as to make it infinite is none
+            gamma = min(_GAMMA / self.exploration, _GREEDY) if self.exploration > 0 else _GREEDY
         split_rate = self.learning_rate * (1.0 if is_paper else 4.0 / math.sqrt(n_columns))
         return {
             "is_paper": is_paper,

@@ -7,7 +7,7 @@ Quantized Gradient Descent. TMLR 2022. [DGT22] Algorithm 1, Eq. (7) and (8).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -234,15 +234,20 @@ class DGTBandit(Learner):
         feedback: Callable[[int, Any], Any],
         masks: np.ndarray | None,
     ) -> History:
-        taken = np.empty(len(rows), np.int32)
-        propensity, reward = np.empty(len(rows)), np.empty(len(rows))
-        for i, row in enumerate(rows):
-            choice = self._engine.decide(row, None if masks is None else masks[i])
-            taken[i], propensity[i] = choice
-            earned = feedback(i, self.actions_[choice[0]])
-            reward[i] = finite(f"feedback of row {i}", earned)
-            self._engine.learn(row, choice[0], float(reward[i]), choice[1])
-        return History(self._labels[taken], propensity, reward)
+        taken, propensity, reward = [], [], []
+        try:
+            for i, row in enumerate(rows):
+                choice = self._engine.decide(row, None if masks is None else masks[i])
+                earned = feedback(i, self.actions_[choice[0]])
+                reward.append(finite(f"feedback of row {i}", earned))
+                taken.append(choice[0])
+                propensity.append(choice[1])
+                self._engine.learn(row, choice[0], reward[i], choice[1])
+        except KeyboardInterrupt:
+            warn_if_interrupted(len(propensity), len(rows))
+        n = len(propensity)
+        done = np.array(taken[:n], np.int32)
+        return History(self._labels[done], np.array(propensity), np.array(reward[:n]))
 
     # What it would do
 
@@ -357,6 +362,8 @@ def _action_names(n_actions: Any) -> tuple[Label, ...]:
     """Return the names of the actions, at least two."""
     if isinstance(n_actions, str | bytes) or not hasattr(n_actions, "__iter__"):
         return tuple(range(arguments.integer("n_actions", n_actions, 2, MAX_ACTIONS)))
+    if isinstance(n_actions, Set):
+        raise TypeError("n_actions must be names in an order of their own, found a set: sort it.")
     try:
         names = class_labels(n_actions, "classification")
     except (ValueError, TypeError) as error:

@@ -104,6 +104,7 @@ def test_numbers_are_tried_in_deviations(run, flowers, estimator):
         (["--plot", "nowhere/curve.png"], "kind", "the folder nowhere does not exist"),
         (["--lost", "nan"], "kind", "--lost"),
         (["--exploration", "inf"], "kind", "inf is no finite number"),
+        (["--estimator", "paper", "--exploration", "3"], "kind", "with paper it is a probability"),
         (["--runs", "0"], "kind", "--runs"),
         (["--max-depth", "11"], "kind", "--max-depth"),
     ],

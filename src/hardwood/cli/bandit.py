@@ -222,6 +222,10 @@ def simulate(
         {"--perturbation": perturbation},
     )
     _check_task(problem.target.task, *only_for)
+    if chosen is EstimatorChoice.paper and exploration is not None and exploration > 1:
+        raise CommandError(
+            f"--exploration {exploration:g}: with paper it is a probability, 0 to 1."
+        )
     max_depth = max_depth or _DEPTHS[problem.target.task]
     options = {"max_depth": max_depth, "learning_rate": learning_rate}
     options |= {"exploration": exploration, "perturbation": perturbation}

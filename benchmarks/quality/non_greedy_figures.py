@@ -72,11 +72,12 @@ GRIDS: dict[str, dict[str, Grid]] = {
     "axis": {"": LEAVES},
     "random": {"": LEAVES},
     "oc1": {"": LEAVES, "connect4": AS_IT_IS, "mnist": AS_IT_IS, "covtype": AS_IT_IS},
-    "co2": {"": CO2_NUS},
+    # On mnist 0.1 and 1 were compared at depth 10, 93.2 and 93.6 % of the validation rows.
+    "co2": {"": CO2_NUS, "mnist": [{"nu": [1.0]}]},
     "non_greedy": {
         "": [*NUS_AND_RATES, *SGD],
         "connect4": [*NUS, *SGD_RATES],
-        "mnist": [*NUS, *SGD],
+        "mnist": [*NUS, {"nu": [43.0], "learning_rate": [0.1], "solver": ["sgd"]}],
         "covtype": [*NUS, *SGD],
     },
 }

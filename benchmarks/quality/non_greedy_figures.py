@@ -208,13 +208,21 @@ def accuracies(run: Run, names: list[str], kinds: list[str], depths: list[int]) 
     for name in names:
         for depth in depths:
             for kind in kinds:
-                row = summary(run, TASKS[name], method_of(run, TASKS[name], kind, depth))
-                if row is not None:
-                    leaves = None if row["splits"] is None else row["splits"] + 1
-                    rows.append(
-                        {**row, "method": kind, "title": TITLES[kind], "depth": depth}
-                        | {"leaves": leaves}
-                    )
+                task, method = TASKS[name], method_of(run, TASKS[name], kind, depth)
+                row = summary(run, task, method)
+                if row is None:
+                    continue
+                compared = [entry["score"] for entry in run.ledger(task, method).choosing]
+                rows.append(
+                    {
+                        **row,
+                        "method": kind,
+                        "title": TITLES[kind],
+                        "depth": depth,
+                        "leaves": None if row["splits"] is None else row["splits"] + 1,
+                        "validation": max(compared) if compared else None,
+                    }
+                )
     return rows
 
 

@@ -11,9 +11,9 @@ best is learned from training and validation rows together and judged once per s
 for their depth, keep no rows apart to stop by, and take all their passes. Of covtype, 40,000 rows
 of each part are drawn with seed 0.
 
-Figure 3: leaves that training rows reach, against nu, on MNIST: of the fits that chose nu for
-Figure 2, learned from training rows by stable SGD with a rate of 0.1. The dotted lines are the
-axis-aligned trees of the same depths and rows.
+Figure 3: leaves that training rows reach, against nu, on MNIST, and Connect4 and letter beside it:
+of the fits that chose nu for Figure 2, learned from training rows by stable SGD with a rate of 0.1.
+The dotted lines are the axis-aligned trees of the same depths and rows.
 
 Every fit is in ``results/non_greedy/NAME.METHOD-DEPTH.json`` at once and is not made again.
 """
@@ -57,7 +57,7 @@ TITLES = {
     "non_greedy": "non-greedy",
 }
 ROWS = {"covtype": 40_000}  # of each part; all of them elsewhere
-FIGURE_3, FIGURE_3_RATE = "mnist", 0.1
+FIGURE_3, FIGURE_3_RATE = ("mnist", "connect4", "letter"), 0.1
 
 # --- what is tuned -----------------------------------------------------------------------------
 
@@ -72,11 +72,12 @@ GRIDS: dict[str, dict[str, Grid]] = {
     "axis": {"": LEAVES},
     "random": {"": LEAVES},
     "oc1": {"": LEAVES, "connect4": AS_IT_IS, "mnist": AS_IT_IS, "covtype": AS_IT_IS},
-    "co2": {"": CO2_NUS},
+    # On mnist 0.1 and 1 were compared at depth 10, 93.2 and 93.6 % of the validation rows.
+    "co2": {"": CO2_NUS, "mnist": [{"nu": [1.0]}]},
     "non_greedy": {
         "": [*NUS_AND_RATES, *SGD],
         "connect4": [*NUS, *SGD_RATES],
-        "mnist": [*NUS, *SGD],
+        "mnist": [*NUS, {"nu": [43.0], "learning_rate": [0.1], "solver": ["sgd"]}],
         "covtype": [*NUS, *SGD],
     },
 }
@@ -207,13 +208,21 @@ def accuracies(run: Run, names: list[str], kinds: list[str], depths: list[int]) 
     for name in names:
         for depth in depths:
             for kind in kinds:
-                row = summary(run, TASKS[name], method_of(run, TASKS[name], kind, depth))
-                if row is not None:
-                    leaves = None if row["splits"] is None else row["splits"] + 1
-                    rows.append(
-                        {**row, "method": kind, "title": TITLES[kind], "depth": depth}
-                        | {"leaves": leaves}
-                    )
+                task, method = TASKS[name], method_of(run, TASKS[name], kind, depth)
+                row = summary(run, task, method)
+                if row is None:
+                    continue
+                compared = [entry["score"] for entry in run.ledger(task, method).choosing]
+                rows.append(
+                    {
+                        **row,
+                        "method": kind,
+                        "title": TITLES[kind],
+                        "depth": depth,
+                        "leaves": None if row["splits"] is None else row["splits"] + 1,
+                        "validation": max(compared) if compared else None,
+                    }
+                )
     return rows
 
 
@@ -289,17 +298,20 @@ def draw_accuracies(rows: list[Any], path: Path) -> None:
 
 
 def draw_leaves(rows: list[Any], path: Path) -> None:
-    """Draw Figure 3."""
-    figure, axes = _plots(1, len(rows), sharex=True)
-    for ax, row in zip(axes[0], rows, strict=True):
-        ax.plot(row["nu"], row["leaves"], "o-", color=COLORS["non_greedy"], label="non-greedy")
-        ax.axhline(row["axis_leaves"], ls=":", color="black", label="axis-aligned")
+    """Draw Figure 3: a panel per data set, a line per depth, the axis-aligned tree dotted."""
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    figure, axes = _plots(1, len(names), sharex=True)
+    for ax, name in zip(axes[0], names, strict=True):
+        for row in (row for row in rows if row["name"] == name):
+            color = f"C{DEPTHS.index(row['depth'])}"
+            ax.plot(row["nu"], row["leaves"], "o-", color=color, label=f"depth {row['depth']}")
+            ax.axhline(row["axis_leaves"], ls=":", color=color)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
         ax.set_xlabel("nu")
-        ax.set_title(f"{row['name']}, depth {row['depth']}")
-    axes[0, 0].set_ylabel("active leaves")
-    axes[0, 0].legend(fontsize="small")
+        ax.set_title(name)
+        ax.legend(fontsize="small")
+    axes[0, 0].set_ylabel("active leaves (dotted: axis-aligned)")
     figure.savefig(path, dpi=150)
 
 
@@ -328,7 +340,9 @@ def keep(run: Run, results: Path, pictures: Path) -> None:
     """Write and draw all that is recorded."""
     found = {
         "non_greedy_accuracy": accuracies(run, list(NAMES), list(TITLES), list(DEPTHS)),
-        "non_greedy_leaves": leaves_by_nu(run, FIGURE_3, list(DEPTHS)),
+        "non_greedy_leaves": [
+            row for name in FIGURE_3 for row in leaves_by_nu(run, name, list(DEPTHS))
+        ],
     }
     for name, rows in found.items():
         if rows:

@@ -247,7 +247,10 @@ class Trial:
                 found = self._errors(setting, split, seed, (loss, True))
                 entry = {"split": key, "seed": seed, "setting": setting, "loss": loss, **found}
                 self.ledger.add_run(entry | {"score": found["values"][mark], "mark": mark})
-                print(f"{self.name} {self.learner} {loss} seed {seed}: {entry['values'][mark]:.3f}")
+                print(
+                    f"{self.name} {self.learner} {loss} seed {seed}: {entry['values'][mark]:.3f}",
+                    flush=True,
+                )
 
 
 def work(run: Run, names: list[str], estimator: str) -> None:

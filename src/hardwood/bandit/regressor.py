@@ -167,8 +167,9 @@ class DGTBanditRegressor(Learner):
     def _tell(self, x: np.ndarray, prediction: float, direction: int, lost: list[float]) -> None:
         """Let the engine learn; slopes must be numbers that it can take."""
         if self._has_two_points:
-            finite("the slope of the loss", two_point_slope(*lost, self._distance))
-            self._engine.learn_two(x, prediction, *lost)
+            below, above = lost
+            finite("the slope of the loss", two_point_slope(below, above, self._distance))
+            self._engine.learn_two(x, prediction, below, above)
         else:
             finite("the slope of the loss", one_point_slope(lost[0], direction, self._distance))
             self._engine.learn_one(x, prediction, direction, lost[0])

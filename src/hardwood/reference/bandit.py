@@ -213,7 +213,7 @@ class Tree:
         self.n_steps += 1
         part = 1.0 / (1.0 + self.averaging * self.n_steps)
         now = self.W, self.b, self.Theta
-        self.mean = tuple(a + part * (b - a) for a, b in zip(self.mean, now, strict=True))  # type: ignore[assignment]
+        self.mean = tuple(a + part * (b - a) for a, b in zip(self.mean, now, strict=True))
 
 
 def _padded(n: int) -> int:
@@ -241,7 +241,9 @@ def _optimiser(options: Any) -> Adam | RMSprop:
 class Bandit:
     """Rounds of either estimator, with the engine's options and the engine's start."""
 
-    def __init__(self, start: np.ndarray, n_columns: int, K: int, height: int, options: Any, seed):
+    def __init__(
+        self, start: np.ndarray, n_columns: int, K: int, height: int, options: Any, seed: int
+    ):
         self.K, self.options, self.seed = K, options, seed
         self.tree = Tree(start, n_columns, K, height, options)
         self.moments = Moments()

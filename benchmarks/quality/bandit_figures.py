@@ -189,11 +189,11 @@ def write(name: str, folder: Path, rows: Rows) -> None:
     (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def show(run: Run, asked: list[str], names: list[str], folders: tuple[Path, Path]) -> None:
-    """Print, draw and write what is recorded."""
+def show(run: Run, asked: list[str], folders: tuple[Path, Path]) -> None:
+    """Print, draw and write what is recorded, of all data sets."""
     kept, pictures = folders
-    numbers = [name for name in names if name in bandit_regression.NAMES]
-    if "2" in asked and (rows := accuracy_rows(run, [n for n in names if n in QUERIES])):
+    numbers = bandit_regression.NAMES
+    if "2" in asked and (rows := accuracy_rows(run, QUERIES)):
         print_curves("bandit_accuracy", "Figure 2: accuracy on held-out rows, percent", rows)
         print_floors(rows)
         draw(rows, CURVES, "held-out accuracy, %", pictures / "bandit_accuracy.png")
@@ -244,7 +244,7 @@ def main(argv: list[str] | None = None) -> None:
             except OutOfTimeError:
                 print("The budget is spent; run again to go on.", flush=True)
         folders = (quick, quick) if options.quick else (RESULTS, PICTURES)
-        show(run, options.parts, options.names, folders)
+        show(run, options.parts, folders)
 
 
 if __name__ == "__main__":

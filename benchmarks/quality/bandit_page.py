@@ -63,7 +63,9 @@ def p_words(name: str) -> str:
     ours, peer = rewards_by_seed(name, "tree"), rewards_by_seed(name, "vw")
     shared = min(len(ours), len(peer))
     p = p_value(ours[:shared], peer[:shared]) if shared > 1 else np.nan
-    return "" if np.isnan(p) else f"{p:.3f}"
+    if np.isnan(p):
+        return ""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def replay() -> list[str]:
@@ -98,12 +100,13 @@ def replay() -> list[str]:
 
 
 def _better(found: dict[str, Found], peer: str, title: str) -> str:
-    met = {name: row for name, row in found.items() if peer in row}
+    """Say on which data sets ours earns more; those whose grid is not through do not count."""
+    met = {name: row for name, row in found.items() if row.get(peer, {}).get("is_chosen")}
     ahead = [name for name, row in met.items() if row["tree"]["mean"] > row[peer]["mean"]]
     behind = [name for name in met if name not in ahead]
     return (
-        f"`DGTBandit` has the higher mean reward than {title} on {len(ahead)} of {len(met)}; "
-        f"lower on {', '.join(behind) or 'none'}."
+        f"`DGTBandit` has the higher mean reward than {title} on {len(ahead)} of the {len(met)} "
+        f"data sets that are through; lower on {', '.join(behind) or 'none'}."
     )
 
 
@@ -208,7 +211,7 @@ def two_point() -> list[str]:
             row["name"],
             bandit_regression.LEARNERS[row["learner"]],
             row["loss"],
-            f"{row['mean']:.3f} ± {row['sd']:.3f}",
+            f"{row['mean']:.3f}" + (f" ± {row['sd']:.3f}" if row["runs"] > 1 else ""),
             f"{row['paper']:g}",
             "" if row["floor"] is None else f"{row['floor']:g}, {row['verdict']}",
             f"{row['queries']:,.0f}",

@@ -200,14 +200,16 @@ class Trial:
         head = {"name": name, "learner": learner, "estimator": estimator, "measure": "rmse"}
         self.ledger = Ledger(run.results / f"{estimator}.{name}.{learner}.json", head)
 
-    def _errors(self, setting: Setting, split: int, seed: int, how: tuple[str, bool]) -> Entry:
-        """Learn from training rows, with validation rows where what is found counts."""
+    def _errors(
+        self, setting: Setting, split: int, seed: int, loss: str, mark: int | None = None
+    ) -> Entry:
+        """Learn from training rows, or up to a mark that was chosen, with validation rows, too."""
         if time.monotonic() > self.run.deadline:
             raise OutOfTimeError
-        loss, counts = how
         table = parts(self.run.data, TASKS[self.name], split)
-        rows = (table.learnable, table.test) if counts else (table.train, table.valid)
+        rows = (table.train, table.valid) if mark is None else (table.learnable, table.test)
         marks = marks_of(self.run, self.learner, self.estimator, len(rows[0]))
+        marks = marks if mark is None else marks[: mark + 1]
         known = (table.X[rows[0]], table.y[rows[0]])
         model = regressor(self.learner, self.estimator, setting, known, seed)
         start = time.process_time()
@@ -222,7 +224,7 @@ class Trial:
         for setting in settings:
             entry = self.ledger.choice(split, setting, 0)
             if entry is None:
-                found = self._errors(setting, split, _CHOOSING_SEED, ("squared", False))
+                found = self._errors(setting, split, _CHOOSING_SEED, "squared")
                 entry = {"split": split, "repeat": 0, "setting": setting, **found}
                 self.ledger.add_choice(entry)
             errors.append([v if np.isfinite(v) else np.inf for v in entry["values"]])
@@ -231,7 +233,7 @@ class Trial:
             return settings[int(best[0])], int(best[1])
         # A curve is judged by all of its second half, not by one lucky point.
         late = np.array(errors)[:, len(errors[0]) // 2 :].mean(axis=1)
-        return settings[int(np.argmin(late))], -1
+        return settings[int(np.argmin(late))], len(errors[0]) - 1
 
     def work(self) -> None:
         splits = n_splits(self.run.data, TASKS[self.name])
@@ -244,10 +246,13 @@ class Trial:
                 self.ledger.forget_runs(key, other_than=setting)
                 if self.ledger.run(key, seed) is not None:
                     continue
-                found = self._errors(setting, split, seed, (loss, True))
+                found = self._errors(setting, split, seed, loss, mark)
                 entry = {"split": key, "seed": seed, "setting": setting, "loss": loss, **found}
                 self.ledger.add_run(entry | {"score": found["values"][mark], "mark": mark})
-                print(f"{self.name} {self.learner} {loss} seed {seed}: {entry['values'][mark]:.3f}")
+                print(
+                    f"{self.name} {self.learner} {loss} seed {seed}: {entry['values'][mark]:.3f}",
+                    flush=True,
+                )
 
 
 def work(run: Run, names: list[str], estimator: str) -> None:

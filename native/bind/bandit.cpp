@@ -36,6 +36,11 @@ OnlineStep online_step(const nb::dict& options) {
   o.slowing = number(options, "slowing");
   o.hidden = nb::cast<std::vector<int>>(options["hidden"]);
   o.starts_level = nb::cast<bool>(options["starts_level"]);
+  if (options.contains("path"))
+    o.path = form_named(nb::cast<std::string>(options["path"]), "sign", "quantized").path;
+  if (options.contains("clip")) o.clip = static_cast<float>(number(options, "clip"));
+  if (options.contains("l2")) o.step.l2 = static_cast<float>(number(options, "l2"));
+  if (options.contains("averaging")) o.averaging = number(options, "averaging");
   return o;
 }
 
@@ -135,6 +140,7 @@ void give_tree(nb::dict& state, const OnlineTree::State& s) {
   give(state, "first_moment", s.first_moment);
   give(state, "second_moment", s.second_moment);
   give(state, "layers", s.layers);
+  give(state, "mean", s.mean);
   give(state, "columns", s.columns);
   give(state, "steps", std::vector<std::uint64_t>{s.n_steps});
   give(state, "powers", std::vector<double>{s.powers.first, s.powers.second});
@@ -146,6 +152,7 @@ OnlineTree::State taken_tree(const nb::dict& state, const OnlineTree::State& now
   s.first_moment = taken<float>(state, "first_moment", now.first_moment.size());
   s.second_moment = taken<float>(state, "second_moment", now.second_moment.size());
   s.layers = taken<float>(state, "layers", now.layers.size());
+  s.mean = taken<float>(state, "mean", now.mean.size());
   s.columns = taken<double>(state, "columns", now.columns.size());
   s.n_steps = taken<std::uint64_t>(state, "steps", 1)[0];
   const auto powers = taken<double>(state, "powers", 2);
@@ -154,9 +161,40 @@ OnlineTree::State taken_tree(const nb::dict& state, const OnlineTree::State& now
     return std::ranges::none_of(values, [](auto value) { return std::isnan(value); });
   };
   require(finite(s.parameters) && finite(s.first_moment) && finite(s.second_moment) &&
-              finite(s.layers) && finite(s.columns) && finite(powers),
+              finite(s.layers) && finite(s.mean) && finite(s.columns) && finite(powers),
           "an entry of the state is NaN");
   return s;
+}
+
+std::vector<double> taken_finite(const nb::dict& state, const char* key,
+                                 std::optional<std::size_t> size) {
+  const auto values = taken<double>(state, key, size);
+  for (const double value : values)
+    require(std::isfinite(value), "an entry of the state is not finite");
+  return values;
+}
+
+double taken_due(const nb::dict& state) {
+  const double due = taken<double>(state, "due", 1)[0];
+  require(due >= 0 && due < 1, "the state's steps due are out of range");
+  return due;
+}
+
+void give_scale(nb::dict& state, const char* key, const RewardScale::State& r) {
+  give(state, key, std::vector<double>{r.mean, r.squares, r.lowest, r.highest, r.center, r.scale});
+}
+
+// `counters`: its count, its next look and whether it is known.
+RewardScale::State taken_scale(const nb::dict& state, const char* key,
+                               const std::uint64_t* counters) {
+  require(state.contains(key), "the state lacks an entry");
+  const auto seen = nb::cast<Array1<double>>(state[key]);
+  require(seen.size() == 6, "an entry of the state has another size");
+  const double* r = seen.data();
+  require(!std::isnan(r[2]) && !std::isnan(r[3]) && std::isfinite(r[0]) && std::isfinite(r[1]) &&
+              std::isfinite(r[4]) && std::isfinite(r[5]) && r[5] > 0,
+          "an entry of the state is not finite");
+  return {counters[0], counters[1], r[0], r[1], r[2], r[3], r[4], r[5], counters[2] != 0};
 }
 
 class BanditEngine {
@@ -297,8 +335,7 @@ nb::dict BanditEngine::state() const {
   nb::dict state;
   give_tree(state, s.tree);
   const RewardScale::State& r = s.rewards;
-  give(state, "rewards_seen",
-       std::vector<double>{r.mean, r.squares, r.lowest, r.highest, r.center, r.scale});
+  give_scale(state, "rewards_seen", r);
   give(state, "counters",
        std::vector<std::uint64_t>{s.n_decided, s.n_learned, s.n_added, r.count, r.next_look,
                                   r.is_known});
@@ -320,17 +357,10 @@ nb::dict BanditEngine::state() const {
 void BanditEngine::set_state(const nb::dict& state) {
   Bandit::State s{};
   s.tree = taken_tree(state, bandit_.state().tree);
-  const auto seen = nb::cast<Array1<double>>(state["rewards_seen"]);
   const auto counters = taken<std::uint64_t>(state, "counters", 6);
-  require(seen.size() == 6, "an entry of the state has another size");
-  const double* r = seen.data();
-  require(!std::isnan(r[2]) && !std::isnan(r[3]) && std::isfinite(r[0]) && std::isfinite(r[1]) &&
-              std::isfinite(r[4]) && std::isfinite(r[5]) && r[5] > 0,
-          "an entry of the state is not finite");
-  s.rewards = {counters[3], counters[4], r[0], r[1], r[2], r[3], r[4], r[5], counters[5] != 0};
+  s.rewards = taken_scale(state, "rewards_seen", &counters[3]);
   s.n_decided = counters[0], s.n_learned = counters[1], s.n_added = counters[2];
-  s.due = taken<double>(state, "due", 1)[0];
-  require(s.due >= 0 && s.due < 1, "the state's steps due are out of range");
+  s.due = taken_due(state);
   const auto actions = taken<std::int32_t>(state, "actions", {});
   const std::size_t n = actions.size();
   const auto rewards = taken<double>(state, "rewards", n),
@@ -345,21 +375,34 @@ void BanditEngine::set_state(const nb::dict& state) {
   bandit_.set_state(std::move(s));
 }
 
+BanditRegressionOptions regression_options(int height, const nb::dict& options) {
+  BanditRegressionOptions o;
+  o.height = height;
+  o.is_paper = nb::cast<bool>(options["is_paper"]);
+  o.has_two_points = nb::cast<bool>(options["has_two_points"]);
+  o.perturbation = number(options, "perturbation");
+  o.start = number(options, "start");
+  o.scale = number(options, "scale");
+  o.batch_size = nb::cast<int>(options["batch_size"]);
+  o.batches = number(options, "batches_per_round");
+  o.capacity = nb::cast<std::size_t>(options["capacity"]);
+  o.blur = number(options, "blur");
+  o.n_first = nb::cast<int>(options["n_first"]);
+  o.reach = number(options, "reach");
+  o.recency = nb::cast<int>(options["recency"]);
+  o.step = online_step(options);
+  require(height >= 1 && height <= 12 && o.batch_size >= 1 && o.batches >= 0 && o.capacity >= 1 &&
+              o.perturbation > 0 && o.scale > 0 && o.blur >= 0 && o.n_first >= 1 && o.reach > 0 &&
+              o.recency >= 1,
+          "options out of range");
+  return o;
+}
+
 class BanditRegressionEngine {
  public:
   BanditRegressionEngine(int n_columns, int height, const nb::dict& options, std::uint64_t seed)
-      : options_{height,
-                 nb::cast<int>(options["batch_size"]),
-                 number(options, "perturbation"),
-                 number(options, "start"),
-                 number(options, "scale"),
-                 online_step(options)},
-        engine_(
-            (require(n_columns >= 1 && height >= 1 && height <= 12 && options_.batch_size >= 1 &&
-                         options_.perturbation > 0 && options_.scale > 0,
-                     "options out of range"),
-             n_columns),
-            options_, seed) {}
+      : options_(regression_options(height, options)),
+        engine_((require(n_columns >= 1, "sizes out of range"), n_columns), options_, seed) {}
 
   void meet(Array1<float> x) {
     check_context(x, engine_.n_columns());
@@ -370,10 +413,22 @@ class BanditRegressionEngine {
     return engine_.predict(x.data());
   }
   int direction() { return engine_.direction(); }
-  void learn(Array1<float> x, double slope) {
+  void learn_two(Array1<float> x, double prediction, double below, double above) {
     check_context(x, engine_.n_columns());
-    require(std::isfinite(slope), "a slope is not finite");
-    engine_.learn(x.data(), slope);
+    require(options_.has_two_points, "one number is tried per round");
+    require(std::isfinite(prediction) && std::isfinite(above) && std::isfinite(below),
+            "a loss is not finite");
+    const nb::gil_scoped_release release;
+    engine_.learn_two(x.data(), prediction, below, above);
+  }
+  void learn_one(Array1<float> x, double prediction, int direction, double loss) {
+    check_context(x, engine_.n_columns());
+    require(!options_.has_two_points, "two numbers are tried per round");
+    require(direction != 0 && std::abs(direction) <= (options_.is_paper ? 1 : 2),
+            "a direction is out of range");
+    require(std::isfinite(prediction) && std::isfinite(loss), "a loss is not finite");
+    const nb::gil_scoped_release release;
+    engine_.learn_one(x.data(), prediction, direction, loss);
   }
   auto predict(Array2<float> X) const {
     require(static_cast<int>(X.shape(1)) == engine_.n_columns(), "X has another number of columns");
@@ -385,11 +440,10 @@ class BanditRegressionEngine {
 
   // Rounds whose losses are known functions of y: what was lost at each prediction, perturbed ones
   // included (the mean of both for two points).
-  auto replay(Array2<float> X, Array1<double> y, const std::string& loss, double parameter,
-              int points) {
+  auto replay(Array2<float> X, Array1<double> y, const std::string& loss, double parameter) {
     const std::size_t n = X.shape(0);
     require(static_cast<int>(X.shape(1)) == engine_.n_columns(), "X has another number of columns");
-    require(y.size() == n && (points == 1 || points == 2), "X and y differ in length");
+    require(y.size() == n, "X and y differ in length");
     const auto of = loss_function(loss, parameter);
     std::vector<double> losses(n);
     std::atomic<bool> stop{false};
@@ -399,15 +453,15 @@ class BanditRegressionEngine {
       const double target = y.data()[i], delta = engine_.distance();
       engine_.meet(x);
       const double prediction = engine_.predict(x);
-      if (points == 2) {
+      if (options_.has_two_points) {
         const double above = of(prediction + delta - target),
                      below = of(prediction - delta - target);
         losses[i] = 0.5 * (above + below);
-        engine_.learn(x, (above - below) / (2 * delta));  // Eq. (10)
+        engine_.learn_two(x, prediction, below, above);
       } else {
         const int u = engine_.direction();
         losses[i] = of(prediction + delta * u - target);
-        engine_.learn(x, losses[i] * u / delta);  // Eq. (9)
+        engine_.learn_one(x, prediction, u, losses[i]);
       }
     };
     run_interruptible(
@@ -427,26 +481,8 @@ class BanditRegressionEngine {
   }
   std::uint64_t n_learned() const { return engine_.n_learned(); }
 
-  nb::dict state() const {
-    const BanditRegression::State s = engine_.state();
-    nb::dict state;
-    give_tree(state, s.tree);
-    give(state, "counters", std::vector<std::uint64_t>{s.n_drawn, s.n_learned});
-    give(state, "contexts", s.contexts);
-    give(state, "slopes", s.slopes);
-    return state;
-  }
-  void set_state(const nb::dict& state) {
-    BanditRegression::State s{};
-    s.tree = taken_tree(state, engine_.state().tree);
-    const auto counters = taken<std::uint64_t>(state, "counters", 2);
-    s.n_drawn = counters[0], s.n_learned = counters[1];
-    s.slopes = taken<float>(state, "slopes", {});
-    require(s.slopes.size() < static_cast<std::size_t>(options_.batch_size),
-            "the state holds more rounds than there is room for");
-    s.contexts = taken<float>(state, "contexts", s.slopes.size() * engine_.n_columns());
-    engine_.set_state(std::move(s));
-  }
+  nb::dict state() const;
+  void set_state(const nb::dict& state);
 
  private:
   static std::function<double(double)> loss_function(const std::string& name, double xi) {
@@ -461,6 +497,58 @@ class BanditRegressionEngine {
   BanditRegressionOptions options_;
   BanditRegression engine_;
 };
+
+nb::dict BanditRegressionEngine::state() const {
+  const BanditRegression::State s = engine_.state();
+  nb::dict state;
+  give_tree(state, s.tree);
+  give_scale(state, "targets_seen", s.targets);
+  give_scale(state, "costs_seen", s.expected);
+  std::vector<double> seen(s.losses.sums.begin(), s.losses.sums.end());
+  seen.push_back(s.losses.square);
+  give(state, "losses_seen", seen);
+  give(state, "counters",
+       std::vector<std::uint64_t>{s.n_drawn, s.n_learned, s.n_added, s.targets.count,
+                                  s.targets.next_look, s.targets.is_known, s.expected.count,
+                                  s.expected.next_look, s.expected.is_known, s.losses.count});
+  give(state, "due", std::vector<double>{s.due});
+  give(state, "contexts", s.contexts);
+  std::vector<double> predictions, losses, slopes, variances;
+  for (const Trial& trial : s.trials) {
+    predictions.push_back(trial.prediction);
+    losses.push_back(trial.loss);
+    slopes.push_back(trial.slope);
+    variances.push_back(trial.variance);
+  }
+  give(state, "predictions", predictions);
+  give(state, "losses", losses);
+  give(state, "slopes", slopes);
+  give(state, "variances", variances);
+  return state;
+}
+
+void BanditRegressionEngine::set_state(const nb::dict& state) {
+  BanditRegression::State s{};
+  s.tree = taken_tree(state, engine_.state().tree);
+  const auto counters = taken<std::uint64_t>(state, "counters", 10);
+  s.targets = taken_scale(state, "targets_seen", &counters[3]);
+  s.expected = taken_scale(state, "costs_seen", &counters[6]);
+  const auto seen = taken_finite(state, "losses_seen", 6);
+  std::copy_n(seen.begin(), 5, s.losses.sums.begin());
+  s.losses.count = counters[9], s.losses.square = seen[5];
+  s.n_drawn = counters[0], s.n_learned = counters[1], s.n_added = counters[2];
+  s.due = taken_due(state);
+  const auto predictions = taken_finite(state, "predictions", {});
+  const std::size_t n = predictions.size();
+  const auto losses = taken_finite(state, "losses", n), slopes = taken_finite(state, "slopes", n),
+             variances = taken_finite(state, "variances", n);
+  s.contexts = taken<float>(state, "contexts", n * engine_.n_columns());
+  require(n <= (options_.is_paper ? options_.batch_size - 1 : options_.capacity) && n <= s.n_added,
+          "the state holds more rounds than there is room for");
+  for (std::size_t i = 0; i < n; ++i)
+    s.trials.push_back({predictions[i], losses[i], slopes[i], variances[i]});
+  engine_.set_state(std::move(s));
+}
 
 }  // namespace
 
@@ -493,11 +581,15 @@ void bind_bandit(nb::module_& m) {
       .def("meet", &BanditRegressionEngine::meet, nb::arg("x"),
            "Count a context into the columns' moments.")
       .def("predict_one", &BanditRegressionEngine::predict_one, nb::arg("x"))
-      .def("direction", &BanditRegressionEngine::direction, "Draw +1 or -1.")
-      .def("learn", &BanditRegressionEngine::learn, nb::arg("x"), nb::arg("slope"))
+      .def("direction", &BanditRegressionEngine::direction,
+           "Draw +1 or -1, or with replay also +2 or -2.")
+      .def("learn_two", &BanditRegressionEngine::learn_two, nb::arg("x"), nb::arg("prediction"),
+           nb::arg("below"), nb::arg("above"))
+      .def("learn_one", &BanditRegressionEngine::learn_one, nb::arg("x"), nb::arg("prediction"),
+           nb::arg("direction"), nb::arg("loss"))
       .def("predict", &BanditRegressionEngine::predict, nb::arg("X"))
       .def("replay", &BanditRegressionEngine::replay, nb::arg("X"), nb::arg("y"), nb::arg("loss"),
-           nb::arg("parameter"), nb::arg("points"), "Losses of rounds that were gone through.")
+           nb::arg("parameter"), "Losses of rounds that were gone through.")
       .def("tree", &BanditRegressionEngine::tree)
       .def("start_from", &BanditRegressionEngine::start_from, nb::arg("weights"), nb::arg("bias"),
            nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))

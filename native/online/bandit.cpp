@@ -100,27 +100,10 @@ void Bandit::step_on_stored(const float* x, const Outcome& outcome, Random& rand
       fill(i, stored_.context(drawn), stored_.outcome(drawn));
     }
     if (first == 0) fill(0, x, outcome);
-    if (deviation > 0) blur(tile.n, static_cast<float>(deviation), random);
+    if (deviation > 0) tree_.batch().blur(static_cast<float>(deviation), random);
     tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
   }
   tree_.step();
-}
-
-// Adds noise, uniform and of this deviation, two entries from each random word. A tree that sees the
-// same few rounds again and again would otherwise learn where exactly they lie.
-void Bandit::blur(int n, float deviation, Random& random) {
-  const float width = 2.0f * std::sqrt(3.0f) * deviation;
-  const auto noise = [&](std::uint32_t half) {
-    return width * (static_cast<float>(half & 0xffff) * 0x1p-16f - 0.5f);
-  };
-  for (int i = 0; i < n; ++i) {
-    float* z = tree_.batch().tile.X.row(i);
-    for (int c = 0; c < n_columns(); c += 2) {
-      const std::uint32_t word = random.bits();
-      z[c] += noise(word);
-      if (c + 1 < n_columns()) z[c + 1] += noise(word >> 16);
-    }
-  }
 }
 
 void Bandit::step_on_newest() {

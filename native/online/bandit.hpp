@@ -81,13 +81,12 @@ class Bandit {
   void fill(int i, const float* x, const Outcome& outcome);
   void step_on_stored(const float* x, const Outcome& outcome, Random& random);
   void step_on_newest();
-  void blur(int n, float deviation, Random& random);
 
   BanditOptions options_;
   std::uint64_t seed_;
   OnlineTree tree_;
   RewardScale rewards_;
-  Reservoir stored_;
+  Reservoir<Outcome> stored_;
   std::atomic<std::uint64_t> n_decided_ = 0, n_learned_ = 0;
   double due_ = 0;  // steps that are to be taken
   mutable std::mutex learning_;

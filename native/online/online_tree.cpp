@@ -22,16 +22,34 @@ OnlineBatch::OnlineBatch(int n_columns, int capacity)
   tile.weight = weight_.data();
 }
 
+// Two entries from each random word.
+void OnlineBatch::blur(float deviation, Random& random) {
+  const float width = 2.0f * std::sqrt(3.0f) * deviation;
+  const auto noise = [&](std::uint32_t half) {
+    return width * (static_cast<float>(half & 0xffff) * 0x1p-16f - 0.5f);
+  };
+  const int n_columns = static_cast<int>(tile.X.cols);
+  for (int i = 0; i < tile.n; ++i) {
+    float* z = tile.X.row(i);
+    for (int c = 0; c < n_columns; c += 2) {
+      const std::uint32_t word = random.bits();
+      z[c] += noise(word);
+      if (c + 1 < n_columns) z[c + 1] += noise(word >> 16);
+    }
+  }
+}
+
 OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int batch_size,
                        std::uint64_t seed)
     : shape_(shape),
       seed_(seed),
       step_(step),
-      learner_(shape, DgtForm{}, Annealing{}, loss, 0.0f, batch_size),
+      learner_(shape, DgtForm{step.path}, Annealing{}, loss, 0.0f, batch_size),
       parameters_(learner_.n_parameters()),
       first_moment_(learner_.n_parameters()),
       second_moment_(learner_.n_parameters()),
       gradient_(learner_.n_parameters()),
+      mean_(step.averaging > 0 ? learner_.n_parameters() : 0),
       batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
       learned_moments_(shape.n_columns),
       moments_(shape.n_columns),
@@ -47,6 +65,7 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
   }
   if (step.starts_level)
     std::fill_n(p.theta, static_cast<std::size_t>(shape.n_leaves()) * shape.n_outputs, 0.0f);
+  std::copy_n(parameters_.begin(), mean_.size(), mean_.begin());
   publish();
 }
 
@@ -90,9 +109,21 @@ void OnlineTree::add_gradient(float factor, const float* slope) {
   is_first_ = false;
 }
 
+// Of all that a step moves: with several layers, their factors instead of the splits.
+double OnlineTree::squared_norm() {
+  const DgtParameters g = learner_.view(gradient_.data());
+  const std::size_t leaves = g.theta - gradient_.data();
+  double sum = layers_ ? layers_->spread(weights_in(g.W), g.b) : 0.0;
+  for (std::size_t i = layers_ ? leaves : 0; i < gradient_.size(); ++i)
+    sum += static_cast<double>(gradient_[i]) * gradient_[i];
+  return sum;
+}
+
+// Splits may be penalised, leaves are not.
 void OnlineTree::step() {
   StepOptions step = step_.step;
-  clock_.prepare(step, 0.0, 1.0f);
+  const bool needs_norm = layers_ || std::isfinite(step_.clip);
+  clock_.prepare(step, needs_norm ? squared_norm() : 0.0, step_.clip);
   const double slower = 1.0 / std::sqrt(1.0 + static_cast<double>(n_steps_++) / step_.slowing);
   const auto move = [&](std::size_t first, std::size_t last, float rate) {
     step.learning_rate = static_cast<float>(rate * slower);
@@ -101,27 +132,44 @@ void OnlineTree::step() {
   };
   const DgtParameters p = learner_.view(parameters_.data());
   const std::size_t leaves = p.theta - parameters_.data();  // splits come before them
+  step.l2 = 0.0f;
   move(leaves, parameters_.size(), step_.step.learning_rate);
+  step.l2 = step_.step.l2;
   if (layers_) {
     step.learning_rate = static_cast<float>(step_.split_rate * slower);
-    layers_->spread(weights_in(gradient_.data()), learner_.view(gradient_.data()).b);
     layers_->step(step);
     layers_->collapse(weights_in(p.W), p.b);
   } else {
     move(0, leaves, step_.split_rate);
   }
   is_first_ = true;
+  average();
+}
+
+void OnlineTree::average() {
+  const float part = static_cast<float>(
+      std::min(1.0, 1.0 / (1.0 + step_.averaging * static_cast<double>(n_steps_))));
+  for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += part * (parameters_[i] - mean_[i]);
 }
 
 void OnlineTree::scale_leaves(double factor) {
-  const DgtParameters p = learner_.view(parameters_.data());
-  for (int i = 0; i < shape_.n_leaves() * shape_.n_outputs; ++i)
-    p.theta[i] = static_cast<float>(p.theta[i] * factor);
+  for (int k = 0; k < shape_.n_outputs; ++k) scale_leaves(k, factor);
+}
+
+void OnlineTree::scale_leaves(int output, double factor) {
+  const auto scale = [&](Buffer<float>& parameters) {
+    float* theta = learner_.view(parameters.data()).theta;
+    for (int i = output; i < shape_.n_leaves() * shape_.n_outputs; i += shape_.n_outputs)
+      theta[i] = static_cast<float>(theta[i] * factor);
+  };
+  scale(parameters_);
+  if (mean_.size()) scale(mean_);
 }
 
 void OnlineTree::publish() {
   const std::lock_guard lock(serving_);
-  std::copy(parameters_.begin(), parameters_.end(), served_.begin());
+  const Buffer<float>& decides = mean_.size() ? mean_ : parameters_;
+  std::copy(decides.begin(), decides.end(), served_.begin());
 }
 
 OnlineTree::RawTree OnlineTree::raw() const {
@@ -170,26 +218,29 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
     const std::lock_guard lock(serving_);
     moments_.start_from(mean, deviation, rows);
   }
+  std::copy_n(parameters_.begin(), mean_.size(), mean_.begin());
   publish();
 }
 
 OnlineTree::State OnlineTree::state() const {
   const std::lock_guard lock(serving_);
   const auto all = [](const Buffer<float>& b) { return std::vector<float>(b.begin(), b.end()); };
-  return {all(parameters_),
-          all(first_moment_),
-          all(second_moment_),
-          layers_ ? layers_->state() : std::vector<float>{},
-          moments_.state(),
-          clock_.powers(),
-          n_steps_};
+  return {all(parameters_),    all(first_moment_),
+          all(second_moment_), layers_ ? layers_->state() : std::vector<float>{},
+          all(mean_),          moments_.state(),
+          clock_.powers(),     n_steps_};
 }
 
 void OnlineTree::set_state(const State& s) {
   std::copy(s.parameters.begin(), s.parameters.end(), parameters_.begin());
   std::copy(s.first_moment.begin(), s.first_moment.end(), first_moment_.begin());
   std::copy(s.second_moment.begin(), s.second_moment.end(), second_moment_.begin());
-  if (layers_) layers_->set_state(s.layers);
+  if (layers_) {
+    const DgtParameters p = learner_.view(parameters_.data());
+    layers_->set_state(s.layers);
+    layers_->collapse(weights_in(p.W), p.b);
+  }
+  std::copy(s.mean.begin(), s.mean.end(), mean_.begin());
   clock_.set_powers(s.powers);
   n_steps_ = s.n_steps;
   {

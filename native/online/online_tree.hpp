@@ -11,6 +11,7 @@
 
 #include "core/buffer.hpp"
 #include "core/objective.hpp"
+#include "core/random.hpp"
 #include "learn/dgt_learner.hpp"
 #include "learn/layers.hpp"
 #include "online/column_moments.hpp"
@@ -24,6 +25,11 @@ struct OnlineStep {
   double slowing = std::numeric_limits<double>::infinity();
   std::vector<int> hidden;   // widths between the linear layers of the splits; none: one layer
   bool starts_level = true;  // all leaves at zero; else at random, as the paper has it
+  Path path = Path::kSum;
+  float clip = std::numeric_limits<float>::infinity();  // the most that a gradient's norm counts
+  // What is decided by is a mean of parameters over the last steps: about this part of all steps
+  // (polynomial-decay averaging: Shamir, Zhang. ICML 2013). Zero: the parameters as they are.
+  double averaging = 0;
 };
 
 // Samples on their way to a step, in standard units.
@@ -32,6 +38,9 @@ class OnlineBatch {
   OnlineBatch(int n_columns, int capacity);
   SampleTile tile;
   float* row(int i) { return tile.X.row(i); }
+  // Adds noise to the samples, uniform and of this deviation. A tree that sees the same few rounds
+  // again and again would otherwise learn where exactly they lie.
+  void blur(float deviation, Random& random);
 
  private:
   Buffer<float> X_, target_, weight_;
@@ -54,6 +63,7 @@ class OnlineTree {
   void add_gradient(float factor, const float* slope);
   void step();
   void scale_leaves(double factor);
+  void scale_leaves(int output, double factor);
   void publish();
 
   struct RawTree {
@@ -68,7 +78,7 @@ class OnlineTree {
                   std::span<const double> deviation, double rows);
 
   struct State {
-    std::vector<float> parameters, first_moment, second_moment, layers;
+    std::vector<float> parameters, first_moment, second_moment, layers, mean;
     std::vector<double> columns;
     StepClock::Powers powers;
     std::uint64_t n_steps = 0;
@@ -78,6 +88,8 @@ class OnlineTree {
 
  private:
   int leaf_of(const DgtParameters& p, const float* z) const;
+  double squared_norm();
+  void average();
   Matrix<float> weights_in(float* of) const {
     return {of, shape_.n_nodes(), shape_.n_columns, padded(shape_.n_columns)};
   }
@@ -87,6 +99,7 @@ class OnlineTree {
   OnlineStep step_;
   DgtLearner learner_;
   Buffer<float> parameters_, first_moment_, second_moment_, gradient_;
+  Buffer<float> mean_;    // of parameters; empty without averaging
   bool is_first_ = true;  // whether the next tile replaces the gradient
   std::optional<LinearLayers> layers_;
   StepClock clock_;

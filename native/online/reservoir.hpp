@@ -18,6 +18,8 @@ struct Outcome {
   double propensity = 1;
 };
 
+// `Seen`: what is kept of a round beside its context.
+template <class Seen>
 class Reservoir {
  public:
   Reservoir(int n_columns, std::size_t capacity, bool keeps_newest)
@@ -26,9 +28,9 @@ class Reservoir {
   std::size_t size() const { return outcomes_.size(); }
   std::uint64_t n_added() const { return n_added_; }
   const float* context(std::size_t i) const { return contexts_.data() + i * n_columns_; }
-  const Outcome& outcome(std::size_t i) const { return outcomes_[i]; }
+  const Seen& outcome(std::size_t i) const { return outcomes_[i]; }
 
-  void add(const float* x, const Outcome& outcome, Random& random) {
+  void add(const float* x, const Seen& outcome, Random& random) {
     const std::uint64_t before = n_added_++;
     if (size() < capacity_) {
       contexts_.insert(contexts_.end(), x, x + n_columns_);
@@ -47,8 +49,7 @@ class Reservoir {
   }
 
   // What was saved: as many outcomes as there are contexts, not more than there is room for.
-  void set_state(std::uint64_t n_added, std::vector<float> contexts,
-                 std::vector<Outcome> outcomes) {
+  void set_state(std::uint64_t n_added, std::vector<float> contexts, std::vector<Seen> outcomes) {
     n_added_ = n_added;
     contexts_ = std::move(contexts);
     outcomes_ = std::move(outcomes);
@@ -60,7 +61,7 @@ class Reservoir {
   bool keeps_newest_;
   std::uint64_t n_added_ = 0;
   std::vector<float> contexts_;
-  std::vector<Outcome> outcomes_;
+  std::vector<Seen> outcomes_;
 };
 
 }  // namespace hardwood

@@ -15,7 +15,8 @@ from hardwood.bandit import DGTBanditRegressor
 from hardwood.bandit.options import REGRESSION_DEFAULTS
 from hardwood.bandit.regressor import one_point_slope, two_point_slope
 
-ESTIMATORS = ["two_point", "one_point"]
+CHANCES = {"two_point": 1.0, "one_point": 0.25, "paper_two_point": 1.0, "paper_one_point": 0.5}
+ESTIMATORS = list(CHANCES)
 
 
 @pytest.fixture
@@ -57,12 +58,15 @@ def test_what_is_tried_is_around_the_prediction(rounds, estimator):
         tried = np.atleast_1d(decision.action)
         # Deciding counts the context into the columns' statistics first, which may change its leaf.
         after = learner.predict(x[None])[0]
-        assert np.allclose(np.abs(tried - after), 0.5) or np.allclose(np.abs(tried - before), 0.5)
-        assert decision.propensity == (1.0 if estimator == "two_point" else 0.5)
-        if estimator == "two_point":
+        away = np.abs(tried[:, None] - [after, before])
+        assert np.isclose(away, 0.5).any() or (
+            estimator == "one_point" and np.isclose(away, 1.0).any()
+        )
+        assert decision.propensity == CHANCES[estimator]
+        if estimator.endswith("two_point"):
             assert decision.action[0] < decision.action[1]
         directions.add(float(np.sign(tried[-1] - after)))
-    assert directions == ({1.0} if estimator == "two_point" else {-1.0, 1.0})
+    assert directions == ({1.0} if estimator.endswith("two_point") else {-1.0, 1.0})
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -74,7 +78,7 @@ def test_replay_is_decide_and_learn(rounds, estimator, form):
     for x, target in zip(X, y, strict=True):
         decision = step.decide(x)
         losses = [(tried - target) ** 2 for tried in np.atleast_1d(decision.action).tolist()]
-        told = {"losses": losses} if estimator == "two_point" else {"loss": losses[0]}
+        told = {"losses": losses} if len(losses) == 2 else {"loss": losses[0]}
         step.learn(decision.token, **told)
         seen.append(np.mean(losses))
     if form == "targets":
@@ -104,17 +108,30 @@ def test_hubers_loss_is_the_one_of_the_definition(rounds):
     )
 
 
+def asymmetric(target, tried):
+    return np.where(tried > target, 3.0, 1.0) * np.abs(tried - target)
+
+
 @pytest.mark.parametrize(
-    "loss", ["squared", "huber", lambda target, tried: np.where(tried > target, 3.0, 1.0) *
-             np.abs(tried - target)], ids=["squared", "huber", "asymmetric"]
-)  # fmt: skip
-def test_it_learns_what_costs_least(rng, loss):
+    ("estimator", "loss"),
+    [
+        ("two_point", "squared"),
+        ("two_point", "huber"),
+        ("one_point", "squared"),
+        ("paper_two_point", "squared"),
+        ("paper_two_point", "huber"),
+        ("paper_two_point", asymmetric),
+    ],
+)
+def test_it_learns_what_costs_least(rng, estimator, loss):
     X = contexts(rng, 3000)
     y = np.where(X[:, 0] > 0, 2.0, -1.0)
-    learner = small_regressor(learning_rate=0.02)
+    given = {"learning_rate": 0.02} if estimator.startswith("paper") else {}
+    learner = small_regressor(estimator=estimator, **given)
     history = learner.replay(X, y, loss=loss)
     # The perturbation costs something, even around the best numbers.
-    assert history.loss[-500:].mean() < 0.6 * history.loss[:100].mean()
+    most = 0.85 if estimator == "one_point" else 0.6
+    assert history.loss[-500:].mean() < most * history.loss[:100].mean()
     assert np.sqrt(np.mean((learner.predict(X) - y) ** 2)) < 0.6
 
 

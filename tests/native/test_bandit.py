@@ -236,21 +236,25 @@ def test_a_wrong_state_is_refused_and_changes_nothing(key, value):
 # Numbers
 
 
+def regression_options(estimator, **changes):
+    return REGRESSION_DEFAULTS[estimator].for_engine(N_COLUMNS) | changes
+
+
 def regression_engine(estimator="two_point", seed=0, **changes):
-    options = REGRESSION_DEFAULTS[estimator].for_engine() | changes
+    options = regression_options(estimator, **changes)
     return _native.BanditRegressionEngine(N_COLUMNS, HEIGHT, options, seed)
 
 
 @pytest.mark.parametrize("points", [1, 2])
-def test_rounds_of_numbers_are_those_of_the_twin(points):
+def test_rounds_of_the_papers_numbers_are_those_of_the_twin(points):
     X, _, _ = world(400)
     y = X[:, 0].astype(np.float64)
-    engine = regression_engine()
-    options = REGRESSION_DEFAULTS["two_point"].for_engine()
+    estimator = "paper_two_point" if points == 2 else "paper_one_point"
+    engine, options = regression_engine(estimator), regression_options(estimator)
     delta, size = options["perturbation"], options["batch_size"]
     tree = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
     moments, waiting = twin.Moments(), []
-    losses = engine.replay(X, y, "squared", 0.0, points)
+    losses = engine.replay(X, y, "squared", 0.0)
     for i, x in enumerate(X):
         moments.add(x)
         prediction = tree.values(moments.standardise(x))[0]
@@ -271,14 +275,89 @@ def test_rounds_of_numbers_are_those_of_the_twin(points):
     np.testing.assert_allclose(found.Theta, tree.Theta, atol=2e-3)
 
 
-def test_numbers_that_are_taken_up_again_go_on_as_without_a_break():
+def huber(r):
+    return r * r / 2 if abs(r) <= 1 else abs(r) - 0.5
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("estimator", ["two_point", "one_point"])
+def test_rounds_of_numbers_are_those_of_the_twin(estimator, loss):
+    """Until a context lies on the edge of a split by the last bit, and they part."""
+    X, _, _ = world(300 if estimator == "two_point" else 40)
+    y = X[:, 0].astype(np.float64)
+    options = regression_options(estimator, batch_size=8)
+    engine = regression_engine(estimator, batch_size=8)
+    by_hand = twin.Regression(engine.state(), N_COLUMNS, HEIGHT, options, seed=0)
+    delta, of = options["perturbation"], np.square if loss == "squared" else huber
+    losses = engine.replay(X, y, loss, 1.0)
+    for i, x in enumerate(X):
+        prediction = by_hand.predict(x)
+        if estimator == "two_point":
+            below, above = of(prediction - delta - y[i]), of(prediction + delta - y[i])
+            by_hand.learn_two(x, prediction, below, above)
+            expected = (below + above) / 2
+        else:
+            u = by_hand.direction()
+            expected = of(prediction + delta * u - y[i])
+            by_hand.learn_one(x, prediction, u, expected)
+        assert losses[i] == pytest.approx(expected, rel=1e-3, abs=1e-3)
+    found = engine.state()
+    tree = twin.Tree(found["mean"], N_COLUMNS, by_hand.K, HEIGHT, options, found["layers"])
+    for part, expected in zip((tree.W, tree.b, tree.Theta), by_hand.tree.mean, strict=True):
+        np.testing.assert_allclose(part, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("estimator", REGRESSION_DEFAULTS)
+def test_numbers_that_are_taken_up_again_go_on_as_without_a_break(estimator):
     X, _, _ = world(203)
     y = X[:, 0].astype(np.float64)
-    whole, first, second = (regression_engine("one_point") for _ in range(3))
-    expected = whole.replay(X, y, "huber", 1.0, 1)
-    found = first.replay(X[:101], y[:101], "huber", 1.0, 1)
+    whole, first, second = (regression_engine(estimator, capacity=60) for _ in range(3))
+    expected = whole.replay(X, y, "huber", 1.0)
+    found = first.replay(X[:101], y[:101], "huber", 1.0)
     second.set_state(first.state())
-    rest = second.replay(X[101:], y[101:], "huber", 1.0, 1)
+    rest = second.replay(X[101:], y[101:], "huber", 1.0)
     np.testing.assert_array_equal(expected, np.concatenate([found, rest]))
     for key, value in whole.state().items():
         np.testing.assert_array_equal(value, second.state()[key])
+
+
+def bend_of(state, estimator, delta):
+    """How much the loss bends, from the engine's sums."""
+    a, b, c, d, e = state["losses_seen"][:5]
+    if estimator == "two_point":
+        return 0.5 * (a * d - b * b) / (a * e - b * c)
+    return 2 * (d / c - b / a) / (3 * delta**2)
+
+
+def test_two_points_of_a_squared_loss_say_exactly_where_it_is_least():
+    X, _, _ = world(200)
+    y = 5 + 3 * X[:, 0].astype(np.float64)
+    engine = regression_engine(start=4.0, scale=2.0)
+    engine.replay(X, y, "squared", 0.0)
+    state = engine.state()
+    targets = state["predictions"] - state["slopes"] / bend_of(state, "two_point", 0.5)
+    np.testing.assert_allclose(4.0 + 2.0 * targets, y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_one_point_says_where_it_is_least_in_the_mean(loss):
+    """Whatever was expected, which is taken off: the sign is drawn."""
+    n = 20_000
+    X = np.ones((n, N_COLUMNS), np.float32)
+    engine = regression_engine("one_point", batches_per_round=0.0)  # never learns
+    engine.replay(X, np.full(n, 0.8), loss, 10.0)
+    state = engine.state()
+    bend = bend_of(state, "one_point", 0.7)
+    assert bend == pytest.approx(2.0 if loss == "squared" else 1.0, rel=0.1)
+    targets = state["predictions"] - state["slopes"] / bend
+    assert np.mean(targets) == pytest.approx(0.8, abs=0.05 + 4 * targets.std() / np.sqrt(n))
+
+
+def test_losses_far_out_do_not_carry_predictions_away():
+    """One loss tells little; where it is large, next to nothing."""
+    X, _, _ = world(3000)
+    y = X[:, 0].astype(np.float64)
+    y[::50] = 40.0
+    engine = regression_engine("one_point", batch_size=32)
+    engine.replay(X, y, "squared", 0.0)
+    assert np.abs(engine.predict(X)).max() < 40

@@ -28,7 +28,7 @@ def test_one_point_estimates_the_slope_of_the_smoothed_loss(prediction, target, 
 
 
 def test_many_one_point_estimates_of_the_engine_have_that_mean():
-    options = REGRESSION_DEFAULTS["one_point"].for_engine()
+    options = REGRESSION_DEFAULTS["paper_one_point"].for_engine(2)
     engine = _native.BanditRegressionEngine(2, 1, options, 0)
     delta, prediction, target, n = 0.5, 0.3, 1.1, 40_000
     u = np.array([engine.direction() for _ in range(n)])

@@ -129,39 +129,81 @@ class RegressionOptions(_Options):
     Parameters
     ----------
     estimator
-        ``"two_point"``, Eq. (10): two numbers are tried per round. ``"one_point"``, Eq. (9): one.
+        ``"two_point"``: two numbers are tried per round. ``"one_point"``: one. Both store rounds
+        and replay them: the tree regresses where the loss was least, as its slope and its bend
+        have it. ``"paper_two_point"``, ``"paper_one_point"``: one gradient per round, by Eq. (10)
+        or (9) of the paper.
     perturbation
-        How far from the prediction numbers are tried, delta, in units of `scale`.
+        How far from the prediction numbers are tried, delta, in units of `scale`;
+        ``"one_point"``: in half of the rounds twice as far, which tells how much the loss bends.
     learning_rate
-        Of RMSprop.
+        Of the leaves, by Adam; that of the splits as for a `DGTBandit`. Estimators of the paper:
+        of RMSprop.
     accumulate
-        Rounds whose gradients are summed before a step.
+        Estimators of the paper: rounds whose gradients are summed before a step.
+    batch_size
+        Stored rounds per step.
+    batches_per_round
+        Steps per round, in the mean.
+    reservoir
+        Rounds that are kept, the newest ones.
+    blur
+        Deviation of the noise that stored contexts are replayed with, in deviations of the columns,
+        times the fourth root of the number of stored rounds.
     start
         What is predicted at first.
     scale
         How far good predictions lie from `start`, roughly.
     """
 
-    estimator: str = _word("two_point", "one_point")
+    estimator: str = _word("two_point", "one_point", "paper_two_point", "paper_one_point")
     perturbation: float = _number(0.5, 0.0, open_low=True)
-    learning_rate: float = _number(1e-3, 0.0, open_low=True)
+    learning_rate: float = _number(5e-3, 0.0, open_low=True)
     accumulate: int = _count(4, 1, MAX_BATCH)
+    batch_size: int = _count(256, 1, MAX_BATCH)
+    batches_per_round: float = _number(1.0, 0.0, 1000.0)
+    reservoir: int = _count(100_000, 1)
+    blur: float = _number(1.0, 0.0)
     start: float = _number(0.0, -math.inf)
     scale: float = _number(1.0, 0.0, open_low=True)
 
-    def for_engine(self) -> dict[str, Any]:
+    @property
+    def has_two_points(self) -> bool:
+        """Whether two numbers are tried per round."""
+        return self.estimator.endswith("two_point")
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether nothing is stored."""
+        return self.estimator.startswith("paper")
+
+    def for_engine(self, n_columns: int) -> dict[str, Any]:
         """Return what the engine takes."""
+        paper = {"split_rate": self.learning_rate, "hidden": [], "averaging": 0.0, **_RMSPROP}
+        replay = {
+            "split_rate": self.learning_rate * 4.0 / math.sqrt(n_columns),
+            "hidden": _HIDDEN,
+            "averaging": _AVERAGED,
+            **_ADAM,
+        }
         return {
-            "batch_size": self.accumulate,
+            "is_paper": self.is_paper,
+            "has_two_points": self.has_two_points,
             "perturbation": self.perturbation,
             "start": self.start,
             "scale": self.scale,
+            "batch_size": self.accumulate if self.is_paper else self.batch_size,
+            "batches_per_round": self.batches_per_round,
+            "capacity": self.reservoir,
+            "blur": self.blur,
+            "n_first": _FIRST_ROUNDS,
+            "recency": _RECENCY,
+            "reach": _REACH,
             "learning_rate": self.learning_rate,
-            "split_rate": self.learning_rate,
             "slowing": math.inf,
-            "hidden": [],
-            "starts_level": False,
-            **_RMSPROP,
+            "starts_level": not self.is_paper,
+            "path": "sum" if self.is_paper else "product",
+            **(paper if self.is_paper else replay),
         }
 
 
@@ -171,6 +213,15 @@ _GAMMA = 100.0
 _GREEDY = 1e300
 # Rounds before the first step, at least: they say what rewards are like.
 _FIRST_ROUNDS = 20
+# Of a tree of numbers: widths between its three linear layers, and the part of all steps that the
+# tree it decides by is the mean of.
+_HIDDEN = [32, 32]
+_AVERAGED = 0.1
+# Rounds that are drawn for one to be replayed, the newest of them: old ones know little of a loss
+# that is not quadratic.
+_RECENCY = 2
+# The farthest that one loss may tell to go, in perturbations.
+_REACH = 6.0
 _ADAM = {"optimizer": "adam", "momentum": 0.9, "decay": 0.999, "epsilon": 1e-8}
 # The paper has no momentum; epsilon is that of the authors' code.
 _RMSPROP = {"optimizer": "rmsprop", "momentum": 0.0, "decay": 0.99, "epsilon": 1e-5}
@@ -183,7 +234,11 @@ BANDIT_DEFAULTS: dict[str, BanditOptions] = {
 }
 REGRESSION_DEFAULTS: dict[str, RegressionOptions] = {
     "two_point": RegressionOptions(),
-    "one_point": RegressionOptions(estimator="one_point"),
+    # Closer to the prediction, what one loss says is mostly noise.
+    "one_point": RegressionOptions(estimator="one_point", perturbation=0.7),
+    # Sec. C.3.2
+    "paper_two_point": RegressionOptions(estimator="paper_two_point", learning_rate=1e-3),
+    "paper_one_point": RegressionOptions(estimator="paper_one_point", learning_rate=1e-3),
 }
 
 _Kind = TypeVar("_Kind", BanditOptions, RegressionOptions)

@@ -55,7 +55,9 @@ class DGTBanditRegressor(Learner):
     ----------
     estimator
         ``"two_point"``: each round tries the prediction less and plus ``perturbation``, and hears
-        both losses. ``"one_point"``: each round tries one of them, drawn at random.
+        both losses. ``"one_point"``: each round tries one number near the prediction, drawn at
+        random. Both replay stored rounds. ``"paper_two_point"`` and ``"paper_one_point"``: the
+        estimators of the paper, one gradient per round.
     max_depth
         Height of the tree, 1 to 10.
     features, max_open, random_state
@@ -83,7 +85,7 @@ class DGTBanditRegressor(Learner):
         self,
         *,
         estimator: str = "two_point",
-        max_depth: int = 8,
+        max_depth: int = 6,
         features: Any = None,
         init: Any = None,
         max_open: int = 100_000,
@@ -98,7 +100,7 @@ class DGTBanditRegressor(Learner):
             max_open=max_open,
             random_state=random_state,
         )
-        self._has_two_points = self.options.estimator == "two_point"
+        self._has_two_points = self.options.has_two_points
         self._distance = self.options.perturbation * self.options.scale
 
     # Round by round
@@ -110,7 +112,7 @@ class DGTBanditRegressor(Learner):
         -------
         decision
             ``action``: the numbers ``(below, above)`` to try both, or with ``"one_point"`` the one
-            to try; ``propensity`` is 1, or one half.
+            to try; ``propensity`` is 1, or that of the one of two or four numbers.
 
         Raises
         ------
@@ -126,9 +128,10 @@ class DGTBanditRegressor(Learner):
                 action: Any = (prediction - delta, prediction + delta)
                 direction, propensity = 1, 1.0
             else:
-                direction, propensity = self._engine.direction(), 0.5
+                direction, propensity = self._engine.direction(), 1.0 / len(self._directions)
                 action = prediction + delta * direction
-            token = self._open.add((row, direction, propensity))
+            # The direction says the propensity; the prediction takes its place.
+            token = self._open.add((row, direction, prediction))
         return Decision(action, propensity, token)
 
     def learn(self, token: int, loss: Any = None, *, losses: Any = None) -> None:
@@ -149,20 +152,27 @@ class DGTBanditRegressor(Learner):
         lost = _pair(given) if self._has_two_points else [finite("loss", given)]
         with self._learning:
             with self._deciding:
-                context, direction, _ = self._open.get(token)
-            self._engine.learn(context, self._slope(lost, direction))
+                context, direction, prediction = self._open.get(token)
+            self._tell(context, prediction, direction, lost)
             with self._deciding:
                 self._open.close(token)
 
-    def _slope(self, lost: list[float], direction: int) -> float:
-        """Estimate the slope of the loss; it must be a number that the engine can take."""
-        delta = self._distance
-        slope = (
-            two_point_slope(lost[0], lost[1], delta)
-            if self._has_two_points
-            else one_point_slope(lost[0], direction, delta)
-        )
-        return finite("the slope of the loss", slope)
+    @property
+    def _directions(self) -> tuple[int, ...]:
+        """What may be tried, in perturbations from the prediction."""
+        if self._has_two_points:
+            return (1,)
+        return (-1, 1) if self.options.is_paper else (-2, -1, 1, 2)
+
+    def _tell(self, x: np.ndarray, prediction: float, direction: int, lost: list[float]) -> None:
+        """Let the engine learn; slopes must be numbers that it can take."""
+        if self._has_two_points:
+            below, above = lost
+            finite("the slope of the loss", two_point_slope(below, above, self._distance))
+            self._engine.learn_two(x, prediction, below, above)
+        else:
+            finite("the slope of the loss", one_point_slope(lost[0], direction, self._distance))
+            self._engine.learn_one(x, prediction, direction, lost[0])
 
     # Many rounds at once
 
@@ -201,8 +211,7 @@ class DGTBanditRegressor(Learner):
         arguments.choice("loss", loss, LOSSES)
         arguments.real("delta", delta, 0.0, np.inf, open_low=True)
         rows = self._begun(X, rows, contexts)
-        points = 2 if self._has_two_points else 1
-        losses = self._engine.replay(rows, targets, loss, float(delta), points)
+        losses = self._engine.replay(rows, targets, loss, float(delta))
         warn_if_interrupted(len(losses), len(rows))
         return LossHistory(losses)
 
@@ -217,8 +226,7 @@ class DGTBanditRegressor(Learner):
             steps = np.array([-1.0, 1.0] if self._has_two_points else [float(direction)])
             lost = _losses(losses_of(np.full(len(steps), i), prediction + delta * steps), i, steps)
             seen[i] = np.mean(lost)
-            slope = self._slope(lost, direction)
-            self._engine.learn(row, slope)
+            self._tell(row, prediction, direction, lost)
         return LossHistory(seen)
 
     # What it would do
@@ -240,7 +248,7 @@ class DGTBanditRegressor(Learner):
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditRegressionEngine
 
-        options = self.options.for_engine()
+        options = self.options.for_engine(n_columns)
         return BanditRegressionEngine(n_columns, self.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
@@ -258,9 +266,8 @@ class DGTBanditRegressor(Learner):
         return cls(**arguments)
 
     def _check_open(self, action: np.ndarray, propensity: np.ndarray) -> None:
-        allowed, chance = ([1], 1.0) if self._has_two_points else ([-1, 1], 0.5)
-        if not (np.isin(action, allowed).all() and (propensity == chance).all()):
-            raise ValueError("an open decision has an impossible direction or propensity")
+        if not (np.isin(action, self._directions).all() and np.isfinite(propensity).all()):
+            raise ValueError("an open decision has an impossible direction or prediction")
 
 
 DGTBanditRegressor.__signature__ = with_options(  # type: ignore[attr-defined]

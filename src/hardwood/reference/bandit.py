@@ -29,11 +29,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from hardwood.reference import dgt
+from hardwood.reference import dgt, layers
 from hardwood.reference.bootstrap import words
 from hardwood.reference.optimise import Adam, RMSprop
 
 LESSONS = 1 << 62
+FIRST_LOSSES = 20  # which count the same
 
 
 # Exploration
@@ -187,24 +188,51 @@ class Draws:
 
 
 class Tree:
-    """The tree and its optimisers: one for the splits, one for the leaves."""
+    """The tree and its optimisers: one for the splits or each of their factors, one for the leaves.
 
-    def __init__(self, start: np.ndarray, n_columns: int, K: int, height: int, options: Any):
-        m, stride = 2**height - 1, -(-n_columns // 8) * 8
+    What it decides by is a mean of parameters over about the part ``averaging`` of all steps.
+    """
+
+    def __init__(
+        self,
+        start: np.ndarray,
+        n_columns: int,
+        K: int,
+        height: int,
+        options: Any,
+        factors: np.ndarray | None = None,
+    ):
+        m, stride = 2**height - 1, _padded(n_columns)
         flat = np.asarray(start, dtype=np.float64)
         self.W = flat[: m * stride].reshape(m, stride)[:, :n_columns].copy()
         self.b = flat[m * stride : m * stride + m].copy()
         self.Theta = flat[m * stride + m :].reshape(m + 1, K).copy()
         self.rates = options["split_rate"], options["split_rate"], options["learning_rate"]
         self.optimisers = [_optimiser(options) for _ in range(3)]
+        self.relaxation = dgt.Relaxation(path=options.get("path", "sum"))
+        self.factors = _factors(factors, layers.shapes(m, n_columns, options["hidden"]))
+        self.factor_optimisers = [_optimiser(options) for _ in self.factors]
+        self.averaging = options.get("averaging", 0.0)
+        self.mean, self.n_steps = (self.W, self.b, self.Theta), 0
 
     def values(self, z: np.ndarray) -> np.ndarray:
-        """Return what the leaf of a standardised context holds."""
+        """Return what the leaf of a standardised context holds, in the tree that decides."""
+        W, b, Theta = self.mean if self.averaging else (self.W, self.b, self.Theta)
+        return Theta[dgt.leaf_of(dgt.scores(z[None, :], W, b))[0]]
+
+    def learned_values(self, z: np.ndarray) -> np.ndarray:
+        """Return what it holds in the tree that learns."""
         return self.Theta[dgt.leaf_of(dgt.scores(z[None, :], self.W, self.b))[0]]
+
+    def scale_leaves(self, factor: float | np.ndarray) -> None:
+        """Multiply what all leaves hold."""
+        self.Theta = self.Theta * factor
+        self.mean = (*self.mean[:2], self.mean[2] * factor)
 
     def step(self, Z: np.ndarray, slope: np.ndarray) -> None:
         """Move against the gradient of a batch whose loss has these slopes (n, K)."""
-        found = dgt.backward(Z, self.W, self.b, self.Theta, slope)
+        relaxed = self.relaxation
+        found = dgt.gradients(Z, self.W, self.b, self.Theta, slope, relaxation=relaxed)[:3]
         parts = self.W, self.b, self.Theta
         self.W, self.b, self.Theta = (
             optimiser.step(part, g, rate)
@@ -212,6 +240,31 @@ class Tree:
                 self.optimisers, parts, found, self.rates, strict=True
             )
         )
+        if self.factors:
+            G = np.column_stack(found[:2])
+            self.factors = layers.step(self.factors, G, self.factor_optimisers, self.rates[0])
+            product = layers.product(self.factors)
+            self.W, self.b = product[:, :-1], product[:, -1]
+        self.n_steps += 1
+        part = 1.0 / (1.0 + self.averaging * self.n_steps)
+        now = self.W, self.b, self.Theta
+        self.mean = tuple(a + part * (b - a) for a, b in zip(self.mean, now, strict=True))
+
+
+def _padded(n: int) -> int:
+    return -(-n // 8) * 8
+
+
+def _factors(flat: np.ndarray | None, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
+    """Return the factors that begin an engine's state of its layers; none of one layer."""
+    found: list[np.ndarray] = []
+    if flat is None or not len(flat):
+        return found
+    for rows, cols in shapes:
+        size = rows * _padded(cols)
+        found.append(np.asarray(flat[:size], np.float64).reshape(rows, -1)[:, :cols])
+        flat = flat[size:]
+    return found
 
 
 def _optimiser(options: Any) -> Adam | RMSprop:
@@ -223,7 +276,9 @@ def _optimiser(options: Any) -> Adam | RMSprop:
 class Bandit:
     """Rounds of either estimator, with the engine's options and the engine's start."""
 
-    def __init__(self, start: np.ndarray, n_columns: int, K: int, height: int, options: Any, seed):
+    def __init__(
+        self, start: np.ndarray, n_columns: int, K: int, height: int, options: Any, seed: int
+    ):
         self.K, self.options, self.seed = K, options, seed
         self.tree = Tree(start, n_columns, K, height, options)
         self.moments = Moments()
@@ -263,7 +318,7 @@ class Bandit:
         Z = np.array([self.moments.standardise(x) for x, *_ in self.stored])
         slope = np.zeros((n, self.K))
         for i, (_, action, reward, propensity) in enumerate(self.stored):
-            theta = self.tree.values(Z[i])[action]
+            theta = self.tree.learned_values(Z[i])[action]
             slope[i, action] = action_slope(theta, reward, propensity) / n
         self.tree.step(Z, slope)
         self.stored = []
@@ -272,7 +327,7 @@ class Bandit:
         change = self.rewards.add(reward)
         if not self.rewards.is_known:
             return
-        self.tree.Theta = self.tree.Theta * change
+        self.tree.scale_leaves(change)
         self.due += self.options["batches_per_round"]
         while self.due >= 1:
             self._step_on_stored(draws)
@@ -286,20 +341,144 @@ class Bandit:
         drawn[0] = n - 1
         Z = np.array([self.moments.standardise(self.stored[i][0]) for i in drawn])
         if self.options["blur"] > 0:
-            Z = Z + self._noise(Z.shape, self.options["blur"] * n**-0.25, draws)
+            Z = Z + _noise(Z.shape, self.options["blur"] * n**-0.25, draws)
         slope = np.zeros((size, self.K))
         for row, i in enumerate(drawn):
             _, action, reward, _ = self.stored[i]
             wanted = self.rewards.standard(reward)
-            slope[row, action] = 2.0 * (self.tree.values(Z[row])[action] - wanted) / size
+            slope[row, action] = 2.0 * (self.tree.learned_values(Z[row])[action] - wanted) / size
         self.tree.step(Z, slope)
 
-    @staticmethod
-    def _noise(shape: tuple[int, int], deviation: float, draws: Draws) -> np.ndarray:
-        """Uniform, two entries from each word: the lower half, then the upper."""
-        noise = np.zeros(shape)
-        for row in noise:
-            for c in range(0, shape[1], 2):
-                word = draws.word()
-                row[c : c + 2] = [word & 0xFFFF, word >> 16][: shape[1] - c]
-        return 2.0 * np.sqrt(3.0) * deviation * (noise * 2.0**-16 - 0.5)
+
+def _noise(shape: tuple[int, ...], deviation: float, draws: Draws) -> np.ndarray:
+    """Uniform, two entries from each word: the lower half, then the upper."""
+    noise = np.zeros(shape)
+    for row in noise:
+        for c in range(0, shape[1], 2):
+            word = draws.word()
+            row[c : c + 2] = [word & 0xFFFF, word >> 16][: shape[1] - c]
+    return 2.0 * np.sqrt(3.0) * deviation * (noise * 2.0**-16 - 0.5)
+
+
+# Numbers
+
+
+@dataclass
+class LossShape:
+    """How much a loss bends, from losses that were seen; rounds count by inverse squares."""
+
+    delta: float
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    square: float = 0.0
+
+    def add(self, loss: float, *rest: float) -> None:
+        """Count a loss, with the squared slope of a pair, or 1 where one was tried far away."""
+        weight = 1.0 if len(self.rows) < FIRST_LOSSES else 1.0 / self.square
+        self.square += max(0.01, 1.0 / (len(self.rows) + 1)) * (loss**2 - self.square)
+        self.rows.append((loss, *rest))
+        self.weights = [w * (1.0 - 1e-4) for w in self.weights]
+        self.weights.append(weight)
+        if len(self.rows) == FIRST_LOSSES:
+            self.weights = [w / self.square for w in self.weights]
+
+    def bend_of_pairs(self) -> float:
+        """From the line of mean losses over squared slopes, whose slope is 1 / (2 bend)."""
+        w = np.array(self.weights)
+        m, x = np.array(self.rows).T
+        covariance = np.cov(x, m, aweights=w, ddof=0)
+        if covariance[0, 0] > 1e-6 * np.average(x * x, weights=w) and covariance[0, 1] > 0:
+            return 0.5 * covariance[0, 0] / covariance[0, 1]
+        return 0.5 * np.average(x, weights=w) / np.average(m, weights=w)
+
+    def bend_of_singles(self) -> float:
+        """From what numbers twice as far cost more: 3/2 bend delta^2, and the error of that."""
+        w = np.array(self.weights)
+        e, is_far = np.array(self.rows).T
+        near, far = (w * (is_far == side) for side in (0, 1))
+        more = np.average(e, weights=far) - np.average(e, weights=near)
+        error = np.sqrt(1.0 / near.sum() + 1.0 / far.sum())
+        return 2.0 * (max(more, 0.0) + error) / (3.0 * self.delta**2)
+
+
+class Regression:
+    """Rounds that store what they say of the loss, with the engine's options and start."""
+
+    def __init__(self, state: Any, n_columns: int, height: int, options: Any, seed: int):
+        self.options, self.seed = options, seed
+        self.K = 1 if options["has_two_points"] else 2
+        start, factors = state["parameters"], state["layers"]
+        self.tree = Tree(start, n_columns, self.K, height, options, factors)
+        self.moments = Moments()
+        self.targets, self.expected = (RewardScale(options["n_first"]) for _ in range(2))
+        self.losses = LossShape(options["perturbation"])
+        self.stored: list[tuple[np.ndarray, float, float, float, float]] = []
+        self.n_drawn = 0
+
+    def predict(self, x: np.ndarray) -> float:
+        """Count a context and return the number for it, from ``start`` in units of ``scale``."""
+        self.moments.add(x)
+        value = self.tree.values(self.moments.standardise(x))[0]
+        return self.targets.center + self.targets.scale * value
+
+    def direction(self) -> int:
+        """Draw which number to try."""
+        word = next(words(self.seed, self.n_drawn))
+        self.n_drawn += 1
+        return (1 if word & 1 else -1) * (2 if word & 2 else 1)
+
+    def learn_two(self, x: np.ndarray, prediction: float, below: float, above: float) -> None:
+        """Learn from two losses."""
+        slope = two_point(above, below, self.losses.delta)
+        self.losses.add((above + below) / 2, slope**2)
+        self._learn((x, prediction, 0.0, slope, 0.0))
+
+    def learn_one(self, x: np.ndarray, prediction: float, u: int, loss: float) -> None:
+        """Learn from one loss, less what was expected."""
+        expected = float(np.mean(self.expected.rewards)) if self.expected.rewards else 0.0
+        if self.expected.is_known:
+            value = self.tree.values(self.moments.standardise(x))[1]
+            expected = self.expected.center + self.expected.scale * value
+        slope = one_point(loss - expected, np.sign(u), self.losses.delta * abs(u))
+        self.losses.add(loss - expected, float(abs(u) > 1))
+        variance = self.losses.square / (self.losses.delta * u) ** 2
+        self._learn((x, prediction, loss, slope, variance))
+
+    def _target(self, trial: tuple[Any, ...], bend: float) -> float:
+        _, prediction, _, slope, _ = trial
+        most = np.inf if self.K == 1 else self.options["reach"] * self.losses.delta
+        return prediction - float(np.clip(slope / bend, -most, most))
+
+    def _bend(self) -> float:
+        return self.losses.bend_of_pairs() if self.K == 1 else self.losses.bend_of_singles()
+
+    def _learn(self, trial: tuple[Any, ...]) -> None:
+        draws = Draws(words(self.seed, LESSONS + len(self.stored)))
+        self.stored.append(trial)
+        changes = [1.0, self.expected.add(trial[2])]
+        n_first = self.options["n_first"]
+        if len(self.stored) < n_first:
+            return
+        bend = self._bend()
+        for each in self.stored if len(self.stored) == n_first else [trial]:
+            changes[0] *= self.targets.add(self._target(each, bend))
+        self.tree.scale_leaves(np.array(changes[: self.K]))
+        self._step(draws, bend)
+
+    def _step(self, draws: Draws, bend: float) -> None:
+        """Squared error of targets, over the newest round and others, the newer of some drawn."""
+        n = len(self.stored)
+        size = min(n, self.options["batch_size"])
+        drawn = [max(draws.below(n) for _ in range(self.options["recency"])) for _ in range(size)]
+        drawn[0] = n - 1
+        Z = np.array([self.moments.standardise(self.stored[i][0]) for i in drawn])
+        Z = Z + _noise(Z.shape, self.options["blur"] * n**-0.25, draws)
+        slope = np.zeros((size, self.K))
+        today = self.losses.square / self.losses.delta**2
+        for row, i in enumerate(drawn):
+            trial = self.stored[i]
+            wanted = [self.targets.standard(self._target(trial, bend))]
+            wanted += [self.expected.standard(trial[2])] * (self.K - 1)
+            weight = today / trial[4] if today < trial[4] else 1.0
+            slope[row] = 2.0 * weight * (self.tree.learned_values(Z[row]) - wanted) / size
+        self.tree.step(Z, slope)

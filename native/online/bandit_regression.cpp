@@ -1,0 +1,228 @@
+#include "online/bandit_regression.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace hardwood {
+
+namespace {
+// Streams of random numbers: one per decision and one per lesson.
+constexpr std::uint64_t kLessons = 1ull << 62;
+
+// The number and, where slopes are estimated from one loss, what it costs.
+int n_outputs(const BanditRegressionOptions& options) {
+  return options.is_paper || options.has_two_points ? 1 : 2;
+}
+}  // namespace
+
+BanditRegression::BanditRegression(int n_columns, const BanditRegressionOptions& options,
+                                   std::uint64_t seed)
+    : options_(options),
+      seed_(seed),
+      tree_({options.height, n_columns, n_outputs(options), false}, Loss::kSquared, options.step,
+            options.batch_size, seed),
+      targets_(false, options.n_first),
+      expected_(false, options.n_first),
+      stored_(n_columns, options.is_paper ? options.batch_size : options.capacity, true) {}
+
+double BanditRegression::number_of(float value) const {
+  if (options_.is_paper) return options_.start + options_.scale * value;
+  const std::lock_guard lock(scale_);
+  return options_.start + options_.scale * targets_.reward_of(value);
+}
+
+double BanditRegression::predict(const float* x) const {
+  float value[2];
+  tree_.values(x, value);
+  return number_of(value[0]);
+}
+
+double BanditRegression::expected_loss(const float* x) const {
+  if (!expected_.is_known()) return expected_.mean();
+  float value[2];
+  tree_.values(x, value);
+  return expected_.reward_of(value[1]);
+}
+
+int BanditRegression::direction() {
+  const std::uint32_t word = Random(seed_, n_drawn_++).bits();
+  const int side = word & 1 ? 1 : -1;
+  return !options_.is_paper && word & 2 ? 2 * side : side;
+}
+
+void BanditRegression::learn_two(const float* x, double prediction, double below, double above) {
+  const std::lock_guard lock(learning_);
+  const double slope = (above - below) / (2 * options_.perturbation);  // Eq. (10)
+  losses_.add_pair(slope, 0.5 * (above + below));
+  learn(x, {inner(prediction), 0.0, slope, 0.0});
+}
+
+void BanditRegression::learn_one(const float* x, double prediction, int direction, double loss) {
+  const std::lock_guard lock(learning_);
+  const double distance = options_.perturbation * direction;
+  const double expected = options_.is_paper ? 0.0 : expected_loss(x);
+  const double slope = (loss - expected) / distance;  // Eq. (9)
+  losses_.add_one(loss - expected, std::abs(direction) > 1);
+  learn(x, {inner(prediction), loss, slope, losses_.square() / (distance * distance)});
+}
+
+double BanditRegression::bend() const {
+  return options_.has_two_points ? losses_.bend_of_pairs()
+                                 : losses_.bend_of_singles(options_.perturbation);
+}
+
+// Where the loss is least, as far as this round says. What one point says is mostly noise, which must
+// not carry predictions away: the farther they are, the larger losses are, and noise with them.
+double BanditRegression::target(const Trial& trial, double bend) const {
+  const double step = trial.slope / bend, most = options_.reach * options_.perturbation;
+  return trial.prediction - (options_.has_two_points ? step : std::clamp(step, -most, most));
+}
+
+// Both return what numbers in the leaves are to be multiplied by.
+double BanditRegression::add_target(const Trial& trial) {
+  const std::lock_guard lock(scale_);
+  return targets_.add(target(trial, bend()));
+}
+
+// Targets mean nothing before some rounds have said how much the loss bends.
+double BanditRegression::add_first_targets() {
+  double change = 1.0;
+  for (std::size_t i = 0; i < stored_.size(); ++i) change *= add_target(stored_.outcome(i));
+  return change;
+}
+
+void BanditRegression::learn(const float* x, const Trial& trial) {
+  Random random(seed_, kLessons + n_learned_++);
+  stored_.add(x, trial, random);
+  if (options_.is_paper) {
+    if (stored_.size() < static_cast<std::size_t>(options_.batch_size)) return;
+    tree_.refresh();
+    step_on_newest();
+    return;
+  }
+  const double loss_change = expected_.add(trial.loss);
+  const std::uint64_t n_first = options_.n_first;
+  if (n_learned_ < n_first) return;
+  const double change = n_learned_ == n_first ? add_first_targets() : add_target(trial);
+  if (!targets_.is_known()) return;
+  tree_.refresh();
+  if (change != 1.0) tree_.scale_leaves(0, change);
+  if (!options_.has_two_points && loss_change != 1.0) tree_.scale_leaves(1, loss_change);
+  for (due_ += options_.batches; due_ >= 1; due_ -= 1) step_on_stored(x, trial, random);
+  tree_.publish();
+}
+
+// A row of the tile. Rounds whose slopes were noisier than those of today count less.
+void BanditRegression::fill(int i, const float* x, const Trial& trial, double bend) {
+  SampleTile& tile = tree_.batch().tile;
+  tree_.standardise(x, tile.X.row(i));
+  tile.target[i] = targets_.standard(target(trial, bend));
+  if (!options_.has_two_points) tile.target[tile.capacity + i] = expected_.standard(trial.loss);
+  const double noise = losses_.square() / (options_.perturbation * options_.perturbation);
+  tile.weight[i] = noise < trial.variance ? static_cast<float>(noise / trial.variance) : 1.0f;
+}
+
+std::size_t BanditRegression::drawn(Random& random) const {
+  const std::size_t n = stored_.size();
+  std::size_t age = 0;  // the oldest has none
+  for (int i = 0; i < options_.recency; ++i) age = std::max<std::size_t>(age, random.below(n));
+  return (stored_.n_added() + age) % n;  // a full reservoir is a ring
+}
+
+// The newest round, and others drawn from all that are stored.
+void BanditRegression::step_on_stored(const float* x, const Trial& trial, Random& random) {
+  const std::size_t n = stored_.size();
+  const int size = static_cast<int>(std::min<std::size_t>(n, options_.batch_size));
+  const double deviation = options_.blur / std::sqrt(std::sqrt(static_cast<double>(n)));
+  const double bends = bend();
+  SampleTile& tile = tree_.batch().tile;
+  for (int first = 0; first < size; first += tile.capacity) {
+    tile.n = std::min(size - first, tile.capacity);
+    std::fill_n(tile.weight, tile.capacity, 0.0f);
+    for (int i = 0; i < tile.n; ++i) {
+      const std::size_t place = drawn(random);
+      fill(i, stored_.context(place), stored_.outcome(place), bends);
+    }
+    if (first == 0) fill(0, x, trial, bends);
+    if (deviation > 0) tree_.batch().blur(static_cast<float>(deviation), random);
+    tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
+  }
+  tree_.step();
+}
+
+void BanditRegression::step_on_newest() {
+  SampleTile& tile = tree_.batch().tile;
+  const int size = options_.batch_size;
+  std::vector<float> slopes(size);
+  for (int i = 0; i < size; ++i) slopes[i] = static_cast<float>(stored_.outcome(i).slope);
+  for (int first = 0; first < size; first += tile.capacity) {
+    tile.n = std::min(size - first, tile.capacity);
+    for (int i = 0; i < tile.capacity; ++i) tile.weight[i] = i < tile.n ? 1.0f : 0.0f;
+    for (int i = 0; i < tile.n; ++i) tree_.standardise(stored_.context(first + i), tile.X.row(i));
+    tree_.add_gradient(1.0f, slopes.data() + first);
+  }
+  tree_.step();
+  tree_.publish();
+  stored_.clear();
+}
+
+OnlineTree::RawTree BanditRegression::raw_tree() const {
+  OnlineTree::RawTree raw = tree_.raw();
+  const int k = tree_.shape().n_outputs, n_leaves = tree_.shape().n_leaves();
+  for (int i = 0; i < n_leaves; ++i)
+    raw.values[i] = number_of(static_cast<float>(raw.values[static_cast<std::size_t>(i) * k]));
+  raw.values.resize(n_leaves);
+  return raw;
+}
+
+void BanditRegression::start_from(std::span<const double> weights, std::span<const double> bias,
+                                  std::span<const double> values, std::span<const double> mean,
+                                  std::span<const double> deviation, double rows) {
+  const std::lock_guard lock(learning_);
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  if (!options_.is_paper) {
+    const std::lock_guard scale_lock(scale_);
+    targets_.start_from(inner(lowest), inner(highest));
+  }
+  const std::size_t k = tree_.shape().n_outputs;
+  std::vector<float> held(values.size() * k);  // losses are not known
+  for (std::size_t i = 0; i < values.size(); ++i)
+    held[i * k] = options_.is_paper ? static_cast<float>(inner(values[i]))
+                                    : targets_.standard(inner(values[i]));
+  tree_.start_from(weights, bias, held, mean, deviation, rows);
+}
+
+BanditRegression::State BanditRegression::state() const {
+  const std::lock_guard lock(learning_);
+  State s{tree_.state(),
+          targets_.state(),
+          expected_.state(),
+          losses_.state(),
+          n_drawn_,
+          n_learned_,
+          stored_.n_added(),
+          due_,
+          {},
+          {}};
+  for (std::size_t i = 0; i < stored_.size(); ++i) {
+    s.contexts.insert(s.contexts.end(), stored_.context(i), stored_.context(i) + n_columns());
+    s.trials.push_back(stored_.outcome(i));
+  }
+  return s;
+}
+
+void BanditRegression::set_state(State s) {
+  const std::lock_guard lock(learning_);
+  tree_.set_state(s.tree);
+  const std::lock_guard scale_lock(scale_);
+  targets_.set_state(s.targets);
+  expected_.set_state(s.expected);
+  losses_.set_state(s.losses);
+  stored_.set_state(s.n_added, std::move(s.contexts), std::move(s.trials));
+  n_drawn_ = s.n_drawn;
+  n_learned_ = s.n_learned;
+  due_ = s.due;
+}
+
+}  // namespace hardwood

@@ -27,8 +27,10 @@ Bandit::Bandit(int n_columns, int n_actions, const BanditOptions& options, std::
               options.keeps_newest) {}
 
 Bandit::Choice Bandit::decide(const float* x, ActionMask mask) {
-  std::vector<float> values(n_actions());
-  std::vector<double> probability(n_actions());
+  thread_local std::vector<float> values;  // nothing is allocated for a decision
+  thread_local std::vector<double> probability;
+  values.resize(n_actions());
+  probability.resize(n_actions());
   tree_.meet(x);
   tree_.values(x, values);
   const std::uint64_t round = n_decided_++;
@@ -58,11 +60,9 @@ void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
     change = rewards_.add(outcome.reward, [&] { return stored_rewards(); });
   }
   if (!rewards_.is_known()) return;
+  if (options_.is_paper && stored_.size() < static_cast<std::size_t>(options_.batch_size)) return;
   tree_.refresh();
-  if (options_.is_paper) {
-    if (stored_.size() == static_cast<std::size_t>(options_.batch_size)) step_on_newest();
-    return;
-  }
+  if (options_.is_paper) return step_on_newest();
   if (change != 1.0) tree_.scale_leaves(change);
   for (due_ += options_.batches; due_ >= 1; due_ -= 1) step_on_stored(x, outcome, random);
   tree_.publish();

@@ -2,32 +2,55 @@
 // over data: Welford's update, entry by entry.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace hardwood {
 
+// What columns are standardised by.
+struct ColumnScale {
+  std::vector<float> center, factor;  // factor: 1 / deviation, or 0
+  std::uint64_t version = 0;          // grows with every change
+
+  // z = (x - mean) / deviation; zero for what is missing, and for a column that has not varied yet.
+  void standardise(const float* x, float* z) const {
+    for (std::size_t c = 0; c < center.size(); ++c) {
+      const float value = (x[c] - center[c]) * factor[c];
+      z[c] = value == value ? value : 0.0f;
+    }
+  }
+};
+
+// The scale is made anew not with every row, but whenever rows have become a 64th more: roots and
+// divisions are what a row would cost.
 class ColumnMoments {
  public:
-  explicit ColumnMoments(int n_columns)
-      : count_(n_columns),
-        mean_(n_columns),
-        squares_(n_columns),
-        center_(n_columns),
-        factor_(n_columns) {}
+  explicit ColumnMoments(int n_columns) : count_(n_columns), mean_(n_columns), squares_(n_columns) {
+    scale_.center.resize(n_columns);
+    scale_.factor.resize(n_columns);
+  }
 
   int n_columns() const { return static_cast<int>(mean_.size()); }
+  const ColumnScale& scale() const { return scale_; }
 
   // A missing entry, NaN, is not counted.
   void add(const float* x) {
+    bool is_even = true;  // all columns have been seen as often: one division serves them all
     for (int c = 0; c < n_columns(); ++c) {
-      if (std::isnan(x[c])) continue;
-      const double difference = x[c] - mean_[c];
-      mean_[c] += difference / ++count_[c];
-      squares_[c] += difference * (x[c] - mean_[c]);
-      renew(c);
+      count_[c] += x[c] == x[c];
+      is_even &= count_[c] == count_[0];
     }
+    const double inverse = 1.0 / std::max(count_[0], 1.0);
+    for (int c = 0; c < n_columns(); ++c) {
+      const double difference = x[c] == x[c] ? x[c] - mean_[c] : 0.0;
+      const double step = difference * (is_even ? inverse : 1.0 / std::max(count_[c], 1.0));
+      mean_[c] += step;
+      squares_[c] += difference * (difference - step);
+    }
+    if (++n_rows_ >= next_) renew();
   }
 
   // As if so many rows of these moments had arrived.
@@ -36,47 +59,47 @@ class ColumnMoments {
       count_[c] = rows;
       mean_[c] = mean[c];
       squares_[c] = deviation[c] * deviation[c] * rows;
-      renew(c);
     }
+    n_rows_ = rows;
+    renew();
   }
 
-  // z = (x - mean) / deviation; zero for what is missing, and for a column that has not varied yet.
-  void standardise(const float* x, float* z) const {
-    for (int c = 0; c < n_columns(); ++c) {
-      const float value = (x[c] - center_[c]) * factor_[c];
-      z[c] = value == value ? value : 0.0f;
-    }
-  }
-
-  std::span<const float> center() const { return center_; }
-  std::span<const float> factor() const { return factor_; }  // 1 / deviation, or 0
-
-  // For saving: counts, means and sums of squares, one after the other.
+  // For saving: counts, means, sums of squares, centres and factors, one after the other, then the
+  // number of rows and that at which the scale is made anew.
   std::vector<double> state() const {
-    std::vector<double> all(count_);
-    all.insert(all.end(), mean_.begin(), mean_.end());
-    all.insert(all.end(), squares_.begin(), squares_.end());
+    std::vector<double> all;
+    for (const auto* part : {&count_, &mean_, &squares_})
+      all.insert(all.end(), part->begin(), part->end());
+    for (const auto* part : {&scale_.center, &scale_.factor})
+      all.insert(all.end(), part->begin(), part->end());
+    all.insert(all.end(), {n_rows_, next_});
     return all;
   }
   void set_state(std::span<const double> state) {
-    for (int c = 0; c < n_columns(); ++c) {
-      count_[c] = state[c];
-      mean_[c] = state[n_columns() + c];
-      squares_[c] = state[2 * n_columns() + c];
-      renew(c);
-    }
+    const auto take = [&](auto& part) {
+      std::copy_n(state.begin(), part.size(), part.begin());
+      state = state.subspan(part.size());
+    };
+    take(count_), take(mean_), take(squares_), take(scale_.center), take(scale_.factor);
+    n_rows_ = state[0], next_ = state[1];
+    ++scale_.version;
   }
 
  private:
-  void renew(int c) {
-    center_[c] = static_cast<float>(mean_[c]);
-    const double deviation = count_[c] > 0 ? std::sqrt(squares_[c] / count_[c]) : 0.0;
-    const float factor = static_cast<float>(1.0 / deviation);
-    factor_[c] = std::isfinite(factor) ? factor : 0.0f;
+  void renew() {
+    next_ = n_rows_ + std::max(1.0, std::floor(n_rows_ / 64));
+    for (int c = 0; c < n_columns(); ++c) {
+      scale_.center[c] = static_cast<float>(mean_[c]);
+      const double deviation = std::sqrt(squares_[c] / std::max(count_[c], 1.0));
+      const auto factor = static_cast<float>(1.0 / deviation);
+      scale_.factor[c] = std::isfinite(factor) ? factor : 0.0f;
+    }
+    ++scale_.version;
   }
 
   std::vector<double> count_, mean_, squares_;
-  std::vector<float> center_, factor_;
+  double n_rows_ = 0, next_ = 1;
+  ColumnScale scale_;
 };
 
 }  // namespace hardwood

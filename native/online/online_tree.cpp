@@ -51,7 +51,7 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       gradient_(learner_.n_parameters()),
       mean_(step.averaging > 0 ? learner_.n_parameters() : 0),
       batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
-      learned_moments_(shape.n_columns),
+      learned_scale_{std::vector<float>(shape.n_columns), std::vector<float>(shape.n_columns)},
       moments_(shape.n_columns),
       served_(learner_.n_parameters()),
       z_(shape.n_columns) {
@@ -92,7 +92,7 @@ int OnlineTree::leaf_of(const DgtParameters& p, const float* z) const {
 
 void OnlineTree::values(const float* x, std::span<float> out) const {
   const std::lock_guard lock(serving_);
-  moments_.standardise(x, z_.data());
+  moments_.scale().standardise(x, z_.data());
   const DgtParameters p = learner_.view(const_cast<float*>(served_.data()));
   const std::ptrdiff_t k = shape_.n_outputs;
   std::copy_n(p.theta + leaf_of(p, z_.data()) * k, k, out.begin());
@@ -100,7 +100,7 @@ void OnlineTree::values(const float* x, std::span<float> out) const {
 
 void OnlineTree::refresh() {
   const std::lock_guard lock(serving_);
-  learned_moments_ = moments_;
+  if (learned_scale_.version != moments_.scale().version) learned_scale_ = moments_.scale();
 }
 
 void OnlineTree::add_gradient(float factor, const float* slope) {
@@ -182,14 +182,14 @@ OnlineTree::RawTree OnlineTree::raw() const {
     raw.bias[i] = p.b[i];
     for (int c = 0; c < d; ++c) {
       const double w = static_cast<double>(p.W[static_cast<std::ptrdiff_t>(i) * padded(d) + c]) *
-                       moments_.factor()[c];
+                       moments_.scale().factor[c];
       raw.weights[static_cast<std::size_t>(i) * d + c] = w;
-      raw.bias[i] -= w * moments_.center()[c];
+      raw.bias[i] -= w * moments_.scale().center[c];
     }
   }
   raw.values.assign(p.theta, p.theta + shape_.n_leaves() * shape_.n_outputs);
-  raw.center.assign(moments_.center().begin(), moments_.center().end());
-  for (const float factor : moments_.factor())
+  raw.center.assign(moments_.scale().center.begin(), moments_.scale().center.end());
+  for (const float factor : moments_.scale().factor)
     raw.scale.push_back(factor > 0 ? 1.0 / static_cast<double>(factor) : 1.0);
   return raw;
 }

@@ -37,7 +37,6 @@ class OnlineBatch {
  public:
   OnlineBatch(int n_columns, int capacity);
   SampleTile tile;
-  float* row(int i) { return tile.X.row(i); }
   // Adds noise to the samples, uniform and of this deviation. A tree that sees the same few rounds
   // again and again would otherwise learn where exactly they lie.
   void blur(float deviation, Random& random);
@@ -56,9 +55,10 @@ class OnlineTree {
   void meet(const float* x);                                // counts a row into the moments
   void values(const float* x, std::span<float> out) const;  // what the leaf holds
 
-  // Learning; one thread at a time. Gradients of a batch's tiles add up until a step is taken. `refresh` takes over the moments that deciding has gathered.
+  // Learning; one thread at a time. Gradients of a batch's tiles add up until a step is taken.
+  // `refresh` takes over what deciding has learned about the columns.
   void refresh();
-  void standardise(const float* x, float* z) const { learned_moments_.standardise(x, z); }
+  void standardise(const float* x, float* z) const { learned_scale_.standardise(x, z); }
   OnlineBatch& batch() { return batch_; }
   void add_gradient(float factor, const float* slope);
   void step();
@@ -105,7 +105,7 @@ class OnlineTree {
   StepClock clock_;
   std::uint64_t n_steps_ = 0;
   OnlineBatch batch_;
-  ColumnMoments learned_moments_;
+  ColumnScale learned_scale_;
 
   mutable std::mutex serving_;
   ColumnMoments moments_;

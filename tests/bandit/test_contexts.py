@@ -176,7 +176,7 @@ def test_a_missing_number_counts_as_the_mean_so_far(rng):
     """Also where the examples did not have any missing, and no flag says so."""
     table = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 0.0]})
     bandit = small_bandit(features=table)
-    X = rng.normal(size=(200, 2)) + 5.0
+    X = rng.normal(size=(100, 2)) + 5.0
     bandit.replay(X, (X[:, 0] > 5).astype(int))
     mean = X.mean(axis=0)
     np.testing.assert_allclose(bandit.tree_.schema.column_center, mean, rtol=1e-5)

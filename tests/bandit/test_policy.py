@@ -126,7 +126,7 @@ def test_rare_rewards_keep_their_size(rng):
     bandit = small_bandit(n_actions=2, max_depth=1, batch_size=64)
     earned = bandit.replay(rng.normal(size=(n, 1)), rewards).reward.mean()
     values = bandit.action_values(rng.normal(size=(500, 1))).mean()
-    assert values == pytest.approx(earned, rel=0.5)
+    assert earned / 4 < values < 4 * earned  # drawn in to four scales they would count a tenth
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(100.0, 100.0), (5.0, -10.0), (1.0, 1e6)])

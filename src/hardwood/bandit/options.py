@@ -85,7 +85,7 @@ class BanditOptions(_Options):
     exploration: float = _number(1.0, 0.0)
     learning_rate: float = _number(5e-3, 0.0, MAX_RATE, open_low=True)
     accumulate: int = _count(4, 1, MAX_BATCH)
-    batch_size: int = _count(128, 1, MAX_BATCH)
+    batch_size: int = _count(64, 1, MAX_BATCH)
     batches_per_round: float = _number(1.0, 0.0, 1000.0)
     reservoir: int = _count(100_000, 1)
     blur: float = _number(1.0, 0.0)
@@ -112,7 +112,7 @@ class BanditOptions(_Options):
             "capacity": self.reservoir,
             "keeps_newest": self.keep == "newest",
             "blur": self.blur,
-            "n_first": max(_FIRST_ROUNDS, 2 * n_actions),
+            "n_first": min(max(_FIRST_ROUNDS, 2 * n_actions), _MOST_FIRST_ROUNDS),
             "learning_rate": self.learning_rate,
             "split_rate": split_rate,
             "slowing": math.inf,
@@ -213,6 +213,7 @@ _GAMMA = 100.0
 _GREEDY = 1e300
 # Rounds before the first step, at least: they say what rewards are like.
 _FIRST_ROUNDS = 20
+_MOST_FIRST_ROUNDS = 500
 # Of a tree of numbers: widths between its three linear layers, and the part of all steps that the
 # tree it decides by is the mean of.
 _HIDDEN = [32, 32]

@@ -79,15 +79,22 @@ def two_point(above: float, below: float, delta: float) -> float:
 
 
 class Moments:
-    """Of columns, from all rows so far; what is missing does not count."""
+    """Of columns, from the rows so far; what is missing does not count.
+
+    They are made anew whenever rows have become a 64th more.
+    """
 
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []
+        self.next = 1
         self.mean = self.deviation = np.zeros(0)
 
     def add(self, x: np.ndarray) -> None:
         """Count a row."""
         self.rows.append(np.asarray(x, dtype=np.float64))
+        if len(self.rows) < self.next:
+            return
+        self.next = len(self.rows) + max(1, len(self.rows) // 64)
         seen = np.array(self.rows)
         count = np.maximum((~np.isnan(seen)).sum(axis=0), 1)
         self.mean = np.nansum(seen, axis=0) / count

@@ -92,22 +92,15 @@ inline double cross_entropy(const LossTile& t, float factor) {
 // Losses of the action taken: the other outputs have no gradient.
 template <class Of>
 inline double action_loss(const LossTile& t, float factor, Of&& of) {
-  const float* __restrict action = t.target;
-  const float* __restrict reward = t.target + t.stride;
-  float lane[16] = {};
-  for (int k = 0; k < t.n_outputs; ++k) {
-    const float* __restrict f = t.prediction + k * t.stride;
-    float* __restrict g = t.gradient + k * t.stride;
-    for (int i = 0; i < t.stride; i += 16)
-      for (int l = 0; l < 16; ++l) {
-        const float weight = action[i + l] == static_cast<float>(k) ? t.weight[i + l] : 0.0f;
-        const ValueAndSlope of_one = of(f[i + l], reward[i + l]);
-        lane[l] += weight * of_one.value;
-        g[i + l] = factor * weight * of_one.slope;
-      }
-  }
+  for (std::ptrdiff_t i = 0; i < t.n_outputs * t.stride; ++i) t.gradient[i] = 0.0f;
   double total = 0;
-  for (int l = 0; l < 16; ++l) total += lane[l];
+  for (std::ptrdiff_t i = 0; i < t.stride; ++i) {
+    if (t.weight[i] == 0) continue;
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(t.target[i]) * t.stride + i;
+    const ValueAndSlope of_one = of(t.prediction[at], t.target[t.stride + i]);
+    total += static_cast<double>(t.weight[i]) * of_one.value;
+    t.gradient[at] = factor * t.weight[i] * of_one.slope;
+  }
   return total;
 }
 

@@ -15,19 +15,36 @@ HARDWOOD_INLINE float soft_threshold(float w, float threshold) {
   return shrunk > 0 ? __builtin_copysignf(shrunk, w) : 0.0f;
 }
 
+// Sixteen parameters without a gradient stay where they are: their roots and divisions, which are
+// what this step costs, are left out.
+inline bool rest(const float* __restrict g) {
+  std::uint32_t bits = 0;
+  for (int l = 0; l < 16; ++l) bits |= __builtin_bit_cast(std::uint32_t, g[l]);
+  return (bits & 0x7fffffffu) == 0;
+}
+
 // v = alpha v + (1 - alpha) g^2;  buf = mu buf + g / (sqrt(v) + eps);  w -= lr buf
 template <bool kMomentum>
 inline void rmsprop(std::size_t n, float* __restrict w, const float* __restrict g,
                     float* __restrict v, float* __restrict buf, const StepOptions& o) {
-  const float alpha = o.decay, rest = 1.0f - o.decay, lr = o.learning_rate;
-  for (std::size_t i = 0; i < n; ++i) {
-    const float gradient = o.gradient_factor * g[i] + o.l2 * w[i];
-    v[i] = alpha * v[i] + rest * gradient * gradient;
-    const float root = __builtin_sqrtf(v[i]) + o.epsilon;
+  const float alpha = o.decay, share = 1.0f - o.decay, lr = o.learning_rate;
+  const auto step = [&](std::size_t at) {
+    const float gradient = o.gradient_factor * g[at] + o.l2 * w[at];
+    v[at] = alpha * v[at] + share * gradient * gradient;
+    const float root = __builtin_sqrtf(v[at]) + o.epsilon;
     float move = gradient / root;
-    if constexpr (kMomentum) move = buf[i] = o.momentum * buf[i] + move;
-    w[i] -= lr * move;
+    if constexpr (kMomentum) move = buf[at] = o.momentum * buf[at] + move;
+    w[at] -= lr * move;
+  };
+  const bool may_rest = !kMomentum && o.l2 == 0;
+  const std::size_t whole = n / 16 * 16;
+  for (std::size_t first = 0; first < whole; first += 16) {
+    if (may_rest && rest(g + first))
+      for (int l = 0; l < 16; ++l) v[first + l] *= alpha;
+    else
+      for (int l = 0; l < 16; ++l) step(first + l);
   }
+  for (std::size_t i = whole; i < n; ++i) step(i);
   if (o.l1 > 0)
     for (std::size_t i = 0; i < n; ++i)
       w[i] = soft_threshold(w[i], o.l1 * lr / (__builtin_sqrtf(v[i]) + o.epsilon));

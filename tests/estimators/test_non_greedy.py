@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -271,7 +272,16 @@ def interrupt_while(monkeypatch, function: str, call: int, after: float) -> None
         n_calls += 1
         if n_calls == call:
             threading.Timer(after, signal.raise_signal, [signal.SIGINT]).start()
+            if "callback" in options:  # the run lasts until then, however fast the machine is
+                options["callback"] = delayed(options["callback"], after)
         return original(*arguments, **options)
+
+    def delayed(callback, seconds: float):
+        def wait_and_call(*record):
+            time.sleep(seconds + 0.3)
+            return callback(*record)
+
+        return wait_and_call
 
     monkeypatch.setattr(_native, function, interrupted)
 

@@ -33,12 +33,14 @@ GreedyOptions greedy_options(const nb::dict& options) {
   o.n_jumps = nb::cast<int>(options["n_jumps"]);
   o.n_coordinates = nb::cast<int>(options["n_coordinates"]);
   o.max_passes = nb::cast<int>(options["max_passes"]);
-  o.co2.nu = nb::cast<float>(options["nu"]);
+  o.co2.nu = nb::cast<std::vector<float>>(options["nu"]);
   o.co2.learning_rate = nb::cast<float>(options["learning_rate"]);
   o.co2.momentum = nb::cast<float>(options["momentum"]);
   o.co2.batch_size = nb::cast<int>(options["batch_size"]);
   o.co2.max_epochs = nb::cast<int>(options["max_epochs"]);
-  require(o.co2.nu > 0 && o.co2.batch_size >= 1 && o.co2.max_epochs >= 1, "options out of range");
+  require(!o.co2.nu.empty() && std::ranges::all_of(o.co2.nu, [](float nu) { return nu > 0; }) &&
+              o.co2.batch_size >= 1 && o.co2.max_epochs >= 1,
+          "options out of range");
   constexpr int kMany = 1 << 20;  // random numbers of a node are kept apart by 20 bits
   for (const int n : {o.n_candidates, o.n_restarts, o.n_coordinates, o.max_passes})
     require(n >= 1 && n < kMany, "options out of range");

@@ -28,7 +28,7 @@ inline bool has_classes(Measure measure) {
 }
 
 struct Co2Options {
-  float nu = 10;  // largest squared norm of a split's weights and bias
+  std::vector<float> nu;  // largest squared norms of a split's weights and bias, to be tried
   float learning_rate = 0.3f;
   float momentum = 0.9f;
   int batch_size = 128;

@@ -41,7 +41,17 @@ class Co2Node {
     own_.n_outputs = level.targets.width;
   }
 
+  // By the first norm that leads to a better split than the axis one; none where no norm does.
   ObliqueSplit run(const AxisSplit& axis) {
+    for (const float nu : level_.options.co2.nu) {
+      ObliqueSplit found = run(axis, nu);
+      if (found.worth > axis.worth) return found;
+    }
+    return {};
+  }
+
+ private:
+  ObliqueSplit run(const AxisSplit& axis, float nu) {
     const Co2Options& co2 = level_.options.co2;
     TrainingOptions training;
     training.batch_size = std::min(co2.batch_size, node_.size());
@@ -52,7 +62,7 @@ class Co2Node {
     training.step.learning_rate = co2.learning_rate;
     NonGreedyOptions options;
     options.inference = Inference::kExact;
-    options.nu = co2.nu;
+    options.nu = nu;
     options.momentum = co2.momentum;
     const std::int32_t children[] = {~0, ~1};
     const TreeTopology topology(children);
@@ -61,21 +71,21 @@ class Co2Node {
     Monitor monitor;
     monitor.on_epoch = [&](const EpochRecord&) { return level_.stop.load(); };
     const TrainingResult result = train(learner, own_, training, static_cast<int>(node_.number),
-                                        level_.seed, start_at(axis, learner), monitor);
+                                        level_.seed, start_at(axis, nu, learner), monitor);
     const float* weights = learner.weights(result.parameters.data());
     return along(level_, node_, std::vector<double>(weights, weights + own_.n_columns()));
   }
 
- private:
   // The axis split, of norm sqrt(nu), and leaves that answer by their rows.
-  std::vector<float> start_at(const AxisSplit& axis, const NonGreedyLearner& learner) const {
+  std::vector<float> start_at(const AxisSplit& axis, float nu,
+                              const NonGreedyLearner& learner) const {
     std::vector<float> parameters(learner.n_parameters());
     const auto place = [&](const float* part) { return part - parameters.data(); };
     const GreedySplit split = split_of(level_.data, axis);
     double norm = static_cast<double>(split.bias) * split.bias;
     for (const SplitTerm& term : split.terms)
       norm += static_cast<double>(term.weight) * term.weight;
-    const auto scale = static_cast<float>(std::sqrt(level_.options.co2.nu / norm));
+    const auto scale = static_cast<float>(std::sqrt(nu / norm));
     for (const SplitTerm& term : split.terms) parameters[term.column] = scale * term.weight;
     parameters[place(learner.biases(parameters.data()))] = scale * split.bias;
     set_leaves(axis, parameters.data() + place(learner.thetas(parameters.data())));
@@ -113,7 +123,6 @@ std::vector<ObliqueSplit> search_co2(const Level& level, const Problem& problem,
   parallel_for(n_nodes, of_node > 1 ? 1 : level.n_threads, [&](int i) {
     if (level.stop || !axis[i].found()) return;
     found[i] = Co2Node(level, problem, nodes[i], of_node).run(axis[i]);
-    if (!(found[i].worth > axis[i].worth)) found[i] = {};
   });
   return found;
 }

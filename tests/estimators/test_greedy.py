@@ -332,3 +332,18 @@ def test_an_interrupt_keeps_the_tree_so_far(split, monkeypatch):
     timers[0].join()
     assert model.score(X, y) < 1.0  # by heart, had it gone on
     assert model.predict(X[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize("n_columns", [2, 40])
+def test_a_smaller_norm_is_tried_where_co2_finds_nothing(n_columns):
+    """One split: what "auto" gains is never less than with the first norm alone."""
+    rng = np.random.default_rng(n_columns)
+    X = rng.integers(0, 3, size=(600, n_columns)).astype(np.float64)
+    y = X.sum(axis=1) + rng.normal(size=600) > n_columns
+    lost = {}
+    for nu in ("auto", 10.0, 0.1):
+        model = GreedyTreeClassifier(split="co2", nu=nu, max_depth=1, random_state=0).fit(X, y)
+        shares = model.predict_proba(X)[np.arange(600), y.astype(int)]
+        lost[nu] = -np.log(shares).mean()
+    assert lost["auto"] in (lost[10.0], lost[0.1])
+    assert lost["auto"] <= lost[10.0]

@@ -65,9 +65,10 @@ class GreedyTreeClassifier(TreeClassifier):
         split="oc1": coordinates tried in a pass, drawn from those that vary at the node.
     max_passes : int, default=10
         split="oc1": passes over coordinates from one start.
-    nu : float, default=10.0
+    nu : float or "auto", default="auto"
         split="co2": largest squared norm of a split's weights and bias, in standard units;
-        between 1e-6 and 1e6.
+        between 1e-6 and 1e6. "auto": 10, and 0.1 at nodes where that finds no
+        better split than the best one on a single column.
     learning_rate : float, default=0.3
         split="co2": the largest step size; it falls along a cosine.
     momentum : float, default=0.9
@@ -121,7 +122,7 @@ class GreedyTreeClassifier(TreeClassifier):
         n_jumps: int = 5,
         n_coordinates: int = 50,
         max_passes: int = 10,
-        nu: float = 10.0,
+        nu: float | Literal["auto"] = "auto",
         learning_rate: float = 0.3,
         momentum: float = 0.9,
         batch_size: int = 128,
@@ -218,7 +219,7 @@ class GreedyTreeRegressor(TreeRegressor):
         n_jumps: int = 5,
         n_coordinates: int = 50,
         max_passes: int = 10,
-        nu: float = 10.0,
+        nu: float | Literal["auto"] = "auto",
         learning_rate: float = 0.3,
         momentum: float = 0.9,
         batch_size: int = 128,
@@ -296,7 +297,7 @@ def _config_of(
         n_jumps=parameters.integer("n_jumps", estimator.n_jumps, 0, _MANY),
         n_coordinates=many("n_coordinates"),
         max_passes=many("max_passes"),
-        nu=real("nu", 1e-6, 1e6, open_low=True),
+        nu="auto" if exercises.is_auto(estimator.nu) else real("nu", 1e-6, 1e6, open_low=True),
         learning_rate=real("learning_rate", 0, open_low=True),
         momentum=real("momentum", 0, 1),
         batch_size=many("batch_size"),

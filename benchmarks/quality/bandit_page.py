@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from benchmarks.quality.bandit_replay import NAMES, words
 from benchmarks.quality.dgt_page import markdown
 from benchmarks.quality.tel_page import NOT_RECORDED, picture, speed
 from benchmarks.quality.tel_tables import p_value
+from benchmarks.quality.written_page import joined, write_or_check
 from benchmarks.record import RESULTS
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "bandit.md"
@@ -302,20 +302,11 @@ def page() -> str:
         "made is in the head of the script that is named. [The guide](../guide/bandits.md).",
         "",
     ]
-    for title, body in sections:
-        lines += [f"## {title}", "", *body]
-    return "\n".join(lines).rstrip() + "\n"
+    return joined(lines, sections)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    text = page()
-    if parser.parse_args().check:
-        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(page, PAGE, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ from benchmarks.quality import ablations, dgt_tables
 from benchmarks.quality.dgt_paper import TASKS, Task
 from benchmarks.quality.learners import METHODS
 from benchmarks.quality.trials import Run, paper_words, split_counts, summary
+from benchmarks.quality.written_page import write_or_check
 from benchmarks.record import RESULTS
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "dgt.md"
@@ -340,17 +340,7 @@ def page() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare with the page, write nothing")
-    text = page()
-    if parser.parse_args().check:
-        is_current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
-        print(f"{PAGE}: {'as' if is_current else 'NOT as'} the results say")
-        return 0 if is_current else 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    print(PAGE)
-    return 0
+    return write_or_check(page, PAGE, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from benchmarks.quality.tel_tables import (
     rows_of,
     wins,
 )
+from benchmarks.quality.written_page import write_or_check
 from benchmarks.record import RESULTS
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "tel.md"
@@ -479,14 +479,7 @@ def page() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    text = page()
-    if parser.parse_args().check:
-        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(page, PAGE, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

@@ -25,9 +25,7 @@ class RewardScale {
         is_known_(is_paper) {}
 
   bool is_known() const { return is_known_; }
-  double center() const { return center_; }
   double mean() const { return mean_; }  // of all rewards
-  double scale() const { return scale_; }
   float standard(double reward) const {
     return static_cast<float>((within(reward) - center_) / scale_);
   }

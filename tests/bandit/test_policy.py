@@ -120,13 +120,15 @@ def test_first_rewards_that_are_all_the_same_do_not_set_the_scale(rng):
 
 
 def test_rare_rewards_keep_their_size(rng):
-    n = 20_000
-    rewards = np.zeros((n, 2))
-    rewards[rng.random(n) < 0.002] = 50.0
-    bandit = small_bandit(n_actions=2, max_depth=1, batch_size=64)
-    earned = bandit.replay(rng.normal(size=(n, 1)), rewards).reward.mean()
-    values = bandit.action_values(rng.normal(size=(500, 1))).mean()
-    assert earned / 4 < values < 4 * earned  # drawn in to four scales they would count a tenth
+    """In the mean over learners: the leaves of one follow the newest of few rewards."""
+    n, earned, values = 6000, [], []
+    for seed in range(12):
+        rewards = np.zeros((n, 2))
+        rewards[rng.random(n) < 0.002] = 50.0
+        bandit = small_bandit(n_actions=2, max_depth=1, batch_size=64, random_state=seed)
+        earned.append(bandit.replay(rng.normal(size=(n, 1)), rewards).reward.mean())
+        values.append(bandit.action_values(rng.normal(size=(500, 1))).mean())
+    assert np.mean(values) == pytest.approx(np.mean(earned), rel=0.5)
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(100.0, 100.0), (5.0, -10.0), (1.0, 1e6)])

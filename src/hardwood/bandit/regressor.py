@@ -1,6 +1,6 @@
 """A tree that sets a number and learns from what that number cost, whatever the loss.
 
-[Kar22] A. Karthikeyan, N. Jain, N. Natarajan, P. Jain, "Learning Accurate Decision Trees with
+[DGT22] A. Karthikeyan, N. Jain, N. Natarajan, P. Jain, "Learning Accurate Decision Trees with
 Bandit Feedback via Quantized Gradient Descent", TMLR 2022: Algorithm 1, Eqs. (9) and (10).
 
 =========  ==========================================

@@ -481,6 +481,19 @@ def test_a_part_of_rows_that_are_not_drawn_is_refused(iris):
         kind(**{**OPTIONS, "bootstrap": False, "sample_fraction": 1}).fit(*iris)
 
 
+def test_a_single_row_out_of_the_bag_has_no_r_squared():
+    """Four distinct rows: some seeds leave one of them out of the bags, others two or more."""
+    X, y = np.array([[1, 3], [2, 1], [3, 3], [4, 1]] * 4), np.array([1.0, 2.0, 1.0, 2.0] * 4)
+    options = {"n_estimators": 3, "max_depth": 1, "max_epochs": 1, "oob_score": True}
+    n_known, scores = [], []
+    for seed in range(60):
+        model = DGTForestRegressor(**options, random_state=seed).fit(X, y)
+        n_known.append(len(np.unique(X[~np.isnan(model.oob_prediction_)], axis=0)))
+        scores.append(model.oob_score_)
+    assert 1 in n_known
+    assert np.array_equal(np.isnan(scores), np.array(n_known) == 1)
+
+
 def test_memory_does_not_grow_with_the_number_of_trees():
     X = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)

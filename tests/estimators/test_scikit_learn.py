@@ -42,7 +42,9 @@ EVERY_ESTIMATOR = [
     DGTForestClassifier(n_estimators=3),
     DGTForestRegressor(n_estimators=3),
     DGTForestClassifier(n_estimators=3, combine="vote", early_stopping=True, n_jobs=2),
-    DGTForestRegressor(n_estimators=3, leaves="linear", max_depth=2, oob_score=True),
+    DGTForestRegressor(
+        n_estimators=3, leaves="linear", max_depth=2, oob_score=True, random_state=0
+    ),
     TELClassifier(),
     TELRegressor(),
     TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, restarts=2, n_jobs=2),

@@ -165,7 +165,7 @@ class DGTForestRegressor(ForestRegressor):
     n_outputs_ : int
         Number of targets, k.
     oob_score_ : float
-        R^2 on the rows that at least one tree did not see.
+        R^2 on the rows that at least one tree did not see; NaN where that is a single row.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, k)
         Predictions for those rows; NaN for the others.
 
@@ -423,7 +423,8 @@ def _score(exercise: Exercise, problem: Problem, rows: np.ndarray, predicted: np
             (values - problem.target_center) / problem.target_scale
             for values in (target, predicted)
         )
-        return float(r2_score(target, predicted, sample_weight=weight))
+        # The spread of a single row is nothing to compare with: R^2 is not defined there.
+        return float(r2_score(target, predicted, sample_weight=weight)) if len(rows) > 1 else np.nan
     chosen = _votes(predicted, exercise.task)
     if exercise.task == "classification":
         target = np.eye(exercise.n_targets)[target[:, 0].astype(np.int64)]

@@ -52,6 +52,7 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       mean_(step.averaging > 0 ? learner_.n_parameters() : 0),
       batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
       learned_scale_{std::vector<float>(shape.n_columns), std::vector<float>(shape.n_columns)},
+      next_served_(learner_.n_parameters()),
       moments_(shape.n_columns),
       served_(learner_.n_parameters()),
       z_(shape.n_columns) {
@@ -167,14 +168,21 @@ void OnlineTree::scale_leaves(int output, double factor) {
 }
 
 void OnlineTree::publish() {
-  const std::lock_guard lock(serving_);
   const Buffer<float>& decides = mean_.size() ? mean_ : parameters_;
-  std::copy(decides.begin(), decides.end(), served_.begin());
+  std::copy(decides.begin(), decides.end(), next_served_.begin());
+  const std::lock_guard lock(serving_);
+  std::swap(served_, next_served_);
 }
 
 OnlineTree::RawTree OnlineTree::raw() const {
-  const std::lock_guard lock(serving_);
-  const DgtParameters p = learner_.view(const_cast<float*>(served_.data()));
+  Buffer<float> served(learner_.n_parameters());
+  ColumnScale columns;
+  {
+    const std::lock_guard lock(serving_);
+    std::copy(served_.begin(), served_.end(), served.begin());
+    columns = moments_.scale();
+  }
+  const DgtParameters p = learner_.view(served.data());
   const int m = shape_.n_nodes(), d = shape_.n_columns;
   RawTree raw{
       std::vector<double>(static_cast<std::size_t>(m) * d), std::vector<double>(m), {}, {}, {}};
@@ -182,14 +190,14 @@ OnlineTree::RawTree OnlineTree::raw() const {
     raw.bias[i] = p.b[i];
     for (int c = 0; c < d; ++c) {
       const double w = static_cast<double>(p.W[static_cast<std::ptrdiff_t>(i) * padded(d) + c]) *
-                       moments_.scale().factor[c];
+                       columns.factor[c];
       raw.weights[static_cast<std::size_t>(i) * d + c] = w;
-      raw.bias[i] -= w * moments_.scale().center[c];
+      raw.bias[i] -= w * columns.center[c];
     }
   }
   raw.values.assign(p.theta, p.theta + shape_.n_leaves() * shape_.n_outputs);
-  raw.center.assign(moments_.scale().center.begin(), moments_.scale().center.end());
-  for (const float factor : moments_.scale().factor)
+  raw.center.assign(columns.center.begin(), columns.center.end());
+  for (const float factor : columns.factor)
     raw.scale.push_back(factor > 0 ? 1.0 / static_cast<double>(factor) : 1.0);
   return raw;
 }
@@ -223,12 +231,14 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
 }
 
 OnlineTree::State OnlineTree::state() const {
-  const std::lock_guard lock(serving_);
   const auto all = [](const Buffer<float>& b) { return std::vector<float>(b.begin(), b.end()); };
-  return {all(parameters_),    all(first_moment_),
+  State s{all(parameters_),    all(first_moment_),
           all(second_moment_), layers_ ? layers_->state() : std::vector<float>{},
-          all(mean_),          moments_.state(),
+          all(mean_),          {},
           clock_.powers(),     n_steps_};
+  const std::lock_guard lock(serving_);
+  s.columns = moments_.state();
+  return s;
 }
 
 void OnlineTree::set_state(const State& s) {

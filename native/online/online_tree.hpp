@@ -1,5 +1,6 @@
 // A DGT tree that learns while it serves: what it decides by is a copy, renewed after every step, so
-// that nobody who asks for a decision waits for a step to end.
+// that nobody who asks for a decision waits for a step to end. The copy is made beside the one that
+// is in use, and takes its place by an exchange of pointers.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "core/buffer.hpp"
 #include "core/objective.hpp"
 #include "core/random.hpp"
+#include "core/spin_lock.hpp"
 #include "learn/dgt_learner.hpp"
 #include "learn/layers.hpp"
 #include "online/column_moments.hpp"
@@ -107,7 +109,8 @@ class OnlineTree {
   OnlineBatch batch_;
   ColumnScale learned_scale_;
 
-  mutable std::mutex serving_;
+  Buffer<float> next_served_;  // the learning thread's
+  mutable SpinLock serving_;   // guards what follows
   ColumnMoments moments_;
   Buffer<float> served_;
   mutable std::vector<float> z_;

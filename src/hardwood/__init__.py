@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
+    from hardwood.model import (
+        ObliqueForest,
+        ObliqueTree,
+        PolicyTree,
+        TreeEnsemble,
+        from_sklearn,
+        load,
+    )
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -49,6 +56,7 @@ _HOME = {
     "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
     "ObliqueForest": "hardwood.model",
     "ObliqueTree": "hardwood.model",
+    "PolicyTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
     "Relaxation": "hardwood.learn.dgt",
     "TELClassifier": "hardwood.estimators.tel",
@@ -78,6 +86,7 @@ __all__ = [
     "NonGreedyTreeRegressor",
     "ObliqueForest",
     "ObliqueTree",
+    "PolicyTree",
     "Quantile",
     "Relaxation",
     "TELClassifier",

@@ -1,11 +1,32 @@
-"""Policy trees into others: smaller (`simplify`), or the oblique tree of two ways each."""
+"""Policy trees into others: smaller (`simplify`), or the oblique tree of those with two ways."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from hardwood.model.policy_tree import PolicyTree
 from hardwood.model.tree import ObliqueTree
+
+
+def hard_form(model: Any, what: str) -> Any:
+    """Return the oblique tree of a policy tree with two ways; any other model as it is.
+
+    Raises
+    ------
+    TypeError
+        If it is a policy tree with other splits; ``what`` says in the message what takes none.
+    """
+    if not isinstance(model, PolicyTree):
+        return model
+    if not model.is_binary:
+        ways = model.n_children[model.split_nodes]
+        raise TypeError(
+            f"{what} of trees with two ways at every split; this policy tree has one of "
+            f"{ways[ways != 2][0]}. Read it with to_text(), draw it with plot()"
+        )
+    return model.to_oblique()
 
 
 def to_oblique(tree: PolicyTree) -> ObliqueTree:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+    from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
+    from hardwood.estimators.rewards import learn_from_rewards
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
@@ -58,6 +60,8 @@ _HOME = {
     "ObliqueTree": "hardwood.model",
     "PolicyTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
+    "ReinforcedTreeClassifier": "hardwood.estimators.reinforced",
+    "ReinforcedTreeRegressor": "hardwood.estimators.reinforced",
     "Relaxation": "hardwood.learn.dgt",
     "TELClassifier": "hardwood.estimators.tel",
     "TELRegressor": "hardwood.estimators.tel",
@@ -66,6 +70,7 @@ _HOME = {
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
     "from_sklearn": "hardwood.model",
+    "learn_from_rewards": "hardwood.estimators.rewards",
     "load": "hardwood.model",
     "tune": "hardwood.tuning",
 }
@@ -88,6 +93,8 @@ __all__ = [
     "ObliqueTree",
     "PolicyTree",
     "Quantile",
+    "ReinforcedTreeClassifier",
+    "ReinforcedTreeRegressor",
     "Relaxation",
     "TELClassifier",
     "TELRegressor",
@@ -96,6 +103,7 @@ __all__ = [
     "Training",
     "TreeEnsemble",
     "from_sklearn",
+    "learn_from_rewards",
     "load",
     "tune",
 ]

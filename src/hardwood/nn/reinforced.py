@@ -115,9 +115,12 @@ class ReinforcedTree(nn.Module):
 
     child: Tensor
     leaf_number: Tensor
+    leaf_place: Tensor
     leaves: Tensor
+    level_order: Tensor
     move: Tensor
     parent: Tensor
+    place_above: Tensor
     state_values: Tensor
     states_seen: Tensor
 
@@ -155,6 +158,9 @@ class ReinforcedTree(nn.Module):
             "move": self.topology.move_table(),
             "parent": list(self.topology.parents),
             "leaf_number": numbers.tolist(),
+            "level_order": self.topology.level_order(),
+            "place_above": self.topology.places_above(),
+            "leaf_place": self.topology.leaf_places(),
         }
         for name, table in tables.items():  # they follow from the arguments
             self.register_buffer(name, torch.tensor(table, device=device), persistent=False)

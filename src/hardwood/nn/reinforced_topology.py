@@ -127,5 +127,19 @@ class Topology:
         none, stay = self.n_moves, self.n_moves + 1
         return [self._padded([child - 1 for child in of] or (stay,), none) for of in self.children]
 
+    def level_order(self) -> list[int]:
+        """List all nodes, level by level."""
+        return [node for level in self.levels for node in level]
+
+    def places_above(self) -> list[int]:
+        """List, in the order of levels, each node's parent by its place in the level above."""
+        place = {node: i for level in self.levels for i, node in enumerate(level)}
+        return [place[max(self.parents[node], 0)] for node in self.level_order()]
+
+    def leaf_places(self) -> list[int]:
+        """List the leaves by their places in the order of levels."""
+        place = {node: i for i, node in enumerate(self.level_order())}
+        return [place[leaf] for leaf in self.leaves]
+
     def _padded(self, items: Sequence[int], filler: int) -> list[int]:
         return [*items, *[filler] * (self.width - len(items))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -117,23 +117,18 @@ def _padded(scores: Tensor) -> Tensor:
 
 def leaf_log_probabilities(layer: ReinforcedTree, x: Tensor) -> Tensor:
     """Log-probability of every leaf for every sample, (n, L)."""
-    topology, scores = layer.topology, layer.move_scores(x)
+    scores = layer.move_scores(x)
     # (n, N): at each split, the logarithm of the sum over its ways, which turns scores into logs.
     ways = _padded(scores)[:, layer.move.flatten()].unflatten(1, layer.move.shape)
     totals = torch.logsumexp(ways, dim=-1)
     logs = scores - totals[:, layer.parent[1:]]
-    reached = [scores.new_zeros((len(scores), 1))]
-    for above, here in zip(topology.levels, topology.levels[1:], strict=False):
-        place = {node: i for i, node in enumerate(above)}
-        parents = [place[topology.parents[node]] for node in here]
-        reached.append(reached[-1][:, _index(parents, x)] + logs[:, _index(here, x) - 1])
-    order = [node for level in topology.levels for node in level]
-    place = {node: i for i, node in enumerate(order)}
-    return torch.cat(reached, dim=1)[:, _index([place[leaf] for leaf in topology.leaves], x)]
-
-
-def _index(numbers: Sequence[int], x: Tensor) -> Tensor:
-    return torch.tensor(numbers, dtype=torch.long, device=x.device)
+    reached, first = [scores.new_zeros((len(scores), 1))], 1
+    for level in layer.topology.levels[1:]:
+        here = slice(first, first + len(level))
+        steps = logs[:, layer.level_order[here] - 1]
+        reached.append(reached[-1][:, layer.place_above[here]] + steps)
+        first = here.stop
+    return torch.cat(reached, dim=1)[:, layer.leaf_place]
 
 
 def sampled(generator: torch.Generator | None) -> Choice:

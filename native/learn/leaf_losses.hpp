@@ -1,7 +1,7 @@
 // Losses of leaves as loss-augmented inference asks for them: of one leaf, and bounds on those of
 // all leaves of a subtree. Compiled for each instruction set.
 //
-// Cross-entropy has a table of losses, leaf by class, and of their maxima below each split. Losses
+// Losses of classes have a table, leaf by class, and of their maxima below each split. Losses
 // of one output each are convex, so that over an interval of theta they are largest at its ends:
 // subtrees keep the smallest and the largest theta of each output.
 #pragma once
@@ -46,31 +46,73 @@ HARDWOOD_INLINE float loss_bound(const LearnedTree& tree, const LeafLosses& loss
   }));
 }
 
+// Calls then(of) with a loss of coded classes, of(f, code).
+template <class Then>
+HARDWOOD_INLINE void with_code_loss(Loss loss, Then&& then) {
+  if (loss == Loss::kHinge)
+    then([](float f, float code) { return hinge(f, code); });
+  else
+    then([](float f, float code) { return squared_code(f, code); });
+}
+
+// Loss of one leaf for every class; cross-entropy: Eq. (2) of the non-greedy paper.
+inline void class_losses(Loss loss, int k, const float* theta, float* out) {
+  if (loss != Loss::kCrossEntropy) {
+    with_code_loss(loss, [&](auto&& of) {
+      float total = 0;  // as if no class were the row's own
+      for (int c = 0; c < k; ++c) total += of(theta[c], -1.0f).value;
+      for (int c = 0; c < k; ++c)
+        out[c] = total + (of(theta[c], 1.0f).value - of(theta[c], -1.0f).value);
+    });
+    return;
+  }
+  float top = theta[0], sum = 0;
+  for (int c = 1; c < k; ++c) top = max_of(top, theta[c]);
+  for (int c = 0; c < k; ++c) sum += exponential(theta[c] - top);
+  const float log_sum = top + __builtin_logf(sum);
+  for (int c = 0; c < k; ++c) out[c] = log_sum - theta[c];
+}
+
+// Adds the derivative of a leaf's losses by its theta, those of class c `mass[c]` times. `losses` is
+// what class_losses made of theta.
+inline void add_class_slopes(Loss loss, int k, const float* theta, const float* losses,
+                             const float* mass, float* slope) {
+  float total = 0;
+  for (int c = 0; c < k; ++c) total += mass[c];
+  if (loss == Loss::kCrossEntropy) {
+    for (int c = 0; c < k; ++c) slope[c] += total * exponential(-losses[c]) - mass[c];  // p_c
+    return;
+  }
+  with_code_loss(loss, [&](auto&& of) {
+    for (int c = 0; c < k; ++c)
+      slope[c] +=
+          mass[c] * of(theta[c], 1.0f).slope + (total - mass[c]) * of(theta[c], -1.0f).slope;
+  });
+}
+
 // Adds factor times the derivative of a leaf's loss by its theta.
 inline void add_leaf_slope(const LearnedTree& tree, const LeafLosses& losses, std::int32_t leaf,
                            const float* y, float factor, float* slope) {
   const int k = losses.n_outputs;
+  const float* theta = tree.theta + static_cast<std::ptrdiff_t>(leaf) * k;
+  if (losses.table && losses.loss != Loss::kCrossEntropy) {
+    with_code_loss(losses.loss, [&](auto&& of) {
+      for (int c = 0; c < k; ++c)
+        slope[c] += factor * of(theta[c], c == static_cast<int>(y[0]) ? 1.0f : -1.0f).slope;
+    });
+    return;
+  }
   if (losses.table) {
     const float* of_class = losses.table + static_cast<std::ptrdiff_t>(leaf) * k;
     for (int c = 0; c < k; ++c) slope[c] += factor * exponential(-of_class[c]);  // p_c
     slope[static_cast<int>(y[0])] -= factor;
     return;
   }
-  const float* theta = tree.theta + static_cast<std::ptrdiff_t>(leaf) * k;
   const float share = factor / static_cast<float>(k);
   with_elementwise(losses.loss, losses.parameter, [&](auto&& of) {
     for (int o = 0; o < k; ++o) slope[o] += share * of(theta[o], y[o]).slope;
     return 0.0;
   });
-}
-
-// Cross-entropy of one leaf for every class, Eq. (2).
-inline void class_losses(int k, const float* theta, float* out) {
-  float top = theta[0], sum = 0;
-  for (int c = 1; c < k; ++c) top = max_of(top, theta[c]);
-  for (int c = 0; c < k; ++c) sum += exponential(theta[c] - top);
-  const float log_sum = top + __builtin_logf(sum);
-  for (int c = 0; c < k; ++c) out[c] = log_sum - theta[c];
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -22,11 +22,20 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+    from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
+    from hardwood.estimators.rewards import learn_from_rewards
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
+    from hardwood.model import (
+        ObliqueForest,
+        ObliqueTree,
+        PolicyTree,
+        TreeEnsemble,
+        from_sklearn,
+        load,
+    )
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -49,7 +58,10 @@ _HOME = {
     "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
     "ObliqueForest": "hardwood.model",
     "ObliqueTree": "hardwood.model",
+    "PolicyTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
+    "ReinforcedTreeClassifier": "hardwood.estimators.reinforced",
+    "ReinforcedTreeRegressor": "hardwood.estimators.reinforced",
     "Relaxation": "hardwood.learn.dgt",
     "TELClassifier": "hardwood.estimators.tel",
     "TELRegressor": "hardwood.estimators.tel",
@@ -58,6 +70,7 @@ _HOME = {
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
     "from_sklearn": "hardwood.model",
+    "learn_from_rewards": "hardwood.estimators.rewards",
     "load": "hardwood.model",
     "tune": "hardwood.tuning",
 }
@@ -78,7 +91,10 @@ __all__ = [
     "NonGreedyTreeRegressor",
     "ObliqueForest",
     "ObliqueTree",
+    "PolicyTree",
     "Quantile",
+    "ReinforcedTreeClassifier",
+    "ReinforcedTreeRegressor",
     "Relaxation",
     "TELClassifier",
     "TELRegressor",
@@ -87,6 +103,7 @@ __all__ = [
     "Training",
     "TreeEnsemble",
     "from_sklearn",
+    "learn_from_rewards",
     "load",
     "tune",
 ]

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
+from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble, dumps, loads
+from policies import make_policy
 from trees import make_rows, make_tree
 
 sys.path.insert(0, str(Path(__file__).parent))
 import mutations as spoil  # noqa: E402  # beside this file, found by the line above
 
-Model = ObliqueTree | ObliqueForest | TreeEnsemble
+Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree
 
 MODELS: dict[str, Model] = {
     "mixed": make_tree(0, n_splits=4, mixed=True),
@@ -39,6 +40,10 @@ MODELS: dict[str, Model] = {
     "ensemble": make_ensemble(9, n_trees=2, depth=2, mixed=True),
     "soft": make_ensemble(
         10, n_trees=1, depth=1, k=1, task="regression", activation="logistic", link="exp"
+    ),
+    "policy": make_policy(11, n_nodes=8, mixed=True),
+    "policy of two ways": make_policy(
+        12, parents=[-1, 0, 0, 1, 1], task="regression", k=1, counts=False
     ),
 }
 CONTENTS = {name: dumps(model) for name, model in MODELS.items()}
@@ -69,6 +74,10 @@ def check_whole(model: Model) -> None:
             assert model.simplify().to_perfect().n_outputs == model.n_outputs
         elif isinstance(model, ObliqueForest):
             assert model.apply(rows).shape == (len(rows), model.n_trees)
+        elif isinstance(model, PolicyTree):
+            assert model.simplify().n_outputs == model.n_outputs
+            assert not np.isnan(model.leaf_probabilities(rows)).any()
+            assert model.apply(rows, path="most_probable").max() < model.n_leaves
         else:
             assert not np.isnan(expected).any() if model.task == "regression" else True
             assert model.reachable_leaves(rows).shape == (len(rows), model.n_trees)
@@ -117,7 +126,7 @@ def test_every_truncation_is_noticed(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("mutation", [spoil.relabelled, spoil.resized, spoil.nested])
-@pytest.mark.parametrize("name", ["mixed", "forest", "ensemble"])
+@pytest.mark.parametrize("name", ["mixed", "forest", "ensemble", "policy"])
 def test_memory_stays_a_small_multiple_of_the_file(mutation: Any, name: str) -> None:
     @settings(max_examples=25)
     @given(mutation(CONTENTS[name]))

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hardwood.cli.failures import check_readable
-from hardwood.report.subject import is_forest, is_soft, output_names, size_words, trees_of
+from hardwood.cli.failures import CommandError, check_readable
+from hardwood.report.subject import (
+    is_forest,
+    is_policy,
+    is_soft,
+    output_names,
+    size_words,
+    trees_of,
+)
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
+    from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble
 
-    Model = ObliqueTree | ObliqueForest | TreeEnsemble
+    Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree
 
-__all__ = ["is_forest", "is_soft", "open_model", "output_names", "size_words", "trees_of"]
+__all__ = [
+    "is_forest",
+    "is_policy",
+    "is_soft",
+    "oblique",
+    "open_model",
+    "output_names",
+    "size_words",
+    "trees_of",
+]
+
+
+def oblique(model: Any, path: Path, what: str) -> Any:
+    """Return the oblique tree of a policy tree with two ways; any other model as it is."""
+    if not is_policy(model):
+        return model
+    if not model.is_binary:
+        raise CommandError(
+            f"{path} holds a policy tree with splits of up to {model.max_children} ways; {what} "
+            f"takes two at every split. hardwood describe {path} shows it."
+        )
+    return model.to_oblique()
 
 
 def open_model(path: Path) -> Model:

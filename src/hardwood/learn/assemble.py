@@ -11,7 +11,7 @@ from scipy import sparse
 
 from hardwood.learn.problem import TrainingSet
 from hardwood.learn.rows import Matrix
-from hardwood.model import ObliqueTree, TreeEnsemble, engine
+from hardwood.model import ObliqueTree, PolicyTree, TreeEnsemble, engine
 from hardwood.model.structure import Link, Task
 from hardwood.model.tree import heap_children
 
@@ -67,6 +67,19 @@ def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
     children = heap_children(ensemble.values.shape[1] - 1)
     counts = [_counts_of_nodes(children, of_tree) for of_tree in reached]
     return ensemble.replace(counts=np.array(counts))
+
+
+def policy_counts(data: TrainingSet, policy: PolicyTree, n_jobs: int) -> np.ndarray:
+    """Count what arrives at the nodes of a policy tree by the greedy path, (N,)."""
+    router = engine.packed_policy(policy)
+    leaf = _asked(
+        router.apply, router.apply_csr, data.matrix, most_probable=False, n_threads=n_jobs
+    )
+    counts = np.zeros(policy.n_nodes)
+    counts[policy.leaf_nodes] = _weight_by_leaf(leaf, data, policy.n_leaves)
+    for node in range(policy.n_nodes - 1, 0, -1):  # parents come before their children
+        counts[policy.parents[node]] += counts[node]
+    return counts
 
 
 def routed_leaves(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:

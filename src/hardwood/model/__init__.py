@@ -1,4 +1,4 @@
-"""The answer of every learner: a hard oblique tree, a forest of them, or soft trees; their file."""
+"""The answer of every learner: an oblique tree, a forest, soft trees or a policy; their file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from hardwood.model.file import dumps, load, loads, save
 from hardwood.model.forest import ObliqueForest
 from hardwood.model.from_sklearn import from_sklearn
 from hardwood.model.linear_leaf import LinearLeaf
+from hardwood.model.policy_split import PolicySplit
+from hardwood.model.policy_tree import PolicyTree
 from hardwood.model.split import Split
 from hardwood.model.terms import Term
 from hardwood.model.tree import ObliqueTree
@@ -15,6 +17,8 @@ __all__ = [
     "LinearLeaf",
     "ObliqueForest",
     "ObliqueTree",
+    "PolicySplit",
+    "PolicyTree",
     "Split",
     "Term",
     "TreeEnsemble",

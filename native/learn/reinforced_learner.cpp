@@ -1,0 +1,537 @@
+#include "learn/reinforced_learner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "core/threads.hpp"
+
+namespace hardwood {
+
+namespace {
+
+// Multiplications below which threads cost more than they bring.
+constexpr double kWorthThreads = 2e6;
+constexpr int kLanes = 16;
+// Trajectories have a key of their own: the loop draws orders of rows from the seed itself.
+constexpr std::uint64_t kTrajectories = 0x7E1E97A3C0FFEE01u;
+// What one trajectory moves the learned value of a node.
+constexpr float kValueRate = 0.02f;
+
+}  // namespace
+
+PolicyTopology::PolicyTopology(std::span<const std::int32_t> parents)
+    : nodes_(parents.size()), child_(parents.empty() ? 0 : parents.size() - 1) {
+  const int T = n_nodes();
+  const auto check = [](bool is_right) {
+    if (!is_right)
+      throw std::invalid_argument(
+          "parents must be a tree: the root first, parents before children");
+  };
+  check(T >= 1 && parents[0] == -1);
+  std::vector<int> depth(T);
+  for (int t = 1; t < T; ++t) {
+    check(parents[t] >= 0 && parents[t] < t);
+    ++nodes_[parents[t]].n_children;
+    depth[t] = depth[parents[t]] + 1;
+    max_depth_ = std::max(max_depth_, depth[t]);
+  }
+  int n_placed = 0, n_rows_met = 0;
+  for (PolicyNode& node : nodes_) {
+    node.first_child = n_placed;
+    node.first_row = n_rows_met;
+    n_placed += node.n_children;
+    n_rows_met += std::max(node.n_children - 1, 0);
+    node.leaf = node.n_children == 0 ? n_leaves_++ : -1;
+    most_children_ = std::max(most_children_, node.n_children);
+  }
+  std::vector<std::int32_t> next(T);
+  for (int t = 0; t < T; ++t) next[t] = nodes_[t].first_child;
+  for (int t = 1; t < T; ++t) child_[next[parents[t]]++] = t;
+}
+
+LearnedPolicy PolicyTopology::view() const {
+  LearnedPolicy tree;
+  tree.n_nodes = n_nodes();
+  tree.n_rows = n_rows();
+  tree.n_leaves = n_leaves_;
+  tree.nodes = nodes_.data();
+  tree.child = child_.data();
+  return tree;
+}
+
+std::size_t PolicyTopology::most_visits(int n_samples) const {
+  return std::min<std::size_t>(
+      n_nodes(),
+      std::size_t{1} + static_cast<std::size_t>(n_samples) * static_cast<std::size_t>(max_depth_));
+}
+
+std::size_t PolicyTopology::most_ways(int n_samples) const {
+  return std::min<std::size_t>(n_nodes(), most_visits(n_samples) * most_children_);
+}
+
+ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, int n_columns, int n_outputs,
+                                     int n_targets, Loss loss, float loss_parameter,
+                                     const ReinforcedOptions& options, int batch_size,
+                                     std::span<const std::int64_t> train, std::int64_t n_rows,
+                                     std::uint64_t seed, int n_threads)
+    : topology_(topology),
+      n_columns_(n_columns),
+      n_outputs_(n_outputs),
+      n_targets_(n_targets),
+      loss_(loss),
+      loss_parameter_(loss_parameter),
+      options_(options),
+      seed_(seed ^ kTrajectories),
+      n_threads_(n_threads),
+      capacity_(rounded_up(batch_size, kTileStep)),
+      place_(n_rows, -1),
+      table_(has_table() ? n_leaves() * n_outputs : 0),
+      mass_(has_table() ? n_leaves() * padded(n_outputs) : 0),
+      value_(options.baseline == Baseline::kValue ? topology.n_nodes() * n_values() : 0),
+      targets_(static_cast<std::size_t>(capacity_) * n_targets) {
+  for (std::size_t i = 0; i < train.size(); ++i) place_[train[i]] = static_cast<std::int64_t>(i);
+  set_progress(0);
+  step_ = 0;
+  if (options_.estimator == PolicyEstimator::kExact) {
+    const std::size_t n = capacity_;
+    XT_ = Buffer<float>(n * n_columns);
+    score_ = Buffer<float>(n * std::max(topology.n_rows(), 1));
+    reach_ = Buffer<float>(n * n_leaves());
+    scale_ = Buffer<float>(n);
+    loss_of_row_ = Buffer<float>(n);
+    class_of_row_ = Buffer<float>(has_table() ? n * padded(n_outputs) : 0);
+    ones_ = Buffer<float>(n * padded(1));
+    for (std::size_t i = 0; i < n; ++i) ones_[i * padded(1)] = 1.0f;
+    sums_ = Buffer<float>(static_cast<std::size_t>(std::max(topology.n_rows(), 1)) * padded(1));
+    for (int t = 0; t < n_threads; ++t)
+      lanes_.emplace_back(std::size_t{3} * topology.n_nodes() * kLanes);
+    return;
+  }
+  rows_.resize(capacity_);
+  const std::size_t M = options.n_samples;
+  for (RowMemory& row : rows_) {
+    row.visit.resize(topology.most_visits(options.n_samples));
+    row.pi.resize(topology.most_ways(options.n_samples));
+    row.sample.resize(M);
+    row.spare.resize(M);
+    row.uniform.resize(M * (topology.max_depth() + (options.learns_actions ? 1 : 0)));
+    row.action.resize(options.learns_actions ? M : 0);
+    row.walk = {0, row.visit.data(), row.pi.data(), row.sample.data(), row.spare.data()};
+  }
+}
+
+void ReinforcedLearner::set_progress(double progress) {
+  const double part = std::min(progress / options_.annealed_at, 1.0);
+  entropy_ = static_cast<float>(options_.entropy * (1.0 - part));
+  const double first = options_.first_temperature, last = options_.last_temperature;
+  sharpness_ = static_cast<float>(1.0 / (first * std::pow(last / first, part)));
+  ++step_;
+}
+
+// Scores of the first policies have the same spread however many columns there are, in standard
+// units.
+void ReinforcedLearner::initialise(Random& random, float* parameters) const {
+  const std::size_t rows = topology_.n_rows(), stride = padded(n_columns_);
+  const auto uniform = [&](float deviation) {
+    const float bound = deviation * std::sqrt(3.0f);
+    return random.uniform(-bound, bound);
+  };
+  const float deviation = options_.policy_scale / std::sqrt(static_cast<float>(n_columns_));
+  for (std::size_t i = 0; i < rows; ++i)
+    for (int j = 0; j < n_columns_; ++j) parameters[i * stride + j] = uniform(deviation);
+  for (std::size_t i = alpha_at(); i < n_parameters(); ++i)
+    parameters[i] = uniform(options_.leaf_scale);
+}
+
+void ReinforcedLearner::finish(float* parameters) const {
+  const float factor = 1.0f / options_.last_temperature;
+  if (factor == 1.0f) return;
+  for (std::size_t i = 0; i < alpha_at(); ++i) parameters[i] *= factor;
+}
+
+LearnedPolicy ReinforcedLearner::policy(const float* parameters) const {
+  LearnedPolicy tree = topology_.view();
+  tree.n_outputs = n_outputs_;
+  tree.stride = padded(n_columns_);
+  tree.W = weights(parameters);
+  tree.b = biases(parameters);
+  tree.alpha = alphas(parameters);
+  tree.sharpness = sharpness_;
+  return tree;
+}
+
+LearnedTree ReinforcedLearner::leaves(const float* parameters) const {
+  LearnedTree tree;
+  tree.n_outputs = n_outputs_;
+  tree.theta = alphas(parameters);
+  return tree;
+}
+
+LeafLosses ReinforcedLearner::losses() const {
+  return {loss_, loss_parameter_, n_outputs_, has_table() ? table_.data() : nullptr, nullptr};
+}
+
+WalkOptions ReinforcedLearner::walk_options(int row) const {
+  WalkOptions o{options_.n_samples, options_.baseline, entropy_, nullptr, 0};
+  if (options_.baseline == Baseline::kValue) {
+    const auto target = static_cast<std::size_t>(
+        has_table() ? targets_[static_cast<std::size_t>(row) * n_targets_] : 0.0f);
+    o.value = value_.data() + target;
+    o.value_step = static_cast<std::ptrdiff_t>(n_values());
+  }
+  return o;
+}
+
+void ReinforcedLearner::refresh_table(const float* parameters) {
+  if (!has_table()) return;
+  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf)
+    kernels().class_losses(loss_, n_outputs_, alphas(parameters) + leaf * n_outputs_,
+                           table_.data() + leaf * n_outputs_);
+}
+
+void ReinforcedLearner::take_targets(const SampleTile& tile) {
+  for (int i = 0; i < tile.n; ++i)
+    for (int t = 0; t < n_targets_; ++t)
+      targets_[static_cast<std::size_t>(i) * n_targets_ + t] =
+          tile.target[static_cast<std::size_t>(t) * tile.capacity + i];
+}
+
+int ReinforcedLearner::threads_for(double work) const {
+  return work < kWorthThreads ? 1 : n_threads_;
+}
+
+// Numbers of the row at its place for this step: depth by depth, then those of actions.
+void ReinforcedLearner::draw(int i, std::int64_t row) {
+  std::vector<float>& uniform = rows_[i].uniform;
+  if (!given_.empty()) {
+    std::copy_n(given_.begin() + static_cast<std::ptrdiff_t>(i * uniform.size()), uniform.size(),
+                uniform.begin());
+    return;
+  }
+  Random random(seed_, step_ << 32 ^ static_cast<std::uint64_t>(place_[row]));
+  for (float& u : uniform) u = random.uniform();
+}
+
+void ReinforcedLearner::walk_rows(const float* parameters, const SampleTile& tile) {
+  take_targets(tile);
+  const LearnedPolicy tree = policy(parameters);
+  const double work =
+      static_cast<double>(tile.n) * padded(n_columns_) * options_.n_samples * topology_.max_depth();
+  const int n_parts = threads_for(work);
+  parallel_for(n_parts, n_parts, [&](int part) {
+    for (int i = tile.n * part / n_parts; i < tile.n * (part + 1) / n_parts; ++i) {
+      draw(i, tile.rows[i]);
+      kernels().policy_walk(tree, tile.X.row(i), walk_options(i), rows_[i].uniform.data(),
+                            rows_[i].walk);
+      if (options_.learns_actions) draw_action(parameters, i);
+    }
+  });
+}
+
+namespace {
+
+void soft_max(int n, const float* scores, double* p) {
+  const double top = *std::max_element(scores, scores + n);
+  double sum = 0;
+  for (int a = 0; a < n; ++a) sum += p[a] = std::exp(scores[a] - top);
+  for (int a = 0; a < n; ++a) p[a] /= sum;
+}
+
+}  // namespace
+
+// Each trajectory draws an action of its leaf.
+void ReinforcedLearner::draw_action(const float* parameters, int i) {
+  RowMemory& row = rows_[i];
+  const LearnedPolicy tree = policy(parameters);
+  const float* u =
+      row.uniform.data() + static_cast<std::size_t>(topology_.max_depth()) * options_.n_samples;
+  std::vector<double> p(n_outputs_);
+  for (int v = 0; v < row.walk.n_visits; ++v) {
+    const Visit& visit = row.visit[v];
+    const std::int32_t leaf = tree.nodes[visit.node].leaf;
+    if (leaf < 0) continue;
+    soft_max(n_outputs_, tree.alpha + static_cast<std::size_t>(leaf) * n_outputs_, p.data());
+    for (int s = visit.first; s < visit.first + visit.n; ++s) {
+      double sum = p[0];
+      int a = 0;
+      while (u[row.sample[s]] >= sum && a + 1 < n_outputs_) sum += p[++a];
+      row.action[row.sample[s]] = a;
+    }
+  }
+}
+
+double ReinforcedLearner::add_gradient(const float* parameters, const SampleTile& tile,
+                                       float factor, const float* slope, bool first,
+                                       float* gradient) {
+  if (first) std::fill_n(gradient, n_parameters(), 0.0f);
+  if (options_.estimator == PolicyEstimator::kExact)
+    return exact_gradient(parameters, tile, factor, gradient);
+  return sampled_gradient(parameters, tile, factor, slope, gradient);
+}
+
+// The estimate of Sec. 2.3 for a batch.
+double ReinforcedLearner::sampled_gradient(const float* parameters, const SampleTile& tile,
+                                           float factor, const float* slope, float* gradient) {
+  if (!options_.learns_actions) {  // else `predict` has walked
+    refresh_table(parameters);
+    walk_rows(parameters, tile);
+  }
+  const LearnedPolicy tree = policy(parameters);
+  const float share = factor / static_cast<float>(options_.n_samples);
+  double total = 0;
+  for (int i = 0; i < tile.n; ++i) {
+    const float scale = tile.weight[i] * share;
+    if (options_.learns_actions)
+      cost_of_actions(i, slope, tile.weight[i] * factor);
+    else
+      total += tile.weight[i] * cost_of_leaves(parameters, i);
+    kernels().policy_return(tree, walk_options(i), scale, rows_[i].walk);
+  }
+  add_policy_slopes(tile, gradient);
+  if (options_.learns_actions)
+    add_action_slopes(parameters, tile, factor, slope, gradient);
+  else
+    add_leaf_slopes(parameters, tile, factor, gradient);
+  if (options_.baseline == Baseline::kValue) learn_values(tile);
+  return total;
+}
+
+// Sets what the visits of leaves cost; returns the mean loss of the trajectories.
+double ReinforcedLearner::cost_of_leaves(const float* parameters, int i) {
+  const LearnedTree at = leaves(parameters);
+  const LeafLosses of = losses();
+  const LearnedPolicy tree = topology_.view();
+  RowMemory& row = rows_[i];
+  double total = 0;
+  for (int v = 0; v < row.walk.n_visits; ++v) {
+    Visit& visit = row.visit[v];
+    const std::int32_t leaf = tree.nodes[visit.node].leaf;
+    if (leaf < 0) continue;
+    visit.cost = static_cast<float>(visit.n) *
+                 kernels().leaf_loss(at, of, leaf,
+                                     targets_.data() + static_cast<std::size_t>(i) * n_targets_);
+    total += visit.cost;
+  }
+  return total / options_.n_samples;
+}
+
+// What trajectories cost was said from outside, times the row's share of the batch.
+void ReinforcedLearner::cost_of_actions(int i, const float* slope, float row_share) {
+  RowMemory& row = rows_[i];
+  const LearnedPolicy tree = topology_.view();
+  const float* cost = slope + static_cast<std::size_t>(i) * options_.n_samples;
+  for (int v = 0; v < row.walk.n_visits; ++v) {
+    Visit& visit = row.visit[v];
+    if (tree.nodes[visit.node].leaf < 0) continue;
+    visit.cost = 0;
+    for (int s = visit.first; s < visit.first + visit.n && row_share > 0; ++s)
+      visit.cost += cost[row.sample[s]] / row_share;
+  }
+}
+
+void ReinforcedLearner::add_policy_slopes(const SampleTile& tile, float* gradient) {
+  const std::ptrdiff_t stride = padded(n_columns_);
+  const LearnedPolicy tree = topology_.view();
+  // Threads share the rows of weights: each adds up what concerns its own, in order of the samples.
+  const double work =
+      static_cast<double>(tile.n) * stride * options_.n_samples * topology_.max_depth();
+  const int n_parts = threads_for(work);
+  parallel_for(n_parts, n_parts, [&](int part) {
+    for (int i = 0; i < tile.n; ++i) {
+      const RowMemory& row = rows_[i];
+      for (int v = 0; v < row.walk.n_visits; ++v) {
+        const Visit& visit = row.visit[v];
+        const PolicyNode& node = tree.nodes[visit.node];
+        for (int c = 1; c < node.n_children; ++c) {
+          const int r = node.first_row + c - 1;
+          if (r % n_parts != part) continue;
+          const float slope = row.pi[visit.pi_at + c];
+          kernels().add_scaled(stride, slope, tile.X.row(i), gradient + r * stride);
+          gradient[bias_at() + r] += slope;
+        }
+      }
+    }
+  });
+}
+
+// The loss's own gradient at the leaves that were reached.
+void ReinforcedLearner::add_leaf_slopes(const float* parameters, const SampleTile& tile,
+                                        float factor, float* gradient) {
+  const LearnedPolicy tree = topology_.view();
+  const float share = factor / static_cast<float>(options_.n_samples);
+  if (has_table()) std::fill(mass_.begin(), mass_.end(), 0.0f);
+  for (int i = 0; i < tile.n; ++i) {
+    const float* y = targets_.data() + static_cast<std::size_t>(i) * n_targets_;
+    for (int v = 0; v < rows_[i].walk.n_visits; ++v) {
+      const Visit& visit = rows_[i].visit[v];
+      const std::int32_t leaf = tree.nodes[visit.node].leaf;
+      if (leaf < 0) continue;
+      const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
+      const float mass = tile.weight[i] * share * static_cast<float>(visit.n);
+      if (has_table())
+        mass_[static_cast<std::size_t>(leaf) * padded(n_outputs_) +
+              static_cast<std::size_t>(y[0])] += mass;
+      else
+        kernels().add_leaf_slope(leaves(parameters), losses(), leaf, y, mass,
+                                 gradient + alpha_at() + at);
+    }
+  }
+  if (!has_table()) return;
+  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf) {
+    const float* mass = mass_.data() + leaf * padded(n_outputs_);
+    const bool is_reached = std::any_of(mass, mass + n_outputs_, [](float m) { return m != 0; });
+    const std::size_t at = leaf * n_outputs_;
+    if (is_reached)
+      kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
+                                 mass, gradient + alpha_at() + at);
+  }
+}
+
+// The leaf's choice of an action is one more decision of the policy.
+void ReinforcedLearner::add_action_slopes(const float* parameters, const SampleTile& tile,
+                                          float factor, const float* slope, float* gradient) {
+  const LearnedPolicy tree = policy(parameters);
+  const float share = factor / static_cast<float>(options_.n_samples);
+  std::vector<double> p(n_outputs_);
+  for (int i = 0; i < tile.n; ++i) {
+    const RowMemory& row = rows_[i];
+    const float* cost = slope + static_cast<std::size_t>(i) * options_.n_samples;
+    for (int v = 0; v < row.walk.n_visits; ++v) {
+      const Visit& visit = row.visit[v];
+      const std::int32_t leaf = tree.nodes[visit.node].leaf;
+      if (leaf < 0) continue;
+      const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
+      float* g = gradient + alpha_at() + at;
+      soft_max(n_outputs_, tree.alpha + at, p.data());
+      double sum = 0, entropy = 0;
+      for (int s = visit.first; s < visit.first + visit.n; ++s) {
+        const float of_one = cost[row.sample[s]] / static_cast<float>(options_.n_samples);
+        sum += of_one;
+        g[row.action[row.sample[s]]] += of_one;
+      }
+      for (const double q : p) entropy -= q * std::log(std::max(q, 1e-30));
+      const double bonus = static_cast<double>(entropy_) * tile.weight[i] * share * visit.n;
+      for (int a = 0; a < n_outputs_; ++a)
+        g[a] +=
+            static_cast<float>(p[a] * (bonus * (std::log(std::max(p[a], 1e-30)) + entropy) - sum));
+    }
+  }
+}
+
+// Values move towards what trajectories have cost, after the step that they were a baseline of.
+void ReinforcedLearner::learn_values(const SampleTile& tile) {
+  for (int i = 0; i < tile.n; ++i) {
+    if (tile.weight[i] == 0) continue;
+    const WalkOptions o = walk_options(i);
+    float* value = value_.data() + (o.value - value_.data());
+    for (int v = 0; v < rows_[i].walk.n_visits; ++v) {
+      const Visit& visit = rows_[i].visit[v];
+      if (visit.below == visit.below_end) continue;
+      const float n = static_cast<float>(visit.n);
+      const float mean = visit.cost / n + entropy_ * visit.entropy;  // without the node's own bonus
+      float& known = value[visit.node * o.value_step];
+      known += (mean - known) * n * kValueRate / (1.0f + n * kValueRate);
+    }
+  }
+}
+
+// The expectation over all trajectories of a batch.
+double ReinforcedLearner::exact_gradient(const float* parameters, const SampleTile& tile,
+                                         float factor, float* gradient) {
+  refresh_table(parameters);
+  take_targets(tile);
+  const LearnedPolicy tree = policy(parameters);
+  const int m = topology_.n_rows(), T = topology_.n_nodes();
+  for (int i = 0; i < capacity_; ++i) scale_[i] = tile.weight[i] * factor;
+  const int n_blocks = capacity_ / kLanes;
+  kernels().transpose(tile.X, {XT_.data(), n_columns_, capacity_, capacity_});
+  if (m > 0)
+    kernels().gemm({tree.W, m, n_columns_, tree.stride},
+                   {XT_.data(), n_columns_, capacity_, capacity_},
+                   {score_.data(), m, capacity_, capacity_});
+  const int n_parts = std::min(n_blocks, threads_for(static_cast<double>(capacity_) * T * 16.0));
+  parallel_for(n_parts, n_parts, [&](int part) {
+    float* scratch = lanes_[part].data();
+    for (int block = part; block < n_blocks; block += n_parts) {
+      const std::size_t at = static_cast<std::size_t>(block) * kLanes;
+      const PolicyLanes lanes{score_.data() + at,
+                              capacity_,
+                              tile.target + at,
+                              scale_.data() + at,
+                              scratch,
+                              scratch + static_cast<std::size_t>(T) * kLanes,
+                              scratch + static_cast<std::size_t>(2 * T) * kLanes,
+                              reach_.data() + at,
+                              loss_of_row_.data() + at};
+      kernels().policy_enumerate(tree, losses(), entropy_, lanes);
+    }
+  });
+  if (m > 0) {
+    kernels().gemm({score_.data(), m, capacity_, capacity_}, tile.X,
+                   {gradient, m, n_columns_, tree.stride});
+    kernels().gemm({score_.data(), m, capacity_, capacity_},
+                   {ones_.data(), capacity_, 1, padded(1)}, {sums_.data(), m, 1, padded(1)});
+    for (int r = 0; r < m; ++r) gradient[bias_at() + r] = sums_[std::size_t{padded(1)} * r];
+  }
+  add_enumerated_leaves(parameters, tile, gradient);
+  double total = 0;
+  for (int i = 0; i < tile.n; ++i) total += static_cast<double>(tile.weight[i]) * loss_of_row_[i];
+  return total;
+}
+
+// What all rows say of the leaves, each as much as it reaches them.
+void ReinforcedLearner::add_enumerated_leaves(const float* parameters, const SampleTile& tile,
+                                              float* gradient) {
+  const int L = topology_.n_leaves(), width = padded(n_outputs_);
+  if (has_table()) {  // masses of classes at leaves are a product: reach times which class
+    std::fill(class_of_row_.begin(), class_of_row_.end(), 0.0f);
+    for (int i = 0; i < tile.n; ++i)
+      class_of_row_[static_cast<std::size_t>(i) * width +
+                    static_cast<std::size_t>(tile.target[i])] = 1.0f;
+    kernels().gemm({reach_.data(), L, capacity_, capacity_},
+                   {class_of_row_.data(), capacity_, n_outputs_, width},
+                   {mass_.data(), L, n_outputs_, width});
+  }
+  for (int leaf = 0; leaf < L; ++leaf) {
+    const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
+    float* slope = gradient + alpha_at() + at;
+    if (has_table()) {
+      kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
+                                 mass_.data() + static_cast<std::size_t>(leaf) * width, slope);
+      continue;
+    }
+    const float* reach = reach_.data() + static_cast<std::size_t>(leaf) * capacity_;
+    for (int i = 0; i < tile.n; ++i)
+      kernels().add_leaf_slope(leaves(parameters), losses(), leaf,
+                               targets_.data() + static_cast<std::size_t>(i) * n_targets_, reach[i],
+                               slope);
+  }
+}
+
+// Answers are those of the greedy path. For a step, with actions: what was drawn, (M, capacity).
+void ReinforcedLearner::predict(const float* parameters, const SampleTile& tile, Purpose purpose,
+                                float* prediction) {
+  const std::size_t n = tile.capacity;
+  if (options_.learns_actions && purpose == Purpose::kStep) {
+    walk_rows(parameters, tile);
+    for (int i = 0; i < tile.n; ++i)
+      for (int s = 0; s < options_.n_samples; ++s)
+        prediction[s * n + i] = static_cast<float>(rows_[i].action[s]);
+    return;
+  }
+  const LearnedPolicy tree = policy(parameters);
+  for (int i = 0; i < tile.n; ++i) {
+    const float* scores =
+        tree.alpha +
+        static_cast<std::size_t>(kernels().greedy_leaf(tree, tile.X.row(i))) * n_outputs_;
+    if (options_.learns_actions) {
+      const auto best = static_cast<float>(std::max_element(scores, scores + n_outputs_) - scores);
+      for (int s = 0; s < options_.n_samples; ++s) prediction[s * n + i] = best;
+    } else {
+      for (int o = 0; o < n_outputs_; ++o) prediction[o * n + i] = scores[o];
+    }
+  }
+}
+
+}  // namespace hardwood

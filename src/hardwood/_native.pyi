@@ -6,227 +6,75 @@ from typing import Annotated, overload
 import numpy
 from numpy.typing import NDArray
 
+
 class Encoder:
     """Turns raw rows into the columns that splits weigh."""
 
-    def __init__(
-        self,
-        kinds: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        first_column: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_levels: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        flag_column: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        center: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scale: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_columns: int,
-    ) -> None: ...
+    def __init__(self, kinds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], first_column: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], flag_column: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> None: ...
+
     @property
     def n_columns(self) -> int: ...
+
     @overload
-    def encode(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-    ) -> NDArray[numpy.float32]:
+    def encode(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float32]:
         """Encoded rows (n, n_columns), in the schema's order."""
 
     @overload
-    def encode(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-    ) -> NDArray[numpy.float32]: ...
+    def encode(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float32]: ...
 
 class LeafModels:
     """
     The linear models of a tree's leaves, packed; in the schema's raw units.
     """
 
-    def __init__(
-        self,
-        encoder: object,
-        values: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        weights: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-        ],
-        link: str,
-    ) -> None: ...
+    def __init__(self, encoder: object, values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], link: str) -> None: ...
 
 class Router:
     """
     A tree packed for routing. Weights and bias are in the schema's raw units.
     """
 
-    def __init__(
-        self,
-        encoder: object,
-        weights: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        bias: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        children: Annotated[
-            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-        ],
-        n_leaves: int,
-    ) -> None: ...
+    def __init__(self, encoder: object, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_leaves: int) -> None: ...
+
     @overload
-    def apply(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]:
+    def apply(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]:
         """Leaf of every row."""
 
     @overload
-    def apply(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def apply(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def apply_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def apply_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def apply_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def apply_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def apply_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> int:
+    def apply_one(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
         """Leaf of one row."""
 
     @overload
-    def apply_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> int: ...
+    def apply_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int: ...
+
     @overload
-    def answer(
-        self,
-        leaves: LeafModels,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]:
+    def answer(self, leaves: LeafModels, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]:
         """What linear leaves answer to every row, (n, k)."""
 
     @overload
-    def answer(
-        self,
-        leaves: LeafModels,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def answer(self, leaves: LeafModels, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def answer_csr(
-        self,
-        leaves: LeafModels,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def answer_csr(self, leaves: LeafModels, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def answer_csr(
-        self,
-        leaves: LeafModels,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def answer_csr(self, leaves: LeafModels, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def answer_one(
-        self,
-        leaves: LeafModels,
-        x: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None:
+    def answer_one(self, leaves: LeafModels, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """The same to one row, written to out, (k,)."""
 
     @overload
-    def answer_one(
-        self,
-        leaves: LeafModels,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None: ...
+    def answer_one(self, leaves: LeafModels, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
 class ForestRouter:
     """Packed trees of one schema, asked together."""
@@ -237,125 +85,39 @@ class ForestRouter:
         """
 
     @overload
-    def apply(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]:
+    def apply(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]:
         """Leaves of every row, (n, trees)."""
 
     @overload
-    def apply(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def apply(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def apply_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def apply_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def apply_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def apply_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def answer(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]:
+    def answer(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]:
         """Mean or sum of the trees' answers or votes for every row, (n, k)."""
 
     @overload
-    def answer(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def answer(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def answer_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def answer_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def answer_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def answer_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def answer_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None:
+    def answer_one(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """The same for one row, written to out, (k,)."""
 
     @overload
-    def answer_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None: ...
+    def answer_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-def apply_link(
-    scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    link: str,
-    n_threads: int = 1,
-) -> None:
+def apply_link(scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], link: str, n_threads: int = 1) -> None:
     """
     Turn scores (n, k) into outputs, in place: identity, exp, softmax or logistic.
     """
@@ -363,814 +125,177 @@ def apply_link(
 class SoftRouter:
     """Soft trees, packed. Weights and bias are in the schema's raw units."""
 
-    def __init__(
-        self,
-        encoder: object,
-        weights: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-        ],
-        bias: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        values: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-        ],
-        gamma: float,
-        activation: str,
-    ) -> None: ...
+    def __init__(self, encoder: object, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], gamma: float, activation: str) -> None: ...
+
     @overload
-    def scores(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]:
+    def scores(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]:
         """Sums of the trees' scores for every row, (n, k)."""
 
     @overload
-    def scores(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def scores(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def scores_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def scores_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def scores_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.float64]: ...
+    def scores_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.float64]: ...
+
     @overload
-    def scores_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None:
+    def scores_one(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """The same for one row, written to out, (k,)."""
 
     @overload
-    def scores_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None: ...
+    def scores_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
     @overload
-    def reachable(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]:
+    def reachable(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]:
         """Leaves that every row reaches in every tree, (n, trees)."""
 
     @overload
-    def reachable(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def reachable(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def reachable_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def reachable_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def reachable_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_threads: int = 1,
-    ) -> NDArray[numpy.int32]: ...
+    def reachable_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> NDArray[numpy.int32]: ...
+
     @overload
-    def leaf_weights(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        weight: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> NDArray[numpy.float64]:
+    def leaf_weights(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:
         """What arrives at leaves: weights times shares, (trees, leaves)."""
 
     @overload
-    def leaf_weights(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        weight: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> NDArray[numpy.float64]: ...
+    def leaf_weights(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]: ...
+
     @overload
-    def leaf_weights_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        weight: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> NDArray[numpy.float64]: ...
+    def leaf_weights_csr(self, data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]: ...
+
     @overload
-    def leaf_weights_csr(
-        self,
-        data: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indices: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        indptr: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        weight: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> NDArray[numpy.float64]: ...
+    def leaf_weights_csr(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]: ...
 
 @overload
-def shapley(
-    forest: ForestRouter,
-    link: str,
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    background: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    *,
-    output: int,
-    n_orders: int,
-    most_cases: int,
-    seed: int,
-    n_threads: int,
-) -> tuple:
+def shapley(forest: ForestRouter, link: str, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], background: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, output: int, n_orders: int, most_cases: int, seed: int, n_threads: int) -> tuple:
     """
     Shapley values (n, p, k) of a forest's answers, their variances, and which rows are exact. output: one of the k, or -1 for all. most_cases: per background row, 0 to sample always.
     """
 
 @overload
-def shapley(
-    forest: ForestRouter,
-    link: str,
-    X: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    background: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    *,
-    output: int,
-    n_orders: int,
-    most_cases: int,
-    seed: int,
-    n_threads: int,
-) -> tuple: ...
-def fit_dgt(
-    encoder: Encoder,
-    X: object,
-    target: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    train_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    valid_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    *,
-    height: int,
-    n_outputs: int,
-    loss: str,
-    loss_parameter: float,
-    custom: object | None,
-    start: object | None,
-    first_run: int,
-    n_runs: int,
-    n_draws: int | None,
-    keep_all: bool,
-    seed: int,
-    n_threads: int,
-    callback: object | None,
-    options: dict,
-) -> dict:
+def shapley(forest: ForestRouter, link: str, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], background: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, output: int, n_orders: int, most_cases: int, seed: int, n_threads: int) -> tuple: ...
+
+def fit_dgt(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, height: int, n_outputs: int, loss: str, loss_parameter: float, custom: object | None, start: object | None, first_run: int, n_runs: int, n_draws: int | None, keep_all: bool, seed: int, n_threads: int, callback: object | None, options: dict) -> dict:
     """Trees learned side by side: {trees, history, best_run, interrupted}."""
 
 def bootstrap_counts(n_rows: int, n_draws: int, seed: int, member: int) -> list[int]:
     """How often each row is drawn for a member of a forest."""
 
-def fit_tel(
-    encoder: Encoder,
-    X: object,
-    target: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    train_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    valid_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    *,
-    n_trees: int,
-    depth: int,
-    n_outputs: int,
-    activation: str,
-    gamma: float,
-    batch_norm: bool,
-    loss: str,
-    loss_parameter: float,
-    custom: object | None,
-    start: object | None,
-    n_runs: int,
-    keep_all: bool,
-    seed: int,
-    n_threads: int,
-    callback: object | None,
-    max_kept_scores: int = 4194304,
-    options: dict,
-) -> dict:
+def fit_tel(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, n_trees: int, depth: int, n_outputs: int, activation: str, gamma: float, batch_norm: bool, loss: str, loss_parameter: float, custom: object | None, start: object | None, n_runs: int, keep_all: bool, seed: int, n_threads: int, callback: object | None, max_kept_scores: int = 4194304, options: dict) -> dict:
     """
     Ensembles of soft trees: {trees, history, best_run, interrupted}, as fit_dgt. A step keeps at most max_kept_scores of its way down for its way back.
     """
 
-def fit_non_greedy(
-    encoder: Encoder,
-    X: object,
-    target: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    train_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    valid_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    *,
-    children: Annotated[
-        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    start: tuple[
-        Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-    ],
-    n_outputs: int,
-    loss: str,
-    loss_parameter: float,
-    nu: Sequence[float],
-    learning_rate: Sequence[float],
-    seed: int,
-    n_threads: int,
-    callback: object | None,
-    options: dict,
-) -> dict:
+def fit_non_greedy(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], valid_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], start: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]], n_outputs: int, loss: str, loss_parameter: float, nu: Sequence[float], learning_rate: Sequence[float], seed: int, n_threads: int, callback: object | None, options: dict) -> dict:
     """
     The best of the trees learned with each nu and learning rate: {trees, history, best_run, interrupted}.
     """
 
-def augment(
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    target: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    children: Annotated[
-        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    tree: tuple[
-        Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-    ],
-    inference: str,
-    loss: str,
-    loss_parameter: float,
-    assigned: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ]
-    | None,
-) -> dict:
+def augment(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], tree: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]], inference: str, loss: str, loss_parameter: float, assigned: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> dict:
     """
     Loss-augmented inference of encoded rows: {natural, chosen, loss, bound, n_scored}, and where g - h is not zero: {move_row, move_split, move}.
     """
 
-def fit_greedy(
-    encoder: Encoder,
-    X: object,
-    target: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    count: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    train_rows: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    *,
-    n_outputs: int,
-    seed: int,
-    n_threads: int,
-    options: dict,
-) -> dict:
+def fit_greedy(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], train_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, n_outputs: int, seed: int, n_threads: int, options: dict) -> dict:
     """A tree grown greedily: {weights, bias, children, leaf, interrupted}."""
 
 @overload
-def tel_forward(
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float32],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    b: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    O: Annotated[
-        NDArray[numpy.float32],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    gamma: float,
-    activation: str,
-    n_threads: int = 1,
-) -> None: ...
+def tel_forward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
+
 @overload
-def tel_forward(
-    X: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float64],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    b: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    O: Annotated[
-        NDArray[numpy.float64],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    gamma: float,
-    activation: str,
-    n_threads: int = 1,
-) -> None:
+def tel_forward(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None:
     """Write what soft trees answer together (n, k)."""
 
 @overload
-def tel_backward(
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float32],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    b: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    O: Annotated[
-        NDArray[numpy.float32],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    slope: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    dX: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")] | None,
-    dW: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order="C", device="cpu")],
-    db: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    dO: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order="C", device="cpu")],
-    gamma: float,
-    activation: str,
-    n_threads: int = 1,
-) -> None: ...
+def tel_backward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], dX: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, dW: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], db: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], dO: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
+
 @overload
-def tel_backward(
-    X: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float64],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    b: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    O: Annotated[
-        NDArray[numpy.float64],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    slope: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    dX: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")] | None,
-    dW: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
-    db: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    dO: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
-    gamma: float,
-    activation: str,
-    n_threads: int = 1,
-) -> None:
+def tel_backward(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], dX: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None, dW: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')], db: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], dO: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None:
     """
     Write the gradients by X (unless None), W, b and O, for the slopes (n, k) of a loss by the answers.
     """
 
 @overload
-def tel_reachable(
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float32],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    b: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    leaves: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu")],
-    gamma: float,
-    activation: str,
-    n_threads: int = 1,
-) -> None: ...
+def tel_reachable(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaves: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
+
 @overload
-def tel_reachable(
-    X: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float64],
-        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-    ],
-    b: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    leaves: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu")],
-    gamma: float,
-    activation: str,
-    n_threads: int = 1,
-) -> None:
+def tel_reachable(X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaves: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None:
     """Write how many leaves of each tree each row reaches (n, T)."""
 
-def dgt_layer_forward(
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    b: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    prediction: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")
-    ],
-    leaf: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
-    n_threads: int = 1,
-) -> None:
+def dgt_layer_forward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], prediction: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], leaf: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], n_threads: int = 1) -> None:
     """Write each row's leaf (n,) and its values (n, k)."""
 
-def dgt_layer_backward(
-    X: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    W: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    b: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    theta: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    leaf: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    slope: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    dX: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")] | None,
-    dW: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    db: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    dtheta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    n_threads: int = 1,
-) -> None:
+def dgt_layer_backward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaf: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], dX: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, dW: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], db: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], dtheta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
     """
     Write the gradients of Algorithm 2 by X (unless None), W, b and theta, for the slopes (n, k) of a loss by the predictions.
     """
 
 @overload
-def latent_prune(
-    rows: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    is_q: bool,
-    pruning: float,
-    activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
-    group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
-    curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-) -> None: ...
+def latent_prune(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, pruning: float, activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
 @overload
-def latent_prune(
-    rows: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    is_q: bool,
-    pruning: float,
-    activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
-    curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-) -> None:
+def latent_prune(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, pruning: float, activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """
     Write the activities of a tree's nodes for a batch, the topmost node that each is pooled with, and the curvature of its group. Rows are scores of splits, or q of nodes.
     """
 
 @overload
-def latent_traverse(
-    rows: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    is_q: bool,
-    activity: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    n_threads: int = 1,
-) -> None: ...
+def latent_traverse(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None: ...
+
 @overload
-def latent_traverse(
-    rows: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    is_q: bool,
-    activity: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    n_threads: int = 1,
-) -> None:
+def latent_traverse(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
     """Write the traversals (n, nodes) of a batch."""
 
 @overload
-def latent_backward(
-    rows: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    is_q: bool,
-    activity: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    group: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    curvature: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    slope_z: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    slope_activity: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    slope: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    n_threads: int = 1,
-) -> None: ...
+def latent_backward(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope_z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], slope_activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None: ...
+
 @overload
-def latent_backward(
-    rows: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    is_q: bool,
-    activity: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    group: Annotated[
-        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    curvature: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    slope_z: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    slope_activity: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    slope: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    n_threads: int = 1,
-) -> None:
+def latent_backward(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope_z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], slope_activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
     """Write the slopes by the rows, from those by traversals and activities."""
 
 class BanditEngine:
     """A tree that learns from rewards of its actions."""
 
-    def __init__(
-        self, n_columns: int, n_actions: int, height: int, options: dict, seed: int
-    ) -> None: ...
-    def decide(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        mask: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ]
-        | None,
-    ) -> tuple:
+    def __init__(self, n_columns: int, n_actions: int, height: int, options: dict, seed: int) -> None: ...
+
+    def decide(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> tuple:
         """An action and its propensity."""
 
-    def learn(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        action: int,
-        reward: float,
-        propensity: float,
-    ) -> None:
+    def learn(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: int, reward: float, propensity: float) -> None:
         """Learn from one round that was decided here."""
 
-    def learn_many(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        actions: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        rewards: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        propensities: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> None:
+    def learn_many(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Learn from another policy's rounds."""
 
-    def replay(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        feedback: object,
-        masks: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
-        ]
-        | None,
-    ) -> tuple:
+    def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], feedback: object, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> tuple:
         """Decide and learn, row by row: actions, propensities, rewards."""
 
-    def values(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-    ) -> NDArray[numpy.float64]:
+    def values(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:
         """Expected rewards (n, K)."""
 
-    def probabilities(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        masks: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
-        ]
-        | None,
-    ) -> NDArray[numpy.float64]:
+    def probabilities(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
         """Of taking each action now (n, K)."""
 
     def tree(self) -> dict:
         """The perfect tree, columns and rewards in their own units."""
 
-    def start_from(
-        self,
-        weights: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        bias: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        values: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        center: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scale: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        trust: float,
-    ) -> None: ...
+    def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
+
     def state(self) -> dict:
         """All of it, as arrays."""
 
     def set_state(self, state: dict) -> None: ...
+
     @property
     def n_decided(self) -> int: ...
+
     @property
     def n_learned(self) -> int: ...
 
@@ -1178,86 +303,32 @@ class BanditRegressionEngine:
     """A tree that learns from losses of its numbers."""
 
     def __init__(self, n_columns: int, height: int, options: dict, seed: int) -> None: ...
-    def meet(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> None:
+
+    def meet(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Count a context into the columns' moments."""
 
-    def predict_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> float: ...
+    def predict_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
+
     def direction(self) -> int:
         """Draw +1 or -1, or with replay also +2 or -2."""
 
-    def learn_two(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        prediction: float,
-        below: float,
-        above: float,
-    ) -> None: ...
-    def learn_one(
-        self,
-        x: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        prediction: float,
-        direction: int,
-        loss: float,
-    ) -> None: ...
-    def predict(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-    ) -> NDArray[numpy.float64]: ...
-    def replay(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        y: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        loss: str,
-        parameter: float,
-    ) -> NDArray[numpy.float64]:
+    def learn_two(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], prediction: float, below: float, above: float) -> None: ...
+
+    def learn_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], prediction: float, direction: int, loss: float) -> None: ...
+
+    def predict(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]: ...
+
+    def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: str, parameter: float) -> NDArray[numpy.float64]:
         """Losses of rounds that were gone through."""
 
     def tree(self) -> dict: ...
-    def start_from(
-        self,
-        weights: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        bias: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        values: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        center: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        scale: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        trust: float,
-    ) -> None: ...
+
+    def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
+
     def state(self) -> dict: ...
+
     def set_state(self, state: dict) -> None: ...
+
     @property
     def n_learned(self) -> int: ...
 
@@ -1266,87 +337,14 @@ class NearestChange:
     Regions of a table's rows, each where some half-spaces of the schema's columns hold.
     """
 
-    def __init__(
-        self,
-        kind: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        first_column: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        n_levels: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        cost: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        may_become: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        normals: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        bias: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        sizes: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        first: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        members: Annotated[
-            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> None: ...
-    def ask(
-        self,
-        X: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        low: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        high: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        columns: Annotated[
-            NDArray[numpy.float64],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        sides: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
-        ],
-        *,
-        norm: str,
-        margin: float,
-        everywhere: bool,
-        most_steps: int,
-        n_threads: int,
-    ) -> tuple:
+    def __init__(self, kind: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], first_column: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], may_become: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], normals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], members: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def ask(self, X: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], high: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], sides: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, norm: str, margin: float, everywhere: bool, most_steps: int, n_threads: int) -> tuple:
         """
         The nearest rows that are in a region (n, p), which were found, and which are proven.
         """
 
-def closest_point(
-    normals: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    least: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    low: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    high: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    norm: str,
-) -> object:
+def closest_point(normals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], least: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norm: str) -> object:
     """
     The point with normals u >= least and low <= u <= high that is closest to the origin; normals have length 1. None where there is none.
     """
@@ -1358,126 +356,31 @@ def instruction_sets() -> list[str]:
     """The sets this machine can run, the best last."""
 
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
-def gemm(
-    A: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    B: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-) -> NDArray[numpy.float32]: ...
-def gemm_into(
-    A: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    B: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    C: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
-    repeats: int = 1,
-) -> None: ...
-def loss(
-    name: str,
-    prediction: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    target: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    weight: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    parameter: float = 0.0,
-) -> tuple[float, NDArray[numpy.float32]]:
+
+def gemm(A: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float32]: ...
+
+def gemm_into(A: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], C: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], repeats: int = 1) -> None: ...
+
+def loss(name: str, prediction: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], parameter: float = 0.0) -> tuple[float, NDArray[numpy.float32]]:
     """
     Weighted mean of a loss over the samples, and its gradient by the prediction.
     """
 
-def optimise(
-    start: Annotated[
-        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    gradients: Annotated[
-        NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-    *,
-    optimizer: str,
-    learning_rate: float,
-    momentum: float = 0.0,
-    decay: float = 0.99,
-    epsilon: float = 1e-08,
-    l1: float = 0.0,
-    l2: float = 0.0,
-    clip_norm: float = 1e30,
-) -> NDArray[numpy.float32]: ...
+def optimise(start: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradients: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, optimizer: str, learning_rate: float, momentum: float = 0.0, decay: float = 0.99, epsilon: float = 1e-08, l1: float = 0.0, l2: float = 0.0, clip_norm: float = 1e+30) -> NDArray[numpy.float32]: ...
+
 def schedule(name: str, n_steps: int, cycles: int = 1) -> list[float]: ...
 
 class DgtProbe:
     """One DGT tree over a fixed batch of encoded samples."""
 
-    def __init__(
-        self,
-        X: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        target: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        weight: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        *,
-        height: int,
-        n_outputs: int,
-        loss: str,
-        parameter: float = 0.0,
-        path: str = "sum",
-        quantizer: str = "sign",
-        routing: str = "quantized",
-        sharpness: float = 1.0,
-        linear_leaves: bool = False,
-        hidden: Sequence[int] = [],
-    ) -> None: ...
-    def set(
-        self,
-        W: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        b: Annotated[
-            NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        theta: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        leaf_weights: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None, None), order="C", device="cpu", writable=False),
-        ]
-        | None = None,
-    ) -> None: ...
-    def gradient(
-        self,
-    ) -> tuple[
-        float,
-        NDArray[numpy.float32],
-        NDArray[numpy.float32],
-        NDArray[numpy.float32],
-        NDArray[numpy.float32] | None,
-    ]:
+    def __init__(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, height: int, n_outputs: int, loss: str, parameter: float = 0.0, path: str = 'sum', quantizer: str = 'sign', routing: str = 'quantized', sharpness: float = 1.0, linear_leaves: bool = False, hidden: Sequence[int] = []) -> None: ...
+
+    def set(self, W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaf_weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def gradient(self) -> tuple[float, NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32] | None]:
         """(mean loss, dW, db, dtheta, dleaf_weights)"""
 
-    def parameters(
-        self,
-    ) -> tuple[
-        NDArray[numpy.float32],
-        NDArray[numpy.float32],
-        NDArray[numpy.float32],
-        NDArray[numpy.float32] | None,
-    ]:
+    def parameters(self) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32] | None]:
         """(W, b, theta, leaf_weights)"""
 
     def predict(self, soft: bool = False) -> NDArray[numpy.float32]:
@@ -1490,41 +393,14 @@ class LinearLayers:
     """Overparameterised splits: a product of factors."""
 
     def __init__(self, n_nodes: int, n_columns: int, *, hidden: Sequence[int]) -> None: ...
-    def set(
-        self,
-        factors: Sequence[
-            Annotated[
-                NDArray[numpy.float32],
-                dict(shape=(None, None), order="C", device="cpu", writable=False),
-            ]
-        ],
-    ) -> None: ...
+
+    def set(self, factors: Sequence[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]) -> None: ...
+
     def factors(self) -> list[NDArray[numpy.float32]]: ...
-    def start_from(
-        self,
-        W: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        seed: int,
-    ) -> None: ...
+
+    def start_from(self, W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int) -> None: ...
+
     def weights(self) -> NDArray[numpy.float32]:
         """The product (m, d + 1), bias last."""
 
-    def step(
-        self,
-        gradient: Annotated[
-            NDArray[numpy.float32],
-            dict(shape=(None, None), order="C", device="cpu", writable=False),
-        ],
-        *,
-        optimizer: str,
-        learning_rate: float,
-        momentum: float = 0.0,
-        decay: float = 0.99,
-        epsilon: float = 1e-08,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        clip_norm: float = 1e30,
-        squared_norm_elsewhere: float = 0.0,
-    ) -> None: ...
+    def step(self, gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, optimizer: str, learning_rate: float, momentum: float = 0.0, decay: float = 0.99, epsilon: float = 1e-08, l1: float = 0.0, l2: float = 0.0, clip_norm: float = 1e+30, squared_norm_elsewhere: float = 0.0) -> None: ...

@@ -1,7 +1,9 @@
 #include "learn/latent_layer.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "core/threads.hpp"
@@ -54,6 +56,31 @@ void visit_scores(const Real* scores, int n_splits, const Real* activity, Visit&
   }
 }
 
+// Which byte in memory the k-th bit of a word is in.
+constexpr int byte_of(int k) {
+  return std::endian::native == std::endian::little ? k / 8 : 7 - k / 8;
+}
+
+// The same for a row of q. Which are positive is found without branches, eight at a time.
+template <class Real, class Visit>
+void visit_rewards(const Real* q, int n_nodes, Visit&& visit) {
+  constexpr int kBlock = 64;
+  const Real half = static_cast<Real>(0.5);
+  for (int first = 0; first < n_nodes; first += kBlock) {
+    const int n = std::min(kBlock, n_nodes - first);
+    alignas(8) unsigned char is_positive[kBlock] = {};
+    for (int l = 0; l < n; ++l) is_positive[l] = q[first + l] > -half;
+    for (int word = 0; word < n; word += 8) {
+      std::uint64_t bytes;
+      std::memcpy(&bytes, is_positive + word, 8);
+      for (; bytes != 0; bytes &= bytes - 1) {
+        const int t = first + word + byte_of(std::countr_zero(bytes));
+        visit(t, q[t] + half, Source{t, 1});
+      }
+    }
+  }
+}
+
 template <class Real, class Visit>
 void visit_row(const LatentBatch<Real>& batch, std::int64_t i, const Real* activity,
                Visit&& visit) {
@@ -61,12 +88,19 @@ void visit_row(const LatentBatch<Real>& batch, std::int64_t i, const Real* activ
     const int m = batch.n_splits();
     return visit_scores(batch.scores + i * m, m, activity, visit);
   }
-  const int n_nodes = batch.n_nodes();
-  const Real* q = batch.q + i * n_nodes;
+  visit_rewards(batch.q + i * batch.n_nodes(), batch.n_nodes(), visit);
+}
+
+template <class Real>
+void cut(const Real* q, const Real* activity, int n_nodes, Real* z) {
+  int n_nan = 0;  // counted, since gcc turns a count into vectors and a flag into branches
   for (int t = 0; t < n_nodes; ++t) {
     const Real v = q[t] + static_cast<Real>(0.5);
-    if (v > 0) visit(t, v, Source{t, 1});
+    const Real positive = v > 0 ? v : Real{0};
+    z[t] = positive < activity[t] ? positive : activity[t];
+    n_nan += v != v;
   }
+  if (n_nan > 0) std::fill_n(z, n_nodes, std::numeric_limits<Real>::quiet_NaN());
 }
 
 template <class Real>
@@ -94,6 +128,10 @@ void latent_traversal(const LatentBatch<Real>& batch, const Real* activity, int 
   over_rows(batch.n, n_threads, [&](int, std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       Real* row = z + i * n_nodes;
+      if (batch.q) {
+        cut(batch.q + i * n_nodes, activity, n_nodes, row);
+        continue;
+      }
       const bool known = is_number(batch, i);
       std::fill_n(row, n_nodes, known ? Real{0} : std::numeric_limits<Real>::quiet_NaN());
       if (known)

@@ -6,6 +6,21 @@
 
 namespace hardwood {
 
+namespace {
+
+// The sum of term(0), ..., term(n - 1), in four running sums that do not wait for each other.
+template <class Term>
+double sum_of(std::size_t n, Term&& term) {
+  double lane[4] = {};
+  const std::size_t whole = n / 4 * 4;
+  for (std::size_t i = 0; i < whole; i += 4)
+    for (int l = 0; l < 4; ++l) lane[l] += term(i + l);
+  for (std::size_t i = whole; i < n; ++i) lane[0] += term(i);
+  return (lane[0] + lane[1]) + (lane[2] + lane[3]);
+}
+
+}  // namespace
+
 template <class Real>
 PruningProgram<Real>::PruningProgram(int n_nodes)
     : nodes_(n_nodes),
@@ -51,19 +66,11 @@ double PruningProgram<Real>::typical_value(const Part& part) const {
 // g'(tau), for a threshold between those that the node's values have been cut by.
 template <class Real>
 double PruningProgram<Real>::slope(const Node& node, double tau) const {
-  // In four running sums, which do not wait for each other.
-  double sum[4] = {}, count[4] = {};
-  const auto add = [&](int lane, Real v) {
-    const double value = static_cast<double>(v);
-    sum[lane] += value > tau ? value : 0.0;
-    count[lane] += value > tau ? 1.0 : 0.0;
-  };
-  const std::size_t n = node.values.size(), whole = n / 4 * 4;
-  for (std::size_t i = 0; i < whole; i += 4)
-    for (int lane = 0; lane < 4; ++lane) add(lane, node.values[i + lane]);
-  for (std::size_t i = whole; i < n; ++i) add(0, node.values[i]);
-  const double above = node.sum + (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  return (lambda_ + node.count + (count[0] + count[1]) + (count[2] + count[3])) * tau - above;
+  const auto terms = sum_of(node.values.size(), [&](std::size_t i) {
+    const double beyond = tau - static_cast<double>(node.values[i]);
+    return beyond < 0 ? beyond : 0.0;
+  });
+  return (lambda_ + node.count) * tau - node.sum + terms;
 }
 
 // Marks the nodes whose activity exceeds tau, and counts them. Parents come before children.
@@ -113,14 +120,14 @@ template <class Real>
 void PruningProgram<Real>::keep_below(Node& node, double tau) {
   std::size_t kept = 0;
   const std::size_t n = node.values.size();
-  double sum = 0;
+  node.sum += sum_of(n, [&](std::size_t i) {
+    const double value = static_cast<double>(node.values[i]);
+    return value < tau ? 0.0 : value;
+  });
   for (const Real v : node.values) {
-    const double value = static_cast<double>(v);
     node.values[kept] = v;
-    kept += value < tau;
-    sum += value < tau ? 0.0 : value;
+    kept += static_cast<double>(v) < tau;
   }
-  node.sum += sum;
   node.count += static_cast<double>(n - kept);
   node.values.resize(kept);
 }
@@ -164,22 +171,23 @@ template <class Real>
 void PruningProgram<Real>::solve_alone(Pruning& result) {
   for (std::size_t t = 0; t < nodes_.size(); ++t) {
     const Node& node = nodes_[t];
-    left_ = node.values;
+    const Real* values = node.values.data();
+    std::size_t n = node.values.size();
+    if (left_.size() < n) left_.resize(n);
     double a = -1, next = 0, curvature = lambda_;
-    for (std::size_t n = left_.size(); next > a;) {
+    while (next > a) {
       a = next;
-      double sum = node.sum;
       std::size_t kept = 0;
       for (std::size_t i = 0; i < n; ++i) {
-        const Real v = left_[i];
-        const bool is_above = static_cast<double>(v) > a;
+        const Real v = values[i];
         left_[kept] = v;
-        kept += is_above;
-        sum += is_above ? static_cast<double>(v) : 0.0;
+        kept += static_cast<double>(v) > a;
       }
       n = kept;
+      values = left_.data();
       curvature = lambda_ + node.count + static_cast<double>(n);
-      next = sum / curvature;
+      const double sum = sum_of(n, [&](std::size_t i) { return static_cast<double>(values[i]); });
+      next = (node.sum + sum) / curvature;
     }
     result.group[t] = static_cast<std::int32_t>(t);
     result.activity[t] = std::min(next, 1.0);

@@ -269,7 +269,11 @@ def _draw(
         )
         is_dark = 0.3 * fill[0] + 0.59 * fill[1] + 0.11 * fill[2] < 0.55
         word = f"{100 * share:.0f}" if share > 0 else "–"
-        style = {"ha": "center", "va": "center", "color": "white" if is_dark else INK}
+        style: dict[str, Any] = {
+            "ha": "center",
+            "va": "center",
+            "color": "white" if is_dark else INK,
+        }
         ax.text(*at, word, fontsize=size, zorder=3, **style)
 
 

@@ -21,12 +21,20 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
+    from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
+    from hardwood.model import (
+        LatentTreeModel,
+        ObliqueForest,
+        ObliqueTree,
+        TreeEnsemble,
+        from_sklearn,
+        load,
+    )
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -44,6 +52,9 @@ _HOME = {
     "GreedyTreeRegressor": "hardwood.estimators.greedy",
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
+    "LatentTreeClassifier": "hardwood.estimators.latent",
+    "LatentTreeModel": "hardwood.model",
+    "LatentTreeRegressor": "hardwood.estimators.latent",
     "ModelFileError": "hardwood.errors",
     "NonGreedyTreeClassifier": "hardwood.estimators.non_greedy",
     "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
@@ -73,6 +84,9 @@ __all__ = [
     "GreedyTreeRegressor",
     "HardwoodError",
     "Huber",
+    "LatentTreeClassifier",
+    "LatentTreeModel",
+    "LatentTreeRegressor",
     "ModelFileError",
     "NonGreedyTreeClassifier",
     "NonGreedyTreeRegressor",

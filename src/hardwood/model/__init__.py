@@ -1,4 +1,4 @@
-"""The answer of every learner: a hard oblique tree, a forest of them, or soft trees; their file."""
+"""The answer of every learner: hard oblique trees, forests, soft or latent trees; their file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from hardwood.model.ensemble import TreeEnsemble
 from hardwood.model.file import dumps, load, loads, save
 from hardwood.model.forest import ObliqueForest
 from hardwood.model.from_sklearn import from_sklearn
+from hardwood.model.latent_tree import LatentTreeModel
 from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.split import Split
 from hardwood.model.terms import Term
 from hardwood.model.tree import ObliqueTree
 
 __all__ = [
+    "LatentTreeModel",
     "LinearLeaf",
     "ObliqueForest",
     "ObliqueTree",

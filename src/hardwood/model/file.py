@@ -13,6 +13,7 @@ from hardwood.model.container import Kinds
 from hardwood.model.document import (
     ENSEMBLE,
     FOREST,
+    LATENT,
     TREE,
     Model,
     arrays_of,
@@ -30,6 +31,14 @@ OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
 OPTIONAL_ARRAYS_2 = OPTIONAL_ARRAYS | {"leaf_weights": ("F64", 3)}
 FOREST_ARRAYS = ARRAYS | {"n_splits": ("I32", 1)}
 ENSEMBLE_ARRAYS = {"weights": ("F64", 3), "bias": ("F64", 2), "values": ("F64", 3)}
+LATENT_ARRAYS = {
+    "nodes": ("I32", 1),
+    "activity": ("F64", 1),
+    "weights": ("F64", 2),
+    "bias": ("F64", 1),
+    "head_weights": ("F64", 1),
+    "head_bias": ("F64", 1),
+}
 # What a file holds, by format and kind: arrays that must be there, and those that may be.
 CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
     (1, TREE): (ARRAYS, OPTIONAL_ARRAYS),
@@ -37,6 +46,7 @@ CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
     (2, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
     (3, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
     (3, ENSEMBLE): (ENSEMBLE_ARRAYS, {"counts": ("F64", 2)}),
+    (4, LATENT): (LATENT_ARRAYS, {}),
 }
 
 
@@ -67,7 +77,7 @@ def save(model: FrozenModel, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file: an `ObliqueTree`, `ObliqueForest` or `TreeEnsemble`, whichever it holds.
+    """Read a model file: an `ObliqueTree`, `ObliqueForest`, `TreeEnsemble` or `LatentTreeModel`.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from hardwood.model import strict_json
 from hardwood.model.document import (
     ENSEMBLE,
     FOREST,
+    LATENT,
     TREE_ARRAYS,
     Arrays,
     Model,
@@ -72,6 +73,8 @@ def _built(content: Mapping[str, Any]) -> Model:
         return forest(content, schema, lambda i: _tree_arrays(trees[i], schema))
     if content["kind"] == ENSEMBLE:
         return single(content, schema, _ensemble_arrays(content, schema))
+    if content["kind"] == LATENT:
+        return single(content, schema, _latent_arrays(content, schema))
     return single(content, schema, _tree_arrays(content, schema))
 
 
@@ -100,6 +103,16 @@ def _ensemble_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
         "bias": _matrix("bias", content["bias"]),
         "values": _matrices("values", content["values"]),
         "counts": None if counts is None else _matrix("counts", counts),
+    }
+
+
+def _latent_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
+    """Take the arrays of a latent tree from its JSON."""
+    of_numbers = ("activity", "bias", "head_weights", "head_bias")
+    return {
+        "nodes": _numbers("nodes", content["nodes"], whole=True),
+        "weights": _matrix("weights", content["weights"], schema.n_columns),
+        **{name: _numbers(name, content[name]) for name in of_numbers},
     }
 
 

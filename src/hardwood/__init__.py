@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
+    from hardwood.estimators.latent_clustering import LatentTreeClustering
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         from_sklearn,
         load,
     )
+    from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -53,6 +55,7 @@ _HOME = {
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
     "LatentTreeClassifier": "hardwood.estimators.latent",
+    "LatentTreeClustering": "hardwood.estimators.latent_clustering",
     "LatentTreeModel": "hardwood.model",
     "LatentTreeRegressor": "hardwood.estimators.latent",
     "ModelFileError": "hardwood.errors",
@@ -68,8 +71,10 @@ _HOME = {
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
+    "dendrogram_purity": "hardwood.report.purity",
     "from_sklearn": "hardwood.model",
     "load": "hardwood.model",
+    "sampled_dendrogram_purity": "hardwood.report.purity",
     "tune": "hardwood.tuning",
 }
 
@@ -85,6 +90,7 @@ __all__ = [
     "HardwoodError",
     "Huber",
     "LatentTreeClassifier",
+    "LatentTreeClustering",
     "LatentTreeModel",
     "LatentTreeRegressor",
     "ModelFileError",
@@ -100,8 +106,10 @@ __all__ = [
     "TableWarning",
     "Training",
     "TreeEnsemble",
+    "dendrogram_purity",
     "from_sklearn",
     "load",
+    "sampled_dendrogram_purity",
     "tune",
 ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -183,7 +184,7 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
             Where torch is not installed; the message says how to.
         """
         exercise = exercises.classification(self, X, y, sample_weight)
-        model, grown = _learn(self, exercise)
+        model, grown = learn_model(self, exercise)
         _adopt(self, X, model, grown)
         self.classes_ = exercise.classes
         exercises.warn_if_interrupted([grown], "the best tree")
@@ -262,7 +263,7 @@ class LatentTreeRegressor(LatentEstimator, ModelRegressor):
             Where torch is not installed; the message says how to.
         """
         exercise = exercises.regression(self, X, y, sample_weight)
-        model, grown = _learn(self, exercise)
+        model, grown = learn_model(self, exercise)
         _adopt(self, X, model, grown)
         self.n_outputs_ = exercise.n_targets
         exercises.warn_if_interrupted([grown], "the best tree")
@@ -272,12 +273,17 @@ class LatentTreeRegressor(LatentEstimator, ModelRegressor):
 Estimator = LatentTreeClassifier | LatentTreeRegressor
 
 
-def _learn(estimator: Estimator, exercise: Exercise) -> tuple[LatentTreeModel, GrownLatentTree]:
-    """Check the parameters, pose the problem, learn, and make the model."""
+def learn_model(
+    estimator: Estimator, exercise: Exercise, **further: Any
+) -> tuple[LatentTreeModel, GrownLatentTree]:
+    """Check the parameters, pose the problem, learn, and make the model.
+
+    `further` are hyper-parameters of `Latent` that the estimators have not.
+    """
     parameters.n_threads(estimator.n_jobs)
     seed = exercises.drawn_seed(estimator.random_state)
     stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=True)
-    config = config_of(estimator, stops_early)
+    config = replace(config_of(estimator, stops_early), **further)
     problem = exercises.problem_of(estimator, exercise, stops_early, seed)
     grown = learn(problem, config, seed=seed, callbacks=exercises.callbacks_of(estimator))
     record = exercises.record_of(estimator, exercise, problem, grown)

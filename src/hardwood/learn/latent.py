@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from hardwood.learn.problem import Problem
 from hardwood.learn.training import Callback, Epoch, one_of
 
 Split = Literal["linear", "elu"]
+Init = Literal["random", "bisect"]
+INITS: tuple[str, ...] = get_args(Init)
 
 # Passes: so many that they make these steps, within bounds.
 _STEPS = 4000
@@ -30,7 +32,9 @@ class Latent:
 
     `head` are the widths of the hidden layers of the predictor f(x, z), of which () is linear;
     `skip` is whether it sees x beside z. `least_activity`: nodes that are less active than this
-    when learning has ended are removed.
+    when learning has ended are removed. `init` is the start of the splits: random directions
+    through the middle of each node's rows, or 2-means at every node. `solves_head`: a linear
+    predictor of the squared error starts as the solution of ridge regression.
     """
 
     max_depth: int = 5
@@ -45,9 +49,12 @@ class Latent:
     patience: float = 0.3
     least_activity: float = 0.01
     early_stopping: bool = True
+    init: Init = "random"
+    solves_head: bool = False
 
     def __post_init__(self) -> None:
         one_of("split", self.split, ("linear", "elu"))
+        one_of("init", self.init, INITS)
 
     def epochs(self, n_rows: int) -> int:
         """Return the number of passes over so many training rows."""

@@ -51,7 +51,8 @@ def solve_predictor(layer: nn.Linear, features: Tensor, y: Tensor, weight: Tenso
     """
     f, k = features.shape[1], y.shape[1]
     total, means, products = 0.0, torch.zeros(f + k).double(), torch.zeros(f + k, f + k).double()
-    for part in torch.arange(len(y)).split(_CHUNK_ROWS):
+    for first in range(0, len(y), _CHUNK_ROWS):
+        part = slice(first, first + _CHUNK_ROWS)
         both = torch.cat([features[part], y[part]], dim=1).double()
         w = weight[part].double()[:, None]
         total += float(w.sum())

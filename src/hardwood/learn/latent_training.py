@@ -12,7 +12,10 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
+from hardwood.learn.bisection import bisect
 from hardwood.learn.latent import GrownLatentTree, Latent
+from hardwood.learn.latent_start import place_splits, solve_predictor
+from hardwood.learn.losses import SquaredError
 from hardwood.learn.problem import Problem
 from hardwood.learn.torch_losses import row_losses
 from hardwood.learn.training import Callback, Epoch
@@ -21,6 +24,7 @@ from hardwood.nn.latent import LatentTree
 # The program is solved for as many training rows as give these values, evenly spaced.
 _SETTLED_VALUES = 2**23
 _CHUNK_ROWS = 2**14
+_HUGE = 1e15
 
 
 class QHAdam:
@@ -94,9 +98,13 @@ class Network(nn.Module):
         self.skip = config.skip
         self.predictor = Predictor((n_inputs, *config.head, n_outputs), config.dropout, generator)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the predictor sees of rows: z, and with `skip` the rows themselves."""
         z, _ = self.tree(x)
-        return self.predictor(torch.cat([z, x], dim=1) if self.skip else z)
+        return torch.cat([z, x], dim=1) if self.skip else z
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.predictor(self.features(x))
 
 
 @dataclass
@@ -141,14 +149,35 @@ class _Run:
         n_settled = max(1, _SETTLED_VALUES // self.network.tree.n_nodes)
         step = -(-len(train) // n_settled)
         self.settled_rows = self.train.x[::step]
-        self.network.tree.centre(self.settled_rows[:_CHUNK_ROWS])
+        self.start(seed)
         self.optimizer = QHAdam(self.network.parameters())
         self.history: list[Epoch] = []
         self.best_epoch = -1
         self.best_loss = math.inf
         self.best_state: dict[str, Tensor] = {}
         self.settle()
+        if config.solves_head:
+            self.solve_head()
         self.keep(-1)
+
+    def start(self, seed: int) -> None:
+        """Give the splits their start."""
+        tree, rows = self.network.tree, self.settled_rows[:_CHUNK_ROWS]
+        if self.config.init == "random":
+            tree.centre(rows)
+            return
+        weight = self.train.weight.numpy().astype(np.float64)
+        weights, bias = bisect(self.train.x.numpy(), weight, tree.depth, seed)
+        place_splits(tree, weights, bias, rows)
+
+    @torch.no_grad()
+    def solve_head(self) -> None:
+        """Start a linear predictor of the squared error where ridge regression ends."""
+        if self.config.head or not isinstance(self.problem.loss, SquaredError):
+            raise ValueError("solves_head is for linear heads and the squared error")
+        network, rows = self.network.eval(), self.train
+        features = torch.cat([network.features(x) for x in rows.x.split(_CHUNK_ROWS)])
+        solve_predictor(network.predictor.layers[0], features, rows.y, rows.weight)
 
     @property
     def judges(self) -> bool:
@@ -202,6 +231,11 @@ class _Run:
         ]
         return float((rows.weight * torch.cat(parts)).sum() / rows.weight.sum())
 
+    @torch.no_grad()
+    def has_diverged(self) -> bool:
+        """Whether parameters are beyond what any sensible steps come to, or no numbers."""
+        return not all(bool((p.abs() < _HUGE).all()) for p in self.network.parameters())
+
     def keep(self, epoch: int) -> None:
         """Keep the network as it is now."""
         self.best_epoch = epoch
@@ -217,6 +251,10 @@ class _Run:
         for epoch in range(max_epochs):
             rate = self.rate(epoch / max_epochs)
             train_loss = self.one_pass(epoch, max_epochs)
+            if self.has_diverged():
+                if self.judges and self.best_epoch >= 0:
+                    return
+                raise diverged()
             self.settle()
             valid_loss = self.validation_loss()
             active = float((self.network.tree.activity > 0).double().mean())
@@ -228,6 +266,14 @@ class _Run:
             answers = [bool(callback(record)) for callback in callbacks]  # all hear of every epoch
             if any(answers) or (self.judges and epoch - self.best_epoch >= patience):
                 return
+
+
+def diverged() -> ValueError:
+    """Say that learning came to nothing, and what to try."""
+    return ValueError(
+        "Learning diverged: weights became huge. Lower learning_rate, or the range of "
+        "sample_weight."
+    )
 
 
 def learn(
@@ -266,11 +312,8 @@ def _grown(run: _Run, interrupted: bool) -> GrownLatentTree:
     first, n_nodes = layers[0][0], run.network.tree.n_nodes
     layers[0] = (np.hstack([first[:, nodes], first[:, n_nodes:]]), layers[0][1])
     arrays = [weights, bias, *(part for layer in layers for part in layer)]
-    if not all((np.abs(array) < 1e15).all() for array in arrays):
-        raise ValueError(
-            "Learning diverged: weights became huge. Lower learning_rate, or the range of "
-            "sample_weight."
-        )
+    if not all((np.abs(array) < _HUGE).all() for array in arrays):
+        raise diverged()
     return GrownLatentTree(
         nodes=nodes,
         activity=_array(pruned.activity),

@@ -47,7 +47,7 @@ def _of_residual(loss: Loss, residual: Tensor) -> Tensor:
         delta = loss.parameter
         return torch.where(size <= delta, 0.5 * size.square(), delta * (size - 0.5 * delta))
     if loss.name == "quantile":
-        return torch.where(residual < 0, loss.parameter, 1.0 - loss.parameter) * size
+        return torch.where(residual < 0, loss.parameter * size, (1.0 - loss.parameter) * size)
     raise NotImplementedError(f"the loss {loss.name!r} is not known to torch")
 
 

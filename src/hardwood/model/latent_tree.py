@@ -237,7 +237,7 @@ class LatentTreeModel(FrozenModel):
         def of_dense(table: np.ndarray, _: int) -> np.ndarray:
             parts = [
                 answer(self._columns(table[i : i + _CHUNK]))
-                for i in range(0, max(len(table), 1), _CHUNK)
+                for i in range(0, len(table), _CHUNK)
             ]
             return np.concatenate(parts)
 
@@ -247,7 +247,7 @@ class LatentTreeModel(FrozenModel):
             rows = csr_array((data, indices, indptr), (len(indptr) - 1, self.n_features))
             parts = [
                 answer(self._columns(rows[i : i + _CHUNK].toarray()))
-                for i in range(0, max(rows.shape[0], 1), _CHUNK)
+                for i in range(0, rows.shape[0], _CHUNK)
             ]
             return np.concatenate(parts)
 

@@ -14,6 +14,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_learn_greedy(m);
   hardwood::bind_learn_reinforced(m);
   hardwood::bind_nn(m);
+  hardwood::bind_latent(m);
   hardwood::bind_bandit(m);
   hardwood::bind_nearest(m);
   hardwood::bind_parts(m);

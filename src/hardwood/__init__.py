@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
+    from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
+    from hardwood.estimators.latent_clustering import LatentTreeClustering
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
     from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
     from hardwood.estimators.rewards import learn_from_rewards
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
     from hardwood.model import (
+        LatentTreeModel,
         ObliqueForest,
         ObliqueTree,
         PolicyTree,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
         from_sklearn,
         load,
     )
+    from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
     from hardwood.tuning import tune
 
 __version__ = "0.1.0"
@@ -53,6 +57,10 @@ _HOME = {
     "GreedyTreeRegressor": "hardwood.estimators.greedy",
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
+    "LatentTreeClassifier": "hardwood.estimators.latent",
+    "LatentTreeClustering": "hardwood.estimators.latent_clustering",
+    "LatentTreeModel": "hardwood.model",
+    "LatentTreeRegressor": "hardwood.estimators.latent",
     "ModelFileError": "hardwood.errors",
     "NonGreedyTreeClassifier": "hardwood.estimators.non_greedy",
     "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
@@ -69,9 +77,11 @@ _HOME = {
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
+    "dendrogram_purity": "hardwood.report.purity",
     "from_sklearn": "hardwood.model",
     "learn_from_rewards": "hardwood.estimators.rewards",
     "load": "hardwood.model",
+    "sampled_dendrogram_purity": "hardwood.report.purity",
     "tune": "hardwood.tuning",
 }
 
@@ -86,6 +96,10 @@ __all__ = [
     "GreedyTreeRegressor",
     "HardwoodError",
     "Huber",
+    "LatentTreeClassifier",
+    "LatentTreeClustering",
+    "LatentTreeModel",
+    "LatentTreeRegressor",
     "ModelFileError",
     "NonGreedyTreeClassifier",
     "NonGreedyTreeRegressor",
@@ -102,9 +116,11 @@ __all__ = [
     "TableWarning",
     "Training",
     "TreeEnsemble",
+    "dendrogram_purity",
     "from_sklearn",
     "learn_from_rewards",
     "load",
+    "sampled_dendrogram_purity",
     "tune",
 ]
 

@@ -285,6 +285,29 @@ def dgt_layer_backward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, No
     Write the gradients of Algorithm 2 by X (unless None), W, b and theta, for the slopes (n, k) of a loss by the predictions.
     """
 
+@overload
+def latent_prune(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, pruning: float, activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+@overload
+def latent_prune(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, pruning: float, activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Write the activities of a tree's nodes for a batch, the topmost node that each is pooled with, and the curvature of its group. Rows are scores of splits, or q of nodes.
+    """
+
+@overload
+def latent_traverse(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None: ...
+
+@overload
+def latent_traverse(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """Write the traversals (n, nodes) of a batch."""
+
+@overload
+def latent_backward(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope_z: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], slope_activity: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None: ...
+
+@overload
+def latent_backward(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_q: bool, activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], group: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope_z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], slope_activity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], n_threads: int = 1) -> None:
+    """Write the slopes by the rows, from those by traversals and activities."""
+
 class BanditEngine:
     """A tree that learns from rewards of its actions."""
 

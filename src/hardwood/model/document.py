@@ -8,7 +8,7 @@ format  holds
 1       a tree with constant leaves of classes or numbers
 2       linear leaves, yes/no labels, forests that average or vote
 3       forests that add up scores, soft ensembles
-4       policy trees
+4       policy trees, latent trees
 ======  ====================================================================================
 """
 
@@ -25,15 +25,17 @@ from hardwood.model.concatenated import Shares
 from hardwood.model.ensemble import TreeEnsemble
 from hardwood.model.forest import MAX_TREES, ObliqueForest
 from hardwood.model.frozen import FrozenModel
+from hardwood.model.latent_tree import LatentTreeModel
 from hardwood.model.policy_tree import PolicyTree
 from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 
-Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree
+Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel
 Arrays = Mapping[str, Any]  # by name: an array, or None
 
 FORMAT = 4
-TREE, FOREST, ENSEMBLE, POLICY = "ObliqueTree", "ObliqueForest", "TreeEnsemble", "PolicyTree"
+TREE, FOREST, ENSEMBLE = "ObliqueTree", "ObliqueForest", "TreeEnsemble"
+POLICY, LATENT = "PolicyTree", "LatentTreeModel"
 
 COMMON_KEYS = {"format", "kind", "task", "classes", "target_names", "schema", "record"}
 # What else the header has, by format and kind.
@@ -44,6 +46,7 @@ FURTHER_KEYS: dict[tuple[int, str], set[str]] = {
     (3, FOREST): {"combine", "link", "trees"},
     (3, ENSEMBLE): {"activation", "gamma", "link"},
     (4, POLICY): {"link"},
+    (4, LATENT): {"link", "skip", "split", "widths"},
 }
 MEMBER_KEYS = {"link", "record", "counts", "linear_leaves"}  # of a forest's tree in a header
 _FORMAT_1_TASKS = ("classification", "regression")
@@ -56,11 +59,14 @@ TREE_ARRAYS = (*_FORMAT_1_ARRAYS, "leaf_weights")
 _ARRAYS = {
     ENSEMBLE: ("weights", "bias", "values", "counts"),
     POLICY: ("parents", "weights", "bias", "scores", "counts"),
+    LATENT: ("nodes", "activity", "weights", "bias", "head_weights", "head_bias"),
 }
-_KINDS: dict[str, type[ObliqueTree] | type[TreeEnsemble] | type[PolicyTree]] = {
+Single = ObliqueTree | TreeEnsemble | PolicyTree | LatentTreeModel
+_KINDS: dict[str, type[Single]] = {
     TREE: ObliqueTree,
     ENSEMBLE: TreeEnsemble,
     POLICY: PolicyTree,
+    LATENT: LatentTreeModel,
 }
 
 
@@ -71,7 +77,7 @@ def kind_of(model: FrozenModel) -> str:
 
 def format_of(model: FrozenModel) -> int:
     """Return the oldest format that can hold a model."""
-    if isinstance(model, PolicyTree):
+    if isinstance(model, PolicyTree | LatentTreeModel):
         return 4
     if isinstance(model, TreeEnsemble):
         return 3
@@ -115,7 +121,10 @@ def common_header(model: FrozenModel) -> dict[str, Any]:
         "record": model.record,
     }
     further = FURTHER_KEYS[head["format"], head["kind"]] - {"trees"}
-    return head | {name: getattr(model, name) for name in further}
+    entries = {name: getattr(model, name) for name in further}
+    return head | {
+        name: list(value) if isinstance(value, tuple) else value for name, value in entries.items()
+    }
 
 
 def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
@@ -183,6 +192,8 @@ def _check_entries(content: Mapping[str, Any]) -> None:
         )
     if content["kind"] in _ARRAYS and content["link"] is None:
         raise ModelFileError(f"{_KINDS[content['kind']].noun} must say its link, but that is null")
+    if content["kind"] == LATENT and type(content["widths"]) is not list:
+        raise ModelFileError(f"widths must be a list, not {content['widths']!r:.80}")
 
 
 def _check_members(members: Any, keys: set[str]) -> None:
@@ -217,9 +228,7 @@ def _shares(member: Mapping[str, Any]) -> Shares:
     return Shares(counts=member["counts"], linear_leaves=member["linear_leaves"])
 
 
-def single(
-    head: Mapping[str, Any], schema: Schema, arrays: Arrays
-) -> ObliqueTree | TreeEnsemble | PolicyTree:
+def single(head: Mapping[str, Any], schema: Schema, arrays: Arrays) -> Single:
     """Make a tree or an ensemble from its checked header and its arrays."""
     kind = _KINDS[head["kind"]]
     entries = {"task", "classes", "target_names", "record"}

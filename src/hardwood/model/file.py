@@ -13,6 +13,7 @@ from hardwood.model.container import Kinds
 from hardwood.model.document import (
     ENSEMBLE,
     FOREST,
+    LATENT,
     POLICY,
     TREE,
     Model,
@@ -37,6 +38,14 @@ POLICY_ARRAYS = {
     "bias": ("F64", 1),
     "scores": ("F64", 2),
 }
+LATENT_ARRAYS = {
+    "nodes": ("I32", 1),
+    "activity": ("F64", 1),
+    "weights": ("F64", 2),
+    "bias": ("F64", 1),
+    "head_weights": ("F64", 1),
+    "head_bias": ("F64", 1),
+}
 # What a file holds, by format and kind: arrays that must be there, and those that may be.
 CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
     (1, TREE): (ARRAYS, OPTIONAL_ARRAYS),
@@ -45,6 +54,7 @@ CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
     (3, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
     (3, ENSEMBLE): (ENSEMBLE_ARRAYS, {"counts": ("F64", 2)}),
     (4, POLICY): (POLICY_ARRAYS, OPTIONAL_ARRAYS),
+    (4, LATENT): (LATENT_ARRAYS, {}),
 }
 
 
@@ -75,7 +85,7 @@ def save(model: FrozenModel, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file: an `ObliqueTree`, `ObliqueForest`, `TreeEnsemble` or `PolicyTree`.
+    """Read a model file, of an `ObliqueTree` or any other kind of model.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from hardwood.model import strict_json
 from hardwood.model.document import (
     ENSEMBLE,
     FOREST,
+    LATENT,
     POLICY,
     TREE_ARRAYS,
     Arrays,
@@ -75,6 +76,8 @@ def _built(content: Mapping[str, Any]) -> Model:
         return single(content, schema, _ensemble_arrays(content, schema))
     if content["kind"] == POLICY:
         return single(content, schema, _policy_arrays(content, schema))
+    if content["kind"] == LATENT:
+        return single(content, schema, _latent_arrays(content, schema))
     return single(content, schema, _tree_arrays(content, schema))
 
 
@@ -115,6 +118,16 @@ def _policy_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
         "bias": _numbers("bias", content["bias"]),
         "scores": _matrix("scores", content["scores"]),
         "counts": None if counts is None else _numbers("counts", counts),
+    }
+
+
+def _latent_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
+    """Take the arrays of a latent tree from its JSON."""
+    of_numbers = ("activity", "bias", "head_weights", "head_bias")
+    return {
+        "nodes": _numbers("nodes", content["nodes"], whole=True),
+        "weights": _matrix("weights", content["weights"], schema.n_columns),
+        **{name: _numbers(name, content[name]) for name in of_numbers},
     }
 
 

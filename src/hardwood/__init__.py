@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+    from hardwood.estimators.tao import TAOClassifier, TAORegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
     from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
-    from hardwood.tuning import tune
+    from hardwood.tuning import compare, tune
 
 __version__ = "0.1.0"
 
@@ -51,12 +52,15 @@ _HOME = {
     "ObliqueTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
     "Relaxation": "hardwood.learn.dgt",
+    "TAOClassifier": "hardwood.estimators.tao",
+    "TAORegressor": "hardwood.estimators.tao",
     "TELClassifier": "hardwood.estimators.tel",
     "TELRegressor": "hardwood.estimators.tel",
     "TableError": "hardwood.errors",
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
     "TreeEnsemble": "hardwood.model",
+    "compare": "hardwood.tuning",
     "from_sklearn": "hardwood.model",
     "load": "hardwood.model",
     "tune": "hardwood.tuning",
@@ -80,12 +84,15 @@ __all__ = [
     "ObliqueTree",
     "Quantile",
     "Relaxation",
+    "TAOClassifier",
+    "TAORegressor",
     "TELClassifier",
     "TELRegressor",
     "TableError",
     "TableWarning",
     "Training",
     "TreeEnsemble",
+    "compare",
     "from_sklearn",
     "load",
     "tune",

@@ -7,6 +7,7 @@
 #include "explain/steps.hpp"
 #include "learn/dgt_soft.hpp"
 #include "learn/non_greedy.hpp"
+#include "learn/tao.hpp"
 #include "learn/tel.hpp"
 #include "table/encode.hpp"
 #include "tree/answer.hpp"
@@ -55,6 +56,9 @@ const Kernels table = {
     add_leaf_slope,
     class_losses,
     move_split,
+    score_rows,
+    losses_below,
+    logistic_pass,
 };
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -11,6 +11,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_learn_tel(m);
   hardwood::bind_learn_non_greedy(m);
   hardwood::bind_learn_greedy(m);
+  hardwood::bind_learn_tao(m);
   hardwood::bind_nn(m);
   hardwood::bind_bandit(m);
   hardwood::bind_nearest(m);

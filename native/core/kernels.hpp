@@ -13,6 +13,7 @@
 #include "explain/paths.hpp"
 #include "learn/dgt_tile.hpp"
 #include "learn/non_greedy_tile.hpp"
+#include "learn/tao_tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
 #include "tree/soft_tree.hpp"
@@ -67,6 +68,10 @@ struct Kernels {
   void (*class_losses)(int n_classes, const float* theta, float* losses);
   double (*move_split)(std::ptrdiff_t stride, const SplitStep&, int n, const float* const* rows,
                        const float* factors, const MovingSplit&);
+  void (*score_rows)(const float* w, const TaoRows&, const std::int32_t* which, int n, float* out);
+  void (*losses_below)(const LearnedTree&, const TaoLeaves&, std::int32_t node, const TaoRows&,
+                       const std::int32_t* which, int n, float* scratch, float* out);
+  double (*logistic_pass)(const LogisticRows&, const float* w, float b, float* g, double* slope);
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Protocol
 
@@ -102,8 +102,18 @@ class Exercise:
         return self.loss.n_outputs(self.n_targets)
 
 
-def classification(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exercise:
-    """Read a table and labels: one column of classes, or several of yes and no."""
+def classification(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    loss_of: Callable[..., Loss] = loss_of,
+) -> Exercise:
+    """Read a table and labels: one column of classes, or several of yes and no.
+
+    `loss_of` finds what the estimator's ``loss`` names, for learners that take others than most.
+    """
     table = Table.of(X)
     if has_several_labels(y):
         return _several_labels(estimator, table, y, sample_weight)

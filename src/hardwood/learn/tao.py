@@ -43,11 +43,12 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from hardwood.learn.leaf_fits import LeafRows, Prior, constant_leaves, mean_target
+from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
 from hardwood.learn.losses import Custom, Misclassification
 from hardwood.learn.non_greedy import StartTree, left_to_right
 from hardwood.learn.problem import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, one_of
-from hardwood.learn.units import splits_in_raw_units, start_parameters
+from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree
 
 Leaves = Literal["constant", "linear"]
@@ -79,8 +80,6 @@ class Alternation:
     def __post_init__(self) -> None:
         one_of("leaves", self.leaves, get_args(Leaves))
         one_of("order", self.order, get_args(Order))
-        if self.leaves == "linear":
-            raise ValueError("leaves='linear' is not there yet")
 
     def engine_options(self, total_weight: float) -> dict[str, object]:
         """All options of a sweep, as the engine takes them."""
@@ -299,11 +298,23 @@ class _Part:
             leaf, n_leaves, self.target.astype(np.float64), self.weight.astype(np.float64)
         )
 
+    def scores(self, state: _State, leaf: np.ndarray) -> np.ndarray:
+        """Return what such leaves score each row, (n, k) float32."""
+        scores: np.ndarray = state.scores[leaf]
+        if state.leaf_weights is None:
+            return scores
+        order = np.argsort(leaf, kind="stable")
+        ends = np.cumsum(np.bincount(leaf, minlength=len(state.scores)))
+        for one, at in enumerate(np.split(order, ends[:-1])):
+            if len(at):
+                scores[at] += self.table.columns(at) @ state.leaf_weights[one].T
+        return scores
+
     def loss(self, state: _State, leaf: np.ndarray) -> float:
         """Return the weighted mean loss of the rows at such leaves."""
         from hardwood import _native
 
-        scores = state.scores[leaf]
+        scores = self.scores(state, leaf)
         if isinstance(self._loss, Misclassification):
             is_wrong = scores.argmax(axis=1) != self.target[:, 0]
             return float(self.weight[is_wrong].sum(dtype=np.float64)) / self.total
@@ -324,6 +335,8 @@ class _Work:
                 "Alternation evaluates its loss for single rows, so loss must be a name or a loss "
                 "object, not a function. DGTClassifier and DGTRegressor take functions."
             )
+        if isinstance(problem.loss, Misclassification) and config.leaves == "linear":
+            raise ValueError("Linear leaves need a loss with a slope, found misclassification.")
         self._problem, self._config, self._tree, self._n_jobs = problem, config, tree, n_jobs
         self._train = _Part(problem, problem.train, n_jobs)
         self._valid = _Part(problem, problem.valid, n_jobs) if len(problem.valid) else None
@@ -331,10 +344,8 @@ class _Work:
         self._prior = Prior(
             config.leaf_rows, mean_target(problem.loss, everywhere, problem.n_outputs)
         )
-        weights, bias, scores, _ = start_parameters(tree, problem)
-        ordered = left_to_right(StartTree(weights, bias, tree.children, scores))
-        self._children = ordered.children
-        self.start = self._fitted(_State(ordered.weights, ordered.bias, ordered.scores))
+        self._children, start = _start_state(tree, problem, config)
+        self.start = self._fitted(start)
 
     def swept(self, state: _State) -> tuple[_State, int, bool]:
         """Improve all splits, then all leaves; how many splits changed; whether interrupted."""
@@ -362,6 +373,9 @@ class _Work:
         leaf = self._train.leaves(self._children, state)
         prior = _prior_loss(self._problem, self._prior, state)
         price = self._config.weight_price * np.count_nonzero(state.weights)
+        if state.leaf_weights is not None:
+            squares = float((state.leaf_weights.astype(np.float64) ** 2).sum())
+            prior += 0.5 * self._config.leaf_l2 * squares
         return self._train.loss(state, leaf) + price + prior / self._train.total
 
     def validation_loss(self, state: _State) -> float:
@@ -374,22 +388,54 @@ class _Work:
         """Make a tree in raw units."""
         problem = self._problem
         weights, bias = splits_in_raw_units(state.weights, state.bias, problem)
+        values, leaf_weights, link = problem.leaf_values(state.scores), None, "identity"
+        if state.leaf_weights is not None:
+            raw = leaves_in_raw_units(state.scores, state.leaf_weights, problem)
+            values, leaf_weights = problem.linear_leaves(*raw)
+            link = problem.loss.link_name
         return ObliqueTree(
             weights,
             bias,
             self._children,
-            problem.leaf_values(state.scores),
+            values,
             schema=problem.schema,
             task=self._tree.task,
             classes=self._tree.classes,
             target_names=self._tree.target_names,
+            leaf_weights=leaf_weights,
+            link=link,  # type: ignore[arg-type]  # one of its names
         )
 
     def _fitted(self, state: _State) -> _State:
         leaf = self._train.leaves(self._children, state)
         rows = self._train.at_leaves(leaf, len(state.scores))
-        scores = constant_leaves(self._problem.loss, rows, state.scores, self._prior)
-        return replace(state, scores=np.ascontiguousarray(scores, dtype=np.float32))
+        if state.leaf_weights is None:
+            scores = constant_leaves(self._problem.loss, rows, state.scores, self._prior)
+            return replace(state, scores=np.ascontiguousarray(scores, dtype=np.float32))
+        old = LinearLeaves(state.scores.astype(np.float64), state.leaf_weights.astype(np.float64))
+        columns = self._train.table.columns
+        new = linear_leaves(
+            self._problem.loss, rows, columns, old, self._prior, self._config.leaf_l2
+        )
+        scores, A = (np.ascontiguousarray(a, dtype=np.float32) for a in (new.scores, new.weights))
+        return replace(state, scores=scores, leaf_weights=A)
+
+
+def _start_state(
+    tree: ObliqueTree, problem: Problem, config: Alternation
+) -> tuple[np.ndarray, _State]:
+    """Return a tree's topology, with leaves numbered from left to right, and its parameters."""
+    weights, bias, scores, A = start_parameters(tree, problem)
+    L, k = scores.shape
+    if A is None:
+        A = np.zeros((L, k, weights.shape[1]), dtype=np.float32)
+    leaves = np.hstack([scores, A.reshape(L, -1)])  # what is to be put in another order
+    ordered = left_to_right(StartTree(weights, bias, tree.children, leaves))
+    scores = np.ascontiguousarray(ordered.scores[:, :k])
+    if config.leaves == "constant":
+        return ordered.children, _State(ordered.weights, ordered.bias, scores)
+    A = np.ascontiguousarray(ordered.scores[:, k:]).reshape(A.shape)
+    return ordered.children, _State(ordered.weights, ordered.bias, scores, A)
 
 
 def _flat(leaf_weights: np.ndarray) -> np.ndarray:

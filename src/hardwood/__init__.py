@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+    from hardwood.estimators.refine import refine
     from hardwood.estimators.tao import TAOClassifier, TAORegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
+    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
@@ -59,10 +61,13 @@ _HOME = {
     "TableError": "hardwood.errors",
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
+    "TreeClassifier": "hardwood.estimators.tree",
     "TreeEnsemble": "hardwood.model",
+    "TreeRegressor": "hardwood.estimators.tree",
     "compare": "hardwood.tuning",
     "from_sklearn": "hardwood.model",
     "load": "hardwood.model",
+    "refine": "hardwood.estimators.refine",
     "tune": "hardwood.tuning",
 }
 
@@ -91,10 +96,13 @@ __all__ = [
     "TableError",
     "TableWarning",
     "Training",
+    "TreeClassifier",
     "TreeEnsemble",
+    "TreeRegressor",
     "compare",
     "from_sklearn",
     "load",
+    "refine",
     "tune",
 ]
 

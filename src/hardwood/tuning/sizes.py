@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 from hardwood.model import dumps
 from hardwood.model.cost import remaining
 from hardwood.report.made_up_rows import single_rows
-from hardwood.report.subject import model_of
 from hardwood.table.rows import n_rows, taken
 from hardwood.tuning.peers import EncodedClassifier, EncodedRegressor, TunedCart
 
@@ -92,9 +91,11 @@ def _is_encoded(estimator: Any) -> bool:
 
 
 def _own_model(estimator: Any) -> Any:
-    """Return the model that one of our estimators has learned; None of other libraries'."""
-    if any(kind.__module__.startswith("hardwood.estimators") for kind in type(estimator).__mro__):
-        return model_of(estimator)
+    """Return the model of ours that an estimator has learned; None of other libraries'."""
+    for name in ("tree_", "forest_", "ensemble_"):
+        found = getattr(estimator, name, None)
+        if hasattr(found, "schema") and hasattr(found, "predict_one"):
+            return found
     return None
 
 

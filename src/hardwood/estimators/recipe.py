@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from hardwood.estimators.clock import Clock, Stop
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.made_up_rows import Lesson
 from hardwood.estimators.teacher import Teacher, taught
@@ -17,16 +17,15 @@ from hardwood.learn.greedy import start_tree
 from hardwood.learn.losses import Misclassification
 from hardwood.learn.problem import Problem
 from hardwood.learn.tao import Alternation, alternate
-from hardwood.learn.training import Epoch
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.tree import heap_children
 
 Start = Literal["axis", "co2", "dgt"]
-IsOver = Callable[[], bool]
 
 _WORDS = {"axis": "axis-aligned", "co2": "CO2", "dgt": "DGT"}
 _MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
+_CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
 _RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
 
 
@@ -92,14 +91,14 @@ class Kitchen:
         What is learned.
     n_jobs, seed
         Threads, and what random choices follow from.
-    is_over
-        Whether to stop, asked between passes and sweeps.
+    clock
+        Asked between passes and sweeps.
     """
 
     exercise: Exercise
     n_jobs: int
     seed: int
-    is_over: IsOver
+    clock: Clock
 
     def made(self, recipe: Recipe, problem: Problem, teacher: Teacher | None) -> ObliqueTree:
         """Make a tree of the training rows of a problem.
@@ -122,7 +121,7 @@ class Kitchen:
     def lesson(self, recipe: Recipe, problem: Problem, teacher: Teacher) -> Problem:
         """Add made-up rows: as many as the recipe says, or as fit into memory and time."""
         assert recipe.lesson is not None
-        if self.is_over():
+        if self.clock.is_past():
             raise CutOff
         n = len(problem.train)
         most = _MAX_TAUGHT_ENTRIES // problem.schema.n_columns - n
@@ -131,13 +130,13 @@ class Kitchen:
 
     def polished(self, tree: ObliqueTree, polish: Alternation, problem: Problem) -> ObliqueTree:
         """Alternate over the training rows, from a tree."""
-        if self.is_over():
+        if self.clock.is_past():
             raise CutOff
         if self.exercise.task == "classification":
             n_outputs = self.exercise.n_targets
             problem = replace(problem, loss=Misclassification(), n_outputs=n_outputs)
         answer = alternate(
-            problem, tree, polish, n_jobs=self.n_jobs, seed=self.seed, callbacks=[self._stop]
+            problem, tree, polish, n_jobs=self.n_jobs, seed=self.seed, callbacks=[Stop(self.clock)]
         )
         if answer.interrupted:
             raise KeyboardInterrupt
@@ -145,9 +144,11 @@ class Kitchen:
 
     def _start(self, recipe: Recipe, problem: Problem) -> ObliqueTree:
         seed = self.seed + recipe.seed
-        if recipe.seed and recipe.lesson is None:
-            random = np.random.default_rng(seed)
-            is_taken = random.random(len(problem.train)) < _RESTART_SHARE
+        share = _RESTART_SHARE if recipe.seed and recipe.lesson is None else 1.0
+        if recipe.start == "co2":
+            share = min(share, _CO2_ROWS / len(problem.train))
+        if share < 1:
+            is_taken = np.random.default_rng(seed).random(len(problem.train)) < share
             problem = replace(problem, train=problem.train[is_taken | ~is_taken.any()])
         if recipe.start == "dgt":
             return self._descended(recipe, problem, seed)
@@ -161,8 +162,10 @@ class Kitchen:
         )
 
     def _descended(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
-        config = DGT(max_depth=recipe.max_depth, max_epochs=None, early_stopping=True)
-        grown = dgt.learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[self._stop])
+        config = DGT(max_depth=recipe.max_depth)
+        grown = dgt.learn(
+            problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[Stop(self.clock)]
+        )
         if grown.interrupted:
             raise KeyboardInterrupt
         weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem)
@@ -175,6 +178,3 @@ class Kitchen:
             task=self.exercise.task,
             classes=self.exercise.labels,
         )
-
-    def _stop(self, epoch: Epoch) -> bool:
-        return self.is_over()

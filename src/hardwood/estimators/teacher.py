@@ -33,9 +33,11 @@ from hardwood.table.rows import taken
 _NETWORKS = 3
 _HIDDEN = 256
 _BATCH = 256
+_LEARNING_RATE = 5e-3
 _STEPS = 1_500  # of a network
-_EPOCHS = (10, 200)
-_LAST_PASSES = 0.25  # of these, over more rows, in the end
+_EPOCHS = (10, 100)
+_LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)  # parts of the passes after which networks are judged
+_LOOKED_AT = 5_000  # rows, at most
 _MAX_ENTRIES = 20_000_000  # of the encoded rows that networks learn from
 _ANSWERED_AT_ONCE = 2**14
 _LEAST_SHARE = 0.05  # less probable classes are left out
@@ -94,9 +96,13 @@ def _extended(problem: Problem, matrix: Matrix, target: np.ndarray, weight: np.n
 
 @dataclass(frozen=True)
 class Networks:
-    """Small networks whose mean answers; they see encoded columns, in standard units."""
+    """Small networks whose mean answers; they see encoded columns, in standard units.
+
+    `n_passes` is how many passes over their rows they have learned for.
+    """
 
     members: tuple[Any, ...]
+    n_passes: int
     name: str = f"{_NETWORKS} networks"
 
     def answers(self, problem: Problem, matrix: Matrix) -> np.ndarray:
@@ -129,20 +135,22 @@ def learned_networks(
     exercise: Exercise,
     seed: int,
     is_over: IsOver,
-    known: Teacher | None = None,
+    known: Networks | None = None,
 ) -> Networks | None:
     """Train networks on the training rows of a problem, pass by pass.
 
     Parameters
     ----------
     problem, exercise
-        What is learned, from which rows.
+        What is learned, from which rows. With a validation part, the networks are kept as they were
+        when they answered it best; a few looks at it are all that they know of it.
     seed
         Of the networks.
     is_over
         Whether to stop, asked before every pass.
     known
-        Networks that learned from some of the rows; they go on for some more passes.
+        Networks that learned from some of the rows: how long to learn where there is no validation
+        part.
 
     Returns
     -------
@@ -154,27 +162,50 @@ def learned_networks(
         return None
     rows = problem.train[: max(1, _MAX_ENTRIES // problem.schema.n_columns)]
     columns = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[rows]))
-    n_passes = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
-    if isinstance(known, Networks):
-        members = [deepcopy(each) for each in known.members]
-        n_passes = max(1, int(_LAST_PASSES * n_passes))
-    else:
-        members = [_network(exercise.task, seed + i) for i in range(_NETWORKS)]
+    members = [_network(exercise.task, seed + i) for i in range(_NETWORKS)]
     learn = [_pass_over(each, columns, problem, rows, exercise) for each in members]
+    n_passes = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
+    looks = {max(1, round(part * n_passes)) for part in _LOOKS}
+    if known is not None and not len(problem.valid):
+        n_passes = known.n_passes
+    best, least = None, np.inf
     # One thread: sums of several depend on how many there are.
     with threadpool_limits(limits=1):
-        for done in range(n_passes):
+        for done in range(1, n_passes + 1):
             for one in learn:
                 if is_over():
-                    return Networks(tuple(members)) if done > 0 else None
+                    return best
                 one()
-    return Networks(tuple(members))
+            if done in looks or done == n_passes:
+                latest = Networks(tuple(members), done)
+                loss = _loss(latest, problem)
+                if not loss >= least:  # of no validation part it is NaN
+                    best, least = replace(latest, members=tuple(deepcopy(members))), loss
+    return best
+
+
+def _loss(networks: Networks, problem: Problem) -> float:
+    """Return how wrong networks are about the validation part; NaN without one."""
+    rows = problem.valid[:_LOOKED_AT]
+    if not len(rows):
+        return np.nan
+    answers, truth = networks.answers(problem, problem.matrix[rows]), problem.y[rows]
+    if isinstance(problem.loss, CrossEntropy | Logistic):
+        given = np.take_along_axis(answers, truth.astype(np.int64), axis=1)[:, 0]
+        losses = -np.log(np.maximum(given, _LEAST_SHARE / 10))
+    else:
+        losses = ((answers - truth) ** 2).mean(axis=1)
+    return float(np.average(losses, weights=problem.weight[rows]))
 
 
 def _network(task: str, seed: int) -> Any:
     kind = MLPRegressor if task == "regression" else MLPClassifier
     return kind(
-        (_HIDDEN,), batch_size=_BATCH, learning_rate_init=5e-3, max_iter=10**9, random_state=seed
+        hidden_layer_sizes=(_HIDDEN,),
+        batch_size=_BATCH,
+        learning_rate_init=_LEARNING_RATE,
+        max_iter=10**9,  # passes are counted here
+        random_state=seed,
     )
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators import base
 from hardwood.estimators import exercise as exercises
+from hardwood.estimators.clock import Clock
 from hardwood.estimators.fit_report import FitReport
 from hardwood.estimators.tree_fit import Fitted, fit_tree
 
@@ -120,8 +121,9 @@ class TreeClassifier(base.TreeClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Find a tree; arguments are those of `DGTClassifier.fit`."""
+        clock = Clock.of(self)
         exercise = exercises.classification(self, X, y, sample_weight)
-        fitted = fit_tree(self, exercise, X)
+        fitted = fit_tree(self, exercise, X, clock)
         _adopt(self, X, fitted)
         assert exercise.classes is not None
         self.classes_ = exercise.classes
@@ -190,8 +192,9 @@ class TreeRegressor(base.TreeRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeRegressor:
         """Find a tree; arguments are those of `DGTRegressor.fit`."""
+        clock = Clock.of(self)
         exercise = exercises.regression(self, X, y, sample_weight)
-        fitted = fit_tree(self, exercise, X)
+        fitted = fit_tree(self, exercise, X, clock)
         _adopt(self, X, fitted)
         self.n_outputs_ = exercise.n_targets
         _warn_if_interrupted(fitted)

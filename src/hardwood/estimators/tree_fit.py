@@ -11,12 +11,13 @@ import numpy as np
 
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
+from hardwood.estimators.clock import Clock
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.fit_report import FitReport, Trial
 from hardwood.estimators.judge import Judge
 from hardwood.estimators.recipe import CutOff, Kitchen
 from hardwood.estimators.teacher import Teacher, check_teacher, fitted_teacher, learned_networks
-from hardwood.estimators.tree_search import Candidate, Clock, Plan, Search
+from hardwood.estimators.tree_search import Candidate, Plan, Search
 from hardwood.learn.assemble import assemble
 from hardwood.learn.problem import Problem
 from hardwood.model import ObliqueTree
@@ -31,6 +32,7 @@ _FOLDS = 4
 _SEARCH_ENTRIES = 4_000_000
 _JUDGING_ROWS = 20_000
 _LAST_SWEEPS = 3
+_WIDE_SWEEPS = 30
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,8 @@ class Fitted:
     interrupted: bool
 
 
-def fit_tree(estimator: Any, exercise: Exercise, X: Any) -> Fitted:
+def fit_tree(estimator: Any, exercise: Exercise, X: Any, clock: Clock) -> Fitted:
     """Check the parameters, search, finish, and make the tree."""
-    clock = Clock(_time_limit(estimator))
     plan = _plan_of(estimator)
     check_teacher(estimator.teacher, exercise.task)
     judge = Judge.of(exercise.task, exercise.classes, estimator.scoring)
@@ -52,7 +53,7 @@ def fit_tree(estimator: Any, exercise: Exercise, X: Any) -> Fitted:
     n_jobs = parameters.n_threads(estimator.n_jobs)
     whole = _posed(estimator, exercise, seed)
     folds = _folds(whole, exercise, seed)
-    kitchen = Kitchen(exercise, n_jobs, seed, clock.is_past)
+    kitchen = Kitchen(exercise, n_jobs, seed, clock)
     search = Search(
         exercise,
         kitchen,
@@ -60,7 +61,7 @@ def fit_tree(estimator: Any, exercise: Exercise, X: Any) -> Fitted:
         plan,
         folds,
         _teaching(estimator, exercise, X, seed, clock),
-        clock,
+        (len(whole.train) + len(whole.valid)) / len(folds[0].train),
         _callbacks(estimator, judge),
     )
     best = search.run()
@@ -76,18 +77,6 @@ def fit_tree(estimator: Any, exercise: Exercise, X: Any) -> Fitted:
         clock.spent,
     )
     return Fitted(_assembled(estimator, exercise, tree, search, n_jobs), report, search.interrupted)
-
-
-def _time_limit(estimator: Any) -> float | None:
-    limit = estimator.time_limit
-    if limit is None:
-        if estimator.max_trials is None:
-            raise ValueError(
-                "time_limit=None needs max_trials: without either the search would not end. Give "
-                "seconds, or a number of candidates."
-            )
-        return None
-    return parameters.real("time_limit", limit, 0.0, 1e9, open_low=True)
 
 
 def _plan_of(estimator: Any) -> Plan:
@@ -164,28 +153,42 @@ def _teaching(
 
 
 def _finished(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
-    """Use all rows: make the best recipe of folds again, or polish the best tree with them."""
+    """Use all rows: those that did not fit into the search, and those that judged it."""
+    tree, kitchen = best.trees[0], search.kitchen
     if search.interrupted:
-        return best.trees[0], "Not finished on all rows, since it was interrupted."
+        return tree, "Not finished on all rows, since it was interrupted."
     everything = replace(
         whole, train=np.concatenate([whole.train, whole.valid]), valid=whole.valid[:0]
     )
     try:
         if best.recipe.polish is None:
-            tree = search.kitchen.made(best.recipe, everything, None)
-            return tree, "Grown again from all rows."
+            return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
+        if len(search.folds[0].train) < len(whole.train) and len(whole.valid):
+            return _widened(search, best, whole)
         teacher = search.teacher_of(best, everything)
-        if not len(whole.valid):
-            tree = search.kitchen.made(best.recipe, everything, teacher)
-            return tree, "Made again from all rows."
-        if best.recipe.lesson is not None:
-            assert teacher is not None
-            everything = search.kitchen.lesson(best.recipe, everything, teacher)
+        if len(search.folds) > 1 or not len(whole.valid):
+            return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
+        if teacher is not None:
+            everything = kitchen.lesson(best.recipe, everything, teacher)
         polish = replace(best.recipe.polish, max_sweeps=_LAST_SWEEPS)
-        tree = search.kitchen.polished(best.trees[0], polish, everything)
-        return tree, f"Polished with all rows, {_LAST_SWEEPS} sweeps."
+        return kitchen.polished(tree, polish, everything), "Polished with all rows."
     except CutOff:
-        return best.trees[0], "Not finished on all rows: there was no time left."
+        return tree, "Not finished on all rows: there was no time left."
+
+
+def _widened(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
+    """Make the best recipe of a large table again, from all rows but those that judge."""
+    judged = search.folds[0]
+    wide = replace(whole, valid=judged.valid)
+    teacher = search.teacher_of(best, wide)
+    assert best.recipe.polish is not None
+    polish = replace(best.recipe.polish, max_sweeps=_WIDE_SWEEPS)
+    tree = search.kitchen.made(replace(best.recipe, polish=polish), wide, teacher)
+    score = search.score(tree, judged, "valid")
+    words = f"Made again from {len(wide.train):,} rows: {search.judge.name} {figure(score)}"
+    if score < best.validation_score:
+        return best.trees[0], f"{words}, which is worse, and not kept."
+    return tree, f"{words}."
 
 
 def _rows_in_words(folds: list[Problem], whole: Problem) -> str:

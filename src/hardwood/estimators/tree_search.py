@@ -10,13 +10,13 @@ family is restarted until that helps no more, and its best tree is kept.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from hardwood.estimators.clock import Clock
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.fit_report import Outcome, Trial
 from hardwood.estimators.judge import Judge
@@ -34,27 +34,9 @@ _LESSONS = (Lesson(noise=0.05), Lesson(noise=0.1))
 _ROUNDS = 2  # that families of restarts are compared by
 _MOST_COMPARED = 3  # families that have more than one round
 _PATIENCE = 4  # restarts in a row that are not better
-_SEARCH_SHARE = 0.75  # of the time; the rest is for the finish
 
 OnTrial = Callable[[Trial], Any]
 """Called after every candidate; a true answer ends the search."""
-
-
-class Clock:
-    """How much time is left."""
-
-    def __init__(self, limit: float | None) -> None:
-        self._limit = math.inf if limit is None else limit
-        self._begun = time.monotonic()
-
-    @property
-    def spent(self) -> float:
-        """Seconds since the beginning."""
-        return time.monotonic() - self._begun
-
-    def is_past(self, share: float = 1.0) -> bool:
-        """Whether a part of the time is over."""
-        return self.spent > share * self._limit
 
 
 @dataclass(frozen=True)
@@ -83,18 +65,19 @@ class Plan:
         return Alternation(
             leaves=self.leaves,  # type: ignore[arg-type]  # one of the two
             max_features_per_split=self.max_features_per_split,
-            **{"l1": 0.3, "max_sweeps": 10, **options},
+            **{"l1": 0.1, "max_sweeps": 10, **options},
         )
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recipe, the tree it gave on each fold, and how they were judged."""
+    """A recipe, the tree it gave on each fold, how they were judged and how long they took."""
 
     recipe: Recipe
     trees: tuple[ObliqueTree, ...]
     train_score: float
     validation_score: float
+    seconds: float
 
     @property
     def size(self) -> float:
@@ -139,8 +122,8 @@ class Search:
     teach
         From a problem, and perhaps a teacher that knows a part of its rows, to its teacher, or None
         where there was no time; None for no teachers.
-    clock
-        The time.
+    n_finish
+        How many times the rows of a candidate its finish has.
     on_trial
         Called after every candidate.
     """
@@ -151,7 +134,7 @@ class Search:
     plan: Plan
     folds: Sequence[Problem]
     teach: Callable[..., Teacher | None] | None
-    clock: Clock
+    n_finish: float = 1.0
     on_trial: Sequence[OnTrial] = ()
     trials: list[Trial] = field(default_factory=list)
     families: dict[Recipe, Family] = field(default_factory=dict)
@@ -159,7 +142,8 @@ class Search:
     interrupted: bool = False
     teacher_words: str = ""
     _teachers: list[Teacher | None] = field(default_factory=list)
-    _in_vain: int = 0
+    _teacher_seconds: float = 0.0
+    _seconds_of: dict[tuple[str, bool, bool], float] = field(default_factory=dict)
 
     def run(self) -> Candidate:
         """Try candidates until time, patience or ideas are out; return the best.
@@ -173,7 +157,8 @@ class Search:
             for recipe in self._recipes():
                 if self._is_ended():
                     break
-                self._try(recipe)
+                if self._has_time_for(recipe):
+                    self._try(recipe)
         except KeyboardInterrupt:
             if not self.families:
                 raise
@@ -195,9 +180,26 @@ class Search:
             return bool(self.ending)
         if self.plan.max_trials is not None and len(self.trials) >= self.plan.max_trials:
             self.ending = "Ended by max_trials."
-        elif self.clock.is_past(_SEARCH_SHARE):
+        elif not self._clock.has(self._finish_seconds):
             self.ending = "Ended by time_limit."
         return bool(self.ending)
+
+    @property
+    def _clock(self) -> Clock:
+        return self.kitchen.clock
+
+    @property
+    def _finish_seconds(self) -> float:
+        """What the finish of the best tree will take, going by how long it took to find."""
+        best = self.best
+        seconds = best.seconds + (self._teacher_seconds if best.recipe.lesson else 0.0)
+        return seconds * self.n_finish / len(self.folds)
+
+    def _has_time_for(self, recipe: Recipe) -> bool:
+        """Whether a recipe may be finished, and its finish, going by the last one of its kind."""
+        kind = (recipe.start, recipe.lesson is None, recipe.polish is None)
+        seconds = self._seconds_of.get(kind, 0.0)
+        return not self.families or self._clock.has(seconds + self._finish_seconds)
 
     # What is tried
 
@@ -207,11 +209,7 @@ class Search:
             for depth in sorted({min(depth, plan.max_depth) for depth in _PLAIN_DEPTHS}):
                 yield Recipe("axis", depth)
         yield from self._polished_axis()
-        lessons = _LESSONS if self._has_able_teacher() else (None,)
-        for lesson in lessons:
-            yield Recipe("axis", plan.max_depth, plan.polish(), lesson)
-            if plan.max_features_per_split is None:  # alternation thins out no split
-                yield Recipe("co2", plan.max_depth, plan.polish(), lesson)
+        yield from self._oblique(_LESSONS if self._has_able_teacher() else (None,))
         yield from self._rounds()
         if len(self.folds) == 1:
             yield from self._restarts()
@@ -222,6 +220,18 @@ class Search:
         best = self.best.recipe.max_depth if self.families else most
         for depth in sorted({most, best, max(1, most // 2)}):
             yield Recipe("axis", depth, self.plan.polish())
+
+    def _oblique(self, lessons: Sequence[Lesson | None]) -> Iterator[Recipe]:
+        """Alternation with made-up rows, or from oblique starts."""
+        depths = {self.plan.max_depth}
+        if len(self.folds) > 1:  # few rows do not always fill a deep tree
+            depths.add(self.best.recipe.max_depth)
+        for depth in sorted(depths):
+            for lesson in lessons:
+                if lesson is not None:
+                    yield Recipe("axis", depth, self.plan.polish(), lesson)
+                if self.plan.max_features_per_split is None:  # alternation thins out no split
+                    yield Recipe("co2", depth, self.plan.polish(), lesson)
 
     def _rounds(self) -> Iterator[Recipe]:
         """Try the best few families again, so that luck does not decide between them."""
@@ -237,15 +247,18 @@ class Search:
             family = self._ranked[0]
             if family.recipe.is_plain:
                 return
-            before = self.best
-            yield replace(family.recipe, seed=len(family.members))
+            before, recipe = self.best, replace(family.recipe, seed=len(family.members))
+            if not self._has_time_for(recipe):
+                self.ending = "Ended by time_limit."
+                return
+            yield recipe
             in_vain = 0 if self.best is not before else in_vain + 1
         self.ending = f"Ended after {_PATIENCE} restarts in a row that were not better."
 
     # How it is tried
 
     def _try(self, recipe: Recipe) -> None:
-        begun = time.monotonic()
+        begun = self._clock.spent
         outcome: Outcome = "not better"
         message, candidate = "", None
         try:
@@ -260,19 +273,22 @@ class Search:
             known = self.families.get(recipe.family, Family(()))
             self.families[recipe.family] = Family((*known.members, candidate))
             outcome = "best so far" if self.best is candidate else "not better"
-        self._note(recipe, candidate, outcome, message, time.monotonic() - begun)
+        seconds = self._clock.spent - begun
+        self._seconds_of[recipe.start, recipe.lesson is None, recipe.polish is None] = seconds
+        self._note(recipe, candidate, outcome, message, seconds)
 
     def _candidate(self, recipe: Recipe) -> Candidate:
         trees, scores = [], []
+        begun = self._clock.spent
         for i, problem in enumerate(self.folds):
             teacher = self._teachers[i] if recipe.lesson is not None else None
             tree = self.kitchen.made(recipe, problem, teacher)
             trees.append(tree)
             scores.append([self.score(tree, problem, part) for part in ("train", "valid")])
-            if self.families and len(trees) < len(self.folds) and self.kitchen.is_over():
+            if self.families and len(trees) < len(self.folds) and self._clock.is_past():
                 raise CutOff
         train, valid = np.mean(scores, axis=0).tolist()
-        return Candidate(recipe, tuple(trees), train, valid)
+        return Candidate(recipe, tuple(trees), train, valid, self._clock.spent - begun)
 
     def score(self, tree: ObliqueTree, problem: Problem, part: str) -> float:
         """Judge a tree by the training or the validation rows of a problem."""
@@ -312,6 +328,7 @@ class Search:
         if self.teach is None or self._is_ended():
             return False
         scores = []
+        begun = self._clock.spent
         for problem in self.folds:
             teacher = self.teach(problem)
             self._teachers.append(teacher)
@@ -322,6 +339,7 @@ class Search:
             answers = answers * problem.target_scale + problem.target_center
             truth = self.exercise.data.target[problem.valid]
             scores.append(self.judge.score(answers, truth, problem.weight[problem.valid]))
+        self._teacher_seconds = self._clock.spent - begun
         score, best = float(np.mean(scores)), self.best.validation_score
         # Not on a par is worse by twice the error that so few rows make.
         n_rows = sum(len(problem.valid) for problem in self.folds)
@@ -335,16 +353,9 @@ class Search:
     def teacher_of(self, best: Candidate, everything: Problem) -> Teacher | None:
         """Return who teaches the best recipe with all rows; None where nobody does.
 
-        Raises
-        ------
-        CutOff
-            Where there is no time for a teacher that is needed.
+        Where there is no time to learn from all rows, that is who knows a part of them.
         """
         if best.recipe.lesson is None:
             return None
         assert self.teach is not None
-        known = self._teachers[0] if len(self.folds) == 1 else None
-        teacher = self.teach(everything, known=known)
-        if teacher is None:
-            raise CutOff
-        return teacher
+        return self.teach(everything, known=self._teachers[0]) or self._teachers[0]

@@ -61,49 +61,70 @@ class TaoTable {
                                    [&](std::int32_t* out) { std::ranges::copy(leaf, out); });
   }
 
+  // A tree with leaves, over the rows with their targets and weights.
+  struct TreeArrays {
+    Array2<std::int32_t> children;
+    Array2<float> weights;
+    Array1<float> bias;
+    Array2<float> scores;
+    std::optional<Array2<float>> leaf_weights;  // (L k, c) of linear leaves
+    std::optional<Array2<float>> class_losses;  // (L, k) of constant leaves for classes
+    Array2<float> target;
+    Array1<float> weight;
+    std::string loss;
+    double loss_parameter;
+  };
+
+  // Rows that care for the side they go to at a node: (rows, sign, cost).
+  nb::tuple reduced(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
+                    Array2<float> scores, std::optional<Array2<float>> leaf_weights,
+                    std::optional<Array2<float>> class_losses, Array2<float> target,
+                    Array1<float> weight, const std::string& loss, double loss_parameter, int node,
+                    Array1<std::int32_t> rows_at_node) const {
+    Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
+                        loss, loss_parameter});
+    require(node >= 0 && node < ready.topology.n_splits(), "there is no such split");
+    for (std::size_t i = 0; i < rows_at_node.size(); ++i)
+      require(rows_at_node.data()[i] >= 0 && rows_at_node.data()[i] < n_,
+              "a row index is out of range");
+    const ReducedProblem found =
+        reduced_problem(view_of(ready.topology, ready.rows, ready.leaves, ready.parameters()), node,
+                        {rows_at_node.data(), rows_at_node.size()}, 1);
+    const auto given = []<class T>(const std::vector<T>& values) {
+      return new_array<T>({values.size()}, [&](T* out) { std::ranges::copy(values, out); });
+    };
+    return nb::make_tuple(given(found.rows), given(found.sign), given(found.cost));
+  }
+
   nb::dict sweep(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
                  Array2<float> scores, std::optional<Array2<float>> leaf_weights,
                  std::optional<Array2<float>> class_losses, Array2<float> target,
                  Array1<float> weight, const std::string& loss, double loss_parameter,
-                 const nb::dict& options, std::vector<std::int32_t> feature_of_column,
+                 const nb::dict& options, const std::vector<std::int32_t>& feature_of_column,
                  int n_threads) const {
-    const TreeTopology topology = topology_of(children, weights, bias);
-    const std::size_t m = topology.n_splits(), d = n_columns_;
-    Buffer<float> W = taken(weights.data(), m), b(m), A;
-    std::copy_n(bias.data(), m, b.data());
-    TaoRows own = rows();
-    own.target = target.data();
-    own.n_targets = static_cast<int>(target.shape(1));
-    own.weight = weight.data();
-    TaoLeaves leaves;
-    leaves.losses.loss = class_losses ? Loss::kCrossEntropy : loss_named(loss);
-    leaves.losses.parameter = static_cast<float>(loss_parameter);
-    leaves.losses.n_outputs = static_cast<int>((class_losses ? *class_losses : scores).shape(1));
-    check(topology, own, leaves.losses, scores, target, weight, class_losses);
-    if (class_losses) leaves.losses.table = class_losses->data();
-    if (leaf_weights) {
-      const std::size_t rows_of_A = (m + 1) * scores.shape(1);
-      require(!class_losses && leaf_weights->shape(0) == rows_of_A && leaf_weights->shape(1) == d,
-              "leaf weights have another shape");
-      A = taken(leaf_weights->data(), rows_of_A);
-      leaves.A = A.data();
-    }
+    Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
+                        loss, loss_parameter});
     TaoOptions chosen = tao_options(options);
-    std::vector<std::int32_t> features(d);
-    require(feature_of_column.size() == d, "options out of range");
-    for (std::size_t c = 0; c < d; ++c) features[c] = feature_of_column[column_of_[c]];
+    std::vector<std::int32_t> features(n_columns_);
+    require(feature_of_column.size() == n_columns_ &&
+                std::ranges::all_of(feature_of_column, [](std::int32_t f) { return f >= 0; }),
+            "options out of range");
+    for (std::size_t c = 0; c < n_columns_; ++c) features[c] = feature_of_column[column_of_[c]];
     chosen.feature_of_column = features;
     std::atomic<bool> stop{false};
     TaoSweepResult result;
     run_interruptible(
         [&] {
-          result = sweep_splits(topology, n_columns_, own, leaves,
-                                {W.data(), b.data(), scores.data()}, chosen, n_threads, stop);
+          result = sweep_splits(ready.topology, static_cast<int>(n_columns_), ready.rows,
+                                ready.leaves, ready.parameters(), chosen, n_threads, stop);
         },
         [&] { stop = true; });
+    const std::size_t m = ready.b.size();
     nb::dict answer;
-    answer["weights"] = new_array<float>({m, d}, [&](float* out) { give(m, W.data(), out); });
-    answer["bias"] = new_array<float>({m}, [&](float* out) { std::copy_n(b.data(), m, out); });
+    answer["weights"] =
+        new_array<float>({m, n_columns_}, [&](float* out) { give(m, ready.W.data(), out); });
+    answer["bias"] =
+        new_array<float>({m}, [&](float* out) { std::copy_n(ready.b.data(), m, out); });
     answer["n_changed"] = result.n_changed;
     answer["gain"] = result.gain;
     answer["row_passes"] = result.passes;
@@ -112,6 +133,42 @@ class TaoTable {
   }
 
  private:
+  // What arrived from Python, checked, in the engine's order of columns.
+  struct Ready {
+    Ready(const TaoTable& table, const TreeArrays& given)
+        : topology(table.topology_of(given.children, given.weights, given.bias)),
+          W(table.taken(given.weights.data(), topology.n_splits())),
+          b(topology.n_splits()),
+          scores(given.scores),
+          rows(table.rows()) {
+      std::copy_n(given.bias.data(), b.size(), b.data());
+      rows.target = given.target.data();
+      rows.n_targets = static_cast<int>(given.target.shape(1));
+      rows.weight = given.weight.data();
+      const auto& table_of_classes = given.class_losses;
+      leaves.losses.loss = table_of_classes ? Loss::kCrossEntropy : loss_named(given.loss);
+      leaves.losses.parameter = static_cast<float>(given.loss_parameter);
+      leaves.losses.n_outputs =
+          static_cast<int>((table_of_classes ? *table_of_classes : scores).shape(1));
+      table.check(topology, rows, leaves.losses, given);
+      if (table_of_classes) leaves.losses.table = table_of_classes->data();
+      if (!given.leaf_weights) return;
+      const std::size_t n = topology.n_leaves() * scores.shape(1);
+      require(!table_of_classes && given.leaf_weights->shape(0) == n &&
+                  given.leaf_weights->shape(1) == table.n_columns_,
+              "leaf weights have another shape");
+      A = table.taken(given.leaf_weights->data(), n);
+      leaves.A = A.data();
+    }
+    TaoParameters parameters() { return {W.data(), b.data(), scores.data()}; }
+
+    TreeTopology topology;
+    Buffer<float> W, b, A;
+    Array2<float> scores;
+    TaoRows rows;
+    TaoLeaves leaves;
+  };
+
   TaoRows rows() const {
     TaoRows rows;
     rows.n = n_;
@@ -131,15 +188,17 @@ class TaoTable {
   }
 
   void check(const TreeTopology& topology, const TaoRows& own, const LeafLosses& losses,
-             const Array2<float>& scores, const Array2<float>& target, const Array1<float>& weight,
-             const std::optional<Array2<float>>& class_losses) const {
+             const TreeArrays& given) const {
     const std::size_t n = n_, k = losses.n_outputs, n_leaves = topology.n_leaves();
     require(losses.loss != Loss::kCustom, "the loss must be one of the engine");
-    require(k >= 1 && scores.shape(0) == n_leaves &&
-                (!class_losses || class_losses->shape(0) == n_leaves),
+    require(k >= 1 && given.scores.shape(0) == n_leaves &&
+                (!given.class_losses || given.class_losses->shape(0) == n_leaves),
             "leaves have another shape");
     const bool has_classes = has_class_target(losses.loss);
-    require(target.shape(0) == n && weight.size() == n && target.shape(1) == (has_classes ? 1 : k),
+    require(has_classes == given.class_losses.has_value() || given.leaf_weights.has_value(),
+            "constant leaves for classes need their losses");
+    require(given.target.shape(0) == n && given.weight.size() == n &&
+                given.target.shape(1) == (has_classes ? 1 : k),
             "rows, target and weight differ in size");
     for (std::size_t i = 0; i < n && has_classes; ++i)
       require(own.target[i] >= 0 && own.target[i] < static_cast<float>(k),
@@ -166,6 +225,18 @@ class TaoTable {
   int n_;
   Buffer<float> X_;
 };
+
+// The best place to part scores: (threshold, reduced loss, gap).
+nb::tuple threshold_of(Array1<float> score, Array1<float> sign, Array1<double> cost) {
+  const std::size_t n = score.size();
+  require(n >= 1 && sign.size() == n && cost.size() == n, "sizes differ");
+  ReducedProblem problem;
+  problem.sign.assign(sign.data(), sign.data() + n);
+  problem.cost.assign(cost.data(), cost.data() + n);
+  for (const double c : problem.cost) problem.total_cost += c;
+  const Threshold found = best_threshold({score.data(), n}, problem);
+  return nb::make_tuple(found.at, found.loss, found.gap);
+}
 
 // Logistic regression over rows (n, d), for tests and comparisons: (w, b, objective, passes).
 nb::tuple solve(Array2<float> X, Array1<float> sign, Array1<float> weight, double l1, double l2,
@@ -206,12 +277,19 @@ void bind_learn_tao(nb::module_& m) {
       .def("columns", &TaoTable::columns, nb::arg("rows"), "Encoded rows (r, c), by their places.")
       .def("leaves", &TaoTable::leaves, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
            nb::arg("n_threads"), "The leaf of each row, (n,).")
+      .def("reduced", &TaoTable::reduced, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
+           nb::arg("scores"), nb::arg("leaf_weights").none(), nb::arg("class_losses").none(),
+           nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("loss"),
+           nb::arg("loss_parameter"), nb::arg("node"), nb::arg("rows_at_node"),
+           "Which of a node's rows care for the side they go to: (rows, sign, cost).")
       .def("sweep", &TaoTable::sweep, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
            nb::arg("scores"), nb::arg("leaf_weights").none(), nb::arg("class_losses").none(),
            nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("loss"),
            nb::arg("loss_parameter"), nb::arg("options"), nb::arg("feature_of_column"),
            nb::arg("n_threads"),
            "Improves every split once: {weights, bias, n_changed, gain, row_passes, interrupted}.");
+  m.def("best_threshold", &threshold_of, nb::arg("score"), nb::arg("sign"), nb::arg("cost"),
+        "The best place to part scores: (threshold, reduced loss, gap).");
   m.def("solve_logistic", &solve, nb::arg("X"), nb::arg("sign"), nb::arg("weight"), nb::kw_only(),
         nb::arg("l1"), nb::arg("l2") = 0.0, nb::arg("max_passes") = 1000,
         nb::arg("tolerance") = 1e-6, nb::arg("n_threads") = 1, nb::arg("start") = nb::none(),

@@ -93,6 +93,8 @@ class OwlQn {
     const std::size_t size = x.size();
     Values gradient(size), next(size), next_gradient(size);
     double value = smooth_(x, gradient) + penalty(x);
+    LogisticSolution solution;
+    solution.start_objective = value;
     int n_small = 0;
     while (smooth_.passes() < options_.max_passes && !stop && n_small < 2) {
       const Values pseudo = pseudo_gradient(x, gradient);
@@ -110,7 +112,6 @@ class OwlQn {
       std::swap(gradient, next_gradient);
       value = next_value;
     }
-    LogisticSolution solution;
     solution.w.assign(x.begin(), x.begin() + d_);
     solution.b = static_cast<float>(x[d_]);
     solution.objective = value;

@@ -27,6 +27,7 @@ struct LogisticSolution {
   std::vector<float> w;  // (d,)
   float b = 0;
   double objective = 0;
+  double start_objective = 0;
   int passes = 0;
 };
 

@@ -16,6 +16,10 @@ namespace {
 constexpr int kRowsAtOnce = 2048;
 // A node with more than this part of the rows has all threads to itself.
 constexpr double kLargePart = 0.25;
+// Of the logistic loss: what must be gained for a split that is as good otherwise to be replaced.
+constexpr double kNoticeable = 1e-3;
+// Of a sum of costs: what its rounding may be.
+constexpr double kRounding = 1e-12;
 
 // Calls work(first, n) for stretches of n_rows rows.
 template <class Work>
@@ -26,83 +30,54 @@ void over_rows(int n_rows, int n_threads, Work&& work) {
   });
 }
 
-// The rows at a node that care for the side they go to.
-struct ReducedProblem {
-  std::vector<std::int32_t> rows;
-  std::vector<float> sign;   // 1: the right side has the smaller loss
-  std::vector<double> cost;  // of going to the other side
-  double weight = 0;         // of the rows
-  double total_cost = 0;
-};
+// A threshold above a and not above b.
+float between(float a, float b) {
+  const float middle = a + 0.5f * (b - a);
+  return middle > a && middle <= b ? middle : b;
+}
 
-// A split with its place among others: by the reduced loss and prices, then by the gap it stands in.
 struct Candidate {
   std::vector<float> w;  // (stride,)
   float b = 0;
-  double loss = std::numeric_limits<double>::infinity();
-  double gap = -1;  // between the scores next to it, for |w| = 1
+  double loss = std::numeric_limits<double>::infinity();  // reduced, with prices
+};
 
-  bool is_better_than(const Candidate& other) const {
-    return loss < other.loss || (loss == other.loss && gap > other.gap);
-  }
+// What logistic regression found, in all columns.
+struct Direction {
+  std::vector<float> w;  // (stride,)
+  float b = 0;
+  bool is_better = false;  // than the split it started from, by the logistic loss
 };
 
 class NodeStep {
  public:
-  NodeStep(const LearnedTree& tree, int n_columns, const TaoRows& rows, const TaoLeaves& leaves,
-           const TaoOptions& options, int n_threads, const std::atomic<bool>& stop)
-      : tree_(tree),
-        n_columns_(n_columns),
-        rows_(rows),
-        leaves_(leaves),
-        options_(options),
-        n_threads_(n_threads),
-        stop_(stop) {}
+  NodeStep(const TaoView& view, int n_columns, const TaoOptions& options, int n_threads,
+           const std::atomic<bool>& stop)
+      : view_(view), n_columns_(n_columns), options_(options), n_threads_(n_threads), stop_(stop) {}
 
   std::int64_t passes() const { return passes_; }
 
-  // The best split found for a node with such rows, and what it gains; 0: the old one stays.
+  // Finds a better split for a node with such rows; returns what it gains.
   double improve(std::int32_t node, std::span<const std::int32_t> which, float* w, float* b) {
-    const ReducedProblem problem = reduced(node, which);
+    const ReducedProblem problem = reduced_problem(view_, node, which, n_threads_);
     if (problem.rows.empty()) return 0;
-    const Candidate old = as_it_is(problem, w, *b);
-    if (!(old.loss > 0)) return 0;
-    Candidate best = with_threshold(problem, old.w);
+    const Candidate old = as_it_is(problem, {w, w + stride()}, *b);
+    Candidate best = old, moved = with_best_threshold(problem, old.w);
+    if (moved.loss < best.loss) best = std::move(moved);
     if (differ(problem))
-      for (const std::vector<float>& direction : directions(problem, old)) {
-        const Candidate found = with_threshold(problem, direction);
-        if (found.is_better_than(best)) best = found;
+      for (const Direction& direction : directions(problem, old)) {
+        Candidate found = chosen_threshold(problem, direction, old.loss);
+        const bool is_as_good = direction.is_better && found.loss == best.loss;
+        if (found.loss < best.loss || is_as_good) best = std::move(found);
       }
-    if (stop_ || !(best.loss < old.loss)) return 0;
+    if (stop_) return 0;
     std::ranges::copy(best.w, w);
     *b = best.b;
     return old.loss - best.loss;
   }
 
  private:
-  // Theorem 3.1: rows whose losses differ, with the better side and the difference.
-  ReducedProblem reduced(std::int32_t node, std::span<const std::int32_t> which) const {
-    const int n = static_cast<int>(which.size());
-    std::vector<float> left(n), right(n);
-    over_rows(n, n_threads_, [&](int first, int count) {
-      std::vector<float> scratch(2 * leaves_.losses.n_outputs);
-      for (const auto& [side, out] : {std::pair{0, &left}, std::pair{1, &right}})
-        kernels().losses_below(tree_, leaves_, tree_.children[2 * node + side], rows_,
-                               which.data() + first, count, scratch.data(), out->data() + first);
-    });
-    ReducedProblem problem;
-    for (int i = 0; i < n; ++i) {
-      const double weight = rows_.weight[which[i]];
-      const double cost = weight * std::abs(static_cast<double>(left[i]) - right[i]);
-      if (!(cost > 0)) continue;
-      problem.rows.push_back(which[i]);
-      problem.sign.push_back(right[i] < left[i] ? 1.0f : -1.0f);
-      problem.cost.push_back(cost);
-      problem.weight += weight;
-      problem.total_cost += cost;
-    }
-    return problem;
-  }
+  std::ptrdiff_t stride() const { return view_.rows.stride; }
 
   static bool differ(const ReducedProblem& problem) {
     return std::ranges::find(problem.sign, -problem.sign.front()) != problem.sign.end();
@@ -111,7 +86,8 @@ class NodeStep {
   std::vector<float> scores(const ReducedProblem& problem, const std::vector<float>& w) const {
     std::vector<float> out(problem.rows.size());
     over_rows(static_cast<int>(out.size()), n_threads_, [&](int first, int count) {
-      kernels().score_rows(w.data(), rows_, problem.rows.data() + first, count, out.data() + first);
+      kernels().score_rows(w.data(), view_.rows, problem.rows.data() + first, count,
+                           out.data() + first);
     });
     return out;
   }
@@ -122,59 +98,29 @@ class NodeStep {
            static_cast<double>(std::ranges::count_if(w, [](float v) { return v != 0; }));
   }
 
-  Candidate as_it_is(const ReducedProblem& problem, const float* w, float b) const {
-    Candidate old{{w, w + rows_.stride}, b, 0, -1};
-    const std::vector<float> score = scores(problem, old.w);
+  Candidate as_it_is(const ReducedProblem& problem, std::vector<float> w, float b) const {
+    Candidate own{std::move(w), b, 0};
+    const std::vector<float> score = scores(problem, own.w);
     for (std::size_t i = 0; i < score.size(); ++i)
-      if ((score[i] + b >= 0) != (problem.sign[i] > 0)) old.loss += problem.cost[i];
-    old.loss += price(old.w);
-    return old;
+      if ((score[i] + b >= 0) != (problem.sign[i] > 0)) own.loss += problem.cost[i];
+    own.loss += price(own.w);
+    return own;
   }
 
-  // The threshold along a direction with the smallest reduced loss; of equal ones, that in the
-  // widest gap.
-  Candidate with_threshold(const ReducedProblem& problem, const std::vector<float>& w) const {
-    Candidate best;
+  Candidate with_best_threshold(const ReducedProblem& problem, const std::vector<float>& w) const {
     const std::vector<float> score = scores(problem, w);
-    std::vector<std::uint64_t> keys(score.size()), spare;
-    for (std::size_t i = 0; i < score.size(); ++i) {
-      if (!std::isfinite(score[i])) return best;
-      keys[i] = std::uint64_t{ordered_bits(score[i])} << 32 | i;
-    }
-    sort_by_upper_half(keys, spare, 4);
-    const auto at = [&](std::size_t k) {
-      return from_ordered_bits(static_cast<std::uint32_t>(keys[k] >> 32));
-    };
-    const double norm = std::sqrt(std::inner_product(w.begin(), w.end(), w.begin(), 0.0));
-    const double fixed = price(w);
-    best.w = w;
-    double loss = 0;  // all go right
-    for (std::size_t i = 0; i < score.size(); ++i)
-      loss += problem.sign[i] < 0 ? problem.cost[i] : 0;
-    const auto offer = [&](double gap, float threshold) {
-      if (loss + fixed < best.loss || (loss + fixed == best.loss && gap > best.gap)) {
-        best.loss = loss + fixed;
-        best.gap = gap;
-        best.b = -threshold;
-      }
-    };
-    offer(0, at(0));
-    for (std::size_t k = 0; k < keys.size(); ++k) {
-      const std::size_t i = keys[k] & 0xFFFFFFFFu;
-      loss += problem.sign[i] > 0 ? problem.cost[i] : -problem.cost[i];
-      if (k + 1 == keys.size())
-        offer(0, std::nextafter(at(k), std::numeric_limits<float>::infinity()));
-      else if (keys[k] >> 32 != keys[k + 1] >> 32)
-        offer((static_cast<double>(at(k + 1)) - at(k)) / norm, between(at(k), at(k + 1)));
-    }
-    best.loss = std::max(best.loss, fixed);  // rounding of sums that end at zero
-    return best;
+    if (!std::ranges::all_of(score, [](float s) { return std::isfinite(s); })) return {};
+    const Threshold found = best_threshold(score, problem);
+    return {w, -found.at, found.loss + price(w)};
   }
 
-  // A threshold above a and not above b.
-  static float between(float a, float b) {
-    const float middle = a + 0.5f * (b - a);
-    return middle > a && middle <= b ? middle : b;
+  // The threshold that logistic regression found, where it is no worse than the old split: it has
+  // seen how far from it the rows are. Else the best one.
+  Candidate chosen_threshold(const ReducedProblem& problem, const Direction& direction,
+                             double old_loss) const {
+    Candidate own = as_it_is(problem, direction.w, direction.b);
+    if (own.loss < old_loss || (direction.is_better && own.loss == old_loss)) return own;
+    return with_best_threshold(problem, direction.w);
   }
 
   // The rows of a problem side by side, without the columns that do not vary among them.
@@ -210,50 +156,50 @@ class NodeStep {
     return g;
   }
 
-  const float* row(std::int32_t r) const { return rows_.X + r * rows_.stride; }
+  const float* row(std::int32_t r) const { return view_.rows.X + r * stride(); }
 
   // Directions that logistic regression finds, one for each strength of the penalty.
-  std::vector<std::vector<float>> directions(const ReducedProblem& problem, const Candidate& old) {
-    std::vector<std::vector<float>> found = solved(problem, old.w, old.b, nullptr);
+  std::vector<Direction> directions(const ReducedProblem& problem, const Candidate& old) {
+    std::vector<Direction> found = solved(problem, old.w, nullptr);
     if (options_.max_features == 0) return found;
-    std::vector<std::vector<float>> sparse;
-    for (const std::vector<float>& w : found) {
-      const std::vector<bool> allowed = largest_features(w);
-      for (std::vector<float>& again : solved(problem, w, 0, &allowed))
-        sparse.push_back(std::move(again));
+    std::vector<Direction> sparse;
+    for (const Direction& direction : found) {
+      const std::vector<bool> allowed = largest_features(direction.w);
+      for (Direction& again : solved(problem, direction.w, &allowed))
+        sparse.push_back({std::move(again.w), again.b, direction.is_better});
     }
     return sparse;
   }
 
-  std::vector<std::vector<float>> solved(const ReducedProblem& problem, const std::vector<float>& w,
-                                         float b, const std::vector<bool>* allowed) {
+  std::vector<Direction> solved(const ReducedProblem& problem, const std::vector<float>& w,
+                                const std::vector<bool>* allowed) {
     const Gathered g = gathered(problem, allowed);
     const int d = static_cast<int>(g.columns.size()), n = static_cast<int>(problem.rows.size());
-    std::vector<std::vector<float>> found;
+    std::vector<Direction> found;
     if (d == 0) return found;
     const LogisticRows rows{n, g.stride, g.X.data(), problem.sign.data(), g.weight.data()};
     std::vector<float> start(d);
     for (int c = 0; c < d; ++c) start[c] = w[g.columns[c]];
-    calibrate(rows, problem, w, start, b);
+    float b = calibrate(rows, scores(problem, w), start);
     for (const double l1 : options_.l1) {
       const LogisticOptions own{l1, options_.l2, options_.max_passes, options_.tolerance,
                                 n_threads_};
       LogisticSolution solution = solve_logistic(rows, d, own, start, b, stop_);
       passes_ += static_cast<std::int64_t>(solution.passes) * n;
-      std::vector<float>& full = found.emplace_back(rows_.stride);
-      for (int c = 0; c < d; ++c) full[g.columns[c]] = solution.w[c];
-      if (std::ranges::all_of(solution.w, [](float v) { return v == 0; })) found.pop_back();
       start = std::move(solution.w);
       b = solution.b;
+      if (std::ranges::all_of(start, [](float v) { return v == 0; })) continue;
+      const bool is_better = solution.objective < (1 - kNoticeable) * solution.start_objective;
+      Direction& direction = found.emplace_back(std::vector<float>(stride()), b, is_better);
+      for (int c = 0; c < d; ++c) direction.w[g.columns[c]] = start[c];
     }
     return found;
   }
 
   // Brings the old split to the size that suits it as a logistic regression: by Newton's method over
   // a factor and a bias. Where it points the wrong way, or is nothing, the start is zero.
-  void calibrate(const LogisticRows& rows, const ReducedProblem& problem,
-                 const std::vector<float>& w, std::vector<float>& start, float& b) const {
-    const std::vector<float> score = scores(problem, w);
+  static float calibrate(const LogisticRows& rows, const std::vector<float>& score,
+                         std::vector<float>& start) {
     double factor = 0, bias = 0, sum = 0, squares = 0;
     for (const float s : score) {
       sum += s;
@@ -264,7 +210,7 @@ class NodeStep {
       std::tie(factor, bias) = scaled_fit(rows, score, std::sqrt(spread), sum / rows.n);
     if (!(factor > 0)) factor = bias = 0;
     for (float& v : start) v = static_cast<float>(v * factor);
-    b = static_cast<float>(bias);
+    return static_cast<float>(bias);
   }
 
   static std::pair<double, double> scaled_fit(const LogisticRows& rows,
@@ -310,10 +256,8 @@ class NodeStep {
     return allowed;
   }
 
-  const LearnedTree& tree_;
+  const TaoView& view_;
   const int n_columns_;
-  const TaoRows& rows_;
-  const TaoLeaves& leaves_;
   const TaoOptions& options_;
   const int n_threads_;
   const std::atomic<bool>& stop_;
@@ -322,30 +266,23 @@ class NodeStep {
 
 class Sweep {
  public:
-  Sweep(const TreeTopology& topology, int n_columns, const TaoRows& rows, const TaoLeaves& leaves,
+  Sweep(const TreeTopology& topology, int n_columns, const TaoView& view,
         const TaoParameters& parameters, const TaoOptions& options, int n_threads,
         const std::atomic<bool>& stop)
       : n_columns_(n_columns),
-        rows_(rows),
-        leaves_(leaves),
+        view_(view),
         parameters_(parameters),
         options_(options),
         n_threads_(n_threads),
         stop_(stop),
-        tree_(topology.view()),
         nodes_at_(topology.max_depth()) {
-    tree_.n_outputs = leaves.losses.n_outputs;
-    tree_.stride = rows.stride;
-    tree_.W = parameters.W;
-    tree_.b = parameters.b;
-    tree_.theta = parameters.theta;
-    for (int i = 0; i < topology.n_splits(); ++i) nodes_at_[tree_.depth[i]].push_back(i);
+    for (int i = 0; i < topology.n_splits(); ++i) nodes_at_[view.tree.depth[i]].push_back(i);
   }
 
   TaoSweepResult run() {
     const int height = static_cast<int>(nodes_at_.size());
     std::vector<std::vector<std::int32_t>> node_at(height);  // of each row, leaves as negative
-    if (height > 0) node_at[0].assign(rows_.n, 0);
+    if (height > 0) node_at[0].assign(view_.rows.n, 0);
     if (options_.from_the_root)
       for (int depth = 0; depth < height && !stop_; ++depth) {
         improve(depth, node_at[depth]);
@@ -362,13 +299,14 @@ class Sweep {
   // From the nodes of rows at a depth to those at the next.
   std::vector<std::int32_t> moved_on(const std::vector<std::int32_t>& node) const {
     std::vector<std::int32_t> next(node.size());
-    over_rows(rows_.n, n_threads_, [&](int first, int count) {
+    over_rows(view_.rows.n, n_threads_, [&](int first, int count) {
       for (int i = first; i < first + count; ++i) {
         next[i] = node[i];
         if (node[i] < 0) continue;
         float score;
-        kernels().score_rows(parameters_.W + node[i] * rows_.stride, rows_, &i, 1, &score);
-        next[i] = tree_.children[2 * node[i] + (score + parameters_.b[node[i]] >= 0)];
+        kernels().score_rows(parameters_.W + node[i] * view_.rows.stride, view_.rows, &i, 1,
+                             &score);
+        next[i] = view_.tree.children[2 * node[i] + (score + parameters_.b[node[i]] >= 0)];
       }
     });
     return next;
@@ -377,22 +315,22 @@ class Sweep {
   void improve(int depth, const std::vector<std::int32_t>& node_of_row) {
     const std::vector<std::int32_t>& nodes = nodes_at_[depth];
     std::vector<std::vector<std::int32_t>> rows_at(nodes.size());
-    std::vector<std::int32_t> place(tree_.n_splits, -1);
+    std::vector<std::int32_t> place(view_.tree.n_splits, -1);
     for (std::size_t i = 0; i < nodes.size(); ++i) place[nodes[i]] = static_cast<int>(i);
-    for (std::int32_t r = 0; r < rows_.n; ++r)
+    for (std::int32_t r = 0; r < view_.rows.n; ++r)
       if (node_of_row[r] >= 0) rows_at[place[node_of_row[r]]].push_back(r);
     std::vector<int> small;
     std::vector<double> gain(nodes.size());
     std::vector<std::int64_t> passes(nodes.size());
     const auto step = [&](int i, int n_threads) {
       if (stop_) return;
-      NodeStep own(tree_, n_columns_, rows_, leaves_, options_, n_threads, stop_);
-      gain[i] = own.improve(nodes[i], rows_at[i], parameters_.W + nodes[i] * rows_.stride,
+      NodeStep own(view_, n_columns_, options_, n_threads, stop_);
+      gain[i] = own.improve(nodes[i], rows_at[i], parameters_.W + nodes[i] * view_.rows.stride,
                             parameters_.b + nodes[i]);
       passes[i] = own.passes();
     };
     for (int i = 0; i < static_cast<int>(nodes.size()); ++i)
-      if (n_threads_ > 1 && rows_at[i].size() > kLargePart * rows_.n)
+      if (n_threads_ > 1 && rows_at[i].size() > kLargePart * view_.rows.n)
         step(i, n_threads_);
       else
         small.push_back(i);
@@ -405,24 +343,91 @@ class Sweep {
   }
 
   const int n_columns_;
-  const TaoRows& rows_;
-  const TaoLeaves& leaves_;
+  const TaoView& view_;
   const TaoParameters& parameters_;
   const TaoOptions& options_;
   const int n_threads_;
   const std::atomic<bool>& stop_;
-  LearnedTree tree_;
   std::vector<std::vector<std::int32_t>> nodes_at_;
   TaoSweepResult result_;
 };
 
 }  // namespace
 
+TaoView view_of(const TreeTopology& topology, const TaoRows& rows, const TaoLeaves& leaves,
+                const TaoParameters& parameters) {
+  TaoView view{topology.view(), rows, leaves};
+  view.tree.n_outputs = leaves.losses.n_outputs;
+  view.tree.stride = rows.stride;
+  view.tree.W = parameters.W;
+  view.tree.b = parameters.b;
+  view.tree.theta = parameters.theta;
+  return view;
+}
+
+// Theorem 3.1: rows whose losses differ, with the better side and the difference.
+ReducedProblem reduced_problem(const TaoView& view, std::int32_t node,
+                               std::span<const std::int32_t> rows_at_node, int n_threads) {
+  const int n = static_cast<int>(rows_at_node.size());
+  std::vector<float> left(n), right(n);
+  over_rows(n, n_threads, [&](int first, int count) {
+    std::vector<float> scratch(2 * view.leaves.losses.n_outputs);
+    for (const auto& [side, out] : {std::pair{0, &left}, std::pair{1, &right}})
+      kernels().losses_below(view.tree, view.leaves, view.tree.children[2 * node + side], view.rows,
+                             rows_at_node.data() + first, count, scratch.data(),
+                             out->data() + first);
+  });
+  ReducedProblem problem;
+  for (int i = 0; i < n; ++i) {
+    const double weight = view.rows.weight[rows_at_node[i]];
+    const double cost = weight * std::abs(static_cast<double>(left[i]) - right[i]);
+    if (!(cost > 0)) continue;
+    problem.rows.push_back(rows_at_node[i]);
+    problem.sign.push_back(right[i] < left[i] ? 1.0f : -1.0f);
+    problem.cost.push_back(cost);
+    problem.weight += weight;
+    problem.total_cost += cost;
+  }
+  return problem;
+}
+
+Threshold best_threshold(std::span<const float> score, const ReducedProblem& problem) {
+  std::vector<std::uint64_t> keys(score.size()), spare;
+  for (std::size_t i = 0; i < score.size(); ++i)
+    keys[i] = std::uint64_t{ordered_bits(score[i])} << 32 | i;
+  sort_by_upper_half(keys, spare, 4);
+  const auto at = [&](std::size_t k) {
+    return from_ordered_bits(static_cast<std::uint32_t>(keys[k] >> 32));
+  };
+  double loss = 0;  // all go right
+  for (std::size_t i = 0; i < score.size(); ++i) loss += problem.sign[i] < 0 ? problem.cost[i] : 0;
+  // Beyond all scores by as much as they spread, so that rounding brings none of them across.
+  const float first = at(0), last = at(keys.size() - 1),
+              size = std::max(std::abs(first), std::abs(last));
+  const float beyond = size > 0 ? std::max(last - first, 1e-3f * size) : 1.0f;
+  Threshold best{first - beyond, loss, 0};
+  const double negligible = kRounding * problem.total_cost;  // what sums differ by that should not
+  const auto offer = [&](double gap, float threshold) {
+    const bool is_as_good = loss <= best.loss + negligible && gap > best.gap;
+    if (loss < best.loss - negligible || is_as_good) best = {threshold, std::max(loss, 0.0), gap};
+  };
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const std::size_t i = keys[k] & 0xFFFFFFFFu;
+    loss += problem.sign[i] > 0 ? problem.cost[i] : -problem.cost[i];
+    if (k + 1 == keys.size())
+      offer(0, last + beyond);
+    else if (keys[k] >> 32 != keys[k + 1] >> 32)
+      offer(static_cast<double>(at(k + 1)) - at(k), between(at(k), at(k + 1)));
+  }
+  return best;
+}
+
 TaoSweepResult sweep_splits(const TreeTopology& topology, int n_columns, const TaoRows& rows,
                             const TaoLeaves& leaves, const TaoParameters& parameters,
                             const TaoOptions& options, int n_threads,
                             const std::atomic<bool>& stop) {
-  return Sweep(topology, n_columns, rows, leaves, parameters, options, n_threads, stop).run();
+  const TaoView view = view_of(topology, rows, leaves, parameters);
+  return Sweep(topology, n_columns, view, parameters, options, n_threads, stop).run();
 }
 
 std::vector<std::int32_t> leaves_of(const TreeTopology& topology, const TaoRows& rows,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from native.test_non_greedy import LOSSES, random_targets, random_tree
 
 from hardwood import _native
 from hardwood.reference import tao as twin
 from hardwood.table import Schema, Table
+from native.test_non_greedy import LOSSES, random_targets, random_tree
 
 OPTIONS = {
     "l1": [0.1],

@@ -49,10 +49,9 @@ def compare(
     table: TableFile,
     target: TargetColumn,
     task: TaskOption = TaskChoice.auto,
-    models: Annotated[
+    model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model",
             metavar="NAME",
             help="Compare this model, for example 'CART'; may be repeated.",
             show_default="a linear model, CART, an oblique tree and ensembles",
@@ -102,7 +101,7 @@ def compare(
         problem = read_problem(request, np.random.default_rng(seed))
     if not as_json:
         _print_problem(request, problem)
-    options = {"models": models or None, "cv": folds, "metric": metric, "time_limit": time_limit}
+    options = {"models": model or None, "cv": folds, "metric": metric, "time_limit": time_limit}
     with notes.collecting(), data_mistakes(), _fit_bar() as on_fit:
         found = _compared(request, problem, options, seed, jobs, on_fit)
     for note in _of_report(found):

@@ -13,7 +13,7 @@ from hardwood.tuning import peers
 Kind = Literal["constant", "linear", "axis-aligned tree", "oblique tree", "ensemble", "other"]
 Make = Callable[["Terms"], Any]
 
-BUDGETED_TRIALS = 4  # candidates of a tree that chooses for itself, where there is no time limit
+BUDGETED_TRIALS = 6  # candidates of a tree that chooses for itself, where there is no time limit
 _LIBRARIES = {"XGBoost": "xgboost", "LightGBM": "lightgbm"}
 
 
@@ -147,13 +147,13 @@ def _tree(leaves: str) -> Make:
     def make(terms: Terms) -> Any:
         from hardwood.estimators.tree import TreeClassifier, TreeRegressor
 
-        limit = {"max_trials": BUDGETED_TRIALS} if terms.seconds is None else {}
         return (TreeClassifier if terms.has_classes else TreeRegressor)(
             leaves=leaves,
             time_limit=terms.seconds,
+            max_trials=BUDGETED_TRIALS if terms.seconds is None else None,
+            scoring=terms.scoring,
             random_state=terms.seed,
             n_jobs=terms.n_jobs,
-            **limit,
         )
 
     return make

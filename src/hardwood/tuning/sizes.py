@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from hardwood.tuning.peers import EncodedClassifier, EncodedRegressor, TunedCart
 _MAX_BATCH = 10_000
 _N_SINGLE = 64  # different single rows, asked in turn
 _SECONDS = 0.03  # of repeated calls, each kind
+_SHORTEST_SAMPLE = 0.002  # shorter calls are repeated within a sample
+_MIN_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,8 @@ def bare(estimator: Any) -> Any:
 def microseconds(estimator: Any, X: Any) -> tuple[float, float]:
     """Return microseconds per row of a fitted estimator: in a batch, and of one row by itself.
 
-    On one thread, of rows of a table; the fastest calls count, since noise only adds. Models of
-    other libraries are given columns that are encoded already. One row is asked for in the
+    Of the processor, on one thread; the fastest calls count, since noise only adds. Models of other
+    libraries are given columns that are encoded already. One row is asked for in the
     quickest way there is: `predict_one` of our models, else `predict` of a table of one row.
     """
     with threadpool_limits(1):
@@ -104,17 +107,23 @@ def _per_row(call: Callable[[], Any], n: int) -> float:
 
 
 def _turns(call: Callable[[Any], Any], rows: list[Any]) -> float:
-    """Return microseconds of the fastest of some calls, after one that warms up."""
-    clock = time.perf_counter
-    call(rows[0])
-    times: list[float] = []
-    end = clock() + _SECONDS
-    while len(times) < 3 or clock() < end:
-        row = rows[len(times) % len(rows)]
-        start = clock()
-        call(row)
-        times.append(clock() - start)
+    """Return microseconds of one call: the best sample of some, after calls that warm up."""
+    turn = itertools.cycle(rows)
+    repeats = 1
+    while (once := _sample(call, turn, repeats)) * repeats < _SHORTEST_SAMPLE:
+        repeats *= 4
+    times = [once]
+    while len(times) < _MIN_SAMPLES or sum(times) * repeats < _SECONDS:
+        times.append(_sample(call, turn, repeats))
     return 1e6 * min(times)
+
+
+def _sample(call: Callable[[Any], Any], rows: Iterator[Any], repeats: int) -> float:
+    """Return seconds per call, of the processor: what others do on the machine does not count."""
+    start = time.process_time()
+    for _ in range(repeats):
+        call(next(rows))
+    return (time.process_time() - start) / repeats
 
 
 def _peer_size(model: Any) -> tuple[int | None, int | None]:

@@ -98,10 +98,11 @@ def _linear(found: Comparison, lead: Entrant, other: Entrant) -> str:
     gain = found.gain(lead, other)
     if gain.low > 0:
         return f"One sum is not enough; the linear model: {_against(found, lead, other, gain)}."
-    how = "is better" if gain.high < 0 else "cannot be told from it"
+    if gain.high < 0:
+        return f"A linear model is better: {_against(found, lead, other, gain)}. Take it."
     return (
-        f"A linear model {how}: {_against(found, lead, other, gain)}. One sum is enough here; "
-        "take the linear model."
+        f"A linear model cannot be told from it: {_against(found, lead, other, gain)}. Nothing "
+        "says that one sum is not enough; take the linear model, it is simpler."
     )
 
 

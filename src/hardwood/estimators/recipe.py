@@ -13,7 +13,7 @@ from hardwood.estimators.made_up_rows import Lesson
 from hardwood.estimators.teacher import Teacher, taught
 from hardwood.learn import dgt
 from hardwood.learn.dgt import DGT
-from hardwood.learn.greedy import start_tree
+from hardwood.learn.greedy import one_hot, start_tree
 from hardwood.learn.losses import Misclassification
 from hardwood.learn.problem import Problem
 from hardwood.learn.tao import Alternation, alternate
@@ -43,7 +43,7 @@ class Recipe:
         The learner that it starts with: greedy with splits on one column ("axis") or oblique ones
         ("co2"), or by gradients ("dgt").
     max_depth
-        Of the tree.
+        Of the tree; 0 for a single leaf.
     polish
         How alternation improves it; None for the start as it is.
     lesson
@@ -60,12 +60,14 @@ class Recipe:
     seed: int = 0
 
     def __str__(self) -> str:
+        if self.max_depth == 0:
+            return "a single leaf"
         parts = [f"{_WORDS[self.start]}, depth {self.max_depth}"]
         if self.lesson is not None:
             made = f"{self.lesson.rows_per_row:g} rows each, noise {self.lesson.noise:g}"
             parts.append(f"taught ({made})")
         if self.polish is not None:
-            parts.append(f"TAO (l1 {self.polish.l1})")
+            parts.append(f"TAO (l1 {self.polish.l1}, l2 {self.polish.l2})")
         if self.seed:
             parts.append(f"restart {self.seed}")
         return ", ".join(parts)
@@ -143,6 +145,8 @@ class Kitchen:
         return answer.tree
 
     def _start(self, recipe: Recipe, problem: Problem) -> ObliqueTree:
+        if recipe.max_depth == 0:
+            return self._single_leaf(problem)
         seed = self.seed + recipe.seed
         share = _RESTART_SHARE if recipe.seed and recipe.lesson is None else 1.0
         if recipe.start == "co2":
@@ -159,6 +163,21 @@ class Kitchen:
             classes=self.exercise.labels,
             n_jobs=self.n_jobs,
             seed=seed,
+        )
+
+    def _single_leaf(self, problem: Problem) -> ObliqueTree:
+        target = problem.y[problem.train].astype(np.float64)
+        if self.exercise.task == "classification":
+            target = one_hot(target[:, 0], self.exercise.n_targets)
+        mean = np.average(target, axis=0, weights=problem.weight[problem.train])
+        return ObliqueTree(
+            np.empty((0, problem.schema.n_columns)),
+            np.empty(0),
+            np.empty((0, 2), dtype=np.int32),
+            (mean * problem.target_scale + problem.target_center)[None],
+            schema=problem.schema,
+            task=self.exercise.task,
+            classes=self.exercise.labels,
         )
 
     def _descended(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:

@@ -159,7 +159,8 @@ def refine(
     tree : ObliqueTree or fitted estimator with one
         Where to start; of any learner, or from `from_sklearn`.
     X, y
-        The table and its target, as `fit` takes them; with the columns and classes of the tree.
+        The table and its target, as `fit` takes them; with the columns and classes of the tree. A
+        tree that has learned from all of them scores too well on a part of them: then give `X_val`.
     with_ : sequence of names and estimators, default=("dgt", "tao")
         Learners in turn: "dgt", "tao", "non_greedy", or estimators that take ``init=``, with
         parameters of their own; those are cloned.
@@ -198,16 +199,16 @@ def refine(
     seed = exercises.drawn_seed(random_state)
     level = parameters.level("verbose", verbose)
     named = {"n_jobs": n_jobs, "random_state": seed, "verbose": max(0, level - 1)}
-    learners = [_learner(each, start, named) for each in _sequence(with_)]
+    learners = [(_checked(each), each) for each in _sequence(with_)]
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val belong together: give both, or none.")
     validation = None if X_val is None else (X_val, y_val)
     rows = _divided(start, X, y, sample_weight, validation, validation_fraction, seed)
     judge = Judge.of(start.task, rows.exercise.classes, scoring)
     stages = [_judged("start", start, None, judge, rows, 0.0)]
-    for name, learner in learners:
+    for name, spec in learners:
         begun = time.perf_counter()
-        learned = _learned(learner, _best(stages), rows)
+        learned = _learned(_learner(spec, _best(stages).tree, named), rows)
         seconds = time.perf_counter() - begun
         stages.append(_judged(name, learned, _best(stages), judge, rows, seconds))
         if level:
@@ -256,21 +257,27 @@ def _sequence(with_: Any) -> list[Any]:
     return list(with_)
 
 
-def _learner(spec: Any, start: ObliqueTree, named: dict[str, Any]) -> tuple[str, Any]:
-    """Return the name of a learner, and the learner."""
+def _checked(spec: Any) -> str:
+    """Return the name of a learner, or say what is no learner."""
     if isinstance(spec, str):
-        arguments.choice("a learner of with_", spec, tuple(LEARNERS))
-        kind = LEARNERS[spec][start.task == "regression"]
-        options = {**named, "max_depth": max(1, start.depth)}
-        if start.has_linear_leaves:
-            options["leaves"] = "linear"
-        return spec, kind(**options)
+        name: str = arguments.choice("a learner of with_", spec, tuple(LEARNERS))
+        return name
     if isinstance(spec, type) or "init" not in getattr(spec, "get_params", dict)():
         raise TypeError(
             f"with_ holds {spec!r:.200}; expected one of {list(LEARNERS)}, or an estimator that "
             "takes init=, such as DGTClassifier(max_depth=6)."
         )
-    return type(spec).__name__, clone(spec)
+    return type(spec).__name__
+
+
+def _learner(spec: Any, start: ObliqueTree, named: dict[str, Any]) -> Any:
+    """Return a learner that goes on from a tree."""
+    if not isinstance(spec, str):
+        return clone(spec).set_params(init=start)
+    options = {**named, "init": start, "max_depth": max(1, start.depth)}
+    if start.has_linear_leaves:
+        options["leaves"] = "linear"
+    return LEARNERS[spec][start.task == "regression"](**options)
 
 
 def _divided(
@@ -329,24 +336,25 @@ def _truth(exercise: Exercise, X: Any, y: Any) -> np.ndarray:
     return target.index[exercise.n_targets :, None].astype(np.float64)
 
 
-def _learned(learner: Any, best: Stage, rows: _Divided) -> ObliqueTree:
-    """Let a learner start from the best tree."""
+def _learned(learner: Any, rows: _Divided) -> ObliqueTree:
+    """Let a learner learn; what is predicted keeps its name."""
     part, exercise = rows.learned, rows.exercise
     y: Any = part.truth if part.truth.shape[1] > 1 else part.truth[:, 0]
     if exercise.classes is not None and exercise.task == "classification":
         y = exercise.classes[y.astype(np.int64)]
-    tree: ObliqueTree = learner.set_params(init=best.tree).fit(part.X, y, part.weight).tree_
-    return tree if tree.target_names else tree.replace(target_names=best.tree.target_names)
+    tree: ObliqueTree = learner.fit(part.X, y, part.weight).tree_
+    return tree.replace(target_names=exercise.target_names)
 
 
 def _judged(
     name: str, tree: ObliqueTree, best: Stage | None, judge: Judge, rows: _Divided, seconds: float
 ) -> Stage:
-    scores = [
-        judge.score(_outputs(tree, p.X), p.truth, p.weight) for p in (rows.learned, rows.judging)
-    ]
-    kept = best is None or scores[1] > best.validation_score
-    return Stage(name, tree, *scores, kept, seconds)
+    train, valid = (
+        judge.score(_outputs(tree, part.X), part.truth, part.weight)
+        for part in (rows.learned, rows.judging)
+    )
+    kept = best is None or valid > best.validation_score
+    return Stage(name, tree, train, valid, kept, seconds)
 
 
 def _outputs(tree: ObliqueTree, X: Any) -> np.ndarray:

@@ -40,10 +40,10 @@ class TreeClassifier(base.TreeClassifier):
         on the rows that are learned from.
     time_limit : float or None, default=60.0
         Seconds that a fit may take, to within a tenth; it ends earlier when nothing gets better.
-        What the clock cuts off differs between runs: for the same tree every time give None, and
-        `max_trials`.
+        What the clock cuts off differs between runs: for the same tree every time, bit for bit,
+        give None, and perhaps `max_trials`.
     max_trials : int, default=None
-        Candidates to try at most; None for as many as there is time for.
+        Candidates to try at most; None for as many as help and there is time for.
     scoring : str or function, default=None
         What candidates are judged by: None for accuracy, or a scorer of scikit-learn, such as
         "roc_auc" or "neg_log_loss"; larger is better.

@@ -123,7 +123,7 @@ def _folds(whole: Problem, exercise: Exercise, seed: int) -> list[Problem]:
     fold[np.lexsort((random.random(len(rows)), group))] = np.arange(len(rows)) % _FOLDS
     _, member, sizes = np.unique(group, return_inverse=True, return_counts=True)
     is_alone = sizes[member] == 1  # the only row of a class teaches in every fold
-    parts = [(fold == i) & ~is_alone for i in range(_FOLDS)]
+    parts = [(fold == i) & (~is_alone | is_alone.all()) for i in range(_FOLDS)]
     return [
         replace(whole, train=rows[~part], valid=rows[part])
         for part in parts

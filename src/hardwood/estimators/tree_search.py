@@ -25,12 +25,15 @@ from hardwood.estimators.recipe import CutOff, Kitchen, Recipe
 from hardwood.estimators.teacher import Teacher
 from hardwood.learn.assemble import outputs_of
 from hardwood.learn.problem import Problem
-from hardwood.learn.tao import Alternation
+from hardwood.learn.tao import Alternation, Leaves
 from hardwood.model import ObliqueTree
 from hardwood.report.words import figure
 
-_PLAIN_DEPTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
-_LESSONS = (Lesson(noise=0.05), Lesson(noise=0.1))
+_PLAIN_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+_LINEAR_DEPTHS = (1, 2, 3, 4, 5)
+_LESSONS = (Lesson(noise=0.1), Lesson(noise=0.05))
+_PENALTIES = ((0.1, 1.0), (0.3, 10.0), (0.03, 0.1))  # l1 and l2; the first is the usual one
+_SWEEPS = 10
 _ROUNDS = 2  # that families of restarts are compared by
 _MOST_COMPARED = 3  # families that have more than one round
 _PATIENCE = 4  # restarts in a row that are not better
@@ -56,16 +59,17 @@ class Plan:
     """
 
     max_depth: int
-    leaves: str
+    leaves: Leaves
     max_features_per_split: int | None
     max_trials: int | None
 
-    def polish(self, **options: Any) -> Alternation:
-        """Return how candidates are polished."""
+    def polish(self, penalty: tuple[float, float] = _PENALTIES[0]) -> Alternation:
+        """Return how candidates are polished, with penalties l1 and l2."""
         return Alternation(
-            leaves=self.leaves,  # type: ignore[arg-type]  # one of the two
+            *penalty,
+            max_sweeps=_SWEEPS,
+            leaves=self.leaves,
             max_features_per_split=self.max_features_per_split,
-            **{"l1": 0.1, "max_sweeps": 10, **options},
         )
 
 
@@ -204,34 +208,47 @@ class Search:
     # What is tried
 
     def _recipes(self) -> Iterator[Recipe]:
-        plan = self.plan
-        if plan.leaves == "constant":
-            for depth in sorted({min(depth, plan.max_depth) for depth in _PLAIN_DEPTHS}):
-                yield Recipe("axis", depth)
+        for depth in sorted({min(depth, self.plan.max_depth) for depth in _PLAIN_DEPTHS}):
+            yield Recipe("axis", depth)
         yield from self._polished_axis()
-        yield from self._oblique(_LESSONS if self._has_able_teacher() else (None,))
+        lesson, *further = _LESSONS if self._has_able_teacher() else (None,)
+        yield from self._oblique(lesson)
+        best = self._ranked[0].recipe
+        if best.lesson is not None:
+            for other in further:
+                yield replace(best, lesson=other)
         yield from self._rounds()
         if len(self.folds) == 1:
             yield from self._restarts()
 
     def _polished_axis(self) -> Iterator[Recipe]:
-        """Alternation from ordinary trees: of the largest depth, of half of it, of the best one."""
-        most = self.plan.max_depth
-        best = self.best.recipe.max_depth if self.families else most
-        for depth in sorted({most, best, max(1, most // 2)}):
-            yield Recipe("axis", depth, self.plan.polish())
+        """Alternation from ordinary trees: of the largest depth, of half of it, of the best one.
 
-    def _oblique(self, lessons: Sequence[Lesson | None]) -> Iterator[Recipe]:
-        """Alternation with made-up rows, or from oblique starts."""
+        Linear leaves answer more, so that small trees may be enough: all depths are tried.
+        """
+        most = self.plan.max_depth
+        depths = {max(1, most // 2), self.best.recipe.max_depth or most}
+        if self.plan.leaves == "linear":
+            depths |= {depth for depth in _LINEAR_DEPTHS if depth < most}
+        for depth in sorted(depths - {most}):
+            yield Recipe("axis", depth, self.plan.polish())
+        for penalty in _PENALTIES:
+            yield Recipe("axis", most, self.plan.polish(penalty))
+
+    def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
+        """Alternation with made-up rows, with each penalty; from oblique starts, with the best.
+
+        Few rows do not always fill a deep tree, nor rows with linear leaves: then smaller ones too.
+        """
         depths = {self.plan.max_depth}
-        if len(self.folds) > 1:  # few rows do not always fill a deep tree
-            depths.add(self.best.recipe.max_depth)
+        if len(self.folds) > 1 or self.plan.leaves == "linear":
+            depths.add(self.best.recipe.max_depth or self.plan.max_depth)
         for depth in sorted(depths):
-            for lesson in lessons:
-                if lesson is not None:
-                    yield Recipe("axis", depth, self.plan.polish(), lesson)
-                if self.plan.max_features_per_split is None:  # alternation thins out no split
-                    yield Recipe("co2", depth, self.plan.polish(), lesson)
+            if lesson is not None:
+                for penalty in _PENALTIES:
+                    yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
+            best = self._ranked[0].recipe
+            yield Recipe("co2", depth, best.polish or self.plan.polish(), lesson)
 
     def _rounds(self) -> Iterator[Recipe]:
         """Try the best few families again, so that luck does not decide between them."""

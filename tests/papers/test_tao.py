@@ -27,6 +27,7 @@ from hardwood.reference.losses import LOSSES as VALUES
 from hardwood.table import Table
 from native.test_non_greedy import random_children
 
+QUICK = {"l1": 0.1, "l2": 0.0, "max_sweeps": 3}
 LOSSES = [
     SquaredError(),
     AbsoluteError(),
@@ -91,18 +92,22 @@ def posed(seed: int, name: str, *, n: int = 120, n_splits: int = 5, validation: 
 @given(
     seed=st.integers(0, 10_000),
     l1=st.sampled_from([0.0, 0.1, 3.0]),
+    l2=st.sampled_from([0.0, 1.0]),
     n_splits=st.integers(0, 8),
     order=st.sampled_from(["deepest_first", "root_first"]),
     price=st.sampled_from([0.0, 0.01]),
     most=st.sampled_from([None, 1]),
     leaf_rows=st.sampled_from([0.0, 1.0]),
 )
-def test_the_objective_never_rises(name, leaves, seed, l1, n_splits, order, price, most, leaf_rows):
+def test_the_objective_never_rises(
+    name, leaves, seed, l1, l2, n_splits, order, price, most, leaf_rows
+):
     if leaves == "linear" and name == "Misclassification":
         pytest.skip("linear leaves have losses with a slope")
     problem, tree = posed(seed, name, n_splits=n_splits)
     config = Alternation(
         l1=l1,
+        l2=l2,
         leaves=leaves,
         order=order,
         weight_price=price,
@@ -118,7 +123,7 @@ def test_the_objective_never_rises(name, leaves, seed, l1, n_splits, order, pric
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_few_sweeps_bring_the_objective_well_down(name):
     problem, tree = posed(0, name, n=300, n_splits=7)
-    found = alternate(problem, tree, Alternation(l1=0.1, max_sweeps=10))
+    found = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=10))
     assert found.objective[-1] < found.objective[0] - 0.02 * abs(found.objective[0])
     assert len(found.history) == len(found.objective) - 1
 
@@ -174,7 +179,9 @@ def test_linear_leaves_of_the_squared_loss_are_ridge_regressions():
 def test_linear_leaves_gain_on_constant_ones(name):
     problem, tree = posed(1, name, n=300, n_splits=3)
     constant, linear = (
-        alternate(problem, tree, Alternation(l1=0.1, max_sweeps=3, leaves=leaves, leaf_l2=0.1))
+        alternate(
+            problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=3, leaves=leaves, leaf_l2=0.1)
+        )
         for leaves in ("constant", "linear")
     )
     assert linear.objective[-1] < constant.objective[-1]
@@ -182,10 +189,13 @@ def test_linear_leaves_gain_on_constant_ones(name):
 
 def test_the_best_sweep_on_the_validation_part_is_kept():
     problem, tree = posed(2, "CrossEntropy", n=300, n_splits=15, validation=0.4)
-    found = alternate(problem, tree, Alternation(l1=0.0, max_sweeps=12))
+    config = Alternation(l1=0.0, l2=0.0, max_sweeps=12)
+    found = alternate(problem, tree, config)
     best = int(np.argmin(found.validation[::-1]))
     assert found.best_epoch == len(found.validation) - 1 - best - 1
-    last = alternate(problem, tree, Alternation(l1=0.0, max_sweeps=12, early_stopping=False))
+    last = alternate(
+        problem, tree, Alternation(l1=0.0, l2=0.0, max_sweeps=12, early_stopping=False)
+    )
     assert last.objective == found.objective
     assert last.best_epoch == len(last.history) - 1
 
@@ -193,7 +203,8 @@ def test_the_best_sweep_on_the_validation_part_is_kept():
 def test_threads_change_nothing():
     problem, tree = posed(4, "CrossEntropy", n=3000, n_splits=15)
     one, three = (
-        alternate(problem, tree, Alternation(l1=0.3, max_sweeps=3), n_jobs=n) for n in (1, 3)
+        alternate(problem, tree, Alternation(l1=0.3, l2=0.0, max_sweeps=3), n_jobs=n)
+        for n in (1, 3)
     )
     assert one.tree == three.tree
     assert one.objective == three.objective
@@ -201,7 +212,7 @@ def test_threads_change_nothing():
 
 def test_a_tree_without_splits_has_its_leaf_fitted():
     problem, tree = posed(5, "SquaredError", n_splits=0)
-    found = alternate(problem, tree, Alternation(l1=1.0, leaf_rows=0.0))
+    found = alternate(problem, tree, Alternation(l1=1.0, l2=0.0, leaf_rows=0.0))
     rows = problem.train
     mean = np.average(problem.y[rows], axis=0, weights=problem.weight[rows])
     expected = mean * problem.target_scale + problem.target_center
@@ -215,17 +226,17 @@ def test_an_interrupt_keeps_what_was_learned():
         if epoch.epoch == 1:
             raise KeyboardInterrupt
 
-    found = alternate(problem, tree, Alternation(l1=0.1, max_sweeps=9), callbacks=[stop])
+    found = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=9), callbacks=[stop])
     assert found.interrupted
     assert found.best_epoch == 1
-    whole = alternate(problem, tree, Alternation(l1=0.1, max_sweeps=2))
+    whole = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=2))
     assert found.tree == whole.tree
 
 
 def test_what_cannot_be_alternated_is_refused():
     problem, tree = posed(0, "Misclassification")
     with pytest.raises(ValueError, match="misclassification"):
-        alternate(problem, tree, Alternation(l1=1.0, leaves="linear"))
+        alternate(problem, tree, Alternation(l1=1.0, l2=0.0, leaves="linear"))
     with pytest.raises(ValueError, match="number for l1"):
         alternate(problem, tree, Alternation())
     with pytest.raises(ValueError, match="leaves must be one of"):

@@ -116,7 +116,7 @@ def classification(
     """
     table = Table.of(X)
     if has_several_labels(y):
-        return _several_labels(estimator, table, y, sample_weight)
+        return _several_labels(estimator, table, y, sample_weight, loss_of)
     target = class_target(y, table.n_rows)
     weight = row_weights(sample_weight, table.n_rows)
     loss = loss_of(estimator.loss, "classification", len(target.classes))
@@ -129,7 +129,9 @@ def classification(
     return Exercise(data, "classification", loss, target.classes, labels, target.names, len(labels))
 
 
-def _several_labels(estimator: Any, table: Table, y: Any, sample_weight: Any) -> Exercise:
+def _several_labels(
+    estimator: Any, table: Table, y: Any, sample_weight: Any, loss_of: Callable[..., Loss]
+) -> Exercise:
     if estimator.class_weight is not None:
         raise ValueError(
             f"class_weight={estimator.class_weight!r} is for one column of classes, but y has "

@@ -6,6 +6,7 @@ The method is in `hardwood.learn.tao`; `exercise` makes a problem of table, targ
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal, get_args
 
 from sklearn.utils.validation import validate_data
@@ -40,12 +41,11 @@ class TAOClassifier(TreeClassifier):
     init : "axis", "random", "oc1", "co2", ObliqueTree or fitted estimator, default="axis"
         How a greedy start searches its splits (see `GreedyTreeClassifier`), or a tree to start
         from, with the same columns and classes.
-    l1 : float or "auto", default="auto"
-        Penalty on the weights of a split in the logistic regression that finds it, in standard
-        units and per row: nodes with fewer rows are penalised more. "auto": several are tried, and
-        the best on the validation part is used to learn from all rows.
-    l2 : float, default=0.0
-        Penalty on half the squared weights of a split, likewise.
+    l1, l2 : float or "auto", default="auto"
+        Penalties on the weights of a split, and on half their squares, in the logistic regression
+        that finds it, in standard units and against a loss summed over rows: nodes with fewer rows
+        are penalised more. "auto": several are tried, and the best on the validation part are used
+        to learn from all rows.
     leaves : "constant" or "linear", default="constant"
         What leaves predict: a constant, or a linear function of the columns.
     leaf_l2 : float, default=1.0
@@ -56,8 +56,11 @@ class TAOClassifier(TreeClassifier):
         Passes over all splits; fewer where none of them changes any more.
     max_features_per_split : int, default=None
         Features that a split may weigh; None for all.
-    loss : "log_loss", "misclassification" or Loss, default="log_loss"
-        What is minimised, exactly. A loss must be evaluated for single rows: no function.
+    loss : "auto", "misclassification", "log_loss" or Loss, default="auto"
+        What is minimised, exactly. "auto": misclassification, and the log loss of linear leaves and
+        of several labels. Leaves give probabilities in any case, the shares of their rows; for good
+        ones rather than the right class give "log_loss". A loss must be evaluated for single rows:
+        no function.
     early_stopping : bool or "auto", default="auto"
         Whether the tree of the sweep that was best on a validation part is kept. "auto": of tables
         with at least 100 different rows. Where `l1` is chosen, so many sweeps are then taken over
@@ -79,9 +82,9 @@ class TAOClassifier(TreeClassifier):
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where all are text.
-    l1_ : float
-        The penalty that was used.
-    trials_ : list of (l1, validation loss)
+    l1_, l2_ : float
+        The penalties that were used.
+    trials_ : list of (l1, l2, validation loss)
         What "auto" has tried; empty where nothing was.
     objective_ : list of float
         What is minimised (`hardwood.learn.tao`), of the start and after each sweep: never rises.
@@ -106,13 +109,13 @@ class TAOClassifier(TreeClassifier):
         max_depth: int = 8,
         init: Any = "axis",
         l1: float | Literal["auto"] = "auto",
-        l2: float = 0.0,
+        l2: float | Literal["auto"] = "auto",
         leaves: Leaves = "constant",
         leaf_l2: float = 1.0,
         leaf_rows: float = 1.0,
         max_sweeps: int = 20,
         max_features_per_split: int | None = None,
-        loss: Any = "log_loss",
+        loss: Any = "auto",
         validation_fraction: float = 0.1,
         early_stopping: bool | Literal["auto"] = "auto",
         class_weight: Any = None,
@@ -143,7 +146,8 @@ class TAOClassifier(TreeClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TAOClassifier:
         """Learn a tree; arguments are those of `DGTClassifier.fit`."""
-        exercise = exercises.classification(self, X, y, sample_weight, loss_of=_class_loss)
+        loss_of = partial(_class_loss, self.leaves)
+        exercise = exercises.classification(self, X, y, sample_weight, loss_of=loss_of)
         tree, grown = _learn(self, exercise)
         _adopt(self, X, tree, grown)
         self.classes_ = exercise.classes
@@ -184,7 +188,7 @@ class TAORegressor(TreeRegressor):
         max_depth: int = 8,
         init: Any = "axis",
         l1: float | Literal["auto"] = "auto",
-        l2: float = 0.0,
+        l2: float | Literal["auto"] = "auto",
         leaves: Leaves = "constant",
         leaf_l2: float = 1.0,
         leaf_rows: float = 1.0,
@@ -230,9 +234,12 @@ class TAORegressor(TreeRegressor):
 Estimator = TAOClassifier | TAORegressor
 
 
-def _class_loss(spec: object, task: str, n_classes: int | None = None) -> Loss:
+def _class_loss(leaves: Any, spec: object, task: str, n_classes: int | None = None) -> Loss:
     """Find a loss, among them the one that other learners cannot descend on."""
-    if task == "classification" and spec == "misclassification":
+    is_name = isinstance(spec, str)
+    if is_name and spec == "auto":
+        spec = "log_loss" if task == "multilabel" or leaves == "linear" else "misclassification"
+    if is_name and task == "classification" and spec == "misclassification":
         return Misclassification()
     return loss_of(spec, task, n_classes)
 
@@ -250,7 +257,7 @@ def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, Alter
     config = _config_of(estimator, exercise, stops_early)
     start = _start_of(estimator, exercise, n_jobs, seed)
     grown = learn(
-        exercises.problem_of(estimator, exercise, stops_early or config.l1 == "auto", seed),
+        exercises.problem_of(estimator, exercise, stops_early or config.is_searched, seed),
         config,
         start,
         whole=exercises.problem_of(estimator, exercise, False, seed),
@@ -269,19 +276,19 @@ def _config_of(estimator: Estimator, exercise: Exercise, stops_early: bool) -> A
             "leaves='linear' learns probabilities that depend on the columns, but "
             "loss='misclassification' looks at the largest one only. Give loss='log_loss'."
         )
-    is_searched = exercises.is_auto(estimator.l1)
-    if is_searched and estimator.validation_fraction == 0:
+    searched = [name for name in ("l1", "l2") if exercises.is_auto(getattr(estimator, name))]
+    if searched and estimator.validation_fraction == 0:
         raise ValueError(
-            "l1='auto' is judged on a validation part, but validation_fraction is 0. Give a "
-            "fraction, or a number for l1."
+            f"{searched[0]}='auto' is judged on a validation part, but validation_fraction is 0. "
+            f"Give a fraction, or a number for {' and '.join(searched)}."
         )
 
     def real(name: str) -> float:
         return parameters.real(name, getattr(estimator, name), 0.0, math.inf)
 
     return Alternation(
-        l1="auto" if is_searched else real("l1"),
-        l2=real("l2"),
+        l1="auto" if "l1" in searched else real("l1"),
+        l2="auto" if "l2" in searched else real("l2"),
         leaves=leaves,
         leaf_l2=real("leaf_l2"),
         leaf_rows=real("leaf_rows"),
@@ -318,8 +325,8 @@ def _tree_of(
 ) -> ObliqueTree:
     """Make the tree of what was learned: counted and simplified."""
     record = exercises.record_of(estimator, exercise, grown.problem, grown)
-    if exercises.is_auto(estimator.l1):
-        record["resolved"] = {"l1": grown.l1}
+    if grown.trials:
+        record["resolved"] = {"l1": grown.l1, "l2": grown.l2}
     tree = grown.tree
     return assemble(
         exercise.data,
@@ -342,7 +349,7 @@ def _adopt(estimator: Estimator, X: Any, tree: ObliqueTree, grown: Alternated) -
     validate_data(estimator, X, skip_check_array=True)
     estimator.n_features_in_ = tree.n_features
     estimator.tree_ = tree
-    estimator.l1_ = grown.l1
+    estimator.l1_, estimator.l2_ = grown.l1, grown.l2
     estimator.trials_ = list(grown.trials)
     estimator.objective_ = list(grown.objective)
     estimator.history_ = list(grown.history)

@@ -142,11 +142,6 @@ def _class_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> 
     return loss.scores(class_shares(rows, old.shape[1], prior))
 
 
-def _label_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> np.ndarray:
-    """Shares of the classes; their largest is the label, whatever the prior."""
-    return loss.scores(class_shares(rows, old.shape[1], Prior(0.0, prior.target)))
-
-
 def _quantile_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> np.ndarray:
     level = loss.level if isinstance(loss, Quantile) else 0.5
     fitted = old.astype(np.float64)
@@ -177,9 +172,9 @@ def _huber_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> 
     fitted = old.astype(np.float64)
     for _ in range(_HUBER_STEPS):
         size = np.abs(rows.target - fitted[rows.leaf])
-        h = np.minimum(1.0, loss.delta / np.maximum(size, loss.delta))
+        h = loss.delta / np.maximum(size, loss.delta)
         of_prior = np.abs(prior.target - fitted)
-        h0 = prior.n_rows * np.minimum(1.0, loss.delta / np.maximum(of_prior, loss.delta))
+        h0 = prior.n_rows * loss.delta / np.maximum(of_prior, loss.delta)
         total = rows.sums(h) + h0
         step = (rows.sums(h * rows.target) + h0 * prior.target) / np.where(total > 0, total, 1.0)
         fitted = np.where(total > 0, step, fitted)
@@ -195,5 +190,5 @@ _FITS: dict[type[Loss], Callable[[Loss, LeafRows, np.ndarray, Prior], np.ndarray
     LabelwiseLogistic: _linked_mean_leaves,
     Logistic: _logistic_leaves,
     CrossEntropy: _class_leaves,
-    Misclassification: _label_leaves,
+    Misclassification: _class_leaves,  # the largest share is the label
 }

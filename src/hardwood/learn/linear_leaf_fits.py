@@ -203,7 +203,7 @@ def _elementwise(
     if isinstance(loss, Huber):
         inside = size <= loss.delta
         value = np.where(inside, 0.5 * r**2, loss.delta * (size - 0.5 * loss.delta))
-        return value, np.clip(r, -loss.delta, loss.delta), np.where(inside, 1.0, loss.delta / size)
+        return value, np.clip(r, -loss.delta, loss.delta), loss.delta / np.maximum(size, loss.delta)
     if isinstance(loss, AbsoluteError | Quantile):
         level = loss.level if isinstance(loss, Quantile) else 0.5
         factor = 1.0 if isinstance(loss, Quantile) else 2.0

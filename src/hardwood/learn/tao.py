@@ -42,9 +42,14 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hardwood.learn.leaf_fits import LeafRows, Prior, constant_leaves, mean_target
+from hardwood.learn.leaf_fits import (
+    LeafRows,
+    Prior,
+    constant_leaves,
+    mean_target,
+)
 from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
-from hardwood.learn.losses import Custom, Misclassification
+from hardwood.learn.losses import CrossEntropy, Custom, Misclassification
 from hardwood.learn.non_greedy import StartTree, left_to_right
 from hardwood.learn.problem import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, one_of
@@ -56,16 +61,49 @@ Order = Literal["deepest_first", "root_first"]
 Start: TypeAlias = Callable[[Problem], ObliqueTree]
 """Grows a start tree from the training rows of a problem, and from no others."""
 
-# What l1="auto" tries.
-L1_GRID = (0.01, 0.1, 1.0, 10.0)
+# What "auto" tries of l1 and l2: from hardly any penalty to a strong one of either kind. Where one
+# of the two is given, the different values of the other are tried.
+PENALTIES = (
+    (0.03, 0.1),
+    (0.1, 1.0),
+    (0.3, 10.0),
+    (0.3, 100.0),
+    (1.0, 0.0),
+    (3.0, 0.0),
+    (10.0, 0.0),
+)
 
 
 @dataclass(frozen=True)
 class Alternation:
-    """The hyper-parameters."""
+    """The hyper-parameters.
+
+    Parameters
+    ----------
+    l1, l2
+        Penalties on the weights of a split, their size and half their square, in the logistic
+        regression that finds it: in standard units, against a loss that is summed over rows, so
+        that nodes with fewer rows are penalised more. "auto": chosen from `PENALTIES`.
+    max_sweeps
+        Sweeps over all splits and leaves; fewer where none lowers the objective any more.
+    leaves
+        "constant" or "linear".
+    max_features_per_split
+        Features that a split may weigh; None for all. A start is cut to its largest weights.
+    weight_price, leaf_rows, leaf_l2
+        Parts of the objective E: see the module. A price lets every node choose among several
+        penalties, so that it can be met.
+    order
+        Which depths come first in a sweep.
+    max_passes, tolerance
+        Of each logistic regression: passes over its rows, and the part of its objective that a
+        step must gain.
+    early_stopping
+        Whether the best sweep on the validation part is kept, where there is one.
+    """
 
     l1: float | Literal["auto"] = "auto"
-    l2: float = 0.0
+    l2: float | Literal["auto"] = "auto"
     max_sweeps: int = 20
     leaves: Leaves = "constant"
     max_features_per_split: int | None = None
@@ -81,10 +119,23 @@ class Alternation:
         one_of("leaves", self.leaves, get_args(Leaves))
         one_of("order", self.order, get_args(Order))
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether a penalty is chosen on the validation part."""
+        return self.l1 == "auto" or self.l2 == "auto"
+
+    def penalties(self) -> list[tuple[float, float]]:
+        """Return the pairs (l1, l2) to be tried, each once."""
+        pairs = [
+            (l1 if self.l1 == "auto" else self.l1, l2 if self.l2 == "auto" else self.l2)
+            for l1, l2 in PENALTIES
+        ]
+        return list(dict.fromkeys(pairs))
+
     def engine_options(self, total_weight: float) -> dict[str, object]:
         """All options of a sweep, as the engine takes them."""
         return {
-            "l1": [self.l1],
+            "l1": [self.l1] if self.weight_price == 0 else [4**s * self.l1 for s in (3, 2, 1, 0)],
             "l2": self.l2,
             "weight_price": self.weight_price * total_weight,
             "max_passes": self.max_passes,
@@ -112,10 +163,10 @@ class Alternated:
         The run and the sweep that were kept; -1 for the start.
     interrupted
         Whether the user stopped it.
-    problem, l1
-        What it was learned from, and with which penalty.
+    problem, l1, l2
+        What it was learned from, and with which penalties.
     trials
-        Of a search, each penalty that was tried with its validation loss.
+        Of a search, each pair of penalties that was tried, with its validation loss.
     """
 
     tree: ObliqueTree
@@ -127,7 +178,8 @@ class Alternated:
     interrupted: bool
     problem: Problem
     l1: float
-    trials: tuple[tuple[float, float], ...] = ()
+    l2: float
+    trials: tuple[tuple[float, float, float], ...] = ()
 
 
 def learn(
@@ -140,7 +192,7 @@ def learn(
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> Alternated:
-    """Alternate from a tree that another learner grew; choose the penalty where it is "auto".
+    """Alternate from a tree that another learner grew; choose the penalties that are "auto".
 
     Parameters
     ----------
@@ -150,8 +202,8 @@ def learn(
     start
         Grows the tree to start from.
     whole
-        The same problem without a validation part. A penalty that is searched for is found on
-        `problem`, and with it as many sweeps as were best there are taken over `whole`.
+        The same problem without a validation part. Penalties that are searched for are found on
+        `problem`, and with them as many sweeps as were best there are taken over `whole`.
 
     Raises
     ------
@@ -159,36 +211,44 @@ def learn(
         Where the user interrupts the growing of the start, before anything was learned.
     """
     tree = start(problem)
-    if config.l1 != "auto":
+    if not config.is_searched:
         return alternate(problem, tree, config, n_jobs=n_jobs, seed=seed, callbacks=callbacks)
     found: list[Alternated] = []
-    for run, l1 in enumerate(L1_GRID):
-        own = replace(config, l1=l1, early_stopping=True)
+    for run, (l1, l2) in enumerate(config.penalties()):
+        own = replace(config, l1=l1, l2=l2, early_stopping=True)
         found.append(
             alternate(problem, tree, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=run)
         )
         if found[-1].interrupted:
             break
-    trials = tuple((one.l1, min(one.validation)) for one in found)
-    best = min(range(len(found)), key=lambda i: trials[i][1])
-    kept = replace(found[best], trials=trials, interrupted=found[-1].interrupted)
-    if whole is None or kept.interrupted:
-        return kept
-    own = replace(config, l1=kept.l1, max_sweeps=kept.best_epoch + 1, early_stopping=False)
+    trials = tuple((one.l1, one.l2, min(one.validation)) for one in found)
+    best = min(found, key=lambda one: min(one.validation))
+    best = replace(best, trials=trials, interrupted=found[-1].interrupted)
+    if whole is None or best.interrupted:
+        return best
+    return _again(best, config, start, whole, n_jobs, seed, callbacks)
+
+
+def _again(
+    best: Alternated,
+    config: Alternation,
+    start: Start,
+    whole: Problem,
+    n_jobs: int,
+    seed: int,
+    callbacks: Sequence[Callback],
+) -> Alternated:
+    """Learn from all rows as the best run of a search has learned from some of them."""
+    n_sweeps, run = best.best_epoch + 1, len(best.trials)
+    own = replace(config, l1=best.l1, l2=best.l2, max_sweeps=n_sweeps, early_stopping=False)
     try:
-        again = alternate(
-            whole,
-            start(whole),
-            own,
-            n_jobs=n_jobs,
-            seed=seed,
-            callbacks=callbacks,
-            run=len(L1_GRID),
-        )
+        tree = start(whole)
+        again = alternate(whole, tree, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=run)
     except KeyboardInterrupt:
-        return replace(kept, interrupted=True)
+        return replace(best, interrupted=True)
     # Of the two, only the search's tree has learned to the end where the user stopped the other.
-    return replace(kept, interrupted=True) if again.interrupted else replace(again, trials=trials)
+    kept = best if again.interrupted else again
+    return replace(kept, trials=best.trials, interrupted=again.interrupted)
 
 
 def alternate(
@@ -211,7 +271,7 @@ def alternate(
     start
         Any tree with the problem's columns and outputs.
     config
-        The hyper-parameters; `l1` a number.
+        The hyper-parameters; `l1` and `l2` numbers.
     n_jobs
         Threads; the result does not depend on their number.
     seed
@@ -226,8 +286,11 @@ def alternate(
     ValueError
         Where the start does not fit the problem, or the loss is a function.
     """
-    if config.l1 == "auto":
-        raise ValueError("alternate takes a number for l1; learn chooses one where it is 'auto'.")
+    if config.l1 == "auto" or config.l2 == "auto":
+        raise ValueError(
+            f"alternate takes a number for l1 and l2, found l1={config.l1!r} and l2={config.l2!r}; "
+            "learn chooses those that are 'auto'."
+        )
     work = _Work(problem, config, start, n_jobs)
     best = state = work.start
     objective, validation = [work.objective(state)], [work.validation_loss(state)]
@@ -261,6 +324,7 @@ def alternate(
         interrupted=interrupted,
         problem=problem,
         l1=config.l1,
+        l2=config.l2,
     )
 
 
@@ -426,6 +490,9 @@ def _start_state(
 ) -> tuple[np.ndarray, _State]:
     """Return a tree's topology, with leaves numbered from left to right, and its parameters."""
     weights, bias, scores, A = start_parameters(tree, problem)
+    if config.max_features_per_split is not None:
+        features = problem.schema.column_feature
+        weights = _largest_features(weights, features, config.max_features_per_split)
     L, k = scores.shape
     if A is None:
         A = np.zeros((L, k, weights.shape[1]), dtype=np.float32)
@@ -438,6 +505,14 @@ def _start_state(
     return ordered.children, _State(ordered.weights, ordered.bias, scores, A)
 
 
+def _largest_features(weights: np.ndarray, features: np.ndarray, most: int) -> np.ndarray:
+    """Return weights (m, c) of the features with the largest ones, at most so many a split."""
+    size = np.zeros((len(weights), int(features.max()) + 1))
+    np.maximum.at(size.T, features, np.abs(weights).T)
+    rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
+    return np.where(rank[:, features] < most, weights, np.float32(0))
+
+
 def _flat(leaf_weights: np.ndarray) -> np.ndarray:
     L, k, c = leaf_weights.shape
     return leaf_weights.reshape(L * k, c)
@@ -445,27 +520,28 @@ def _flat(leaf_weights: np.ndarray) -> np.ndarray:
 
 def _class_losses(problem: Problem, state: _State) -> np.ndarray | None:
     """Return the loss of each constant leaf for each class, (L, k); None where there are none."""
-    if state.leaf_weights is not None or problem.loss.name not in (
-        "cross_entropy",
-        "misclassification",
-    ):
+    if state.leaf_weights is not None or not isinstance(problem.loss, CrossEntropy):
         return None
+    return np.ascontiguousarray(_losses_by_class(problem, state), dtype=np.float32)
+
+
+def _losses_by_class(problem: Problem, state: _State) -> np.ndarray:
+    """Loss of each leaf, at the mean of all columns, for each class (L, k)."""
+    scores = state.scores.astype(np.float64)
     if isinstance(problem.loss, Misclassification):
-        k = state.scores.shape[1]
-        return np.ascontiguousarray(1.0 - np.eye(k)[state.scores.argmax(axis=1)], dtype=np.float32)
-    p = problem.loss.link(state.scores.astype(np.float64))
-    return np.ascontiguousarray(-np.log(p), dtype=np.float32)
+        return 1.0 - np.eye(scores.shape[1])[scores.argmax(axis=1)]
+    below_top = scores - scores.max(axis=1, keepdims=True)
+    return np.log(np.exp(below_top).sum(axis=1, keepdims=True)) - below_top
 
 
 def _prior_loss(problem: Problem, prior: Prior, state: _State) -> float:
     """Return what the rows that leaves have besides their own add, summed over leaves."""
     from hardwood import _native
 
-    if prior.n_rows == 0 or isinstance(problem.loss, Misclassification):
+    if prior.n_rows == 0:
         return 0.0
-    if problem.loss.name == "cross_entropy":
-        p = problem.loss.link(state.scores.astype(np.float64))
-        return float(-prior.n_rows * (np.log(p) @ prior.target).sum())
+    if isinstance(problem.loss, CrossEntropy):
+        return prior.n_rows * float((_losses_by_class(problem, state) @ prior.target).sum())
     target = np.tile(prior.target.astype(np.float32), (len(state.scores), 1))
     weight = np.full(len(state.scores), prior.n_rows, dtype=np.float32)
     mean, _ = _native.loss(problem.loss.name, state.scores, target, weight, problem.loss.parameter)

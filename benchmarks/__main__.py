@@ -24,6 +24,7 @@ WITH_DATA = (
     "speed.forest_fit",
     "speed.greedy",
     "speed.non_greedy_inference",
+    "speed.tao",
     "quality.dgt_tables",
     "quality.best_tree",
     "quality.ablations",

@@ -143,7 +143,7 @@ def _peer(make: Callable[..., Any]) -> Make:
     return lambda terms: make(terms.has_classes, terms.seed, terms.n_jobs, terms.scoring)
 
 
-def _tree(leaves: str) -> Make:
+def _tree(leaves: Literal["constant", "linear"]) -> Make:
     def make(terms: Terms) -> Any:
         from hardwood.estimators.tree import TreeClassifier, TreeRegressor
 

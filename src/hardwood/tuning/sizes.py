@@ -133,7 +133,7 @@ def _peer_size(model: Any) -> tuple[int | None, int | None]:
     if hasattr(model, "tree_"):
         return _with_splits(int(model.tree_.node_count), 1)
     if hasattr(model, "estimators_"):
-        trees = np.ravel(np.asarray(model.estimators_, dtype=object))
+        trees = np.ravel(np.asarray(model.estimators_, dtype=object)).tolist()
         if all(hasattr(tree, "tree_") for tree in trees):
             return _with_splits(sum(int(t.tree_.node_count) for t in trees), len(trees))
     if hasattr(model, "_predictors"):  # of histogram gradient boosting, which has no public word

@@ -229,6 +229,34 @@ def test_libraries_that_are_not_installed_are_named(monkeypatch):
         contestants.chosen(["LightGBM"], has_classes=True)
 
 
+def test_the_trees_that_choose_for_themselves_take_part():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    names = ["constant", "oblique tree", "oblique tree, linear leaves"]
+    options = {"models": names, "cv": 2, "time_limit": None, "random_state": 0}
+    found = compare(X, X[:, 0] + np.abs(X[:, 1]), **options)
+    assert not found.left_out
+    assert found.lead is found["oblique tree"]
+    assert found.gain("oblique tree", "constant").mean > 0.2
+    again = compare(X, X[:, 0] + np.abs(X[:, 1]), **options)
+    np.testing.assert_array_equal(found.lead.scores, again.lead.scores)
+
+
+def test_the_time_of_such_trees_is_their_share_of_the_limit(monkeypatch):
+    given = []
+    tree = contestants.KNOWN["oblique tree"]
+
+    def make(terms):
+        given.append(terms.seconds)
+        return DummyClassifier()
+
+    stand_in = contestants.Contestant(tree.name, tree.kind, make, is_budgeted=True)
+    monkeypatch.setitem(contestants.KNOWN, "oblique tree", stand_in)
+    X, y = slanted(np.random.default_rng(0), 60)
+    compare(X, y, models=["oblique tree", "constant"], cv=3, time_limit=30, random_state=0)
+    assert given == [5.0, 5.0, 5.0]  # half of 30 seconds, over three folds
+
+
 def test_numbers_are_also_given_linear_leaves():
     names = [c.name for c in contestants.chosen(None, has_classes=False)[0]]
     assert "oblique tree, linear leaves" in names

@@ -24,7 +24,9 @@ WITH_DATA = (
     "speed.forest_fit",
     "speed.greedy",
     "speed.non_greedy_inference",
+    "speed.tao",
     "quality.dgt_tables",
+    "quality.best_tree",
     "quality.ablations",
     "quality.readable",
     "quality.exports",
@@ -44,7 +46,12 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            pages = ("quality.dgt_page", "quality.non_greedy_page", "quality.bandit_page")
+            pages = (
+                "quality.dgt_page",
+                "quality.best_tree_page",
+                "quality.non_greedy_page",
+                "quality.bandit_page",
+            )
             commands |= dict.fromkeys(pages, [])
     status = {
         script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode

@@ -8,6 +8,7 @@
 #include "learn/dgt_soft.hpp"
 #include "learn/non_greedy.hpp"
 #include "learn/reinforced.hpp"
+#include "learn/tao.hpp"
 #include "learn/tel.hpp"
 #include "table/encode.hpp"
 #include "tree/answer.hpp"
@@ -66,6 +67,9 @@ const Kernels table = {
     policy_enumerate,
     greedy_leaf,
     add_scaled,
+    score_rows,
+    losses_below,
+    logistic_pass,
 };
 
 }  // namespace hardwood::HARDWOOD_ISA

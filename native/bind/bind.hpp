@@ -51,6 +51,7 @@ void bind_learn_tel(nb::module_& m);
 void bind_learn_non_greedy(nb::module_& m);
 void bind_learn_greedy(nb::module_& m);
 void bind_learn_reinforced(nb::module_& m);
+void bind_learn_tao(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_latent(nb::module_& m);
 void bind_bandit(nb::module_& m);

@@ -13,6 +13,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_learn_non_greedy(m);
   hardwood::bind_learn_greedy(m);
   hardwood::bind_learn_reinforced(m);
+  hardwood::bind_learn_tao(m);
   hardwood::bind_nn(m);
   hardwood::bind_latent(m);
   hardwood::bind_bandit(m);

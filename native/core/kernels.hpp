@@ -14,6 +14,7 @@
 #include "learn/dgt_tile.hpp"
 #include "learn/non_greedy_tile.hpp"
 #include "learn/reinforced_tile.hpp"
+#include "learn/tao_tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
 #include "tree/policy_splits.hpp"
@@ -82,6 +83,10 @@ struct Kernels {
                            const PolicyLanes&);
   std::int32_t (*greedy_leaf)(const LearnedPolicy&, const float* x);
   void (*add_scaled)(std::ptrdiff_t n, float factor, const float* row, float* sum);
+  void (*score_rows)(const float* w, const TaoRows&, const std::int32_t* which, int n, float* out);
+  void (*losses_below)(const LearnedTree&, const TaoLeaves&, std::int32_t node, const TaoRows&,
+                       const std::int32_t* which, int n, float* scratch, float* out);
+  double (*logistic_pass)(const LogisticRows&, const float* w, float b, float* g, double* slope);
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
     from hardwood.estimators.latent_clustering import LatentTreeClustering
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+    from hardwood.estimators.refine import refine
     from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
     from hardwood.estimators.rewards import learn_from_rewards
+    from hardwood.estimators.tao import TAOClassifier, TAORegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
+    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
         load,
     )
     from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
-    from hardwood.tuning import tune
+    from hardwood.tuning import compare, tune
 
 __version__ = "0.1.0"
 
@@ -71,16 +74,22 @@ _HOME = {
     "ReinforcedTreeClassifier": "hardwood.estimators.reinforced",
     "ReinforcedTreeRegressor": "hardwood.estimators.reinforced",
     "Relaxation": "hardwood.learn.dgt",
+    "TAOClassifier": "hardwood.estimators.tao",
+    "TAORegressor": "hardwood.estimators.tao",
     "TELClassifier": "hardwood.estimators.tel",
     "TELRegressor": "hardwood.estimators.tel",
     "TableError": "hardwood.errors",
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
+    "TreeClassifier": "hardwood.estimators.tree",
     "TreeEnsemble": "hardwood.model",
+    "TreeRegressor": "hardwood.estimators.tree",
+    "compare": "hardwood.tuning",
     "dendrogram_purity": "hardwood.report.purity",
     "from_sklearn": "hardwood.model",
     "learn_from_rewards": "hardwood.estimators.rewards",
     "load": "hardwood.model",
+    "refine": "hardwood.estimators.refine",
     "sampled_dendrogram_purity": "hardwood.report.purity",
     "tune": "hardwood.tuning",
 }
@@ -110,16 +119,22 @@ __all__ = [
     "ReinforcedTreeClassifier",
     "ReinforcedTreeRegressor",
     "Relaxation",
+    "TAOClassifier",
+    "TAORegressor",
     "TELClassifier",
     "TELRegressor",
     "TableError",
     "TableWarning",
     "Training",
+    "TreeClassifier",
     "TreeEnsemble",
+    "TreeRegressor",
+    "compare",
     "dendrogram_purity",
     "from_sklearn",
     "learn_from_rewards",
     "load",
+    "refine",
     "sampled_dendrogram_purity",
     "tune",
 ]

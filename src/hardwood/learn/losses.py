@@ -209,6 +209,13 @@ class SquaredCodes(_Coded):
 
 
 @dataclass(frozen=True)
+class Misclassification(CrossEntropy):
+    """1 where another class has the largest score, else 0. It has no gradient to descend on."""
+
+    name: ClassVar[str] = "misclassification"
+
+
+@dataclass(frozen=True)
 class Custom(Loss):
     """A loss given by its gradient, as a Python function called once per batch.
 

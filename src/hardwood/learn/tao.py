@@ -1,0 +1,548 @@
+r"""Alternating optimisation of trees (TAO): every split is solved for, given all others.
+
+Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
+Learning Sparse Oblique Trees. NeurIPS 2018. [TAO18]
+Zharmagambetov, Carreira-Perpinan. Smaller, More Accurate Regression Forests Using Tree Alternating
+Optimization. ICML 2020. [TAO20]
+
+Given the rest of the tree, all that a split decides is which of two leaves a row comes to. Rows for
+which both have the same loss do not care; the others are a two-class problem, each row weighted by
+the difference. It is solved by logistic regression with an L1 penalty, and the best threshold along
+the direction found is taken exactly. Splits of one depth share no row and are solved side by side;
+a sweep goes through all depths and fits the leaves.
+
+What is minimised over trees of one shape is
+
+.. math:: E = \frac1W \sum_n w_n L(y_n, T(x_n)) + \alpha \cdot \#\{w_{ij} \neq 0\}
+    + \frac1W \sum_\ell \big(\rho\, L(\bar y, \theta_\ell) + \lambda \|A_\ell\|^2 / 2 \big)
+
+=============  ==========================  ======================================================
+symbol         here
+=============  ==========================  ======================================================
+L              ``problem.loss``            0/1 loss (`Misclassification`) or any of the engine's
+alpha          ``weight_price``            of a weight that is not zero
+rho            ``leaf_rows``               rows of the mean target that a leaf has besides its own
+lambda         ``leaf_l2``                 of the weights of linear leaves
+C              1 / ``l1``                  of the logistic regressions; no part of E
+=============  ==========================  ======================================================
+
+A split or leaf is replaced only where E falls, so E never rises, from node to node and from sweep
+to sweep.
+
+The sweep is native (``native/learn/tao_sweep.hpp``, ``tao_logistic.hpp``, ``tao.hpp``), its twin is
+``reference/tao.py``; leaves are fitted in ``learn/leaf_fits.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from hardwood.learn.leaf_fits import (
+    LeafRows,
+    Prior,
+    constant_leaves,
+    mean_target,
+)
+from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
+from hardwood.learn.losses import CrossEntropy, Custom, Misclassification
+from hardwood.learn.non_greedy import StartTree, left_to_right
+from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.training import Callback, Epoch, one_of
+from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units, start_parameters
+from hardwood.model import ObliqueTree
+
+Leaves = Literal["constant", "linear"]
+Order = Literal["deepest_first", "root_first"]
+Start: TypeAlias = Callable[[Problem], ObliqueTree]
+"""Grows a start tree from the training rows of a problem, and from no others."""
+
+# What "auto" tries of l1 and l2: from hardly any penalty to a strong one of either kind. Where one
+# of the two is given, the different values of the other are tried.
+PENALTIES = (
+    (0.03, 0.1),
+    (0.1, 1.0),
+    (0.3, 10.0),
+    (0.3, 100.0),
+    (1.0, 0.0),
+    (3.0, 0.0),
+    (10.0, 0.0),
+)
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """The hyper-parameters.
+
+    Parameters
+    ----------
+    l1, l2
+        Penalties on the weights of a split, their size and half their square, in the logistic
+        regression that finds it: in standard units, against a loss that is summed over rows, so
+        that nodes with fewer rows are penalised more. "auto": chosen from `PENALTIES`.
+    max_sweeps
+        Sweeps over all splits and leaves; fewer where none lowers the objective any more.
+    leaves
+        "constant" or "linear".
+    max_features_per_split
+        Features that a split may weigh; None for all. A start is cut to its largest weights.
+    weight_price, leaf_rows, leaf_l2
+        Parts of the objective E: see the module. A price lets every node choose among several
+        penalties, so that it can be met.
+    order
+        Which depths come first in a sweep.
+    max_passes, tolerance
+        Of each logistic regression: passes over its rows, and the part of its objective that a
+        step must gain.
+    early_stopping
+        Whether the best sweep on the validation part is kept, where there is one.
+    """
+
+    l1: float | Literal["auto"] = "auto"
+    l2: float | Literal["auto"] = "auto"
+    max_sweeps: int = 20
+    leaves: Leaves = "constant"
+    max_features_per_split: int | None = None
+    weight_price: float = 0.0
+    leaf_rows: float = 1.0
+    leaf_l2: float = 1.0
+    order: Order = "deepest_first"
+    max_passes: int = 50
+    tolerance: float = 1e-4
+    early_stopping: bool = True
+
+    def __post_init__(self) -> None:
+        one_of("leaves", self.leaves, get_args(Leaves))
+        one_of("order", self.order, get_args(Order))
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether a penalty is chosen on the validation part."""
+        return self.l1 == "auto" or self.l2 == "auto"
+
+    def penalties(self) -> list[tuple[float, float]]:
+        """Return the pairs (l1, l2) to be tried, each once."""
+        pairs = [
+            (l1 if self.l1 == "auto" else self.l1, l2 if self.l2 == "auto" else self.l2)
+            for l1, l2 in PENALTIES
+        ]
+        return list(dict.fromkeys(pairs))
+
+    def engine_options(self, total_weight: float) -> dict[str, object]:
+        """All options of a sweep, as the engine takes them."""
+        return {
+            "l1": [self.l1] if self.weight_price == 0 else [4**s * self.l1 for s in (3, 2, 1, 0)],
+            "l2": self.l2,
+            "weight_price": self.weight_price * total_weight,
+            "max_passes": self.max_passes,
+            "tolerance": self.tolerance,
+            "max_features": self.max_features_per_split or 0,
+            "from_the_root": self.order == "root_first",
+        }
+
+
+@dataclass(frozen=True)
+class Alternated:
+    """What alternation made of a tree.
+
+    Attributes
+    ----------
+    tree
+        In raw units, with every branch of the start: `learn.assemble` drops those without rows.
+    objective
+        E of the start, with its leaves fitted, and after each sweep; never rises.
+    validation
+        The loss on the validation part, likewise; NaN without one.
+    history
+        One record per sweep.
+    best_restart, best_epoch
+        The run and the sweep that were kept; -1 for the start.
+    interrupted
+        Whether the user stopped it.
+    problem, l1, l2
+        What it was learned from, and with which penalties.
+    trials
+        Of a search, each pair of penalties that was tried, with its validation loss.
+    """
+
+    tree: ObliqueTree
+    objective: tuple[float, ...]
+    validation: tuple[float, ...]
+    history: tuple[Epoch, ...]
+    best_restart: int
+    best_epoch: int
+    interrupted: bool
+    problem: Problem
+    l1: float
+    l2: float
+    trials: tuple[tuple[float, float, float], ...] = ()
+
+
+def learn(
+    problem: Problem,
+    config: Alternation,
+    start: Start,
+    *,
+    whole: Problem | None = None,
+    n_jobs: int = 1,
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+) -> Alternated:
+    """Alternate from a tree that another learner grew; choose the penalties that are "auto".
+
+    Parameters
+    ----------
+    problem, config, n_jobs, seed, callbacks
+        As of `alternate`. Runs are numbered as they come: the penalties of a search, then the run
+        on `whole`.
+    start
+        Grows the tree to start from.
+    whole
+        The same problem without a validation part. Penalties that are searched for are found on
+        `problem`, and with them as many sweeps as were best there are taken over `whole`.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Where the user interrupts the growing of the start, before anything was learned.
+    """
+    tree = start(problem)
+    if not config.is_searched:
+        return alternate(problem, tree, config, n_jobs=n_jobs, seed=seed, callbacks=callbacks)
+    found: list[Alternated] = []
+    for run, (l1, l2) in enumerate(config.penalties()):
+        own = replace(config, l1=l1, l2=l2, early_stopping=True)
+        found.append(
+            alternate(problem, tree, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=run)
+        )
+        if found[-1].interrupted:
+            break
+    trials = tuple((one.l1, one.l2, min(one.validation)) for one in found)
+    best = min(found, key=lambda one: min(one.validation))
+    best = replace(best, trials=trials, interrupted=found[-1].interrupted)
+    if whole is None or best.interrupted:
+        return best
+    return _again(best, config, start, whole, n_jobs, seed, callbacks)
+
+
+def _again(
+    best: Alternated,
+    config: Alternation,
+    start: Start,
+    whole: Problem,
+    n_jobs: int,
+    seed: int,
+    callbacks: Sequence[Callback],
+) -> Alternated:
+    """Learn from all rows as the best run of a search has learned from some of them."""
+    n_sweeps, run = best.best_epoch + 1, len(best.trials)
+    own = replace(config, l1=best.l1, l2=best.l2, max_sweeps=n_sweeps, early_stopping=False)
+    try:
+        tree = start(whole)
+        again = alternate(whole, tree, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=run)
+    except KeyboardInterrupt:
+        return replace(best, interrupted=True)
+    # Of the two, only the search's tree has learned to the end where the user stopped the other.
+    kept = best if again.interrupted else again
+    return replace(kept, trials=best.trials, interrupted=again.interrupted)
+
+
+def alternate(
+    problem: Problem,
+    start: ObliqueTree,
+    config: Alternation,
+    *,
+    n_jobs: int = 1,
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+    run: int = 0,
+) -> Alternated:
+    """Improve a tree by sweeps over its splits and leaves.
+
+    Parameters
+    ----------
+    problem
+        Rows, target, weights, loss and validation part. With a validation part and
+        ``config.early_stopping``, the tree of the best sweep on it is kept, else that of the last.
+    start
+        Any tree with the problem's columns and outputs.
+    config
+        The hyper-parameters; `l1` and `l2` numbers.
+    n_jobs
+        Threads; the result does not depend on their number.
+    seed
+        Not used: nothing is drawn. It is here because every learner has it.
+    callbacks
+        Called after every sweep; a true answer ends the run.
+    run
+        The number of the run that callbacks are told (`Epoch.restart`).
+
+    Raises
+    ------
+    ValueError
+        Where the start does not fit the problem, or the loss is a function.
+    """
+    if config.l1 == "auto" or config.l2 == "auto":
+        raise ValueError(
+            f"alternate takes a number for l1 and l2, found l1={config.l1!r} and l2={config.l2!r}; "
+            "learn chooses those that are 'auto'."
+        )
+    work = _Work(problem, config, start, n_jobs)
+    best = state = work.start
+    objective, validation = [work.objective(state)], [work.validation_loss(state)]
+    history: list[Epoch] = []
+    best_epoch, interrupted = -1, False
+    try:
+        for sweep in range(config.max_sweeps):
+            state, n_changed, interrupted = work.swept(state)
+            if interrupted:
+                break
+            objective.append(work.objective(state))
+            validation.append(work.validation_loss(state))
+            if not (config.early_stopping and len(problem.valid)) or (
+                validation[-1] <= min(validation)
+            ):
+                best, best_epoch = state, sweep
+            epoch = Epoch(run, sweep, config.max_sweeps, objective[-1], validation[-1], math.nan)
+            history.append(epoch)
+            asked_to_stop = [bool(callback(epoch)) for callback in callbacks]
+            if any(asked_to_stop) or n_changed == 0:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return Alternated(
+        tree=work.tree_of(best),
+        objective=tuple(objective),
+        validation=tuple(validation),
+        history=tuple(history),
+        best_restart=run,
+        best_epoch=best_epoch,
+        interrupted=interrupted,
+        problem=problem,
+        l1=config.l1,
+        l2=config.l2,
+    )
+
+
+@dataclass(frozen=True)
+class _State:
+    """A tree in standard units: (m, c), (m,), (L, k) and (L, k, c) or None, float32."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    scores: np.ndarray
+    leaf_weights: np.ndarray | None = None
+
+
+class _Part:
+    """Some rows of a problem, encoded: the training part, or the validation part."""
+
+    def __init__(self, problem: Problem, rows: np.ndarray, n_jobs: int) -> None:
+        from hardwood import _native
+
+        matrix = engine_matrix(problem.matrix)
+        self.table = _native.TaoTable(problem.schema.encoder, matrix, rows, n_jobs)
+        self.target = problem.y[rows]
+        self.weight = problem.weight[rows]
+        self.total = float(self.weight.sum(dtype=np.float64))
+        self._loss, self._n_jobs = problem.loss, n_jobs
+
+    def leaves(self, children: np.ndarray, state: _State) -> np.ndarray:
+        """Return the leaf of each row."""
+        leaf: np.ndarray = self.table.leaves(children, state.weights, state.bias, self._n_jobs)
+        return leaf
+
+    def at_leaves(self, leaf: np.ndarray, n_leaves: int) -> LeafRows:
+        """Return the rows, as leaves are fitted to them."""
+        return LeafRows(
+            leaf, n_leaves, self.target.astype(np.float64), self.weight.astype(np.float64)
+        )
+
+    def scores(self, state: _State, leaf: np.ndarray) -> np.ndarray:
+        """Return what such leaves score each row, (n, k) float32."""
+        scores: np.ndarray = state.scores[leaf]
+        if state.leaf_weights is None:
+            return scores
+        order = np.argsort(leaf, kind="stable")
+        ends = np.cumsum(np.bincount(leaf, minlength=len(state.scores)))
+        for one, at in enumerate(np.split(order, ends[:-1])):
+            if len(at):
+                scores[at] += self.table.columns(at) @ state.leaf_weights[one].T
+        return scores
+
+    def loss(self, state: _State, leaf: np.ndarray) -> float:
+        """Return the weighted mean loss of the rows at such leaves."""
+        from hardwood import _native
+
+        scores = self.scores(state, leaf)
+        if isinstance(self._loss, Misclassification):
+            is_wrong = scores.argmax(axis=1) != self.target[:, 0]
+            return float(self.weight[is_wrong].sum(dtype=np.float64)) / self.total
+        mean, _ = _native.loss(
+            self._loss.name, scores, self.target, self.weight, self._loss.parameter
+        )
+        return float(mean) * len(leaf) / self.total
+
+
+class _Work:
+    """What all sweeps of one run have in common."""
+
+    def __init__(
+        self, problem: Problem, config: Alternation, tree: ObliqueTree, n_jobs: int
+    ) -> None:
+        if isinstance(problem.loss, Custom):
+            raise ValueError(
+                "Alternation evaluates its loss for single rows, so loss must be a name or a loss "
+                "object, not a function. DGTClassifier and DGTRegressor take functions."
+            )
+        if isinstance(problem.loss, Misclassification) and config.leaves == "linear":
+            raise ValueError("Linear leaves need a loss with a slope, found misclassification.")
+        self._problem, self._config, self._tree, self._n_jobs = problem, config, tree, n_jobs
+        self._train = _Part(problem, problem.train, n_jobs)
+        self._valid = _Part(problem, problem.valid, n_jobs) if len(problem.valid) else None
+        everywhere = self._train.at_leaves(np.zeros(len(problem.train), dtype=np.int64), 1)
+        self._prior = Prior(
+            config.leaf_rows, mean_target(problem.loss, everywhere, problem.n_outputs)
+        )
+        self._children, start = _start_state(tree, problem, config)
+        self.start = self._fitted(start)
+
+    def swept(self, state: _State) -> tuple[_State, int, bool]:
+        """Improve all splits, then all leaves; how many splits changed; whether interrupted."""
+        problem, loss = self._problem, self._problem.loss
+        answer = self._train.table.sweep(
+            self._children,
+            state.weights,
+            state.bias,
+            state.scores,
+            None if state.leaf_weights is None else _flat(state.leaf_weights),
+            _class_losses(problem, state),
+            self._train.target,
+            self._train.weight,
+            loss=loss.name if not isinstance(loss, Misclassification) else "cross_entropy",
+            loss_parameter=loss.parameter,
+            options=self._config.engine_options(self._train.total),
+            feature_of_column=problem.schema.column_feature.tolist(),
+            n_threads=self._n_jobs,
+        )
+        moved = replace(state, weights=answer["weights"], bias=answer["bias"])
+        return self._fitted(moved), answer["n_changed"], answer["interrupted"]
+
+    def objective(self, state: _State) -> float:
+        """E, the module's definition."""
+        leaf = self._train.leaves(self._children, state)
+        prior = _prior_loss(self._problem, self._prior, state)
+        price = self._config.weight_price * np.count_nonzero(state.weights)
+        if state.leaf_weights is not None:
+            squares = float((state.leaf_weights.astype(np.float64) ** 2).sum())
+            prior += 0.5 * self._config.leaf_l2 * squares
+        return self._train.loss(state, leaf) + price + prior / self._train.total
+
+    def validation_loss(self, state: _State) -> float:
+        """Return the loss on the validation part, NaN without one."""
+        if self._valid is None:
+            return math.nan
+        return self._valid.loss(state, self._valid.leaves(self._children, state))
+
+    def tree_of(self, state: _State) -> ObliqueTree:
+        """Make a tree in raw units."""
+        problem = self._problem
+        weights, bias = splits_in_raw_units(state.weights, state.bias, problem)
+        values, leaf_weights, link = problem.leaf_values(state.scores), None, "identity"
+        if state.leaf_weights is not None:
+            raw = leaves_in_raw_units(state.scores, state.leaf_weights, problem)
+            values, leaf_weights = problem.linear_leaves(*raw)
+            link = problem.loss.link_name
+        return ObliqueTree(
+            weights,
+            bias,
+            self._children,
+            values,
+            schema=problem.schema,
+            task=self._tree.task,
+            classes=self._tree.classes,
+            target_names=self._tree.target_names,
+            leaf_weights=leaf_weights,
+            link=link,  # type: ignore[arg-type]  # one of its names
+        )
+
+    def _fitted(self, state: _State) -> _State:
+        leaf = self._train.leaves(self._children, state)
+        rows = self._train.at_leaves(leaf, len(state.scores))
+        if state.leaf_weights is None:
+            scores = constant_leaves(self._problem.loss, rows, state.scores, self._prior)
+            return replace(state, scores=np.ascontiguousarray(scores, dtype=np.float32))
+        old = LinearLeaves(state.scores.astype(np.float64), state.leaf_weights.astype(np.float64))
+        columns = self._train.table.columns
+        new = linear_leaves(
+            self._problem.loss, rows, columns, old, self._prior, self._config.leaf_l2
+        )
+        scores, A = (np.ascontiguousarray(a, dtype=np.float32) for a in (new.scores, new.weights))
+        return replace(state, scores=scores, leaf_weights=A)
+
+
+def _start_state(
+    tree: ObliqueTree, problem: Problem, config: Alternation
+) -> tuple[np.ndarray, _State]:
+    """Return a tree's topology, with leaves numbered from left to right, and its parameters."""
+    weights, bias, scores, A = start_parameters(tree, problem)
+    if config.max_features_per_split is not None:
+        features = problem.schema.column_feature
+        weights = _largest_features(weights, features, config.max_features_per_split)
+    L, k = scores.shape
+    if A is None:
+        A = np.zeros((L, k, weights.shape[1]), dtype=np.float32)
+    leaves = np.hstack([scores, A.reshape(L, -1)])  # what is to be put in another order
+    ordered = left_to_right(StartTree(weights, bias, tree.children, leaves))
+    scores = np.ascontiguousarray(ordered.scores[:, :k])
+    if config.leaves == "constant":
+        return ordered.children, _State(ordered.weights, ordered.bias, scores)
+    A = np.ascontiguousarray(ordered.scores[:, k:]).reshape(A.shape)
+    return ordered.children, _State(ordered.weights, ordered.bias, scores, A)
+
+
+def _largest_features(weights: np.ndarray, features: np.ndarray, most: int) -> np.ndarray:
+    """Return weights (m, c) of the features with the largest ones, at most so many a split."""
+    size = np.zeros((len(weights), int(features.max()) + 1))
+    np.maximum.at(size.T, features, np.abs(weights).T)
+    rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
+    return np.where(rank[:, features] < most, weights, np.float32(0))
+
+
+def _flat(leaf_weights: np.ndarray) -> np.ndarray:
+    L, k, c = leaf_weights.shape
+    return leaf_weights.reshape(L * k, c)
+
+
+def _class_losses(problem: Problem, state: _State) -> np.ndarray | None:
+    """Return the loss of each constant leaf for each class, (L, k); None where there are none."""
+    if state.leaf_weights is not None or not isinstance(problem.loss, CrossEntropy):
+        return None
+    return np.ascontiguousarray(_losses_by_class(problem, state), dtype=np.float32)
+
+
+def _losses_by_class(problem: Problem, state: _State) -> np.ndarray:
+    """Loss of each leaf, at the mean of all columns, for each class (L, k)."""
+    scores = state.scores.astype(np.float64)
+    if isinstance(problem.loss, Misclassification):
+        return 1.0 - np.eye(scores.shape[1])[scores.argmax(axis=1)]
+    below_top = scores - scores.max(axis=1, keepdims=True)
+    return np.log(np.exp(below_top).sum(axis=1, keepdims=True)) - below_top
+
+
+def _prior_loss(problem: Problem, prior: Prior, state: _State) -> float:
+    """Return what the rows that leaves have besides their own add, summed over leaves."""
+    from hardwood import _native
+
+    if prior.n_rows == 0:
+        return 0.0
+    if isinstance(problem.loss, CrossEntropy):
+        return prior.n_rows * float((_losses_by_class(problem, state) @ prior.target).sum())
+    target = np.tile(prior.target.astype(np.float32), (len(state.scores), 1))
+    weight = np.full(len(state.scores), prior.n_rows, dtype=np.float32)
+    mean, _ = _native.loss(problem.loss.name, state.scores, target, weight, problem.loss.parameter)
+    return float(mean) * len(state.scores)

@@ -1,0 +1,243 @@
+"""What alternating optimisation promises: its objective never rises, whatever is minimised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardwood.learn.leaf_fits import LeafRows, Prior, constant_leaves
+from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
+from hardwood.learn.losses import (
+    AbsoluteError,
+    CrossEntropy,
+    Huber,
+    LabelwiseLogistic,
+    Logistic,
+    Misclassification,
+    Poisson,
+    Quantile,
+    SquaredError,
+)
+from hardwood.learn.problem import Problem, TrainingSet
+from hardwood.learn.tao import Alternation, alternate
+from hardwood.model import ObliqueTree
+from hardwood.reference.losses import LOSSES as VALUES
+from hardwood.table import Table
+from native.test_non_greedy import random_children
+
+QUICK = {"l1": 0.1, "l2": 0.0, "max_sweeps": 3}
+LOSSES = [
+    SquaredError(),
+    AbsoluteError(),
+    Huber(0.5),
+    Quantile(0.8),
+    Poisson(),
+    Logistic(),
+    LabelwiseLogistic(),
+    CrossEntropy(),
+    Misclassification(),
+]
+BY_NAME = {type(loss).__name__: loss for loss in LOSSES}
+TASKS = {"Logistic": "classification", "LabelwiseLogistic": "multilabel"} | dict.fromkeys(
+    ("CrossEntropy", "Misclassification"), "classification"
+)
+
+
+def targets(rng: np.random.Generator, name: str, X: np.ndarray) -> np.ndarray:
+    """Something that depends on the columns, with noise."""
+    signal = X[:, :2] @ rng.normal(size=(2, 2)) + 0.5 * rng.normal(size=(len(X), 2))
+    if name == "Logistic":
+        return (signal[:, :1] > 0).astype(np.float64)
+    if name in ("CrossEntropy", "Misclassification"):
+        return ((signal[:, :1] > 0) + 2.0 * (signal[:, 1:] > 0.5)) % 3
+    if name == "LabelwiseLogistic":
+        return (signal > 0).astype(np.float64)
+    return np.round(np.exp(0.5 * signal)) if name == "Poisson" else signal
+
+
+def posed(seed: int, name: str, *, n: int = 120, n_splits: int = 5, validation: float = 0.0):
+    """A problem and a random tree of any topology to start from."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = targets(rng, name, X)
+    data = TrainingSet.of(Table.of(X), y, rng.integers(1, 4, size=n).astype(np.float64))
+    loss, task = BY_NAME[name], TASKS.get(name, "regression")
+    n_values = {"Logistic": 2, "CrossEntropy": 3, "Misclassification": 3}.get(name, 2)
+    problem = Problem.of(
+        data,
+        loss,
+        n_outputs=loss.n_outputs(n_values),
+        is_classified=task == "classification",
+        validation_fraction=validation,
+        seed=seed,
+    )
+    values = rng.dirichlet(np.ones(n_values), size=n_splits + 1)
+    tree = ObliqueTree(
+        rng.normal(size=(n_splits, 3)),
+        0.5 * rng.normal(size=n_splits),
+        random_children(rng, n_splits),
+        values,
+        schema=data.schema,
+        task=task,
+        classes=tuple(range(n_values)) if task == "classification" else None,
+    )
+    return problem, tree
+
+
+@pytest.mark.parametrize("leaves", ["constant", "linear"])
+@pytest.mark.parametrize("name", BY_NAME)
+@settings(max_examples=8)
+@given(
+    seed=st.integers(0, 10_000),
+    l1=st.sampled_from([0.0, 0.1, 3.0]),
+    l2=st.sampled_from([0.0, 1.0]),
+    n_splits=st.integers(0, 8),
+    order=st.sampled_from(["deepest_first", "root_first"]),
+    price=st.sampled_from([0.0, 0.01]),
+    most=st.sampled_from([None, 1]),
+    leaf_rows=st.sampled_from([0.0, 1.0]),
+)
+def test_the_objective_never_rises(
+    name, leaves, seed, l1, l2, n_splits, order, price, most, leaf_rows
+):
+    if leaves == "linear" and name == "Misclassification":
+        pytest.skip("linear leaves have losses with a slope")
+    problem, tree = posed(seed, name, n_splits=n_splits)
+    config = Alternation(
+        l1=l1,
+        l2=l2,
+        leaves=leaves,
+        order=order,
+        weight_price=price,
+        max_features_per_split=most,
+        leaf_rows=leaf_rows,
+        max_sweeps=4,
+    )
+    objective = np.array(alternate(problem, tree, config).objective)
+    slack = 1e-5 * np.abs(objective[:-1]) + 1e-6  # what float32 rounds
+    assert (np.diff(objective) <= slack).all()
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_few_sweeps_bring_the_objective_well_down(name):
+    problem, tree = posed(0, name, n=300, n_splits=7)
+    found = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=10))
+    assert found.objective[-1] < found.objective[0] - 0.02 * abs(found.objective[0])
+    assert len(found.history) == len(found.objective) - 1
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_no_other_constant_is_better_for_a_leaf(name):
+    """By trying some, close and far."""
+    rng = np.random.default_rng(3)
+    problem, _ = posed(3, name)
+    target = problem.y[problem.train].astype(np.float64)
+    rows = LeafRows(
+        rng.integers(3, size=len(target)), 4, target, problem.weight[problem.train].astype(float)
+    )
+    old = rng.normal(size=(4, problem.n_outputs))
+    prior = Prior(0.0, np.zeros(problem.n_outputs))
+    fitted = constant_leaves(problem.loss, rows, old, prior)
+    np.testing.assert_array_equal(fitted[3], old[3])  # it has no rows
+    loss = _loss_at(problem, rows, fitted)
+    for size in (1e-3, 0.1, 1.0):
+        for _ in range(20):
+            other = fitted + size * rng.normal(size=fitted.shape)
+            assert (_loss_at(problem, rows, other) >= loss - 1e-4)[:3].all()
+
+
+def _loss_at(problem, rows, scores):
+    """The loss summed over the rows of each leaf, (L,)."""
+    if isinstance(problem.loss, Misclassification):
+        each = (scores[rows.leaf].argmax(axis=1) != rows.target[:, 0]).astype(float)
+    else:
+        parameter = (problem.loss.parameter,) if problem.loss.parameter else ()
+        each = VALUES[problem.loss.name].value(scores[rows.leaf], rows.target, *parameter)
+    return np.bincount(rows.leaf, rows.weight * each, minlength=len(scores))
+
+
+def test_linear_leaves_of_the_squared_loss_are_ridge_regressions():
+    rng = np.random.default_rng(0)
+    for n in (6, 50):  # fewer rows than columns, and more
+        X = rng.normal(size=(n, 8)).astype(np.float32)
+        y, w = rng.normal(size=(n, 1)), rng.random(n) + 0.1
+        rows = LeafRows(np.zeros(n, dtype=int), 1, y, w)
+        start = LinearLeaves(np.zeros((1, 1)), np.zeros((1, 1, 8)))
+        found = linear_leaves(
+            SquaredError(), rows, lambda at, X=X: X[at], start, Prior(0.0, np.zeros(1)), 2.0
+        )
+        Z = np.hstack([X, np.ones((n, 1))])
+        D = np.diag([2.0] * 8 + [0.0])
+        expected = np.linalg.solve(2 * (Z * w[:, None]).T @ Z + D, 2 * Z.T @ (w * y[:, 0]))
+        np.testing.assert_allclose(found.weights[0, 0], expected[:-1], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.scores[0, 0], expected[-1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name != "Misclassification"])
+def test_linear_leaves_gain_on_constant_ones(name):
+    problem, tree = posed(1, name, n=300, n_splits=3)
+    constant, linear = (
+        alternate(
+            problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=3, leaves=leaves, leaf_l2=0.1)
+        )
+        for leaves in ("constant", "linear")
+    )
+    assert linear.objective[-1] < constant.objective[-1]
+
+
+def test_the_best_sweep_on_the_validation_part_is_kept():
+    problem, tree = posed(2, "CrossEntropy", n=300, n_splits=15, validation=0.4)
+    config = Alternation(l1=0.0, l2=0.0, max_sweeps=12)
+    found = alternate(problem, tree, config)
+    best = int(np.argmin(found.validation[::-1]))
+    assert found.best_epoch == len(found.validation) - 1 - best - 1
+    last = alternate(
+        problem, tree, Alternation(l1=0.0, l2=0.0, max_sweeps=12, early_stopping=False)
+    )
+    assert last.objective == found.objective
+    assert last.best_epoch == len(last.history) - 1
+
+
+def test_threads_change_nothing():
+    problem, tree = posed(4, "CrossEntropy", n=3000, n_splits=15)
+    one, three = (
+        alternate(problem, tree, Alternation(l1=0.3, l2=0.0, max_sweeps=3), n_jobs=n)
+        for n in (1, 3)
+    )
+    assert one.tree == three.tree
+    assert one.objective == three.objective
+
+
+def test_a_tree_without_splits_has_its_leaf_fitted():
+    problem, tree = posed(5, "SquaredError", n_splits=0)
+    found = alternate(problem, tree, Alternation(l1=1.0, l2=0.0, leaf_rows=0.0))
+    rows = problem.train
+    mean = np.average(problem.y[rows], axis=0, weights=problem.weight[rows])
+    expected = mean * problem.target_scale + problem.target_center
+    np.testing.assert_allclose(found.tree.values[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_interrupt_keeps_what_was_learned():
+    problem, tree = posed(6, "SquaredError", n_splits=15)
+
+    def stop(epoch):
+        if epoch.epoch == 1:
+            raise KeyboardInterrupt
+
+    found = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=9), callbacks=[stop])
+    assert found.interrupted
+    assert found.best_epoch == 1
+    whole = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=2))
+    assert found.tree == whole.tree
+
+
+def test_what_cannot_be_alternated_is_refused():
+    problem, tree = posed(0, "Misclassification")
+    with pytest.raises(ValueError, match="misclassification"):
+        alternate(problem, tree, Alternation(l1=1.0, l2=0.0, leaves="linear"))
+    with pytest.raises(ValueError, match="number for l1"):
+        alternate(problem, tree, Alternation())
+    with pytest.raises(ValueError, match="leaves must be one of"):
+        Alternation(leaves="quadratic")

@@ -32,7 +32,7 @@ inline float linear_leaf_loss(const LearnedTree& tree, const TaoLeaves& leaves, 
   scored.b = tree.theta + static_cast<std::ptrdiff_t>(leaf) * k;
   for (int o = 0; o < k; ++o) f[o] = split_score(scored, o, x);
   if (leaves.losses.loss == Loss::kCrossEntropy) {
-    class_losses(k, f, f + k);
+    class_losses(leaves.losses.loss, k, f, f + k);
     return f[k + static_cast<int>(y[0])];
   }
   scored.theta = f;

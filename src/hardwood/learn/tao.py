@@ -49,7 +49,13 @@ from hardwood.learn.leaf_fits import (
     mean_target,
 )
 from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
-from hardwood.learn.losses import CrossEntropy, Custom, Misclassification
+from hardwood.learn.losses import (
+    CrossEntropy,
+    Custom,
+    Hinge,
+    Misclassification,
+    SquaredCodes,
+)
 from hardwood.learn.non_greedy import StartTree, left_to_right
 from hardwood.learn.problem import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, one_of
@@ -398,6 +404,11 @@ class _Work:
             raise ValueError(
                 "Alternation evaluates its loss for single rows, so loss must be a name or a loss "
                 "object, not a function. DGTClassifier and DGTRegressor take functions."
+            )
+        if isinstance(problem.loss, Hinge | SquaredCodes):
+            raise ValueError(
+                f"Alternation takes loss='misclassification' or 'log_loss' for classes, found "
+                f"{problem.loss.name!r}. ReinforcedTreeClassifier and DGTClassifier take it."
             )
         if isinstance(problem.loss, Misclassification) and config.leaves == "linear":
             raise ValueError("Linear leaves need a loss with a slope, found misclassification.")

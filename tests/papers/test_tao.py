@@ -21,7 +21,7 @@ from hardwood.learn.losses import (
     SquaredError,
 )
 from hardwood.learn.problem import Problem, TrainingSet
-from hardwood.learn.tao import Alternation, alternate
+from hardwood.learn.tao import Alternation, alternate, cut
 from hardwood.model import ObliqueTree
 from hardwood.reference.losses import LOSSES as VALUES
 from hardwood.table import Table
@@ -208,6 +208,17 @@ def test_threads_change_nothing():
     )
     assert one.tree == three.tree
     assert one.objective == three.objective
+
+
+@given(seed=st.integers(0, 10_000), n_splits=st.integers(1, 20), depth=st.integers(1, 5))
+def test_a_tree_that_was_cut_sends_rows_the_same_way_as_far_as_it_goes(seed, n_splits, depth):
+    _, tree = posed(seed, "SquaredError", n=20, n_splits=n_splits)
+    X = np.random.default_rng(seed).normal(size=(50, 3))
+    shorter = cut(tree, depth)
+    assert shorter.depth == min(depth, tree.depth)
+    # Rows that part in the shorter tree part in the longer one.
+    pairs = set(zip(tree.apply(X).tolist(), shorter.apply(X).tolist(), strict=True))
+    assert len(pairs) == len({leaf for leaf, _ in pairs})
 
 
 def test_a_tree_without_splits_has_its_leaf_fitted():

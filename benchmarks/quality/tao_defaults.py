@@ -24,7 +24,6 @@ from hardwood import GreedyTreeClassifier, GreedyTreeRegressor, TAOClassifier, T
 
 CLASSES = {"segment": 8, "satimage": 6, "pendigits": 8, "letter": 10}
 NUMBERS = {"abalone": 6, "ailerons": 6, "cpu_act": 6}
-UNITS = {"ailerons": 1e4}
 JUDGED = 0.2
 ALTERNATIVES: dict[str, dict[str, Any]] = {
     "defaults": {},
@@ -52,9 +51,8 @@ def drawn(folder: Path, name: str, seed: int) -> tuple[np.ndarray, ...]:
     table = parts(folder, TASKS[name], 0)
     rows = np.random.default_rng(seed).permutation(table.learnable)
     n_judged = int(JUDGED * len(rows))
-    y = table.y * UNITS.get(name, 1.0) if name in NUMBERS else table.y
     fit, judge = rows[n_judged:], rows[:n_judged]
-    return table.X[fit], y[fit], table.X[judge], y[judge]
+    return table.X[fit], table.y[fit], table.X[judge], table.y[judge]
 
 
 def score(model: Any, folder: Path, name: str, n_seeds: int) -> float:

@@ -45,6 +45,7 @@ import numpy as np
 from hardwood.learn.leaf_fits import (
     LeafRows,
     Prior,
+    class_counts,
     constant_leaves,
     mean_target,
 )
@@ -509,7 +510,7 @@ class _Work:
         """Make a tree in raw units."""
         problem = self._problem
         weights, bias = splits_in_raw_units(state.weights, state.bias, problem)
-        values, leaf_weights, link = problem.leaf_values(state.scores), None, "identity"
+        values, leaf_weights, link = self._values(state), None, "identity"
         if state.leaf_weights is not None:
             raw = leaves_in_raw_units(state.scores, state.leaf_weights, problem)
             values, leaf_weights = problem.linear_leaves(*raw)
@@ -526,6 +527,22 @@ class _Work:
             leaf_weights=leaf_weights,
             link=link,  # type: ignore[arg-type]  # one of its names
         )
+
+    def _values(self, state: _State) -> np.ndarray:
+        """Return what constant leaves predict, (L, k).
+
+        With the 0/1 loss, leaves below a split whose rows are all of one class become equal: the
+        split decides nothing, and goes when the tree is simplified.
+        """
+        values = self._problem.leaf_values(state.scores)
+        if not isinstance(self._problem.loss, Misclassification):
+            return values
+        rows = self._train.at_leaves(self._train.leaves(self._children, state), len(values))
+        counts = class_counts(rows, values.shape[1])
+        for leaves in _pure_branches(self._children, counts > 0):
+            total = counts[leaves].sum(axis=0) + self._prior.n_rows * self._prior.target
+            values[leaves] = total / total.sum()
+        return values
 
     def _fitted(self, state: _State) -> _State:
         leaf = self._train.leaves(self._children, state)
@@ -568,6 +585,28 @@ def _largest_features(weights: np.ndarray, features: np.ndarray, most: int) -> n
     np.maximum.at(size.T, features, np.abs(weights).T)
     rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
     return np.where(rank[:, features] < most, weights, np.float32(0))
+
+
+def _pure_branches(children: np.ndarray, has_class: np.ndarray) -> list[list[int]]:
+    """Return the leaves below each of the highest splits to which only rows of one class come.
+
+    `has_class` (L, k) says which classes come to a leaf.
+    """
+    below: list[list[int]] = [[] for _ in children]
+    is_pure = np.zeros(len(children), dtype=bool)
+    for i in range(len(children) - 1, -1, -1):  # parents come before their children
+        for child in children[i].tolist():
+            below[i] += below[child] if child >= 0 else [-1 - child]
+        is_pure[i] = has_class[below[i]].any(axis=0).sum() == 1
+    inside = np.zeros(len(children), dtype=bool)
+    branches = []
+    for i, pair in enumerate(children.tolist()):
+        if is_pure[i] and not inside[i]:
+            branches.append(below[i])
+        for child in pair:
+            if child >= 0:
+                inside[child] = inside[i] or is_pure[i]
+    return branches
 
 
 def _flat(leaf_weights: np.ndarray) -> np.ndarray:

@@ -37,6 +37,10 @@ _PENALTIES = ((0.1, 1.0), (0.3, 10.0), (0.03, 0.1))  # l1 and l2; the first is t
 _SWEEPS = 10
 _ROUNDS = 2  # that families of restarts are compared by
 _MOST_COMPARED = 3  # families that have more than one round
+# Standard errors that a taught tree may score less: made-up rows keep it from learning by heart,
+# which few rows that judge do not show.
+_TAUGHT_BONUS = 0.5
+_PAR = 2.0  # standard errors that a teacher may score less than the best tree
 _FEW_WRONG = 25  # rows that judge: fewer tell no trees apart
 _PATIENCE = 4  # restarts in a row that are not better
 
@@ -103,11 +107,14 @@ class Family:
         return self.members[0].recipe.family
 
     @property
-    def rank(self) -> tuple[float, bool, float]:
-        """By the mean score; of equal ones the ordinary tree comes first, then the smaller."""
-        score = float(np.mean([member.validation_score for member in self.members]))
-        size = float(np.mean([member.size for member in self.members]))
-        return (score, self.recipe.is_plain, -size)
+    def score(self) -> float:
+        """The mean score."""
+        return float(np.mean([member.validation_score for member in self.members]))
+
+    @property
+    def size(self) -> float:
+        """The mean number of leaves."""
+        return float(np.mean([member.size for member in self.members]))
 
     @property
     def best(self) -> Candidate:
@@ -184,7 +191,22 @@ class Search:
 
     @property
     def _ranked(self) -> list[Family]:
-        return sorted(self.families.values(), key=lambda family: family.rank, reverse=True)
+        """All families, the best first; of equal ones the ordinary tree, then the smaller."""
+        bonus = _TAUGHT_BONUS * self._error(max(each.score for each in self.families.values()))
+
+        def rank(family: Family) -> tuple[float, bool, float]:
+            score = family.score + (bonus if family.recipe.lesson is not None else 0.0)
+            return (score, family.recipe.is_plain, -family.size)
+
+        return sorted(self.families.values(), key=rank, reverse=True)
+
+    def _error(self, score: float) -> float:
+        """Return the standard error that the number of rows that judge gives a score."""
+        if self.judge.scorer is not None or not 0 <= score <= 1:
+            return 0.0
+        if self.judge.task == "regression":
+            return (1 - score) * math.sqrt(2 / self._n_judging)
+        return math.sqrt(score * (1 - score) / self._n_judging)
 
     def _is_ended(self) -> bool:
         if not self.families or self.ending:
@@ -278,7 +300,7 @@ class Search:
 
         def score(penalty: tuple[float, float]) -> float:
             recipe = Recipe("axis", self.plan.max_depth, self.plan.polish(penalty))
-            return self.families[recipe].rank[0] if recipe in self.families else -math.inf
+            return self.families[recipe].score if recipe in self.families else -math.inf
 
         return sorted(_PENALTIES, key=score, reverse=True)
 
@@ -390,8 +412,7 @@ class Search:
             scores.append(self.judge.score(answers, truth, problem.weight[problem.valid]))
         self._teacher_seconds = self._clock.spent - begun
         score, best = float(np.mean(scores)), self.best.validation_score
-        # Not on a par is worse by twice the error that so few rows make.
-        is_on_a_par = score > best - 2 * math.sqrt(max(1 - best, 0.0) / self._n_judging)
+        is_on_a_par = score >= best - _PAR * self._error(best)
         self._teacher_score = score
         self.teacher_words = (
             f"Teacher: {teacher.name}, {self.judge.name} {figure(score)}"

@@ -38,7 +38,9 @@ _LEARNING_RATES = {"classification": 1e-2, "multilabel": 1e-2, "regression": 5e-
 _STEPS = 2_000  # of a network
 _EPOCHS = (10, 100)
 _LAST_PASSES = 0.25  # of these, over more rows, in the end
-_HARDLY_BETTER = 0.9  # of the loss at the look before
+# Classes: enough when the loss is more than this part of the least so far. Of numbers it goes up and
+# down too much to tell.
+_HARDLY_BETTER = 0.9
 _LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)  # parts of the passes after which networks are judged
 _LOOKED_AT = 5_000  # rows, at most
 _MAX_ENTRIES = 20_000_000  # of the encoded rows that networks learn from
@@ -189,7 +191,7 @@ def learned_networks(
             if done in looks or done == n_passes:
                 latest = Networks(tuple(members), done)
                 loss = _loss(latest, problem)
-                is_enough = loss > _HARDLY_BETTER * least
+                is_enough = exercise.task != "regression" and loss > _HARDLY_BETTER * least
                 if not loss >= least:  # of no validation part it is NaN
                     best, least = replace(latest, members=tuple(deepcopy(members))), loss
                 if is_enough:

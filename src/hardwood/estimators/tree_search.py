@@ -266,12 +266,15 @@ class Search:
             yield from self._restarts()
 
     def _polished_axis(self) -> Iterator[Recipe]:
-        """Alternation from ordinary trees: of the largest depth, of half of it, of the best one.
+        """Alternation from ordinary trees: of the best depth, then of the largest.
 
-        Linear leaves answer more, so that small trees may be enough: all depths are tried.
+        Few rows do not always fill a deep tree: then of half the depth, too. Linear leaves answer
+        more, so that small trees may be enough: all depths are tried.
         """
         most = self.plan.max_depth
-        depths = {max(1, most // 2), self.best.recipe.max_depth or most}
+        depths = {self.best.recipe.max_depth or most}
+        if len(self.folds) > 1:
+            depths.add(max(1, most // 2))
         if self.plan.leaves == "linear":
             depths |= {depth for depth in _LINEAR_DEPTHS if depth < most}
         for depth in sorted(depths - {most}):

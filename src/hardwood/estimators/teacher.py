@@ -38,8 +38,8 @@ _LEARNING_RATES = {"classification": 1e-2, "multilabel": 1e-2, "regression": 5e-
 _STEPS = 2_000  # of a network
 _EPOCHS = (10, 100)
 _LAST_PASSES = 0.25  # of these, over more rows, in the end
-# Classes: enough when the loss is more than this part of the least so far. Of numbers it goes up and
-# down too much to tell.
+# Classes: enough when the loss is more than this part of the least so far. Of numbers it goes up
+# and down too much to tell.
 _HARDLY_BETTER = 0.9
 _LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)  # parts of the passes after which networks are judged
 _LOOKED_AT = 5_000  # rows, at most

@@ -98,7 +98,7 @@ def nodes(folder: Path, is_quick: bool) -> bool:
     )
     ours, reached = time.process_time() - start, objective(X, sign, w.astype(np.float64), b)
     report.add(
-        solver="ours", seconds=ours, objective=reached, weights=np.count_nonzero(w), ratio=1.0
+        solver="ours", seconds=ours, objective=reached, weights=int(np.count_nonzero(w)), ratio=1.0
     )
     for solver, limits in PEERS.items():
         peer = LogisticRegression(l1_ratio=1.0, C=1.0 / L1, solver=solver, **limits)
@@ -113,7 +113,7 @@ def nodes(folder: Path, is_quick: bool) -> bool:
             solver=solver,
             seconds=seconds,
             objective=found,
-            weights=np.count_nonzero(w),
+            weights=int(np.count_nonzero(w)),
             ratio=seconds / ours,
             **verdict(seconds >= LEAST_RATIO * ours and found >= reached * (1 - 1e-2)),
         )

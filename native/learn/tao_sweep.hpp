@@ -37,7 +37,7 @@ struct TaoParameters {
 };
 
 struct TaoSweepResult {
-  int n_changed = 0;        // splits
+  int n_changed = 0;        // splits that lowered the objective
   double gain = 0;          // what the objective, summed over rows, has fallen by
   std::int64_t passes = 0;  // of logistic regressions, rows counted: sum of passes times rows
 };

@@ -14,6 +14,7 @@ from hardwood import (
     DGTClassifier,
     FitInterruptedWarning,
     GreedyTreeClassifier,
+    GreedyTreeRegressor,
     TAOClassifier,
     TAORegressor,
 )
@@ -114,9 +115,14 @@ def test_warm_start_goes_on(digits):
 def test_auto_tries_penalties_and_learns_from_all_rows(digits):
     X, _, y, _ = digits
     model = TAOClassifier(max_depth=4, max_sweeps=3, random_state=0).fit(X, y)
-    assert [trial[:2] for trial in model.trials_] == list(PENALTIES)
-    best = min(model.trials_, key=lambda trial: trial[2])
+    assert [trial[:2] for trial in model.trials_[: len(PENALTIES)]] == list(PENALTIES)
+    best = min(model.trials_, key=lambda trial: trial[3])
     assert (model.l1_, model.l2_) == best[:2]
+    assert [trial[2] for trial in model.trials_[: len(PENALTIES)]] == [4] * len(PENALTIES)
+    assert best[2] == 4  # digits are not for three levels
+    assert [trial[:3] for trial in model.trials_[len(PENALTIES) :]] == [
+        (*best[:2], depth) for depth in (3, 2, 1)
+    ]
     assert np.isnan([epoch.validation_loss for epoch in model.history_]).all()
     assert model.tree_.record["resolved"] == {"l1": best[0], "l2": best[1]}
     alone = TAOClassifier(
@@ -130,7 +136,20 @@ def test_auto_tries_penalties_and_learns_from_all_rows(digits):
     np.testing.assert_array_equal(alone.tree_.weights, model.tree_.weights)
     one = TAOClassifier(max_depth=4, l1=0.5, max_sweeps=2, random_state=0).fit(X, y)
     assert {trial[0] for trial in one.trials_} == {0.5}
-    assert sorted(t[1] for t in one.trials_) == sorted({l2 for _, l2 in PENALTIES})
+    assert {t[1] for t in one.trials_} == {l2 for _, l2 in PENALTIES}
+
+
+def test_auto_starts_from_fewer_levels_where_more_of_them_do_not_help():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0, 3.0, -3.0) + 2.0 * rng.normal(size=400)
+    model = TAORegressor(max_depth=6, validation_fraction=0.3, random_state=0).fit(X, y)
+    depths = [trial[2] for trial in model.trials_]
+    assert depths[0] == 6
+    assert min(depths) < 4
+    assert model.tree_.depth < 5
+    given = TAORegressor(max_depth=6, init=GreedyTreeRegressor(max_depth=6).fit(X, y))
+    assert {trial[2] for trial in given.fit(X, y).trials_} == {given.init.tree_.depth}
 
 
 def test_what_is_kept_is_what_was_judged(digits):

@@ -21,7 +21,7 @@ from hardwood.learn.losses import (
     SquaredError,
 )
 from hardwood.learn.problem import Problem, TrainingSet
-from hardwood.learn.tao import Alternation, alternate
+from hardwood.learn.tao import Alternation, alternate, cut
 from hardwood.model import ObliqueTree
 from hardwood.reference.losses import LOSSES as VALUES
 from hardwood.table import Table
@@ -208,6 +208,38 @@ def test_threads_change_nothing():
     )
     assert one.tree == three.tree
     assert one.objective == three.objective
+
+
+def test_splits_among_rows_of_one_class_go():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, :1] > 0).astype(np.float64)
+    data = TrainingSet.of(Table.of(X), y)
+    problem = Problem.of(data, Misclassification(), n_outputs=2, is_classified=True)
+    # The root parts the classes; both other splits part rows that are all alike.
+    start = ObliqueTree(
+        np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
+        np.zeros(3),
+        np.array([[1, 2], [-1, -2], [-3, -4]], dtype=np.int32),
+        np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]),
+        schema=data.schema,
+        task="classification",
+        classes=(0, 1),
+    )
+    tree = alternate(problem, start, Alternation(**QUICK)).tree
+    assert tree.simplify().n_leaves == 2
+    assert (tree.predict(X) == y[:, 0]).all()
+
+
+@given(seed=st.integers(0, 10_000), n_splits=st.integers(1, 20), depth=st.integers(1, 5))
+def test_a_tree_that_was_cut_sends_rows_the_same_way_as_far_as_it_goes(seed, n_splits, depth):
+    _, tree = posed(seed, "SquaredError", n=20, n_splits=n_splits)
+    X = np.random.default_rng(seed).normal(size=(50, 3))
+    shorter = cut(tree, depth)
+    assert shorter.depth == min(depth, tree.depth)
+    # Rows that part in the shorter tree part in the longer one.
+    pairs = set(zip(tree.apply(X).tolist(), shorter.apply(X).tolist(), strict=True))
+    assert len(pairs) == len({leaf for leaf, _ in pairs})
 
 
 def test_a_tree_without_splits_has_its_leaf_fitted():

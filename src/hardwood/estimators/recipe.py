@@ -11,19 +11,15 @@ from hardwood.estimators.clock import Clock, Stop
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.made_up_rows import Lesson
 from hardwood.estimators.teacher import Teacher, taught
-from hardwood.learn import dgt
-from hardwood.learn.dgt import DGT
 from hardwood.learn.greedy import one_hot, start_tree
 from hardwood.learn.losses import Misclassification
 from hardwood.learn.problem import Problem
 from hardwood.learn.tao import Alternation, alternate
-from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
-from hardwood.model.tree import heap_children
 
-Start = Literal["axis", "co2", "dgt"]
+Start = Literal["axis", "co2"]
 
-_WORDS = {"axis": "axis-aligned", "co2": "CO2", "dgt": "DGT"}
+_WORDS = {"axis": "axis-aligned", "co2": "CO2"}
 _MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
 _CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
 _RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
@@ -40,8 +36,8 @@ class Recipe:
     Attributes
     ----------
     start
-        The learner that it starts with: greedy with splits on one column ("axis") or oblique ones
-        ("co2"), or by gradients ("dgt").
+        The greedy tree that it starts with: splits on one column ("axis"), or oblique ones ("co2").
+        Starts by gradients (DGT) were no better on validation rows, and take longer.
     max_depth
         Of the tree; 0 for a single leaf.
     polish
@@ -154,8 +150,6 @@ class Kitchen:
         if share < 1:
             is_taken = np.random.default_rng(seed).random(len(problem.train)) < share
             problem = replace(problem, train=problem.train[is_taken | ~is_taken.any()])
-        if recipe.start == "dgt":
-            return self._descended(recipe, problem, seed)
         return start_tree(
             problem,
             recipe.start,
@@ -175,24 +169,6 @@ class Kitchen:
             np.empty(0),
             np.empty((0, 2), dtype=np.int32),
             (mean * problem.target_scale + problem.target_center)[None],
-            schema=problem.schema,
-            task=self.exercise.task,
-            classes=self.exercise.labels,
-        )
-
-    def _descended(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
-        config = DGT(max_depth=recipe.max_depth)
-        grown = dgt.learn(
-            problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[Stop(self.clock)]
-        )
-        if grown.interrupted:
-            raise KeyboardInterrupt
-        weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem)
-        return ObliqueTree(
-            weights,
-            bias,
-            heap_children(len(weights)),
-            problem.leaf_values(grown.scores),
             schema=problem.schema,
             task=self.exercise.task,
             classes=self.exercise.labels,

@@ -44,8 +44,8 @@ class TAOClassifier(TreeClassifier):
     l1, l2 : float or "auto", default="auto"
         Penalties on the weights of a split, and on half their squares, in the logistic regression
         that finds it, in standard units and against a loss summed over rows: nodes with fewer rows
-        are penalised more. "auto": several are tried, and the best on the validation part are used
-        to learn from all rows.
+        are penalised more. "auto": several are tried, with the best of them starts that are less
+        deep, and what is best on the validation part is used to learn from all rows.
     leaves : "constant" or "linear", default="constant"
         What leaves predict: a constant, or a linear function of the columns.
     leaf_l2 : float, default=1.0
@@ -84,7 +84,7 @@ class TAOClassifier(TreeClassifier):
         Their names, where all are text.
     l1_, l2_ : float
         The penalties that were used.
-    trials_ : list of (l1, l2, validation loss)
+    trials_ : list of (l1, l2, depth of the start, validation loss)
         What "auto" has tried; empty where nothing was.
     objective_ : list of float
         What is minimised (`hardwood.learn.tao`), of the start and after each sweep: never rises.
@@ -261,6 +261,7 @@ def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, Alter
         config,
         start,
         whole=exercises.problem_of(estimator, exercise, False, seed),
+        cuts_start=isinstance(estimator.init, str),
         n_jobs=n_jobs,
         seed=seed,
         callbacks=exercises.callbacks_of(estimator, "run"),

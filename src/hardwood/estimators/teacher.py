@@ -26,16 +26,21 @@ from hardwood.learn.greedy import one_hot
 from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, Logistic
 from hardwood.learn.problem import Problem
 from hardwood.learn.rows import Matrix
+from hardwood.model.structure import Task
 from hardwood.table.alike import table_like
 from hardwood.table.rows import taken
 
 # Chosen on validation rows of letter, pendigits, satimage, optdigits and segment.
 _NETWORKS = 3
-_HIDDEN = 256
+_HIDDEN = 128
 _BATCH = 256
-_LEARNING_RATE = 5e-3
-_STEPS = 1_500  # of a network
+_LEARNING_RATES = {"classification": 1e-2, "multilabel": 1e-2, "regression": 5e-3}
+_STEPS = 2_000  # of a network
 _EPOCHS = (10, 100)
+_LAST_PASSES = 0.25  # of these, over more rows, in the end
+# Classes: enough when the loss is more than this part of the least so far. Of numbers it goes up
+# and down too much to tell.
+_HARDLY_BETTER = 0.9
 _LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)  # parts of the passes after which networks are judged
 _LOOKED_AT = 5_000  # rows, at most
 _MAX_ENTRIES = 20_000_000  # of the encoded rows that networks learn from
@@ -136,6 +141,7 @@ def learned_networks(
     seed: int,
     is_over: IsOver,
     known: Networks | None = None,
+    goes_on: bool = False,
 ) -> Networks | None:
     """Train networks on the training rows of a problem, pass by pass.
 
@@ -143,7 +149,8 @@ def learned_networks(
     ----------
     problem, exercise
         What is learned, from which rows. With a validation part, the networks are kept as they were
-        when they answered it best; a few looks at it are all that they know of it.
+        when they answered it best, and stop when they hardly get better; a few looks at it are all
+        that they know of it.
     seed
         Of the networks.
     is_over
@@ -151,6 +158,8 @@ def learned_networks(
     known
         Networks that learned from some of the rows: how long to learn where there is no validation
         part.
+    goes_on
+        Whether to go on with those, for a part of their passes.
 
     Returns
     -------
@@ -162,12 +171,15 @@ def learned_networks(
         return None
     rows = problem.train[: max(1, _MAX_ENTRIES // problem.schema.n_columns)]
     columns = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[rows]))
+    most = n_passes = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
     members = [_network(exercise.task, seed + i) for i in range(_NETWORKS)]
-    learn = [_pass_over(each, columns, problem, rows, exercise) for each in members]
-    n_passes = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
-    looks = {max(1, round(part * n_passes)) for part in _LOOKS}
     if known is not None and not len(problem.valid):
         n_passes = known.n_passes
+        if goes_on:
+            members = deepcopy(list(known.members))
+            n_passes = max(1, round(_LAST_PASSES * n_passes))
+    learn = [_pass_over(each, columns, problem, rows, exercise) for each in members]
+    looks = {max(1, round(part * most)) for part in _LOOKS}
     best, least = None, np.inf
     # One thread: sums of several depend on how many there are.
     with threadpool_limits(limits=1):
@@ -179,8 +191,11 @@ def learned_networks(
             if done in looks or done == n_passes:
                 latest = Networks(tuple(members), done)
                 loss = _loss(latest, problem)
+                is_enough = exercise.task != "regression" and loss > _HARDLY_BETTER * least
                 if not loss >= least:  # of no validation part it is NaN
                     best, least = replace(latest, members=tuple(deepcopy(members))), loss
+                if is_enough:
+                    break
     return best
 
 
@@ -198,12 +213,12 @@ def _loss(networks: Networks, problem: Problem) -> float:
     return float(np.average(losses, weights=problem.weight[rows]))
 
 
-def _network(task: str, seed: int) -> Any:
+def _network(task: Task, seed: int) -> Any:
     kind = MLPRegressor if task == "regression" else MLPClassifier
     return kind(
         hidden_layer_sizes=(_HIDDEN,),
         batch_size=_BATCH,
-        learning_rate_init=_LEARNING_RATE,
+        learning_rate_init=_LEARNING_RATES[task],
         max_iter=10**9,  # passes are counted here
         random_state=seed,
     )

@@ -141,7 +141,7 @@ def _teaching(
     if isinstance(teacher, str):
         return partial(learned_networks, exercise=exercise, seed=seed, is_over=clock.is_past)
 
-    def teach(problem: Problem, known: Teacher | None = None) -> Teacher:
+    def teach(problem: Problem, **known: Any) -> Teacher:
         target = exercise.data.target
         y: Any = target if target.shape[1] > 1 else target[:, 0]
         if exercise.task == "classification":

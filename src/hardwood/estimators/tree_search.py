@@ -31,11 +31,17 @@ from hardwood.report.words import figure
 
 _PLAIN_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 _LINEAR_DEPTHS = (1, 2, 3, 4, 5)
-_LESSONS = (Lesson(noise=0.1), Lesson(noise=0.05))
+# The first compares, the others are for what did best with it.
+_LESSONS = (Lesson(4, 0.1), Lesson(12, 0.1), Lesson(12, 0.05))
 _PENALTIES = ((0.1, 1.0), (0.3, 10.0), (0.03, 0.1))  # l1 and l2; the first is the usual one
 _SWEEPS = 10
 _ROUNDS = 2  # that families of restarts are compared by
 _MOST_COMPARED = 3  # families that have more than one round
+# Standard errors that a taught tree may score less: made-up rows keep it from learning by heart,
+# which few rows that judge do not show.
+_TAUGHT_BONUS = 0.5
+_PAR = 2.0  # standard errors that a teacher may score less than the best tree
+_FEW_WRONG = 25  # rows that judge: fewer tell no trees apart
 _PATIENCE = 4  # restarts in a row that are not better
 
 OnTrial = Callable[[Trial], Any]
@@ -101,11 +107,14 @@ class Family:
         return self.members[0].recipe.family
 
     @property
-    def rank(self) -> tuple[float, bool, float]:
-        """By the mean score; of equal ones the ordinary tree comes first, then the smaller."""
-        score = float(np.mean([member.validation_score for member in self.members]))
-        size = float(np.mean([member.size for member in self.members]))
-        return (score, self.recipe.is_plain, -size)
+    def score(self) -> float:
+        """The mean score."""
+        return float(np.mean([member.validation_score for member in self.members]))
+
+    @property
+    def size(self) -> float:
+        """The mean number of leaves."""
+        return float(np.mean([member.size for member in self.members]))
 
     @property
     def best(self) -> Candidate:
@@ -147,6 +156,7 @@ class Search:
     teacher_words: str = ""
     _teachers: list[Teacher | None] = field(default_factory=list)
     _teacher_seconds: float = 0.0
+    _teacher_score: float = math.nan
     _seconds_of: dict[tuple[str, bool, bool], float] = field(default_factory=dict)
 
     def run(self) -> Candidate:
@@ -157,17 +167,21 @@ class Search:
         KeyboardInterrupt
             When Ctrl-C comes before the first candidate is finished.
         """
+        was_short = False
         try:
             for recipe in self._recipes():
                 if self._is_ended():
                     break
                 if self._has_time_for(recipe):
                     self._try(recipe)
+                else:
+                    was_short = True
         except KeyboardInterrupt:
             if not self.families:
                 raise
             self.interrupted, self.ending = True, "Interrupted by the user."
-        self.ending = self.ending or "Nothing was left to try."
+        last = "Ended by time_limit." if was_short else "Nothing was left to try."
+        self.ending = self.ending or last
         return self.best
 
     @property
@@ -177,7 +191,22 @@ class Search:
 
     @property
     def _ranked(self) -> list[Family]:
-        return sorted(self.families.values(), key=lambda family: family.rank, reverse=True)
+        """All families, the best first; of equal ones the ordinary tree, then the smaller."""
+        bonus = _TAUGHT_BONUS * self._error(max(each.score for each in self.families.values()))
+
+        def rank(family: Family) -> tuple[float, bool, float]:
+            score = family.score + (bonus if family.recipe.lesson is not None else 0.0)
+            return (score, family.recipe.is_plain, -family.size)
+
+        return sorted(self.families.values(), key=rank, reverse=True)
+
+    def _error(self, score: float) -> float:
+        """Return the standard error that the number of rows that judge gives a score."""
+        if self.judge.scorer is not None or not 0 <= score <= 1:
+            return 0.0
+        if self.judge.task == "regression":
+            return (1 - score) * math.sqrt(2 / self._n_judging)
+        return math.sqrt(score * (1 - score) / self._n_judging)
 
     def _is_ended(self) -> bool:
         if not self.families or self.ending:
@@ -186,7 +215,22 @@ class Search:
             self.ending = "Ended by max_trials."
         elif not self._clock.has(self._finish_seconds):
             self.ending = "Ended by time_limit."
+        elif self._is_as_good_as_its_teacher:
+            self.ending = "Ended where the tree is as good as its teacher, and hardly ever wrong."
         return bool(self.ending)
+
+    @property
+    def _is_as_good_as_its_teacher(self) -> bool:
+        """Whether nothing more can be learned, nor seen on the rows that judge."""
+        best = self.best
+        if best.recipe.lesson is None or self.judge.task != "classification" or self.judge.scorer:
+            return False
+        n_wrong = (1 - best.validation_score) * self._n_judging
+        return best.validation_score >= self._teacher_score and n_wrong < _FEW_WRONG
+
+    @property
+    def _n_judging(self) -> int:
+        return sum(len(problem.valid) for problem in self.folds)
 
     @property
     def _clock(self) -> Clock:
@@ -222,12 +266,15 @@ class Search:
             yield from self._restarts()
 
     def _polished_axis(self) -> Iterator[Recipe]:
-        """Alternation from ordinary trees: of the largest depth, of half of it, of the best one.
+        """Alternation from ordinary trees: of the best depth, then of the largest.
 
-        Linear leaves answer more, so that small trees may be enough: all depths are tried.
+        Few rows do not always fill a deep tree: then of half the depth, too. Linear leaves answer
+        more, so that small trees may be enough: all depths are tried.
         """
         most = self.plan.max_depth
-        depths = {max(1, most // 2), self.best.recipe.max_depth or most}
+        depths = {self.best.recipe.max_depth or most}
+        if len(self.folds) > 1:
+            depths.add(max(1, most // 2))
         if self.plan.leaves == "linear":
             depths |= {depth for depth in _LINEAR_DEPTHS if depth < most}
         for depth in sorted(depths - {most}):
@@ -245,10 +292,20 @@ class Search:
             depths.add(self.best.recipe.max_depth or self.plan.max_depth)
         for depth in sorted(depths):
             if lesson is not None:
-                for penalty in _PENALTIES:
+                for penalty in self._penalties:
                     yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
             best = self._ranked[0].recipe
             yield Recipe("co2", depth, best.polish or self.plan.polish(), lesson)
+
+    @property
+    def _penalties(self) -> list[tuple[float, float]]:
+        """Penalties, the one that did best without a teacher first."""
+
+        def score(penalty: tuple[float, float]) -> float:
+            recipe = Recipe("axis", self.plan.max_depth, self.plan.polish(penalty))
+            return self.families[recipe].score if recipe in self.families else -math.inf
+
+        return sorted(_PENALTIES, key=score, reverse=True)
 
     def _rounds(self) -> Iterator[Recipe]:
         """Try the best few families again, so that luck does not decide between them."""
@@ -358,9 +415,8 @@ class Search:
             scores.append(self.judge.score(answers, truth, problem.weight[problem.valid]))
         self._teacher_seconds = self._clock.spent - begun
         score, best = float(np.mean(scores)), self.best.validation_score
-        # Not on a par is worse by twice the error that so few rows make.
-        n_rows = sum(len(problem.valid) for problem in self.folds)
-        is_on_a_par = score > best - 2 * math.sqrt(max(1 - best, 0.0) / n_rows)
+        is_on_a_par = score >= best - _PAR * self._error(best)
+        self._teacher_score = score
         self.teacher_words = (
             f"Teacher: {teacher.name}, {self.judge.name} {figure(score)}"
             f"{'' if is_on_a_par else ': worse than the best tree, and not asked'}."
@@ -375,4 +431,5 @@ class Search:
         if best.recipe.lesson is None:
             return None
         assert self.teach is not None
-        return self.teach(everything, known=self._teachers[0]) or self._teachers[0]
+        known, is_polished = self._teachers[0], len(self.folds) == 1
+        return self.teach(everything, known=known, goes_on=is_polished) or known

@@ -106,9 +106,14 @@ def constant_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -
     return np.where(rows.totals > 0, fitted, old)
 
 
+def class_counts(rows: LeafRows, n_classes: int) -> np.ndarray:
+    """Weight of each class at each leaf, (L, k)."""
+    return rows.sums(_one_hot(rows, n_classes))
+
+
 def class_shares(rows: LeafRows, n_classes: int, prior: Prior) -> np.ndarray:
     """Shares of the classes (L, k) at each leaf; uniform where there is nothing."""
-    sums = rows.sums(_one_hot(rows, n_classes)) + prior.n_rows * prior.target
+    sums = class_counts(rows, n_classes) + prior.n_rows * prior.target
     total = sums.sum(axis=1, keepdims=True)
     return np.where(total > 0, sums / np.where(total > 0, total, 1.0), 1.0 / n_classes)
 

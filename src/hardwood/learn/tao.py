@@ -45,6 +45,7 @@ import numpy as np
 from hardwood.learn.leaf_fits import (
     LeafRows,
     Prior,
+    class_counts,
     constant_leaves,
     mean_target,
 )
@@ -78,6 +79,8 @@ PENALTIES = (
     (3.0, 0.0),
     (10.0, 0.0),
 )
+
+_PATIENCE = 3  # levels of a start that may be cut off without a better validation loss
 
 
 @dataclass(frozen=True)
@@ -169,10 +172,11 @@ class Alternated:
         The run and the sweep that were kept; -1 for the start.
     interrupted
         Whether the user stopped it.
-    problem, l1, l2
-        What it was learned from, and with which penalties.
+    problem, l1, l2, depth
+        What it was learned from, with which penalties, and how deep the start was.
     trials
-        Of a search, each pair of penalties that was tried, with its validation loss.
+        Of a search, each pair of penalties that was tried, with the depth of the start and the
+        validation loss.
     """
 
     tree: ObliqueTree
@@ -185,7 +189,8 @@ class Alternated:
     problem: Problem
     l1: float
     l2: float
-    trials: tuple[tuple[float, float, float], ...] = ()
+    depth: int
+    trials: tuple[tuple[float, float, int, float], ...] = ()
 
 
 def learn(
@@ -194,6 +199,7 @@ def learn(
     start: Start,
     *,
     whole: Problem | None = None,
+    cuts_start: bool = False,
     n_jobs: int = 1,
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
@@ -203,13 +209,16 @@ def learn(
     Parameters
     ----------
     problem, config, n_jobs, seed, callbacks
-        As of `alternate`. Runs are numbered as they come: the penalties of a search, then the run
-        on `whole`.
+        As of `alternate`. Runs are numbered as they come: those of a search, then the run on
+        `whole`.
     start
         Grows the tree to start from.
     whole
         The same problem without a validation part. Penalties that are searched for are found on
         `problem`, and with them as many sweeps as were best there are taken over `whole`.
+    cuts_start
+        Whether a search also tries the start without its deepest splits, level by level, until
+        that has not helped three times in a row: with the penalties that were the best before.
 
     Raises
     ------
@@ -217,44 +226,92 @@ def learn(
         Where the user interrupts the growing of the start, before anything was learned.
     """
     tree = start(problem)
+
+    def run(one: Problem, first: ObliqueTree, own: Alternation, number: int = 0) -> Alternated:
+        return alternate(one, first, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=number)
+
     if not config.is_searched:
-        return alternate(problem, tree, config, n_jobs=n_jobs, seed=seed, callbacks=callbacks)
-    found: list[Alternated] = []
-    for run, (l1, l2) in enumerate(config.penalties()):
-        own = replace(config, l1=l1, l2=l2, early_stopping=True)
-        found.append(
-            alternate(problem, tree, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=run)
-        )
-        if found[-1].interrupted:
-            break
-    trials = tuple((one.l1, one.l2, min(one.validation)) for one in found)
-    best = min(found, key=lambda one: min(one.validation))
-    best = replace(best, trials=trials, interrupted=found[-1].interrupted)
+        return run(problem, tree, config)
+    best = _searched(problem, tree, config, cuts_start, run)
     if whole is None or best.interrupted:
         return best
-    return _again(best, config, start, whole, n_jobs, seed, callbacks)
-
-
-def _again(
-    best: Alternated,
-    config: Alternation,
-    start: Start,
-    whole: Problem,
-    n_jobs: int,
-    seed: int,
-    callbacks: Sequence[Callback],
-) -> Alternated:
-    """Learn from all rows as the best run of a search has learned from some of them."""
-    n_sweeps, run = best.best_epoch + 1, len(best.trials)
+    n_sweeps = best.best_epoch + 1
     own = replace(config, l1=best.l1, l2=best.l2, max_sweeps=n_sweeps, early_stopping=False)
     try:
-        tree = start(whole)
-        again = alternate(whole, tree, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=run)
+        first = start(whole)
+        if best.depth < tree.depth:
+            first = cut(first, best.depth)
+        again = run(whole, first, own, len(best.trials))
     except KeyboardInterrupt:
         return replace(best, interrupted=True)
     # Of the two, only the search's tree has learned to the end where the user stopped the other.
     kept = best if again.interrupted else again
     return replace(kept, trials=best.trials, interrupted=again.interrupted)
+
+
+def _searched(
+    problem: Problem,
+    tree: ObliqueTree,
+    config: Alternation,
+    cuts_start: bool,
+    run: Callable[[Problem, ObliqueTree, Alternation, int], Alternated],
+) -> Alternated:
+    """Return the best run on the validation part, over penalties and then over depths."""
+    found: list[Alternated] = []
+
+    def tried(first: ObliqueTree, l1: float, l2: float) -> Alternated:
+        own = replace(config, l1=l1, l2=l2, early_stopping=True)
+        found.append(run(problem, first, own, len(found)))
+        return found[-1]
+
+    for l1, l2 in config.penalties():
+        if tried(tree, l1, l2).interrupted:
+            break
+    best = min(found, key=_criterion)
+    depth = tree.depth
+    while cuts_start and depth > max(1, best.depth - _PATIENCE) and not found[-1].interrupted:
+        depth -= 1
+        best = min(best, tried(cut(tree, depth), best.l1, best.l2), key=_criterion)
+    trials = tuple((one.l1, one.l2, one.depth, _criterion(one)) for one in found)
+    return replace(best, trials=trials, interrupted=found[-1].interrupted)
+
+
+def _criterion(one: Alternated) -> float:
+    return min(one.validation)
+
+
+def cut(tree: ObliqueTree, depth: int) -> ObliqueTree:
+    """Return a tree without its splits from some depth on; a leaf in their place is one of theirs.
+
+    What is left is to have its leaves fitted.
+    """
+    level = np.zeros(len(tree.children), dtype=np.int64)
+    for i, pair in enumerate(tree.children.tolist()):  # splits come before their children
+        for child in pair:
+            if child >= 0:
+                level[child] = level[i] + 1
+    kept = np.flatnonzero(level < depth)
+    number = {int(old): new for new, old in enumerate(kept)}
+    children = np.empty((len(kept), 2), dtype=np.int32)
+    leaves: list[int] = []
+    for new, old in enumerate(kept):
+        for side in (0, 1):
+            child = int(tree.children[old, side])
+            if child in number:
+                children[new, side] = number[child]
+                continue
+            while child >= 0:
+                child = int(tree.children[child, 0])
+            leaves.append(-1 - child)
+            children[new, side] = -len(leaves)
+    return tree.replace(
+        weights=tree.weights[kept],
+        bias=tree.bias[kept],
+        children=children,
+        values=tree.values[leaves],
+        leaf_weights=None if tree.leaf_weights is None else tree.leaf_weights[leaves],
+        counts=None,
+    )
 
 
 def alternate(
@@ -331,6 +388,7 @@ def alternate(
         problem=problem,
         l1=config.l1,
         l2=config.l2,
+        depth=start.depth,
     )
 
 
@@ -463,7 +521,7 @@ class _Work:
         """Make a tree in raw units."""
         problem = self._problem
         weights, bias = splits_in_raw_units(state.weights, state.bias, problem)
-        values, leaf_weights, link = problem.leaf_values(state.scores), None, "identity"
+        values, leaf_weights, link = self._values(state), None, "identity"
         if state.leaf_weights is not None:
             raw = leaves_in_raw_units(state.scores, state.leaf_weights, problem)
             values, leaf_weights = problem.linear_leaves(*raw)
@@ -480,6 +538,22 @@ class _Work:
             leaf_weights=leaf_weights,
             link=link,  # type: ignore[arg-type]  # one of its names
         )
+
+    def _values(self, state: _State) -> np.ndarray:
+        """Return what constant leaves predict, (L, k).
+
+        With the 0/1 loss, leaves below a split whose rows are all of one class become equal: the
+        split decides nothing, and goes when the tree is simplified.
+        """
+        values = self._problem.leaf_values(state.scores)
+        if not isinstance(self._problem.loss, Misclassification):
+            return values
+        rows = self._train.at_leaves(self._train.leaves(self._children, state), len(values))
+        counts = class_counts(rows, values.shape[1])
+        for leaves in _pure_branches(self._children, counts > 0):
+            total = counts[leaves].sum(axis=0) + self._prior.n_rows * self._prior.target
+            values[leaves] = total / total.sum()
+        return values
 
     def _fitted(self, state: _State) -> _State:
         leaf = self._train.leaves(self._children, state)
@@ -522,6 +596,28 @@ def _largest_features(weights: np.ndarray, features: np.ndarray, most: int) -> n
     np.maximum.at(size.T, features, np.abs(weights).T)
     rank = np.argsort(np.argsort(-size, axis=1, kind="stable"), axis=1)
     return np.where(rank[:, features] < most, weights, np.float32(0))
+
+
+def _pure_branches(children: np.ndarray, has_class: np.ndarray) -> list[list[int]]:
+    """Return the leaves below each of the highest splits to which only rows of one class come.
+
+    `has_class` (L, k) says which classes come to a leaf.
+    """
+    below: list[list[int]] = [[] for _ in children]
+    is_pure = np.zeros(len(children), dtype=bool)
+    for i in range(len(children) - 1, -1, -1):  # parents come before their children
+        for child in children[i].tolist():
+            below[i] += below[child] if child >= 0 else [-1 - child]
+        is_pure[i] = has_class[below[i]].any(axis=0).sum() == 1
+    inside = np.zeros(len(children), dtype=bool)
+    branches = []
+    for i, pair in enumerate(children.tolist()):
+        if is_pure[i] and not inside[i]:
+            branches.append(below[i])
+        for child in pair:
+            if child >= 0:
+                inside[child] = inside[i] or is_pure[i]
+    return branches
 
 
 def _flat(leaf_weights: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -120,9 +121,9 @@ def compare(
     start = time.monotonic()
     rows = Rows.of(X, y, sample_weight)
     n_columns = Table.of(X).n_features
-    task = _task(task, y)
-    _check_target(y, len(rows), task)
-    has_classes = task == "classification"
+    found_task = _task(task, y)
+    _check_target(y, len(rows), found_task)
+    has_classes = found_task == "classification"
     contestants, left_out = chosen(models, has_classes=has_classes)
     scorer = _DEFAULT_SCORERS[has_classes] if metric is None else metric
     seed = int(check_random_state(random_state).randint(_MAX_SEED))
@@ -137,16 +138,27 @@ def compare(
         _told_of(callbacks, level("verbose", verbose)),
     )
     n_folds = contest.hold(contestants)
-    name, sign = _metric_words(contest.metric.name)
-    n_train, n_test = _part_sizes(folds[:n_folds])
     if contest.interrupted:
         warnings.warn(
             f"The comparison was interrupted; {n_folds} of {len(folds)} folds are complete.",
             FitInterruptedWarning,
             stacklevel=2,
         )
+    return replace(
+        _result(contest, contestants, n_folds, n_columns),
+        left_out=left_out | contest.failed,
+        seconds=time.monotonic() - start,
+    )
+
+
+def _result(
+    contest: Contest, contestants: list[Contestant], n_folds: int, n_columns: int
+) -> Comparison:
+    """Return what a contest says; who was not there, and how long all took, it does not know."""
+    name, sign = _metric_words(contest.metric.name)
+    n_train, n_test = _part_sizes(contest.folds[:n_folds])
     return Comparison(
-        task=task,
+        task="classification" if contest.terms.has_classes else "regression",
         metric=name,
         larger_is_better=sign > 0,
         entrants=tuple(
@@ -154,14 +166,12 @@ def compare(
             for c in contestants
             if c.name in contest.judged
         ),
-        n_rows=len(rows),
+        n_rows=len(contest.rows),
         n_columns=n_columns,
         n_folds=n_folds,
-        of_folds=len(folds),
+        of_folds=len(contest.folds),
         n_train=n_train,
         n_test=n_test,
-        left_out=left_out | contest.failed,
-        seconds=time.monotonic() - start,
         interrupted=contest.interrupted,
         notes=tuple(contest.notes + _notes(contest, n_folds)),
     )

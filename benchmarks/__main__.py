@@ -17,7 +17,9 @@ SCRIPTS = (
     "speed.import_time",
     "speed.memory",
     "speed.bandit",
+    "speed.reinforced",
     "quality.small_tables",
+    "quality.reinforced_figure",
 )
 WITH_DATA = (
     "speed.dgt_fit",
@@ -33,6 +35,8 @@ WITH_DATA = (
     "quality.non_greedy_figures",
     "quality.bandit_replay",
     "quality.bandit_figures",
+    "quality.reinforced_options",
+    "quality.reinforced_tables",
 )
 
 
@@ -46,12 +50,8 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            pages = (
-                "quality.dgt_page",
-                "quality.best_tree_page",
-                "quality.non_greedy_page",
-                "quality.bandit_page",
-            )
+            names = ("dgt", "best_tree", "non_greedy", "bandit", "reinforced")
+            pages = [f"quality.{name}_page" for name in names]
             commands |= dict.fromkeys(pages, [])
     status = {
         script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode

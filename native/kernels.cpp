@@ -65,6 +65,8 @@ const Kernels table = {
     policy_walk,
     policy_return,
     policy_enumerate,
+    policy_sample,
+    uniform_lanes,
     greedy_leaf,
     add_scaled,
     score_rows,

@@ -34,6 +34,7 @@ ReinforcedOptions reinforced_options(const nb::dict& options) {
   o.annealed_at = number("annealed_at");
   o.policy_scale = number("policy_scale");
   o.leaf_scale = number("leaf_scale");
+  if (options.contains("by_lanes")) o.by_lanes = nb::cast<bool>(options["by_lanes"]);
   require(o.n_samples >= (o.baseline == Baseline::kLeaveOneOut ? 2 : 1) && o.entropy >= 0 &&
               o.first_temperature > 0 && o.last_temperature > 0 && o.annealed_at > 0,
           "options out of range");

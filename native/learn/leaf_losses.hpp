@@ -56,7 +56,7 @@ HARDWOOD_INLINE void with_code_loss(Loss loss, Then&& then) {
 }
 
 // Loss of one leaf for every class; cross-entropy: Eq. (2) of the non-greedy paper.
-inline void class_losses(Loss loss, int k, const float* theta, float* out) {
+inline void class_losses(Loss loss, int k, const float* __restrict theta, float* __restrict out) {
   if (loss != Loss::kCrossEntropy) {
     with_code_loss(loss, [&](auto&& of) {
       float total = 0;  // as if no class were the row's own
@@ -68,15 +68,17 @@ inline void class_losses(Loss loss, int k, const float* theta, float* out) {
   }
   float top = theta[0], sum = 0;
   for (int c = 1; c < k; ++c) top = max_of(top, theta[c]);
-  for (int c = 0; c < k; ++c) sum += exponential(theta[c] - top);
+  for (int c = 0; c < k; ++c) out[c] = exponential(theta[c] - top);  // vectorises, unlike the sum
+  for (int c = 0; c < k; ++c) sum += out[c];
   const float log_sum = top + __builtin_logf(sum);
   for (int c = 0; c < k; ++c) out[c] = log_sum - theta[c];
 }
 
 // Adds the derivative of a leaf's losses by its theta, those of class c `mass[c]` times. `losses` is
 // what class_losses made of theta.
-inline void add_class_slopes(Loss loss, int k, const float* theta, const float* losses,
-                             const float* mass, float* slope) {
+inline void add_class_slopes(Loss loss, int k, const float* __restrict theta,
+                             const float* __restrict losses, const float* __restrict mass,
+                             float* __restrict slope) {
   float total = 0;
   for (int c = 0; c < k; ++c) total += mass[c];
   if (loss == Loss::kCrossEntropy) {

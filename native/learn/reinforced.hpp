@@ -21,6 +21,24 @@ namespace hardwood::HARDWOOD_ISA {
 // Below this a probability is as good as none, and its logarithm is still a number.
 inline constexpr float kLeastProbability = 1e-30f;
 
+// log of a probability to 1e-6 of it or so: no branch, so it vectorises.
+HARDWOOD_INLINE float logarithm(float p) {
+  p = max_of(p, kLeastProbability);
+  const std::int32_t bits = __builtin_bit_cast(std::int32_t, p) - 0x3f3504f3;  // of sqrt(1/2)
+  const std::int32_t exponent = bits >> 23;
+  const float m = __builtin_bit_cast(float, (bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  float q = 7.0376836292e-2f;
+  q = q * m - 1.1514610310e-1f;
+  q = q * m + 1.1676998740e-1f;
+  q = q * m - 1.2420140846e-1f;
+  q = q * m + 1.4249322787e-1f;
+  q = q * m - 1.6668057665e-1f;
+  q = q * m + 2.0000714765e-1f;
+  q = q * m - 2.4999993993e-1f;
+  q = q * m + 3.3333331174e-1f;
+  return (m - 0.5f * m * m + m * m * m * q) + static_cast<float>(exponent) * 0.693147181f;
+}
+
 // pi of the ways of a node: exact zeros only where exp underflows.
 HARDWOOD_INLINE void way_probabilities(const LearnedPolicy& tree, const PolicyNode& node,
                                        const float* x, float* pi) {
@@ -37,7 +55,7 @@ HARDWOOD_INLINE void way_probabilities(const LearnedPolicy& tree, const PolicyNo
 
 HARDWOOD_INLINE float entropy_of(int n, const float* pi) {
   float sum = 0;
-  for (int c = 0; c < n; ++c) sum -= pi[c] * __builtin_logf(max_of(pi[c], kLeastProbability));
+  for (int c = 0; c < n; ++c) sum -= pi[c] * logarithm(pi[c]);
   return sum;
 }
 
@@ -143,8 +161,7 @@ inline void policy_return(const LearnedPolicy& tree, const WalkOptions& o, float
     for (int c = 0; c < n_ways; ++c) {  // of the trajectories: -pi_c sum; of the entropy: its slope
       const float p = pi[c];
       pi[c] = -p * sum;
-      if (bonus > 0)
-        pi[c] += bonus * p * (__builtin_logf(max_of(p, kLeastProbability)) + at.entropy);
+      if (bonus > 0) pi[c] += bonus * p * (logarithm(p) + at.entropy);
     }
     for (int w = at.below; w < at.below_end; ++w)
       pi[walk.visit[w].way] += advantage(o, walk, at, walk.visit[w]);
@@ -179,47 +196,91 @@ inline std::int32_t greedy_leaf(const LearnedPolicy& tree, const float* x) {
   return node->leaf;
 }
 
-// --- all trajectories ---------------------------------------------------------------------------
+// --- sixteen rows, all nodes scored -----------------------------------------------------------
 
-inline constexpr int kPolicyLanes = 16;
+using Lanes = Vector<kPolicyLanes>;  // written out: left to itself a compiler makes scalars of it
+typedef std::int32_t WholeLanes
+    __attribute__((vector_size(4 * kPolicyLanes), aligned(4), may_alias));
 
-// Probabilities of the ways of a node and of its children, for sixteen rows.
-HARDWOOD_INLINE void spread_lanes(const LearnedPolicy& tree, int t, const PolicyLanes& lanes) {
-  const PolicyNode& node = tree.nodes[t];
+HARDWOOD_INLINE float* lanes_at(float* array, std::ptrdiff_t node) {
+  return array + node * kPolicyLanes;
+}
+HARDWOOD_INLINE Lanes get(const float* p) {
+  return load<kPolicyLanes>(p);
+}
+HARDWOOD_INLINE void put(float* p, Lanes v) {
+  store<kPolicyLanes>(p, v);
+}
+HARDWOOD_INLINE Lanes all(float value) {
+  return broadcast<kPolicyLanes>(value);
+}
+
+// `exponential` and `logarithm` of sixteen numbers.
+HARDWOOD_INLINE Lanes exponential(Lanes x) {
+  x = x > all(87.0f) ? all(87.0f) : x;
+  x = x < all(-87.0f) ? all(-87.0f) : x;
+  const Lanes n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  const Lanes r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Lanes p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = (p * r) * r + r + 1.0f;
+  return p * reinterpret_cast<Lanes>((__builtin_convertvector(n, WholeLanes) + 127) << 23);
+}
+
+HARDWOOD_INLINE Lanes logarithm(Lanes p) {
+  p = p > all(kLeastProbability) ? p : all(kLeastProbability);
+  const WholeLanes bits = reinterpret_cast<WholeLanes>(p) - 0x3f3504f3;
+  const Lanes exponent = __builtin_convertvector(bits >> 23, Lanes);
+  const Lanes m = reinterpret_cast<Lanes>((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  Lanes q = m * 7.0376836292e-2f - 1.1514610310e-1f;
+  q = q * m + 1.1676998740e-1f;
+  q = q * m - 1.2420140846e-1f;
+  q = q * m + 1.4249322787e-1f;
+  q = q * m - 1.6668057665e-1f;
+  q = q * m + 2.0000714765e-1f;
+  q = q * m - 2.4999993993e-1f;
+  q = q * m + 3.3333331174e-1f;
+  return (m - 0.5f * m * m + m * m * m * q) + exponent * 0.693147181f;
+}
+
+// pi of the ways of a node, for sixteen rows. Two ways are one logistic function.
+HARDWOOD_INLINE void way_lanes(const LearnedPolicy& tree, const PolicyNode& node,
+                               const PolicyLanes& lanes) {
   const std::int32_t* child = tree.child + node.first_child;
-  float top[kPolicyLanes] = {}, sum[kPolicyLanes] = {};
-  for (int c = 1; c < node.n_children; ++c) {
+  const auto score = [&](int c) {
     const std::ptrdiff_t row = node.first_row + c - 1;
-    float* s = lanes.score + row * lanes.stride;
-    for (int l = 0; l < kPolicyLanes; ++l) {
-      s[l] = tree.sharpness * (s[l] + tree.b[row]);
-      top[l] = max_of(top[l], s[l]);
-    }
+    return tree.sharpness * (get(lanes.score + row * lanes.stride) + tree.b[row]);
+  };
+  if (node.n_children == 2) {
+    const Lanes s = score(1), e = exponential(s < all(0) ? s : -s);
+    const Lanes likelier = 1.0f / (1.0f + e), other = e * likelier;
+    put(lanes_at(lanes.pi, child[0]), s >= all(0) ? other : likelier);
+    put(lanes_at(lanes.pi, child[1]), s >= all(0) ? likelier : other);
+    return;
+  }
+  Lanes top = all(0), sum = all(0);
+  for (int c = 1; c < node.n_children; ++c) top = score(c) > top ? score(c) : top;
+  for (int c = 0; c < node.n_children; ++c) {
+    const Lanes pi = exponential((c > 0 ? score(c) : all(0)) - top);
+    put(lanes_at(lanes.pi, child[c]), pi);
+    sum += pi;
   }
   for (int c = 0; c < node.n_children; ++c) {
-    float* pi = lanes.pi + static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes;
-    const float* s = lanes.score + (node.first_row + c - 1) * lanes.stride;
-    for (int l = 0; l < kPolicyLanes; ++l) {
-      pi[l] = exponential((c > 0 ? s[l] : 0.0f) - top[l]);
-      sum[l] += pi[l];
-    }
-  }
-  const float* reach = lanes.reach + static_cast<std::ptrdiff_t>(t) * kPolicyLanes;
-  for (int c = 0; c < node.n_children; ++c) {
-    float* pi = lanes.pi + static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes;
-    float* to = lanes.reach + static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes;
-    for (int l = 0; l < kPolicyLanes; ++l) {
-      pi[l] /= sum[l];
-      to[l] = reach[l] * pi[l];
-    }
+    float* pi = lanes_at(lanes.pi, child[c]);
+    put(pi, get(pi) / sum);
   }
 }
+
+// --- all trajectories ---------------------------------------------------------------------------
 
 // Cost of a leaf for sixteen rows, and what it adds to their expected losses.
 HARDWOOD_INLINE void leaf_lanes(const LearnedPolicy& tree, const LeafLosses& losses, int t,
                                 const PolicyLanes& lanes) {
   const int leaf = tree.nodes[t].leaf, k = losses.n_outputs;
-  float* cost = lanes.cost + static_cast<std::ptrdiff_t>(t) * kPolicyLanes;
+  float* cost = lanes_at(lanes.cost, t);
   if (losses.table) {
     const float* of_class = losses.table + static_cast<std::ptrdiff_t>(leaf) * k;
     for (int l = 0; l < kPolicyLanes; ++l) cost[l] = of_class[static_cast<int>(lanes.target[l])];
@@ -234,12 +295,9 @@ HARDWOOD_INLINE void leaf_lanes(const LearnedPolicy& tree, const LeafLosses& los
       return 0.0;
     });
   }
-  const float* reach = lanes.reach + static_cast<std::ptrdiff_t>(t) * kPolicyLanes;
-  float* mass = lanes.mass + leaf * lanes.stride;
-  for (int l = 0; l < kPolicyLanes; ++l) {
-    lanes.loss[l] += reach[l] * cost[l];
-    mass[l] = lanes.scale[l] * reach[l];
-  }
+  const Lanes reach = get(lanes_at(lanes.reach, t));
+  put(lanes.loss, get(lanes.loss) + reach * get(cost));
+  put(lanes.mass + leaf * lanes.stride, get(lanes.scale) * reach);
 }
 
 // Expected cost from a node on, and the derivative by the scores of its ways:
@@ -248,42 +306,172 @@ HARDWOOD_INLINE void gather_lanes(const LearnedPolicy& tree, float entropy, int 
                                   const PolicyLanes& lanes) {
   const PolicyNode& node = tree.nodes[t];
   const std::int32_t* child = tree.child + node.first_child;
-  const auto of = [&](float* array, std::int32_t at) {
-    return array + static_cast<std::ptrdiff_t>(at) * kPolicyLanes;
-  };
-  float mean[kPolicyLanes] = {};
+  Lanes mean = all(0);
   for (int c = 0; c < node.n_children; ++c) {
-    float *cost = of(lanes.cost, child[c]), *pi = of(lanes.pi, child[c]);
-    if (entropy > 0)
-      for (int l = 0; l < kPolicyLanes; ++l)
-        cost[l] += entropy * __builtin_logf(max_of(pi[l], kLeastProbability));
-    for (int l = 0; l < kPolicyLanes; ++l) mean[l] += pi[l] * cost[l];
+    float* cost = lanes_at(lanes.cost, child[c]);
+    const Lanes pi = get(lanes_at(lanes.pi, child[c]));
+    if (entropy > 0) put(cost, get(cost) + entropy * logarithm(pi));
+    mean += pi * get(cost);
   }
-  const float* reach = of(lanes.reach, t);
-  for (int c = 1; c < node.n_children; ++c) {
-    const float *cost = of(lanes.cost, child[c]), *pi = of(lanes.pi, child[c]);
-    float* slope = lanes.score + (node.first_row + c - 1) * lanes.stride;
-    for (int l = 0; l < kPolicyLanes; ++l)
-      slope[l] = tree.sharpness * lanes.scale[l] * reach[l] * pi[l] * (cost[l] - mean[l]);
-  }
-  float* own = of(lanes.cost, t);
-  for (int l = 0; l < kPolicyLanes; ++l) own[l] = mean[l];
+  const Lanes factor = tree.sharpness * get(lanes.scale) * get(lanes_at(lanes.reach, t));
+  for (int c = 1; c < node.n_children; ++c)
+    put(lanes.score + (node.first_row + c - 1) * lanes.stride,
+        factor * get(lanes_at(lanes.pi, child[c])) * (get(lanes_at(lanes.cost, child[c])) - mean));
+  put(lanes_at(lanes.cost, t), mean);
 }
 
 inline void policy_enumerate(const LearnedPolicy& tree, const LeafLosses& losses, float entropy,
                              const PolicyLanes& lanes) {
-  for (int l = 0; l < kPolicyLanes; ++l) {
-    lanes.reach[l] = 1.0f;
-    lanes.loss[l] = 0.0f;
-  }
+  put(lanes.reach, all(1));
+  put(lanes.loss, all(0));
   for (int t = 0; t < tree.n_nodes; ++t) {
-    if (tree.nodes[t].n_children > 0)
-      spread_lanes(tree, t, lanes);
-    else
+    const PolicyNode& node = tree.nodes[t];
+    if (node.n_children == 0) {
       leaf_lanes(tree, losses, t, lanes);
+      continue;
+    }
+    way_lanes(tree, node, lanes);
+    const Lanes reach = get(lanes_at(lanes.reach, t));
+    for (int c = 0; c < node.n_children; ++c) {
+      const std::int32_t to = tree.child[node.first_child + c];
+      put(lanes_at(lanes.reach, to), reach * get(lanes_at(lanes.pi, to)));
+    }
   }
   for (int t = tree.n_nodes - 1; t >= 0; --t)
     if (tree.nodes[t].n_children > 0) gather_lanes(tree, entropy, t, lanes);
+}
+
+// --- some trajectories --------------------------------------------------------------------------
+
+// Down, for the row of one lane: paths, losses, and costs from the root on.
+HARDWOOD_INLINE void walk_lane(const LearnedPolicy& tree, const LeafLosses& losses, float entropy,
+                               const PolicyDraws& draws, const PolicyLanes& lanes, int l) {
+  const float* y = draws.y + static_cast<std::ptrdiff_t>(l) * draws.n_targets;
+  LearnedTree leaves;
+  leaves.theta = tree.alpha;
+  float total = 0;
+  for (int s = 0; s < draws.n_samples; ++s) {
+    std::int32_t *path = draws.path + static_cast<std::ptrdiff_t>(s) * draws.max_depth, at = 0;
+    int depth = 0;
+    float bonus = 0;
+    while (tree.nodes[at].n_children > 0) {
+      const PolicyNode& node = tree.nodes[at];
+      const std::int32_t* child = tree.child + node.first_child;
+      const float u = draws.uniform[(depth * draws.n_samples + s) * kPolicyLanes + l];
+      if (entropy > 0) bonus += entropy * lanes_at(draws.entropy, at)[l];
+      int c = 0;
+      for (float sum = lanes_at(lanes.pi, child[0])[l]; u >= sum && c + 1 < node.n_children;)
+        sum += lanes_at(lanes.pi, child[++c])[l];
+      path[depth++] = at = child[c];
+    }
+    const std::int32_t leaf = tree.nodes[at].leaf;
+    draws.length[s] = depth;
+    draws.drawn[s] = leaf_loss(leaves, losses, leaf, y);
+    draws.whole[s] = draws.drawn[s] - bonus;
+    total += draws.drawn[s];
+    lanes.mass[leaf * lanes.stride + l] += lanes.scale[l] / static_cast<float>(draws.n_samples);
+  }
+  lanes.loss[l] = total / static_cast<float>(draws.n_samples);
+}
+
+// Up, for the row of one lane: what is held against each way that was taken.
+HARDWOOD_INLINE void judge_lane(float entropy, const PolicyDraws& draws, const PolicyLanes& lanes,
+                                int l) {
+  const float M = static_cast<float>(draws.n_samples);
+  float sum = 0;
+  for (int s = 0; s < draws.n_samples; ++s) sum += draws.whole[s];
+  for (int s = 0; s < draws.n_samples; ++s) {
+    const std::int32_t* path = draws.path + static_cast<std::ptrdiff_t>(s) * draws.max_depth;
+    const float apart = (M * draws.whole[s] - sum) / (M - 1.0f);  // from the mean of the others
+    float to_go = draws.drawn[s];
+    for (int d = draws.length[s] - 1; d >= 0; --d) {
+      const std::int32_t at = d > 0 ? path[d - 1] : 0;
+      float advantage = to_go;
+      if (draws.baseline == Baseline::kLeaveOneOut)
+        advantage = apart;
+      else if (draws.baseline == Baseline::kValue)
+        advantage -= draws.value[l][at * draws.value_step];
+      lanes_at(draws.advantage, path[d])[l] += advantage;
+      lanes_at(lanes.reach, path[d])[l] += 1.0f;
+      lanes_at(lanes.cost, at)[l] += to_go;
+      if (entropy > 0) to_go -= entropy * lanes_at(draws.entropy, at)[l];
+    }
+  }
+}
+
+// The derivative by the scores of a node's ways, from what is held against them.
+HARDWOOD_INLINE void slope_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
+                                 int t, const PolicyLanes& lanes) {
+  const PolicyNode& node = tree.nodes[t];
+  const std::int32_t* child = tree.child + node.first_child;
+  Lanes sum = all(0);
+  for (int c = 0; c < node.n_children; ++c) sum += get(lanes_at(draws.advantage, child[c]));
+  const Lanes share = tree.sharpness / static_cast<float>(draws.n_samples) * get(lanes.scale);
+  for (int c = 1; c < node.n_children; ++c) {
+    const Lanes pi = get(lanes_at(lanes.pi, child[c]));
+    Lanes slope = get(lanes_at(draws.advantage, child[c])) - pi * sum;
+    if (entropy > 0)
+      slope += entropy * get(lanes_at(lanes.reach, t)) * pi *
+               (logarithm(pi) + get(lanes_at(draws.entropy, t)));
+    put(lanes.score + (node.first_row + c - 1) * lanes.stride, share * slope);
+  }
+}
+
+inline void policy_sample(const LearnedPolicy& tree, const LeafLosses& losses, float entropy,
+                          const PolicyDraws& draws, const PolicyLanes& lanes) {
+  for (int t = 0; t < tree.n_nodes; ++t) {
+    put(lanes_at(draws.advantage, t), all(0));
+    put(lanes_at(draws.entropy, t), all(0));
+    put(lanes_at(lanes.cost, t), all(0));
+    put(lanes_at(lanes.reach, t), all(0));
+  }
+  for (int leaf = 0; leaf < tree.n_leaves; ++leaf) put(lanes.mass + leaf * lanes.stride, all(0));
+  put(lanes.loss, all(0));
+  put(lanes.reach, all(static_cast<float>(draws.n_samples)));
+  for (int t = 0; t < tree.n_nodes; ++t) {
+    const PolicyNode& node = tree.nodes[t];
+    if (node.n_children == 0) continue;
+    way_lanes(tree, node, lanes);
+    for (int c = 0; c < node.n_children && entropy > 0; ++c) {
+      const Lanes pi = get(lanes_at(lanes.pi, tree.child[node.first_child + c]));
+      float* H = lanes_at(draws.entropy, t);
+      put(H, get(H) - pi * logarithm(pi));
+    }
+  }
+  for (int l = 0; l < draws.n; ++l) {
+    walk_lane(tree, losses, entropy, draws, lanes, l);
+    judge_lane(entropy, draws, lanes, l);
+  }
+  for (int t = 0; t < tree.n_nodes; ++t)
+    if (tree.nodes[t].n_children > 0) slope_lanes(tree, entropy, draws, t, lanes);
+}
+
+// Numbers of sixteen streams of Random, side by side: (n, 16). `stream` are their numbers.
+inline void uniform_lanes(std::uint64_t seed, const std::uint64_t* stream, int n, float* out) {
+  for (int block = 0; 4 * block < n; ++block) {
+    std::uint32_t c[4][kPolicyLanes];
+    for (int l = 0; l < kPolicyLanes; ++l) {
+      c[0][l] = static_cast<std::uint32_t>(block);
+      c[1][l] = 0;
+      c[2][l] = static_cast<std::uint32_t>(stream[l]);
+      c[3][l] = static_cast<std::uint32_t>(stream[l] >> 32);
+    }
+    std::uint32_t k0 = static_cast<std::uint32_t>(seed),
+                  k1 = static_cast<std::uint32_t>(seed >> 32);
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+      for (int l = 0; l < kPolicyLanes; ++l) {
+        const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0][l];
+        const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c[2][l];
+        const std::uint32_t c1 = c[1][l], c3 = c[3][l];
+        c[0][l] = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
+        c[1][l] = static_cast<std::uint32_t>(p1);
+        c[2][l] = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
+        c[3][l] = static_cast<std::uint32_t>(p0);
+      }
+    for (int w = 0; w < 4 && 4 * block + w < n; ++w)
+      for (int l = 0; l < kPolicyLanes; ++l)
+        out[(4 * block + w) * kPolicyLanes + l] = static_cast<float>(c[w][l] >> 8) * 0x1p-24f;
+  }
 }
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -12,7 +12,6 @@ namespace {
 
 // Multiplications below which threads cost more than they bring.
 constexpr double kWorthThreads = 2e6;
-constexpr int kLanes = 16;
 // Trajectories have a key of their own: the loop draws orders of rows from the seed itself.
 constexpr std::uint64_t kTrajectories = 0x7E1E97A3C0FFEE01u;
 // What one trajectory moves the learned value of a node.
@@ -89,23 +88,15 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, int n_colum
       table_(has_table() ? n_leaves() * n_outputs : 0),
       mass_(has_table() ? n_leaves() * padded(n_outputs) : 0),
       value_(options.baseline == Baseline::kValue ? topology.n_nodes() * n_values() : 0),
+      value_sum_(value_.size()),
+      value_count_(value_.size()),
       targets_(static_cast<std::size_t>(capacity_) * n_targets) {
   for (std::size_t i = 0; i < train.size(); ++i) place_[train[i]] = static_cast<std::int64_t>(i);
   set_progress(0);
   step_ = 0;
-  if (options_.estimator == PolicyEstimator::kExact) {
-    const std::size_t n = capacity_;
-    XT_ = Buffer<float>(n * n_columns);
-    score_ = Buffer<float>(n * std::max(topology.n_rows(), 1));
-    reach_ = Buffer<float>(n * n_leaves());
-    scale_ = Buffer<float>(n);
-    loss_of_row_ = Buffer<float>(n);
-    class_of_row_ = Buffer<float>(has_table() ? n * padded(n_outputs) : 0);
-    ones_ = Buffer<float>(n * padded(1));
-    for (std::size_t i = 0; i < n; ++i) ones_[i * padded(1)] = 1.0f;
-    sums_ = Buffer<float>(static_cast<std::size_t>(std::max(topology.n_rows(), 1)) * padded(1));
-    for (int t = 0; t < n_threads; ++t)
-      lanes_.emplace_back(std::size_t{3} * topology.n_nodes() * kLanes);
+  is_by_lanes_ = takes_lanes();
+  if (is_by_lanes_) {
+    reserve_lanes();
     return;
   }
   rows_.resize(capacity_);
@@ -118,6 +109,44 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, int n_colum
     row.uniform.resize(M * (topology.max_depth() + (options.learns_actions ? 1 : 0)));
     row.action.resize(options.learns_actions ? M : 0);
     row.walk = {0, row.visit.data(), row.pi.data(), row.sample.data(), row.spare.data()};
+  }
+}
+
+// By lanes costs as much as there are nodes, in steps of sixteen; by rows, as much as there are
+// visits, each with some work of its own.
+bool ReinforcedLearner::takes_lanes() const {
+  if (options_.learns_actions) return false;
+  if (options_.estimator == PolicyEstimator::kExact) return true;
+  if (options_.by_lanes) return *options_.by_lanes;
+  const double c = padded(n_columns_), m = topology_.n_rows();
+  const double n_visits =
+      std::min(m, static_cast<double>(options_.n_samples) * topology_.max_depth());
+  return m * (c / 8 + 6) < n_visits * (c / 4 + 120);
+}
+
+void ReinforcedLearner::reserve_lanes() {
+  const std::size_t n = capacity_, M = options_.n_samples, m = std::max(topology_.n_rows(), 1);
+  XT_ = Buffer<float>(n * n_columns_);
+  score_ = Buffer<float>(n * m);
+  reach_ = Buffer<float>(n * n_leaves());
+  scale_ = Buffer<float>(n);
+  loss_of_row_ = Buffer<float>(n);
+  class_of_row_ = Buffer<float>(has_table() ? n * padded(n_outputs_) : 0);
+  ones_ = Buffer<float>(n * padded(1));
+  for (std::size_t i = 0; i < n; ++i) ones_[i * padded(1)] = 1.0f;
+  sums_ = Buffer<float>(m * padded(1));
+  lanes_.resize(n_threads_);
+  const std::size_t size = static_cast<std::size_t>(topology_.n_nodes()) * kPolicyLanes;
+  for (LaneMemory& lanes : lanes_) {
+    for (Buffer<float>* array : {&lanes.pi, &lanes.cost, &lanes.reach})
+      *array = Buffer<float>(size);
+    if (options_.estimator == PolicyEstimator::kExact) continue;
+    for (Buffer<float>* array : {&lanes.advantage, &lanes.entropy}) *array = Buffer<float>(size);
+    lanes.uniform.resize(M * topology_.max_depth() * kPolicyLanes);
+    lanes.drawn.resize(M);
+    lanes.whole.resize(M);
+    lanes.path.resize(M * std::max(topology_.max_depth(), 1));
+    lanes.length.resize(M);
   }
 }
 
@@ -265,8 +294,7 @@ double ReinforcedLearner::add_gradient(const float* parameters, const SampleTile
                                        float factor, const float* slope, bool first,
                                        float* gradient) {
   if (first) std::fill_n(gradient, n_parameters(), 0.0f);
-  if (options_.estimator == PolicyEstimator::kExact)
-    return exact_gradient(parameters, tile, factor, gradient);
+  if (is_by_lanes_) return lanes_gradient(parameters, tile, factor, gradient);
   return sampled_gradient(parameters, tile, factor, slope, gradient);
 }
 
@@ -293,7 +321,10 @@ double ReinforcedLearner::sampled_gradient(const float* parameters, const Sample
     add_action_slopes(parameters, tile, factor, slope, gradient);
   else
     add_leaf_slopes(parameters, tile, factor, gradient);
-  if (options_.baseline == Baseline::kValue) learn_values(tile);
+  if (options_.baseline == Baseline::kValue) {
+    for (int i = 0; i < tile.n; ++i) keep_walk_costs(i);
+    move_values();
+  }
   return total;
 }
 
@@ -419,52 +450,114 @@ void ReinforcedLearner::add_action_slopes(const float* parameters, const SampleT
   }
 }
 
-// Values move towards what trajectories have cost, after the step that they were a baseline of.
-void ReinforcedLearner::learn_values(const SampleTile& tile) {
-  for (int i = 0; i < tile.n; ++i) {
-    if (tile.weight[i] == 0) continue;
-    const WalkOptions o = walk_options(i);
-    float* value = value_.data() + (o.value - value_.data());
-    for (int v = 0; v < rows_[i].walk.n_visits; ++v) {
-      const Visit& visit = rows_[i].visit[v];
-      if (visit.below == visit.below_end) continue;
-      const float n = static_cast<float>(visit.n);
-      const float mean = visit.cost / n + entropy_ * visit.entropy;  // without the node's own bonus
-      float& known = value[visit.node * o.value_step];
-      known += (mean - known) * n * kValueRate / (1.0f + n * kValueRate);
+// What trajectories have cost from the nodes on, added up over a batch.
+void ReinforcedLearner::keep_walk_costs(int i) {
+  const WalkOptions o = walk_options(i);
+  const std::ptrdiff_t first = o.value - value_.data();
+  for (int v = 0; v < rows_[i].walk.n_visits; ++v) {
+    const Visit& visit = rows_[i].visit[v];
+    if (visit.below == visit.below_end) continue;
+    const float n = static_cast<float>(visit.n);
+    const std::size_t at = first + visit.node * o.value_step;
+    value_count_[at] += n;
+    value_sum_[at] += visit.cost + n * entropy_ * visit.entropy;  // without the node's own bonus
+  }
+}
+
+void ReinforcedLearner::keep_lane_costs(const SampleTile& tile, int block) {
+  const int first = block * kPolicyLanes, n = std::clamp(tile.n - first, 0, kPolicyLanes);
+  const LearnedPolicy tree = topology_.view();
+  for (int l = 0; l < n; ++l) {
+    const WalkOptions o = walk_options(first + l);
+    const std::ptrdiff_t offset = o.value - value_.data();
+    for (int t = 0; t < tree.n_nodes; ++t) {
+      const std::size_t lane = static_cast<std::size_t>(t) * kPolicyLanes + l;
+      if (tree.nodes[t].n_children == 0 || lanes_[0].reach[lane] == 0) continue;
+      value_count_[offset + t * o.value_step] += lanes_[0].reach[lane];
+      value_sum_[offset + t * o.value_step] += lanes_[0].cost[lane];
     }
   }
 }
 
-// The expectation over all trajectories of a batch.
-double ReinforcedLearner::exact_gradient(const float* parameters, const SampleTile& tile,
+// Values move towards what trajectories have cost, after the step that they were a baseline of.
+void ReinforcedLearner::move_values() {
+  for (std::size_t at = 0; at < value_.size(); ++at) {
+    if (value_count_[at] == 0) continue;
+    const float n = value_count_[at], mean = value_sum_[at] / n;
+    value_[at] += (mean - value_[at]) * n * kValueRate / (1.0f + n * kValueRate);
+    value_count_[at] = value_sum_[at] = 0;
+  }
+}
+
+// Trajectories of the rows of a block, by the numbers that `draw` gives them.
+PolicyDraws ReinforcedLearner::draws_of(const SampleTile& tile, int block, int part) {
+  LaneMemory& memory = lanes_[part];
+  const int first = block * kPolicyLanes, M = options_.n_samples, depth = topology_.max_depth();
+  const int n = std::clamp(tile.n - first, 0, kPolicyLanes);
+  std::uint64_t stream[kPolicyLanes] = {};
+  for (int l = 0; l < n; ++l)
+    stream[l] = step_ << 32 ^ static_cast<std::uint64_t>(place_[tile.rows[first + l]]);
+  kernels().uniform_lanes(seed_, stream, M * depth, memory.uniform.data());
+  for (int l = 0; l < n && !given_.empty(); ++l)
+    for (int u = 0; u < M * depth; ++u)
+      memory.uniform[static_cast<std::size_t>(u) * kPolicyLanes + l] =
+          given_[static_cast<std::size_t>(first + l) * M * depth + u];
+  PolicyDraws draws;
+  draws.n = n;
+  draws.n_samples = M;
+  draws.baseline = options_.baseline;
+  draws.uniform = memory.uniform.data();
+  draws.y = targets_.data() + static_cast<std::size_t>(first) * n_targets_;
+  draws.n_targets = n_targets_;
+  draws.max_depth = depth;
+  for (int l = 0; l < n; ++l) {
+    const WalkOptions o = walk_options(first + l);
+    draws.value[l] = o.value;
+    draws.value_step = o.value_step;
+  }
+  draws.advantage = memory.advantage.data();
+  draws.entropy = memory.entropy.data();
+  draws.path = memory.path.data();
+  draws.length = memory.length.data();
+  draws.drawn = memory.drawn.data();
+  draws.whole = memory.whole.data();
+  return draws;
+}
+
+void ReinforcedLearner::block_slopes(const LearnedPolicy& tree, const SampleTile& tile, int block,
+                                     int part) {
+  LaneMemory& memory = lanes_[part];
+  const std::size_t at = static_cast<std::size_t>(block) * kPolicyLanes;
+  const PolicyLanes lanes{score_.data() + at,  capacity_,          tile.target + at,
+                          scale_.data() + at,  memory.pi.data(),   memory.cost.data(),
+                          memory.reach.data(), reach_.data() + at, loss_of_row_.data() + at};
+  if (options_.estimator == PolicyEstimator::kExact)
+    kernels().policy_enumerate(tree, losses(), entropy_, lanes);
+  else
+    kernels().policy_sample(tree, losses(), entropy_, draws_of(tile, block, part), lanes);
+}
+
+// The gradient of a batch, of all its trajectories or of those drawn.
+double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTile& tile,
                                          float factor, float* gradient) {
   refresh_table(parameters);
   take_targets(tile);
   const LearnedPolicy tree = policy(parameters);
-  const int m = topology_.n_rows(), T = topology_.n_nodes();
+  const int m = topology_.n_rows(), n_blocks = capacity_ / kPolicyLanes;
   for (int i = 0; i < capacity_; ++i) scale_[i] = tile.weight[i] * factor;
-  const int n_blocks = capacity_ / kLanes;
   kernels().transpose(tile.X, {XT_.data(), n_columns_, capacity_, capacity_});
   if (m > 0)
     kernels().gemm({tree.W, m, n_columns_, tree.stride},
                    {XT_.data(), n_columns_, capacity_, capacity_},
                    {score_.data(), m, capacity_, capacity_});
-  const int n_parts = std::min(n_blocks, threads_for(static_cast<double>(capacity_) * T * 16.0));
+  // Values are learned from one block after the other.
+  const bool is_ordered = options_.baseline == Baseline::kValue;
+  const double work = static_cast<double>(capacity_) * topology_.n_nodes() * 16.0;
+  const int n_parts = is_ordered ? 1 : std::min(n_blocks, threads_for(work));
   parallel_for(n_parts, n_parts, [&](int part) {
-    float* scratch = lanes_[part].data();
     for (int block = part; block < n_blocks; block += n_parts) {
-      const std::size_t at = static_cast<std::size_t>(block) * kLanes;
-      const PolicyLanes lanes{score_.data() + at,
-                              capacity_,
-                              tile.target + at,
-                              scale_.data() + at,
-                              scratch,
-                              scratch + static_cast<std::size_t>(T) * kLanes,
-                              scratch + static_cast<std::size_t>(2 * T) * kLanes,
-                              reach_.data() + at,
-                              loss_of_row_.data() + at};
-      kernels().policy_enumerate(tree, losses(), entropy_, lanes);
+      block_slopes(tree, tile, block, part);
+      if (is_ordered) keep_lane_costs(tile, block);
     }
   });
   if (m > 0) {
@@ -474,15 +567,16 @@ double ReinforcedLearner::exact_gradient(const float* parameters, const SampleTi
                    {ones_.data(), capacity_, 1, padded(1)}, {sums_.data(), m, 1, padded(1)});
     for (int r = 0; r < m; ++r) gradient[bias_at() + r] = sums_[std::size_t{padded(1)} * r];
   }
-  add_enumerated_leaves(parameters, tile, gradient);
+  add_lane_leaves(parameters, tile, gradient);
+  if (is_ordered) move_values();
   double total = 0;
   for (int i = 0; i < tile.n; ++i) total += static_cast<double>(tile.weight[i]) * loss_of_row_[i];
   return total;
 }
 
 // What all rows say of the leaves, each as much as it reaches them.
-void ReinforcedLearner::add_enumerated_leaves(const float* parameters, const SampleTile& tile,
-                                              float* gradient) {
+void ReinforcedLearner::add_lane_leaves(const float* parameters, const SampleTile& tile,
+                                        float* gradient) {
   const int L = topology_.n_leaves(), width = padded(n_outputs_);
   if (has_table()) {  // masses of classes at leaves are a product: reach times which class
     std::fill(class_of_row_.begin(), class_of_row_.end(), 0.0f);
@@ -503,9 +597,10 @@ void ReinforcedLearner::add_enumerated_leaves(const float* parameters, const Sam
     }
     const float* reach = reach_.data() + static_cast<std::size_t>(leaf) * capacity_;
     for (int i = 0; i < tile.n; ++i)
-      kernels().add_leaf_slope(leaves(parameters), losses(), leaf,
-                               targets_.data() + static_cast<std::size_t>(i) * n_targets_, reach[i],
-                               slope);
+      if (reach[i] != 0)
+        kernels().add_leaf_slope(leaves(parameters), losses(), leaf,
+                                 targets_.data() + static_cast<std::size_t>(i) * n_targets_,
+                                 reach[i], slope);
   }
 }
 

@@ -6,11 +6,16 @@
 // ordered. Rows are walked side by side, and what they say of a row of weights is added up in their
 // order.
 //
+// Where the tree is small, or all trajectories are wanted, sixteen rows at a time have all nodes
+// scored by a matrix product (`by_lanes`); else each row scores the nodes that its trajectories come
+// to.
+//
 // With `learns_actions` the leaves hold scores of actions, of which each trajectory draws one: then
 // `predict` for a step draws trajectories and says which actions they took, and the slope that
 // add_gradient is given is what each of them costs, an entry per row and trajectory.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,6 +57,7 @@ struct ReinforcedOptions {
   float policy_scale = 1;  // standard deviation of the scores of the first policies
   float leaf_scale = 0;    // of the scores of the first leaves
   bool learns_actions = false;
+  std::optional<bool> by_lanes;  // none: whichever is less work
 };
 
 class ReinforcedLearner final : public Learner {
@@ -121,10 +127,16 @@ class ReinforcedLearner final : public Learner {
                        float* gradient);
   void add_action_slopes(const float* parameters, const SampleTile& tile, float factor,
                          const float* slope, float* gradient);
-  void learn_values(const SampleTile& tile);
-  double exact_gradient(const float* parameters, const SampleTile& tile, float factor,
+  void keep_walk_costs(int i);
+  void keep_lane_costs(const SampleTile& tile, int block);
+  void move_values();
+  bool takes_lanes() const;
+  void reserve_lanes();
+  double lanes_gradient(const float* parameters, const SampleTile& tile, float factor,
                         float* gradient);
-  void add_enumerated_leaves(const float* parameters, const SampleTile& tile, float* gradient);
+  void block_slopes(const LearnedPolicy& tree, const SampleTile& tile, int block, int part);
+  PolicyDraws draws_of(const SampleTile& tile, int block, int part);
+  void add_lane_leaves(const float* parameters, const SampleTile& tile, float* gradient);
   int threads_for(double work) const;
 
   const PolicyTopology& topology_;
@@ -137,15 +149,22 @@ class ReinforcedLearner final : public Learner {
   std::vector<std::int64_t> place_;  // (rows of the table,) among the training rows
   std::uint64_t step_ = 0;
   float entropy_ = 0, sharpness_ = 1;
-  Buffer<float> table_;          // (L, k) losses of classes
-  Buffer<float> mass_;           // (L, k) of classes at leaves
-  Buffer<float> value_;          // (T, classes or 1)
-  std::vector<float> targets_;   // (rows of a tile, t)
-  std::vector<float> given_;     // uniforms of a test
-  std::vector<RowMemory> rows_;  // (rows of a tile,)
-  // Of the exact expectation:
+  Buffer<float> table_;                         // (L, k) losses of classes
+  Buffer<float> mass_;                          // (L, k) of classes at leaves
+  Buffer<float> value_;                         // (T, classes or 1)
+  std::vector<float> value_sum_, value_count_;  // of a batch's trajectories
+  std::vector<float> targets_;                  // (rows of a tile, t)
+  std::vector<float> given_;                    // uniforms of a test
+  std::vector<RowMemory> rows_;                 // (rows of a tile,)
+  // By lanes:
+  bool is_by_lanes_ = false;
   Buffer<float> XT_, score_, reach_, scale_, loss_of_row_, class_of_row_, ones_, sums_;
-  std::vector<Buffer<float>> lanes_;
+  struct LaneMemory {
+    Buffer<float> pi, cost, reach, advantage, entropy;  // (T, 16)
+    std::vector<float> uniform, drawn, whole;
+    std::vector<std::int32_t> path, length;
+  };
+  std::vector<LaneMemory> lanes_;
 };
 
 }  // namespace hardwood

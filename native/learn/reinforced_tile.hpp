@@ -63,17 +63,39 @@ struct WalkOptions {
   std::ptrdiff_t value_step = 0;
 };
 
-// Sixteen rows, side by side, whose trajectories are all enumerated.
+inline constexpr int kPolicyLanes = 16;
+
+// Sixteen rows, side by side, for which all nodes are scored.
 struct PolicyLanes {
   float* score = nullptr;         // (m, stride) of these rows; then the cost's derivative by it
-  std::ptrdiff_t stride = 0;      // also of target, mass and loss
+  std::ptrdiff_t stride = 0;      // also of target and mass
   const float* target = nullptr;  // (t, stride)
   const float* scale = nullptr;   // (16,) what each row's derivatives are multiplied by
-  float* reach = nullptr;         // (T, 16) scratch
-  float* cost = nullptr;          // (T, 16) scratch
   float* pi = nullptr;            // (T, 16) scratch: of the way to each node
-  float* mass = nullptr;          // (L, stride) scale times the probability of each leaf
-  float* loss = nullptr;          // (16,) expected loss
+  float* cost = nullptr;          // (T, 16) scratch; of trajectories: what they cost from a node on
+  float* reach = nullptr;         // (T, 16) scratch; of trajectories: how many came to a node
+  float* mass = nullptr;          // (L, stride) scale times the (share of) probability of each leaf
+  float* loss = nullptr;          // (16,) expected, or mean, loss
+};
+
+// Trajectories of sixteen rows.
+struct PolicyDraws {
+  int n = 0;          // rows, the others are not walked
+  int n_samples = 1;  // M
+  Baseline baseline = Baseline::kNone;
+  const float* uniform = nullptr;  // (depth, M, 16)
+  const float* y = nullptr;        // (n, t) targets
+  int n_targets = 1;
+  // Of Baseline::kValue: at value[l][t value_step], as WalkOptions has it.
+  const float* value[kPolicyLanes] = {};
+  std::ptrdiff_t value_step = 0;
+  int max_depth = 0;
+  float* advantage = nullptr;      // (T, 16) scratch: sums over those that came to a node
+  float* entropy = nullptr;        // (T, 16) scratch: of policies
+  std::int32_t* path = nullptr;    // (M, depth) scratch
+  std::int32_t* length = nullptr;  // (M,) scratch
+  float* drawn = nullptr;          // (M,) scratch: losses
+  float* whole = nullptr;          // (M,) scratch: costs from the root on
 };
 
 }  // namespace hardwood

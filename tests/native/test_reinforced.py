@@ -67,10 +67,26 @@ def depth_of(parents) -> int:
 
 
 def engine_gradient(
-    policy, X, Y, weight, loss, *, uniforms=None, values=None, seed=0, n_threads=1, **options
+    policy,
+    X,
+    Y,
+    weight,
+    loss,
+    *,
+    uniforms=None,
+    values=None,
+    seed=0,
+    n_threads=1,
+    entropy=0.0,
+    estimator="sampled",
+    by_lanes=None,
+    **options,
 ):
     config = Reinforced(
-        policy.parents, temperature=(policy.temperature, policy.temperature), **options
+        policy.parents,
+        temperature=(policy.temperature, policy.temperature),
+        estimator=estimator,
+        **options,
     )
     return _native.policy_gradient(
         X,
@@ -84,7 +100,7 @@ def engine_gradient(
         values,
         seed,
         n_threads,
-        config.policy_options(),
+        config.policy_options(entropy) | ({} if by_lanes is None else {"by_lanes": by_lanes}),
     )
 
 
@@ -133,8 +149,8 @@ def drawn_case(case, n=5):
     return rng, policy, X, Y, weight
 
 
-@given(CASES)
-def test_the_sampled_gradient_is_the_twins(case):
+@given(CASES, st.booleans())
+def test_the_sampled_gradient_is_the_twins(case, by_lanes):
     rng, policy, X, Y, weight = drawn_case(case)
     uniforms = rng.random((len(X), depth_of(policy.parents), case["n_samples"]), dtype=np.float32)
     n_values = case["n_outputs"] if case["loss"] in CLASS_LOSSES else 1
@@ -151,6 +167,7 @@ def test_the_sampled_gradient_is_the_twins(case):
         n_samples=case["n_samples"],
         baseline=case["baseline"],
         entropy=case["entropy"],
+        by_lanes=by_lanes,
     )
     expected = [
         twin.sampled_gradient(
@@ -215,8 +232,28 @@ def test_the_twins_exact_gradient_is_the_derivative(loss, entropy):
             assert slope[at] == pytest.approx((up - down) / (2 * step), abs=1e-6)
 
 
-@pytest.mark.parametrize("estimator", ["sampled", "exact"])
-def test_threads_do_not_change_a_bit(estimator):
+@pytest.mark.parametrize("n_columns", [3, 300])
+@pytest.mark.parametrize("baseline", ["leave-one-out", "value"])
+def test_rows_and_lanes_draw_the_same_trajectories(baseline, n_columns):
+    rng = np.random.default_rng(4)
+    policy = random_policy(rng, perfect_parents(6), n_columns, 5, scale=0.1)
+    X = rng.normal(size=(50, n_columns)).astype(np.float32)
+    Y, weight = rng.integers(5, size=(50, 1)).astype(np.float32), np.ones(50, np.float32)
+    by_rows, by_lanes = (
+        engine_gradient(
+            policy, X, Y, weight, "cross_entropy", baseline=baseline, entropy=0.1, by_lanes=lanes
+        )
+        for lanes in (False, True)
+    )
+    assert by_rows["loss"] == pytest.approx(by_lanes["loss"], rel=1e-5)
+    for part in ("weights", "bias", "scores"):
+        np.testing.assert_allclose(by_rows[part], by_lanes[part], atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "by_lanes"), [("sampled", False), ("sampled", True), ("exact", None)]
+)
+def test_threads_do_not_change_a_bit(estimator, by_lanes):
     rng = np.random.default_rng(0)
     policy = random_policy(rng, perfect_parents(7), 300, 3)
     X = rng.normal(size=(500, 300)).astype(np.float32)
@@ -224,7 +261,15 @@ def test_threads_do_not_change_a_bit(estimator):
     weight = np.ones(500, np.float32)
     one, three = (
         engine_gradient(
-            policy, X, Y, weight, "cross_entropy", estimator=estimator, n_threads=n, seed=5
+            policy,
+            X,
+            Y,
+            weight,
+            "cross_entropy",
+            estimator=estimator,
+            by_lanes=by_lanes,
+            n_threads=n,
+            seed=5,
         )
         for n in (1, 3)
     )
@@ -264,5 +309,5 @@ def test_what_is_no_tree_is_refused(parents):
             None,
             0,
             1,
-            Reinforced((-1,)).policy_options(),
+            Reinforced((-1,)).policy_options(0.0),
         )

@@ -35,7 +35,7 @@ def estimates(policy, baseline, *, n_repeats, n_batches, n_samples=3, entropy=0.
     x = rng.normal(size=3).astype(np.float32)
     X = np.repeat(x[None], n_repeats, axis=0)
     Y, weight = np.ones((n_repeats, 1), np.float32), np.ones(n_repeats, np.float32)
-    config = Reinforced(policy.parents, n_samples=n_samples, baseline=baseline, entropy=entropy)
+    config = Reinforced(policy.parents, estimator="sampled", n_samples=n_samples, baseline=baseline)
     values = None
     if baseline == "value":  # near what trajectories cost from the nodes on, as when learned
         values = np.full((len(policy.parents), 3), 4.0, np.float32)
@@ -52,7 +52,7 @@ def estimates(policy, baseline, *, n_repeats, n_batches, n_samples=3, entropy=0.
             values,
             seed,
             1,
-            config.policy_options(),
+            config.policy_options(entropy),
         )
         for seed in range(n_batches)
     ]

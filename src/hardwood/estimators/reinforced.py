@@ -74,12 +74,14 @@ class ReinforcedTreeClassifier(TreeClassifier):
         What is taken from the cost of a sampled trajectory, to make the estimate less noisy: the
         mean cost of the row's other trajectories; a learned value of the node and the row's class;
         or nothing.
-    entropy : float, default=0.0
-        What a nat of a policy's entropy is worth when learning begins, in units of the loss; it
-        falls to nothing along a line. Makes rows try other ways longer.
+    entropy : float, default=0.6
+        What policies that send rows anywhere are worth when learning begins, as a part of the loss
+        of leaves that know nothing; it falls to zero along a line, over the first half of the
+        steps. Makes rows try other ways longer.
     temperature : float or pair of floats, default=1.0
-        Scores are divided by it. A pair: the first and the last one, geometric in between.
-    learning_rate : float, default=0.01
+        Scores are divided by it. A pair: the first and the last one, geometric in between, over the
+        first half of the steps.
+    learning_rate : float, default=0.03
         The largest step size of the schedule.
     batch_size : int, default=128
         Rows per step.
@@ -142,9 +144,9 @@ class ReinforcedTreeClassifier(TreeClassifier):
         estimator: Estimator = "exact",
         n_samples: int = 10,
         baseline: Baseline = "leave-one-out",
-        entropy: float = 0.0,
+        entropy: float = 0.6,
         temperature: Any = 1.0,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         batch_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
         l1: float = 0.0,
@@ -255,9 +257,9 @@ class ReinforcedTreeRegressor(TreeRegressor):
         estimator: Estimator = "exact",
         n_samples: int = 10,
         baseline: Baseline = "leave-one-out",
-        entropy: float = 0.0,
+        entropy: float = 0.6,
         temperature: Any = 1.0,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         batch_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
         l1: float = 0.0,

@@ -61,7 +61,7 @@ def learn_from_rewards(
     max_depth: int = 4,
     parents: Any = None,
     n_samples: int = 10,
-    entropy: float = 0.01,
+    exploration: float = 0.01,
     temperature: Any = 1.0,
     learning_rate: float = 0.01,
     batch_size: int = 128,
@@ -97,7 +97,10 @@ def learn_from_rewards(
         "row" or "batch".
     sample_weight
         (n,) >= 0, what each row counts; None for rows that count the same.
-    max_depth, parents, n_samples, entropy, temperature, learning_rate, batch_size, max_epochs, l1
+    exploration
+        What a nat of entropy of policies and actions is worth when learning begins, in units of the
+        reward; it falls to zero along a line, over the first half of the steps.
+    max_depth, parents, n_samples, temperature, learning_rate, batch_size, max_epochs, l1
         As of `ReinforcedTreeClassifier`. Each trajectory is compared with the others of its row, or
         of its batch, so there are at least two.
     l2, n_jobs, random_state, verbose, callbacks, training
@@ -123,9 +126,7 @@ def learn_from_rewards(
     >>> (learned.predict(X) == right).mean() > 0.95
     True
     """
-    asked = LearnFromRewards(
-        **{name: value for name, value in locals().items() if name not in _ARGUMENTS}
-    )
+    asked = _Asked(**{name: value for name, value in locals().items() if name not in _ARGUMENTS})
     loss = _rewards_of(reward, actions, level)
     exercise = _exercise_of(X, sample_weight, loss)
     seed = exercises.drawn_seed(random_state)
@@ -152,7 +153,7 @@ def learn_from_rewards(
 _ARGUMENTS = ("X", "reward", "actions", "level", "sample_weight")
 
 
-class LearnFromRewards:
+class _Asked:
     """The parameters, as estimators hold theirs."""
 
     def __init__(self, **values: Any) -> None:
@@ -192,7 +193,7 @@ def _config_of(asked: Any, stops_early: bool) -> Reinforced:
         parents=parents_of(asked),
         n_samples=parameters.integer("n_samples", asked.n_samples, 2, _MAX_SAMPLES),
         baseline="none",  # what the engine is told of trajectories is relative already
-        entropy=parameters.real("entropy", asked.entropy, 0.0, math.inf),
+        entropy=parameters.real("exploration", asked.exploration, 0.0, math.inf),
         temperature=temperatures(asked.temperature),
         learning_rate=parameters.real(
             "learning_rate", asked.learning_rate, 0.0, math.inf, open_low=True
@@ -210,6 +211,9 @@ def _rewarded(
     asked: Any, exercise: Exercise, problem: Problem, config: Reinforced, grown: GrownPolicy
 ) -> RewardedTree:
     policy = policy_of(asked, exercise, problem, config, grown)
+    policy = policy.replace(
+        record={**(policy.record or {}), "learner": learn_from_rewards.__name__}
+    )
     tree = tree_of(exercise, policy, parameters.n_threads(asked.n_jobs))
     exercises.warn_if_interrupted([grown], "the best tree")
     return RewardedTree(tree, policy, grown.history)

@@ -97,17 +97,20 @@ class Reinforced:
     """The hyper-parameters.
 
     `parents` is the topology: for each node the number of its parent, the root first with -1, and
-    parents before their children. `temperature` is one number, or the first and the last one.
+    parents before their children. `entropy` is what policies that go anywhere are worth when
+    learning begins, as a part of the loss of leaves that know nothing; it falls to zero along a
+    line. `temperature` is the first and the last one. Both change until `annealed_at` of the steps
+    are taken.
     """
 
     parents: tuple[int, ...]
     n_samples: int = 10
     baseline: Baseline = "leave-one-out"
-    estimator: Estimator = "sampled"
-    entropy: float = 0.0
+    estimator: Estimator = "exact"
+    entropy: float = 0.6
     temperature: tuple[float, float] = (1.0, 1.0)
-    annealed_at: float = 1.0
-    learning_rate: float = 0.01
+    annealed_at: float = 0.5
+    learning_rate: float = 0.03
     batch_size: int = 128
     max_epochs: int | None = None
     l1: float = 0.0
@@ -136,14 +139,17 @@ class Reinforced:
         """Return the number of passes over so many training rows."""
         return self.max_epochs or epochs_for(n_rows, self.batch_size)
 
-    def policy_options(self) -> dict[str, object]:
-        """Return what concerns the estimate of a gradient, as the engine takes it."""
+    def policy_options(self, price: float) -> dict[str, object]:
+        """Return what concerns the estimate of a gradient, as the engine takes it.
+
+        `price` is what a nat of entropy is worth at first.
+        """
         is_sampled = self.estimator == "sampled"
         return {
             "estimator": self.estimator,
             "n_samples": self.n_samples if is_sampled else 1,
             "baseline": self.baseline if is_sampled else "none",
-            "entropy": self.entropy,
+            "entropy": price,
             "first_temperature": self.temperature[0],
             "last_temperature": self.temperature[1],
             "annealed_at": self.annealed_at,
@@ -151,11 +157,11 @@ class Reinforced:
             "leaf_scale": self.leaf_scale,
         }
 
-    def engine_options(self, n_rows: int) -> dict[str, object]:
+    def engine_options(self, n_rows: int, price: float) -> dict[str, object]:
         """All options of a run, as the engine takes them."""
         return {
             "hidden": [],
-            **self.policy_options(),
+            **self.policy_options(price),
             **self.training.engine_options(
                 learning_rate=self.learning_rate,
                 momentum=None,
@@ -231,21 +237,54 @@ def learn(
         Called after every epoch.
     """
     return grown_by_engine(
-        problem, config, start=start, n_jobs=n_jobs, seed=seed, callbacks=callbacks
+        problem,
+        config,
+        price=config.entropy * loss_of_nothing(problem) / most_entropy(config.parents),
+        start=start,
+        n_jobs=n_jobs,
+        seed=seed,
+        callbacks=callbacks,
     )
+
+
+def loss_of_nothing(problem: Problem) -> float:
+    """Return the mean loss of the training rows where all scores are 0."""
+    from hardwood import _native
+
+    rows = problem.train
+    scores = np.zeros((len(rows), problem.n_outputs), dtype=np.float32)
+    loss, _ = _native.loss(
+        problem.loss.name, scores, problem.y[rows], problem.weight[rows], problem.loss.parameter
+    )
+    return abs(loss)
+
+
+def most_entropy(parents: Sequence[int]) -> float:
+    """Return the entropy of the leaf that a row comes to where all ways are as likely, in nats."""
+    n_children = np.bincount(np.array(parents[1:], dtype=np.int64), minlength=len(parents))
+    reach = np.zeros(len(parents))
+    reach[0] = 1.0
+    for node, parent in enumerate(parents[1:], start=1):
+        reach[node] = reach[parent] / n_children[parent]
+    at_leaves = reach[n_children == 0]
+    return max(float(-(at_leaves * np.log(at_leaves)).sum()), 1e-12)
 
 
 def grown_by_engine(
     problem: Problem,
     config: Reinforced,
     *,
+    price: float,
     n_actions: int = 0,
     start: StartPolicy | None = None,
     n_jobs: int,
     seed: int,
     callbacks: Sequence[Callback],
 ) -> GrownPolicy:
-    """Learn by the loss of the problem, or, of so many actions, by what its function says."""
+    """Learn by the loss of the problem, or, of so many actions, by what its function says.
+
+    `price` is what a nat of the policies' entropy is worth at first, in units of what is minimised.
+    """
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
@@ -267,7 +306,7 @@ def grown_by_engine(
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
-        options=config.engine_options(len(problem.train)),
+        options=config.engine_options(len(problem.train), price),
     )
     return _grown(answer, max_epochs)
 

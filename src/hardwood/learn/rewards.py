@@ -110,12 +110,13 @@ def learn(
     """Learn a policy tree by what its trajectories are rewarded.
 
     The problem's loss is a `Rewards`, its target is `row_target` and its outputs are as many as
-    trajectories per row.
+    trajectories per row. `Reinforced.entropy` is in units of the reward here, per nat.
     """
     assert isinstance(problem.loss, Rewards)
     return grown_by_engine(
         problem,
         config,
+        price=config.entropy,
         n_actions=len(problem.loss.actions),
         n_jobs=n_jobs,
         seed=seed,

@@ -122,6 +122,16 @@ _GREEDY = {
     "min_samples_leaf": (1, 2, 5, 10, 20, 50),
 }
 
+# [Reinforced16] Sec. 3 tunes learning rate, batches and passes, and shows depths of 5, 8 and 10;
+# the values are ours. Passes are left to early stopping.
+_REINFORCED = {
+    "max_depth": (3, 5, 8, 10),
+    "learning_rate": (0.01, 0.03, 0.1),
+    "batch_size": (32, 128, 512),
+    "entropy": (0.0, 0.3, 0.6, 1.0),
+    "l2": (0.0, 1e-5, 1e-4),
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
@@ -133,6 +143,8 @@ SPACES: dict[str, Mapping[Any, Any]] = {
     "TELRegressor": _TEL,
     "NonGreedyTreeClassifier": _NON_GREEDY,
     "NonGreedyTreeRegressor": _NON_GREEDY,
+    "ReinforcedTreeClassifier": _REINFORCED,
+    "ReinforcedTreeRegressor": _REINFORCED,
 }
 """The spaces by the name of the estimator's class."""
 

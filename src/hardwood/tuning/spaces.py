@@ -122,6 +122,16 @@ _GREEDY = {
     "min_samples_leaf": (1, 2, 5, 10, 20, 50),
 }
 
+# [LT21] Sec. 4 searches depth, lambda, splits and predictor; the ranges are ours.
+_LATENT = {
+    "max_depth": Range(2, 8),
+    "pruning": Range(1e-2, 1e3, log=True, or_zero=True),
+    "split": ("linear", "elu"),
+    "skip": (True, False),
+    "learning_rate": Range(1e-3, 3e-2, log=True),
+    "batch_size": (128, 256, 512),
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
@@ -129,6 +139,8 @@ SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTForestRegressor": _DGT_FOREST,
     "GreedyTreeClassifier": _GREEDY | {"criterion": ("entropy", "gini")},
     "GreedyTreeRegressor": _GREEDY,
+    "LatentTreeClassifier": _LATENT,
+    "LatentTreeRegressor": _LATENT,
     "TELClassifier": _TEL,
     "TELRegressor": _TEL,
     "NonGreedyTreeClassifier": _NON_GREEDY,

@@ -53,7 +53,8 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
     targets : "random", "all", int, or list of column names or numbers, default="random"
         What is regressed from the other columns. "random": a quarter of the columns, drawn. A
         number: so many, drawn. "all": every column is regressed, by the clusters alone. A table of
-        one column is regressed in this way whatever `targets` says.
+        one column is regressed in this way whatever `targets` says. Missing entries of a target
+        count as its mean.
     n_clusters : int, default=None
         Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
     init : "bisect" or "random", default="bisect"
@@ -344,7 +345,7 @@ class _Posed:
         Numbers of the regressed columns, and the table of the others; all where there is one.
     target, target_names
         (n, t) what is regressed, in units of the table: numbers, with means for missing ones, and
-        0 and 1 for levels and for what is missing.
+        0 and 1 for levels, of which a missing entry has none.
     columns
         (n, c) the whole table in standard units.
     """
@@ -364,6 +365,7 @@ class _Posed:
         schema = TrainingSet.of(table, np.zeros((table.n_rows, 1)), weight).schema
         columns = _encoded(schema, table)
         own = np.flatnonzero(np.isin(schema.column_feature, targets))
+        own = np.setdiff1d(own, schema.flag_column)  # that an entry is missing is not regressed
         target = columns[:, own] * schema.column_scale[own] + schema.column_center[own]
         return cls(
             targets,

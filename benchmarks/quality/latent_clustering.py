@@ -51,6 +51,7 @@ class Data:
     name: str
     targets: tuple[int, ...]
     batch_size: int
+    max_epochs: int | str
     depths: tuple[int, ...]
     floor: float
     paper: dict[str, str]
@@ -61,6 +62,7 @@ DATA = (
         "glass",
         (0, 1),
         32,
+        "auto",
         (4, 5),
         0.44,
         {"latent": "0.468 ± 0.028", "hkmeans": "0.508 ± 0.008", "birch": "0.429 ± 0.013"},
@@ -69,6 +71,7 @@ DATA = (
         "covtype",
         (3, 4),
         512,
+        10,
         (5,),
         0.451,
         {"latent": "0.459 ± 0.008", "hkmeans": "0.440 ± 0.001", "birch": "0.440 ± 0.002"},
@@ -111,6 +114,7 @@ def fitted(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> La
         targets=list(data.targets),
         init=LATENT[method],
         batch_size=data.batch_size,
+        max_epochs=data.max_epochs,
         validation_fraction=0.25,
         early_stopping=True,
         random_state=run,
@@ -135,6 +139,9 @@ def measured(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> 
     return {
         "purity": dendrogram_purity(rows.y[rows.test], found.children, found.leaves[rows.test]),
         "purity_all": dendrogram_purity(rows.y, found.children, found.leaves),
+        "purity_as_paper": dendrogram_purity(
+            rows.y[rows.test], found.children, found.leaves[rows.test], self_pairs=True
+        ),
         "leaves": len(found.children) + 1,
         "rows": len(rows.learnable),
         "seconds": seconds,
@@ -200,6 +207,7 @@ def rows_of(data: Data) -> Iterator[list[str]]:
             data.name,
             words,
             spread(best, "purity"),
+            spread(best, "purity_as_paper"),
             spread(best, "purity_all"),
             f"{np.mean([entry['leaves'] for entry in best]):.0f}",
             error,
@@ -238,9 +246,11 @@ def section() -> list[str]:
     """Return what docs/results tells of clustering, as lines of a page."""
     main = [row for data in DATA for row in rows_of(data)]
     pruned = [row for data in DATA for row in pruning_rows(data)]
-    head = ["data", "method", "purity, test", "purity, all", "leaves", "validation error"]
+    head = (
+        "data|method|purity|… as the paper counts|… of all rows|leaves|validation error|CPU s|paper"
+    )
     return [
-        *table([*head, "CPU s", "paper, test"], main),
+        *table(head.split("|"), main),
         "",
         *table(
             [
@@ -300,7 +310,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="a folder of NAME.npz")
     parser.add_argument("--names", default="glass,covtype")
     parser.add_argument("--methods", default=",".join(WORDS))
-    parser.add_argument("--max-rows", type=int, default=100_000, help="to learn from and choose by")
+    parser.add_argument("--max-rows", type=int, default=60_000, help="to learn from and choose by")
     parser.add_argument("--figures", action="store_true")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
@@ -317,7 +327,7 @@ def main() -> int:
     print("\n".join(section()))
     best = {data.name: chosen(ledger_of(data, "latent")) for data in DATA}
     passed = [
-        np.mean([entry["purity"] for entry in best[data.name]]) >= data.floor
+        np.mean([entry["purity_as_paper"] for entry in best[data.name]]) >= data.floor
         for data in DATA
         if best[data.name]
     ]

@@ -52,14 +52,17 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         Price of a node, as of `LatentTreeRegressor`: a higher one leaves fewer clusters.
     targets : "random", "all", int, or list of column names or numbers, default="random"
         What is regressed from the other columns. "random": a quarter of the columns, drawn. A
-        number: so many, drawn. "all": every column is regressed, by the clusters alone. A table of
-        one column is regressed in this way whatever `targets` says. Missing entries of a target
-        count as its mean.
+        number: so many, drawn. "all": every column is regressed, by the clusters alone whatever
+        `skip` says, and so is a table of one column. Missing entries of a target count as its mean.
     n_clusters : int, default=None
         Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
     init : "bisect" or "random", default="bisect"
         What the splits are before the first step: 2-means at every node, or random directions
         through the middle of the node's rows.
+    skip : bool, default=True
+        Whether the regression sees the other columns beside the clusters, as in the paper: clusters
+        then tell what a linear function of the columns does not. False: the clusters alone have to
+        tell the targets.
     split : "linear" or "elu", default="linear"
         As of `LatentTreeRegressor`.
     learning_rate : float, default=0.01
@@ -140,6 +143,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         targets: str | int | Sequence[Any] = "random",
         n_clusters: int | None = None,
         init: Literal["bisect", "random"] = "bisect",
+        skip: bool = True,
         split: Literal["linear", "elu"] = "linear",
         learning_rate: float = 0.01,
         batch_size: int = 32,
@@ -156,6 +160,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         self.targets = targets
         self.n_clusters = n_clusters
         self.init = init
+        self.skip = skip
         self.split = split
         self.learning_rate = learning_rate
         self.batch_size = batch_size
@@ -269,7 +274,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         regressor = LatentTreeRegressor(
             max_depth=self.max_depth,
             pruning=self.pruning,
-            skip=not posed.is_of_itself,
+            skip=parameters.flag("skip", self.skip) and not posed.is_of_itself,
             split=self.split,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,

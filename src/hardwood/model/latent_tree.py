@@ -236,8 +236,7 @@ class LatentTreeModel(FrozenModel):
 
         def of_dense(table: np.ndarray, _: int) -> np.ndarray:
             parts = [
-                answer(self._columns(table[i : i + _CHUNK]))
-                for i in range(0, len(table), _CHUNK)
+                answer(self._columns(table[i : i + _CHUNK])) for i in range(0, len(table), _CHUNK)
             ]
             return np.concatenate(parts)
 
@@ -371,11 +370,19 @@ class LatentTreeModel(FrozenModel):
         all_rows = Operations(float(of_weights), float(of_weights), float(2 * self.n_nodes))
         return Flops(all_rows, all_rows)
 
-    def to_text(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+    def to_text(
+        self,
+        *,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
         """Write the tree in words: splits, and how active the nodes are.
 
         Parameters
         ----------
+        max_depth
+            Levels of splits to show; None for all.
         max_terms
             Largest terms of a split to show; None for all.
         digits
@@ -383,7 +390,7 @@ class LatentTreeModel(FrozenModel):
         """
         from hardwood.show.latent import latent_text
 
-        return latent_text(self, max_terms=max_terms, digits=digits)
+        return latent_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def show(
         self,

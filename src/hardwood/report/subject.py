@@ -10,7 +10,7 @@ import numpy as np
 from hardwood.report.words import counted
 
 # Where fitted estimators keep their model.
-_ATTRIBUTES = ("tree_", "forest_", "ensemble_")
+_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
 _NEEDED = ("schema", "task", "predict", "record")
 
 Model = Any
@@ -56,9 +56,14 @@ def is_soft(model: Model) -> bool:
 
 
 def trees_of(model: Model) -> tuple[Any, ...]:
-    """Return the hard trees of a model: of a forest, the tree itself, none of a soft ensemble."""
+    """Return the hard trees of a model: of a forest, the tree itself, none of a soft ensemble.
+
+    Of a latent tree, the hard tree of its splits, whose leaves have no answers.
+    """
     if is_forest(model):
         return tuple(model.trees)
+    if hasattr(model, "routes"):
+        return (model.routes(),)
     return () if is_soft(model) else (model,)
 
 

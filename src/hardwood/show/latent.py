@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 _INDENT = "|   "
 
 
-def latent_text(model: LatentTreeModel, *, max_terms: int | None, digits: int | None) -> str:
+def latent_text(
+    model: LatentTreeModel, *, max_depth: int | None, max_terms: int | None, digits: int | None
+) -> str:
     """Write a latent tree in words; arguments as in :meth:`LatentTreeModel.to_text`."""
     routes = model.routes()
     activity = dict(zip(model.nodes.tolist(), model.activity.tolist(), strict=True))
@@ -26,7 +28,9 @@ def latent_text(model: LatentTreeModel, *, max_terms: int | None, digits: int | 
             words = f"node {t}, activity {number(activity[t], digits)}"
         elif not words:
             words = f"stays at node {(t - 1) // 2}"
-        if t in place and words != "else:":
+        if t in place and words != "else:" and depth == max_depth:
+            words += ", and more below"
+        elif t in place and words != "else:":
             split = routes.split(place[t])
             words += f": if {phrase(split, max_terms=max_terms, digits=digits).line()}:"
             left, right = 2 * t + 1, 2 * t + 2

@@ -488,7 +488,7 @@ def test_a_model_by_hand():
         ({"head_bias": []}, "leaves 0 outputs"),
         ({"weights": [[np.inf], [1.0]]}, "weights must be finite"),
         ({"widths": (0,)}, "widths must be whole numbers"),
-        ({"split": "tanh"}, "split must be"),
+        ({"activation": "tanh"}, "activation must be"),
         ({"skip": 1}, "skip must be true or false"),
         ({"link": "softmax"}, "link"),
     ],

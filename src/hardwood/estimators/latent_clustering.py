@@ -297,10 +297,13 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         """Take over what was learned."""
         self.targets_ = posed.targets
         self.latent_ = model
-        tree = model.harden(posed.inputs, posed.target, sample_weight=posed.weight)
+        # Hardened by its own answers: leaves whose targets have the same mean stay apart.
+        tree = model.harden(posed.inputs, sample_weight=posed.weight)
         tree = prune_unreached(tree, posed.inputs, sample_weight=posed.weight)
-        self.tree_ = tree.replace(target_names=posed.target_names)
-        self.leaves_ = self.tree_.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
+        self.leaves_ = tree.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
+        self.tree_ = tree.replace(
+            values=posed.target_means(self.leaves_, tree.n_leaves), target_names=posed.target_names
+        )
         self._hierarchy = Hierarchy.by_variation(
             self.tree_.children, self.leaves_, posed.columns, posed.weight_of_rows
         )
@@ -389,7 +392,15 @@ class _Posed:
 
     @property
     def weight_of_rows(self) -> np.ndarray:
+        """What each row counts, (n,)."""
         return np.ones(len(self.columns)) if self.weight is None else self.weight
+
+    def target_means(self, leaves: np.ndarray, n_leaves: int) -> np.ndarray:
+        """Return the means of the targets at each leaf, (n_leaves, t)."""
+        weight = self.weight_of_rows / self.weight_of_rows.max()  # so that no sum overflows
+        mass = np.bincount(leaves, weight, minlength=n_leaves)
+        sums = [np.bincount(leaves, weight * y, minlength=n_leaves) for y in self.target.T]
+        return np.column_stack(sums) / mass[:, None]
 
 
 def _beside(targets: np.ndarray, n_features: int) -> list[int]:

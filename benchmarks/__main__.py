@@ -50,7 +50,7 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            names = ("dgt", "best_tree", "non_greedy", "bandit", "reinforced")
+            names = ("dgt", "best_tree", "non_greedy", "bandit", "reinforced", "latent")
             pages = [f"quality.{name}_page" for name in names]
             commands |= dict.fromkeys(pages, [])
     status = {

@@ -6,8 +6,8 @@
 FOLDER holds ``NAME.npz`` (`parts.py` says what is in them); ``magic_like`` is made by scikit-learn.
 What is done is in `trials.py`: settings are chosen on validation rows, the chosen one is learned
 from training and validation rows and judged on test rows. Where no split is published, run s has
-the split drawn with seed s. CART's height and least leaf are chosen; latent trees and DGT have one
-setting each, their defaults, DGT with the height of the latent trees. Every finished fit is in
+the split drawn with seed s. CART's height and least leaf are chosen; latent trees and DGT have
+their defaults, and nothing is chosen for them. Every finished fit is in
 ``results/latent_tables/NAME.METHOD.json`` at once and is not made again.
 """
 
@@ -34,16 +34,15 @@ from benchmarks.timing import one_thread
 
 FOLDER = RESULTS / "latent_tables"
 N_RUNS = 4
-HEIGHT = 6
 TASKS = {
     task.name: task
     for task in (
-        Task("higgs_15k", "Higgs, 15,000 rows", "accuracy", (HEIGHT,), (), n_draws=N_RUNS),
-        Task("magic_like", "like MAGIC, made", "accuracy", (HEIGHT,), (), n_draws=N_RUNS),
-        Task("california_housing", "California", "rmse", (HEIGHT,), (), unit=1e-3, n_draws=N_RUNS),
-        Task("house_16h", "House 16H", "rmse", (HEIGHT,), (), unit=1e-3, n_draws=N_RUNS),
-        Task("cpu_act", "CpuAct", "rmse", (HEIGHT,), (), n_draws=N_RUNS),
-        Task("ailerons", "Ailerons", "rmse", (HEIGHT,), (), unit=1e4, n_draws=N_RUNS),
+        Task("higgs_15k", "Higgs, 15,000 rows", "accuracy", (), (), n_draws=N_RUNS),
+        Task("magic_like", "like MAGIC, made", "accuracy", (), (), n_draws=N_RUNS),
+        Task("california_housing", "California", "rmse", (), (), unit=1e-3, n_draws=N_RUNS),
+        Task("house_16h", "House 16H", "rmse", (), (), unit=1e-3, n_draws=N_RUNS),
+        Task("cpu_act", "CpuAct", "rmse", (), (), n_draws=N_RUNS),
+        Task("ailerons", "Ailerons", "rmse", (), (), unit=1e4, n_draws=N_RUNS),
     )
 }
 
@@ -57,18 +56,17 @@ _DEFAULT: dict[str, Any] = {"": [{}]}
 _QUICK: Setting = {"max_epochs": 2}
 METHODS = {
     "cart": PEERS["cart_free"],
-    "latent": Method("latent", "latent tree", _latent, _DEFAULT, True, quick=_QUICK),
+    "latent": Method("latent", "latent tree", _latent, _DEFAULT, quick=_QUICK),
     "latent_layers": Method(
         "latent_layers",
         "latent tree, hidden layer",
         _latent,
         {"": [{"head": [[64]], "dropout": [0.1]}]},
-        True,
         quick=_QUICK,
     ),
-    "dgt": Method("dgt", "DGT", tree, _DEFAULT, True, quick=_QUICK),
+    "dgt": Method("dgt", "DGT", tree, _DEFAULT, quick=_QUICK),
     "dgt_linear": Method(
-        "dgt_linear", "DGT, linear leaves", tree, {"": [{"leaves": ["linear"]}]}, True, quick=_QUICK
+        "dgt_linear", "DGT, linear leaves", tree, {"": [{"leaves": ["linear"]}]}, quick=_QUICK
     ),
 }
 COLUMNS = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -439,6 +441,15 @@ def test_hostile_entries_have_finite_answers(cancer):
         model.predict(np.full((1, 30), np.inf))
 
 
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    page = Path(__file__).parents[2] / "docs" / "papers" / "latent_trees.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), str(page), "exec"), {})
+    assert "rows with another prediction" in capsys.readouterr().out
+
+
 def make_model(**changes):
     parts = {
         "nodes": [0, 1, 2, 5],
@@ -477,7 +488,7 @@ def test_a_model_by_hand():
         ({"head_bias": []}, "leaves 0 outputs"),
         ({"weights": [[np.inf], [1.0]]}, "weights must be finite"),
         ({"widths": (0,)}, "widths must be whole numbers"),
-        ({"split": "tanh"}, "split must be"),
+        ({"activation": "tanh"}, "activation must be"),
         ({"skip": 1}, "skip must be true or false"),
         ({"link": "softmax"}, "link"),
     ],

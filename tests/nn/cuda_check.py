@@ -1,6 +1,6 @@
 """The layers on a GPU against the CPU: run by hand, where torch sees one.
 
-    PYTHONPATH=src python tests/nn/cuda_check.py [tree] [ensemble] [policy]
+    PYTHONPATH=src python tests/nn/cuda_check.py [tree] [ensemble] [policy] [latent]
 
 Needs torch and nothing else (no NumPy, no engine). Prints what it checked, and how fast
 `DenseGradientTree` is beside a tree written with a matrix of paths (`TreeEnsembleLayer` is timed by
@@ -23,9 +23,11 @@ from torch import Tensor, nn
 
 from hardwood.nn import (
     DenseGradientTree,
+    LatentTree,
     ReinforcedTree,
     TreeEnsembleLayer,
     engine_available,
+    latent_operator,
     tel_operator,
 )
 
@@ -581,6 +583,50 @@ def check_tree() -> None:
         print_speeds()
 
 
+def latent_equals_cpu(n: int, depth: int, pruning: float, is_q: bool, dtype: torch.dtype) -> None:
+    rows = 0.6 * torch.randn(n, 2 ** (depth + is_q) - 1, dtype=dtype)
+    slope = torch.randn(n, 2 ** (depth + 1) - 1, dtype=dtype)
+    found = []
+    for device in ("cpu", "cuda"):
+        own = rows.to(device).requires_grad_()
+        z, a = latent_operator.solve(own, pruning, is_q=is_q)
+        ((z * slope.to(device)).sum() + (a**2).sum()).backward()
+        found.append([z, a, own.grad])
+    assert_all_close(found[1], found[0], 1e-10 if dtype == torch.float64 else 1e-4)
+
+
+def settled_latent_tree_agrees() -> None:
+    layer = LatentTree(6, 4, 20.0)
+    x = torch.randn(300, 6)
+    layer(x)
+    layer.settle(x, batch_size=100, least=0.05)
+    expected = layer.eval()(x)
+    other = copy.deepcopy(layer).cuda()
+    assert_all_close(list(other(x.cuda())), list(expected), 1e-5)
+    pruned = other.pruned()
+    assert_close("pruned", pruned(x.cuda())[0], expected[0][:, pruned.nodes.cpu()], 1e-5)
+
+
+def check_latent() -> None:
+    """Compare `LatentTree` on the two devices."""
+    for n, depth in ((1, 1), (40, 3), (500, 6)):
+        for pruning in (0.0, 0.3, n / 8):
+            for is_q in (False, True):
+                for dtype in (torch.float64, torch.float32):
+                    what = "q" if is_q else "scores"
+                    with check(f"CUDA equals CPU, n={n} {depth=} {pruning=} {what}, {dtype}"):
+                        latent_equals_cpu(n, depth, pruning, is_q, dtype)
+    with check("settled and pruned as on the CPU"):
+        settled_latent_tree_agrees()
+    with check("torch finds the operators well registered"):
+        rows = torch.randn(20, 7, device="cuda", requires_grad=True)
+        torch.library.opcheck(latent_operator.latent_program, (rows, False, 0.8))
+    with check("torch.compile without graph breaks"):
+        layer, x = LatentTree(6, 3).cuda(), torch.randn(30, 6, device="cuda")
+        compiled = torch.compile(copy.deepcopy(layer), fullgraph=True)
+        assert_all_close(list(compiled(x)), list(layer(x)), 1e-5)
+
+
 def main() -> int:
     if not torch.cuda.is_available():
         print("torch sees no GPU here", file=sys.stderr)
@@ -589,7 +635,12 @@ def main() -> int:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or no product is deterministic
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
     print(f"float32 on the CPU runs in {'the engine' if engine_available() else 'torch'}\n")
-    parts = {"tree": check_tree, "ensemble": check_ensemble, "policy": check_policy}
+    parts = {
+        "tree": check_tree,
+        "ensemble": check_ensemble,
+        "policy": check_policy,
+        "latent": check_latent,
+    }
     for name in sys.argv[1:] or parts:
         torch.manual_seed(0)
         parts[name]()

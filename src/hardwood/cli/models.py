@@ -16,14 +16,13 @@ from hardwood.report.subject import (
 )
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble
-
-    Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree
+    from hardwood.model.document import Model
 
 __all__ = [
     "is_forest",
     "is_policy",
     "is_soft",
+    "not_latent",
     "oblique",
     "open_model",
     "output_names",
@@ -32,9 +31,19 @@ __all__ = [
 ]
 
 
+def not_latent(model: Any, path: Path, what: str) -> Any:
+    """Return any model but a latent tree, whose hard form needs rows."""
+    if hasattr(model, "routes"):
+        raise CommandError(
+            f"{path} holds a latent tree; {what} takes hard trees. From Python, "
+            "hardwood.load(path).harden(X, y) makes one of it."
+        )
+    return model
+
+
 def oblique(model: Any, path: Path, what: str) -> Any:
-    """Return the oblique tree of a policy tree with two ways; any other model as it is."""
-    if not is_policy(model):
+    """Return the oblique tree of a policy tree with two ways; others as they are, but latent ones."""
+    if not is_policy(not_latent(model, path, what)):
         return model
     if not model.is_binary:
         raise CommandError(

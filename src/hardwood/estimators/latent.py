@@ -345,7 +345,7 @@ def model_of(
         np.concatenate([layer[1] for layer in layers]),
         widths=config.head,
         skip=config.skip,
-        split=config.split,
+        activation=config.split,
         schema=problem.schema,
         task=exercise.task,
         link=problem.loss.link_name,

@@ -52,13 +52,17 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         Price of a node, as of `LatentTreeRegressor`: a higher one leaves fewer clusters.
     targets : "random", "all", int, or list of column names or numbers, default="random"
         What is regressed from the other columns. "random": a quarter of the columns, drawn. A
-        number: so many, drawn. "all": every column is regressed, by the clusters alone. A table of
-        one column is regressed in this way whatever `targets` says.
+        number: so many, drawn. "all": every column is regressed, by the clusters alone whatever
+        `skip` says, and so is a table of one column. Missing entries of a target count as its mean.
     n_clusters : int, default=None
         Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
     init : "bisect" or "random", default="bisect"
         What the splits are before the first step: 2-means at every node, or random directions
         through the middle of the node's rows.
+    skip : bool, default=True
+        Whether the regression sees the other columns beside the clusters, as in the paper: clusters
+        then tell what a linear function of the columns does not. False: the clusters alone have to
+        tell the targets.
     split : "linear" or "elu", default="linear"
         As of `LatentTreeRegressor`.
     learning_rate : float, default=0.01
@@ -139,6 +143,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         targets: str | int | Sequence[Any] = "random",
         n_clusters: int | None = None,
         init: Literal["bisect", "random"] = "bisect",
+        skip: bool = True,
         split: Literal["linear", "elu"] = "linear",
         learning_rate: float = 0.01,
         batch_size: int = 32,
@@ -155,6 +160,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         self.targets = targets
         self.n_clusters = n_clusters
         self.init = init
+        self.skip = skip
         self.split = split
         self.learning_rate = learning_rate
         self.batch_size = batch_size
@@ -268,7 +274,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         regressor = LatentTreeRegressor(
             max_depth=self.max_depth,
             pruning=self.pruning,
-            skip=not posed.is_of_itself,
+            skip=parameters.flag("skip", self.skip) and not posed.is_of_itself,
             split=self.split,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
@@ -291,10 +297,13 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         """Take over what was learned."""
         self.targets_ = posed.targets
         self.latent_ = model
-        tree = model.harden(posed.inputs, posed.target, sample_weight=posed.weight)
+        # Hardened by its own answers: leaves whose targets have the same mean stay apart.
+        tree = model.harden(posed.inputs, sample_weight=posed.weight)
         tree = prune_unreached(tree, posed.inputs, sample_weight=posed.weight)
-        self.tree_ = tree.replace(target_names=posed.target_names)
-        self.leaves_ = self.tree_.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
+        self.leaves_ = tree.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
+        self.tree_ = tree.replace(
+            values=posed.target_means(self.leaves_, tree.n_leaves), target_names=posed.target_names
+        )
         self._hierarchy = Hierarchy.by_variation(
             self.tree_.children, self.leaves_, posed.columns, posed.weight_of_rows
         )
@@ -344,7 +353,7 @@ class _Posed:
         Numbers of the regressed columns, and the table of the others; all where there is one.
     target, target_names
         (n, t) what is regressed, in units of the table: numbers, with means for missing ones, and
-        0 and 1 for levels and for what is missing.
+        0 and 1 for levels, of which a missing entry has none.
     columns
         (n, c) the whole table in standard units.
     """
@@ -364,6 +373,7 @@ class _Posed:
         schema = TrainingSet.of(table, np.zeros((table.n_rows, 1)), weight).schema
         columns = _encoded(schema, table)
         own = np.flatnonzero(np.isin(schema.column_feature, targets))
+        own = np.setdiff1d(own, schema.flag_column)  # that an entry is missing is not regressed
         target = columns[:, own] * schema.column_scale[own] + schema.column_center[own]
         return cls(
             targets,
@@ -382,7 +392,15 @@ class _Posed:
 
     @property
     def weight_of_rows(self) -> np.ndarray:
+        """What each row counts, (n,)."""
         return np.ones(len(self.columns)) if self.weight is None else self.weight
+
+    def target_means(self, leaves: np.ndarray, n_leaves: int) -> np.ndarray:
+        """Return the means of the targets at each leaf, (n_leaves, t)."""
+        weight = self.weight_of_rows / self.weight_of_rows.max()  # so that no sum overflows
+        mass = np.bincount(leaves, weight, minlength=n_leaves)
+        sums = [np.bincount(leaves, weight * y, minlength=n_leaves) for y in self.target.T]
+        return np.column_stack(sums) / mass[:, None]
 
 
 def _beside(targets: np.ndarray, n_features: int) -> list[int]:

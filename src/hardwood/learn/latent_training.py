@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -65,18 +66,22 @@ class Predictor(nn.Module):
     def __init__(self, sizes: Sequence[int], dropout: float, generator: torch.Generator) -> None:
         super().__init__()
         self.dropout, self.generator = dropout, generator
-        self.layers = nn.ModuleList(
-            nn.Linear(*size) for size in zip(sizes, sizes[1:], strict=False)
-        )
-        for layer in self.layers:
+        self.layers = nn.ModuleList(nn.Linear(*size) for size in pairwise(sizes))
+        for layer in self.linear_layers:
             bound = layer.in_features**-0.5
             nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
             nn.init.zeros_(layer.bias)
 
+    @property
+    def linear_layers(self) -> list[nn.Linear]:
+        """The layers, by their type."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
     def forward(self, values: Tensor) -> Tensor:
-        for layer in self.layers[:-1]:
+        *hidden, last = self.linear_layers
+        for layer in hidden:
             values = self._dropped(nn.functional.elu(layer(values)))
-        return self.layers[-1](values)
+        return last(values)
 
     def _dropped(self, values: Tensor) -> Tensor:
         if not self.training or self.dropout == 0:
@@ -176,8 +181,8 @@ class _Run:
         if self.config.head or not isinstance(self.problem.loss, SquaredError):
             raise ValueError("solves_head is for linear heads and the squared error")
         network, rows = self.network.eval(), self.train
-        features = torch.cat([network.features(x) for x in rows.x.split(_CHUNK_ROWS)])
-        solve_predictor(network.predictor.layers[0], features, rows.y, rows.weight)
+        features = torch.cat([network.features(x) for x in torch.split(rows.x, _CHUNK_ROWS)])
+        solve_predictor(network.predictor.linear_layers[0], features, rows.y, rows.weight)
 
     @property
     def judges(self) -> bool:
@@ -199,7 +204,7 @@ class _Run:
             network.tree.pruning = self.config.pruning * len(batch) / self.batch_size
             losses = row_losses(self.problem.loss, network(rows.x[part]), rows.y[part])
             loss = (rows.weight[part] * losses).mean()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step(self.rate((epoch + b / len(batches)) / max_epochs))
             total += loss.item() * len(batch)
         network.tree.pruning = self.config.pruning
@@ -215,8 +220,8 @@ class _Run:
         tree = self.network.tree
         if tree.norm is not None and tree.linear is not None:
             scores = tree.linear(self.settled_rows)
-            tree.norm.running_mean.copy_(scores.mean(0))
-            tree.norm.running_var.copy_(scores.var(0, correction=0))
+            tree.norm.running_mean = scores.mean(0)
+            tree.norm.running_var = scores.var(0, correction=0)
         tree.settle(self.settled_rows, batch_size=self.batch_size, least=self.config.least_activity)
 
     @torch.no_grad()
@@ -227,7 +232,9 @@ class _Run:
             return math.nan
         parts = [
             row_losses(self.problem.loss, network(x), y)
-            for x, y in zip(rows.x.split(_CHUNK_ROWS), rows.y.split(_CHUNK_ROWS), strict=True)
+            for x, y in zip(
+                torch.split(rows.x, _CHUNK_ROWS), torch.split(rows.y, _CHUNK_ROWS), strict=True
+            )
         ]
         return float((rows.weight * torch.cat(parts)).sum() / rows.weight.sum())
 
@@ -308,7 +315,8 @@ def _grown(run: _Run, interrupted: bool) -> GrownLatentTree:
     pruned = run.network.tree.pruned()
     weights, bias = _folded(pruned.split)
     nodes = pruned.nodes.numpy()
-    layers = [(_array(layer.weight), _array(layer.bias)) for layer in run.network.predictor.layers]
+    linear_layers = run.network.predictor.linear_layers
+    layers = [(_array(layer.weight), _array(layer.bias)) for layer in linear_layers]
     first, n_nodes = layers[0][0], run.network.tree.n_nodes
     layers[0] = (np.hstack([first[:, nodes], first[:, n_nodes:]]), layers[0][1])
     arrays = [weights, bias, *(part for layer in layers for part in layer)]
@@ -329,9 +337,12 @@ def _grown(run: _Run, interrupted: bool) -> GrownLatentTree:
 
 def _folded(split: nn.Module) -> tuple[np.ndarray, np.ndarray]:
     """Return weights and biases of splits with the normalisation in them."""
+    assert isinstance(split, nn.Sequential)
     linear, norm = split[0], split[1]
     assert isinstance(linear, nn.Linear)
     assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
     factor = _array(norm.weight) / np.sqrt(_array(norm.running_var) + norm.eps)
     bias = (_array(linear.bias) - _array(norm.running_mean)) * factor + _array(norm.bias)
     return _array(linear.weight) * factor[:, None], bias

@@ -192,6 +192,8 @@ def _tree_flops(tree: ObliqueTree, X: Any) -> Flops:
 def _trees(model: Any) -> Sequence[ObliqueTree]:
     if hasattr(model, "hard_tree"):  # soft trees have as many splits, leaves and weights
         return [model.hard_tree(i) for i in range(model.n_trees)]
+    if hasattr(model, "routes"):  # a latent tree
+        return (model.routes(),)
     return getattr(model, "trees", None) or (model,)
 
 

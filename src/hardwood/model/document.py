@@ -46,7 +46,7 @@ FURTHER_KEYS: dict[tuple[int, str], set[str]] = {
     (3, FOREST): {"combine", "link", "trees"},
     (3, ENSEMBLE): {"activation", "gamma", "link"},
     (4, POLICY): {"link"},
-    (4, LATENT): {"link", "skip", "split", "widths"},
+    (4, LATENT): {"activation", "link", "skip", "widths"},
 }
 MEMBER_KEYS = {"link", "record", "counts", "linear_leaves"}  # of a forest's tree in a header
 _FORMAT_1_TASKS = ("classification", "regression")

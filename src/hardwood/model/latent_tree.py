@@ -11,6 +11,7 @@ import numpy as np
 from hardwood.model import engine, one_row, structure
 from hardwood.model.cost import Flops, Operations
 from hardwood.model.frozen import FrozenModel
+from hardwood.model.split import Split
 from hardwood.model.structure import Link, Task
 from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from hardwood.show.page import Page
 
 MAX_DEPTH = 16
-SPLITS = ("linear", "elu")
+ACTIVATIONS = ("linear", "elu")
 
 _PARTS = (
     "nodes",
@@ -33,7 +34,7 @@ _PARTS = (
     "head_bias",
     "widths",
     "skip",
-    "split",
+    "activation",
     "schema",
     "task",
     "link",
@@ -76,8 +77,8 @@ class LatentTreeModel(FrozenModel):
         Outputs of all layers but the last; () for a linear predictor. Between layers is an ELU.
     skip
         Whether the predictor sees the row beside its traversals.
-    split
-        ``"linear"``, or ``"elu"`` where scores pass through an ELU.
+    activation
+        ``"linear"``, or ``"elu"`` where scores of splits pass through an ELU.
     schema
         How a table becomes the columns that the weights multiply.
     task, link, classes, target_names, record
@@ -102,7 +103,7 @@ class LatentTreeModel(FrozenModel):
     head_bias: np.ndarray
     widths: tuple[int, ...]
     skip: bool
-    split: Literal["linear", "elu"]
+    activation: Literal["linear", "elu"]
     link: Link
 
     def __init__(
@@ -116,7 +117,7 @@ class LatentTreeModel(FrozenModel):
         *,
         widths: Sequence[int] = (),
         skip: bool = False,
-        split: Literal["linear", "elu"] = "linear",
+        activation: Literal["linear", "elu"] = "linear",
         schema: Schema,
         task: Task,
         link: Link | None = None,
@@ -132,8 +133,8 @@ class LatentTreeModel(FrozenModel):
         widths = _widths(widths)
         if not isinstance(skip, bool):
             raise TypeError(f"skip must be true or false, not {skip!r:.80}")
-        if split not in SPLITS:
-            raise ValueError(f"split must be 'linear' or 'elu', not {split!r:.80}")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be 'linear' or 'elu', not {activation!r:.80}")
         head_bias = structure.float_array("head_bias", head_bias, (None,))
         n_outputs = len(head_bias) - sum(widths)
         if n_outputs < 1 or (labels is not None and n_outputs != len(labels)):
@@ -152,7 +153,7 @@ class LatentTreeModel(FrozenModel):
             head_bias=head_bias,
             widths=widths,
             skip=skip,
-            split=split,
+            activation=activation,
             schema=schema,
             task=task,
             link=link,
@@ -210,6 +211,10 @@ class LatentTreeModel(FrozenModel):
             w, b = w + n_in * n_out, b + n_out
         return tuple(made)
 
+    def split(self, index: int) -> Split:
+        """Return a split, numbered as in `splits`, to read; its scores are those before an ELU."""
+        return self._routes.split(index)
+
     # What it answers
 
     def traversals(self, X: Any) -> np.ndarray:
@@ -258,7 +263,7 @@ class LatentTreeModel(FrozenModel):
 
     def _scores(self, columns: np.ndarray) -> np.ndarray:
         scores = times(columns, self.weights) + self.bias
-        return elu(scores) if self.split == "elu" else scores
+        return elu(scores) if self.activation == "elu" else scores
 
     @cached_property
     def _ways(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -304,6 +309,10 @@ class LatentTreeModel(FrozenModel):
 
         A side whose node is not active is a leaf, too: rows that go there stay at the split.
         """
+        return self._routes
+
+    @cached_property
+    def _routes(self) -> ObliqueTree:
         place = {int(t): i for i, t in enumerate(self.splits)}
         children = np.empty((self.n_splits, 2), dtype=np.int32)
         n_leaves = 0
@@ -370,11 +379,19 @@ class LatentTreeModel(FrozenModel):
         all_rows = Operations(float(of_weights), float(of_weights), float(2 * self.n_nodes))
         return Flops(all_rows, all_rows)
 
-    def to_text(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+    def to_text(
+        self,
+        *,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
         """Write the tree in words: splits, and how active the nodes are.
 
         Parameters
         ----------
+        max_depth
+            Levels of splits to show; None for all.
         max_terms
             Largest terms of a split to show; None for all.
         digits
@@ -382,7 +399,7 @@ class LatentTreeModel(FrozenModel):
         """
         from hardwood.show.latent import latent_text
 
-        return latent_text(self, max_terms=max_terms, digits=digits)
+        return latent_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def show(
         self,
@@ -409,7 +426,8 @@ class LatentTreeModel(FrozenModel):
             return NotImplemented
         return (
             all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
-            and (self.widths, self.skip, self.split) == (other.widths, other.skip, other.split)
+            and (self.widths, self.skip, self.activation)
+            == (other.widths, other.skip, other.activation)
             and self.link == other.link
             and self._is_like(other)
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.arguments import integer
+from hardwood.arguments import flag, integer
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,13 @@ class SampledPurity:
         return f"{self.value:.4f} ± {self.standard_error:.4f} ({self.n_pairs:,} pairs)"
 
 
-def dendrogram_purity(y: Any, hierarchy: Any, leaves: Any = None) -> float:
+def dendrogram_purity(
+    y: Any, hierarchy: Any, leaves: Any = None, *, self_pairs: bool = False
+) -> float:
     """Return the dendrogram purity of a binary hierarchy, exactly.
 
-    Every pair of rows of one class counts the same. A row is no pair with itself; two rows in one
-    leaf count with that leaf. Takes n log n time, however many classes there are.
+    Every pair of rows of one class counts the same; two rows in one leaf count with that leaf.
+    Takes n log n time, however many classes there are.
 
     Parameters
     ----------
@@ -59,6 +61,9 @@ def dendrogram_purity(y: Any, hierarchy: Any, leaves: Any = None) -> float:
     leaves : array-like of shape (n,), optional
         The leaf that each row is in: what `LatentTreeClustering.apply` returns for new rows. Where
         left out, ``leaves_`` of the estimator if it has that, else row i is leaf i.
+    self_pairs : bool, default=False
+        Whether a row is a pair with itself, too, half as much as two rows are: so counts the code
+        of the latent trees paper. With few rows that makes the purity of large leaves matter more.
 
     Returns
     -------
@@ -73,8 +78,9 @@ def dendrogram_purity(y: Any, hierarchy: Any, leaves: Any = None) -> float:
     >>> dendrogram_purity(["a", "b", "a", "b"], [[0, 1], [2, 3], [4, 5]])
     0.5
     """
+    flag("self_pairs", self_pairs)
     rows = _Rows.of(y, hierarchy, leaves)
-    n_pairs, purity_sum = rows.pairs_within_leaves()
+    n_pairs, purity_sum = rows.pairs_within_leaves(self_pairs)
     for pairs, shares in rows.pairs_across_leaves():
         n_pairs += pairs.sum()
         purity_sum += pairs @ shares
@@ -182,13 +188,13 @@ class _Rows:
         cell, size = np.unique(classes * n_leaves + place, return_counts=True)
         n_before = np.append(0, np.cumsum(size))
         n_rows = np.append(0, np.cumsum(np.bincount(place, minlength=n_leaves)))
-        if np.bincount(classes).max() < 2:
+        if np.bincount(classes, minlength=1).max() < 2:
             raise ValueError("Purity is of pairs of rows of one class, and y holds no such pair.")
         return cls(layout, n_leaves, cell, size, n_before, n_rows)
 
-    def pairs_within_leaves(self) -> tuple[float, float]:
+    def pairs_within_leaves(self, self_pairs: bool) -> tuple[float, float]:
         """Return the number of pairs that share a leaf, and the sum of their purities."""
-        pairs = self.size * (self.size - 1) / 2
+        pairs = self.size * (self.size - (0 if self_pairs else 1)) / 2
         place = self.cell % self.n_leaves
         in_leaf = self.n_rows_before_place[place + 1] - self.n_rows_before_place[place]
         return pairs.sum(), pairs @ (self.size / in_leaf)

@@ -10,7 +10,7 @@ import numpy as np
 from hardwood.report.words import counted
 
 # Where fitted estimators keep their model.
-_ATTRIBUTES = ("tree_", "forest_", "ensemble_")
+_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
 _NEEDED = ("schema", "task", "predict", "record")
 
 Model = Any
@@ -63,13 +63,16 @@ def is_policy(model: Model) -> bool:
 def trees_of(model: Model) -> tuple[Any, ...]:
     """Return the oblique trees of a model.
 
-    Those of a forest, the tree itself, the one that a policy tree with two ways is; none of a soft
-    ensemble and of other policy trees.
+    Those of a forest, the tree itself, the one that a policy tree with two ways is, the hard tree
+    of a latent tree's splits, whose leaves have no answers; none of a soft ensemble and of other
+    policy trees.
     """
     if is_forest(model):
         return tuple(model.trees)
     if is_policy(model):
         return (model.to_oblique(),) if model.is_binary else ()
+    if hasattr(model, "routes"):
+        return (model.routes(),)
     return () if is_soft(model) else (model,)
 
 

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 _INDENT = "|   "
 
 
-def latent_text(model: LatentTreeModel, *, max_terms: int | None, digits: int | None) -> str:
+def latent_text(
+    model: LatentTreeModel, *, max_depth: int | None, max_terms: int | None, digits: int | None
+) -> str:
     """Write a latent tree in words; arguments as in :meth:`LatentTreeModel.to_text`."""
-    routes = model.routes()
     activity = dict(zip(model.nodes.tolist(), model.activity.tolist(), strict=True))
     place = {t: i for i, t in enumerate(model.splits.tolist())}
     lines = [_summary(model), ""]
@@ -26,8 +27,10 @@ def latent_text(model: LatentTreeModel, *, max_terms: int | None, digits: int | 
             words = f"node {t}, activity {number(activity[t], digits)}"
         elif not words:
             words = f"stays at node {(t - 1) // 2}"
-        if t in place and words != "else:":
-            split = routes.split(place[t])
+        if t in place and words != "else:" and depth == max_depth:
+            words += ", and more below"
+        elif t in place and words != "else:":
+            split = model.split(place[t])
             words += f": if {phrase(split, max_terms=max_terms, digits=digits).line()}:"
             left, right = 2 * t + 1, 2 * t + 2
             todo += [(left, depth + 1, ""), (t, depth, "else:"), (right, depth + 1, "")]
@@ -45,7 +48,7 @@ def _summary(model: LatentTreeModel) -> str:
 
 
 def _notes(model: LatentTreeModel) -> list[str]:
-    score = "score" if model.split == "linear" else "ELU of the score"
+    score = "score" if model.activation == "linear" else "ELU of the score"
     return [
         f"A row whose {score} is within 1/2 of a condition's bound goes both ways, by shares;",
         "its share of a node is at most the node's activity. The predictor answers by all shares.",

@@ -132,6 +132,16 @@ _REINFORCED = {
     "l2": (0.0, 1e-5, 1e-4),
 }
 
+# [LT21] Sec. 4 searches depth, lambda, splits and predictor; the ranges are ours.
+_LATENT = {
+    "max_depth": Range(2, 8),
+    "pruning": Range(1e-2, 1e3, log=True, or_zero=True),
+    "split": ("linear", "elu"),
+    "skip": (True, False),
+    "learning_rate": Range(1e-3, 3e-2, log=True),
+    "batch_size": (128, 256, 512),
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
@@ -139,6 +149,8 @@ SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTForestRegressor": _DGT_FOREST,
     "GreedyTreeClassifier": _GREEDY | {"criterion": ("entropy", "gini")},
     "GreedyTreeRegressor": _GREEDY,
+    "LatentTreeClassifier": _LATENT,
+    "LatentTreeRegressor": _LATENT,
     "TELClassifier": _TEL,
     "TELRegressor": _TEL,
     "NonGreedyTreeClassifier": _NON_GREEDY,

@@ -61,6 +61,19 @@ def test_classes_that_are_subtrees_are_pure_and_mixed_ones_are_not():
     assert value == pytest.approx((2 / 3 + 3 / 4 + 3 / 4) / 3)
 
 
+def test_a_row_may_be_a_pair_with_itself_as_in_the_papers_code():
+    rng = np.random.default_rng(0)
+    merges, y, leaves = random_merges(rng, 6), rng.integers(0, 3, 40), rng.integers(0, 6, 40)
+    # All ordered pairs: those of different rows twice, and each row with itself at its leaf.
+    apart = dendrogram_purity(y, merges, leaves)
+    n_apart = sum(n * (n - 1) for n in np.bincount(y).tolist())
+    at_leaf = [np.mean(y[leaves == leaf] == k) for leaf, k in zip(leaves, y, strict=True)]
+    expected = (n_apart * apart + sum(at_leaf)) / (n_apart + len(y))
+    assert dendrogram_purity(y, merges, leaves, self_pairs=True) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="self_pairs must be True or False"):
+        dendrogram_purity(y, merges, leaves, self_pairs=2)
+
+
 def test_a_linkage_matrix_and_an_estimator_give_the_same():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)

@@ -252,6 +252,8 @@ def fit_reinforced(encoder: Encoder, X: object, target: Annotated[NDArray[numpy.
 def policy_gradient(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], parents: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], policy: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]], loss: str, loss_parameter: float, uniforms: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, values: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, seed: int, n_threads: int, options: dict) -> dict:
     """
     Gradient of the mean loss of encoded rows, sampled or exact: {weights, bias, scores, loss}.
+    """
+
 class TaoTable:
     """Encoded rows over which the splits of trees are improved."""
 

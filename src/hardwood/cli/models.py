@@ -42,7 +42,7 @@ def not_latent(model: Any, path: Path, what: str) -> Any:
 
 
 def oblique(model: Any, path: Path, what: str) -> Any:
-    """Return the oblique tree of a policy tree with two ways; refuse latent trees; pass others on."""
+    """Return the tree of a two-way policy tree; refuse latent trees; pass others on."""
     if not is_policy(not_latent(model, path, what)):
         return model
     if not model.is_binary:

@@ -63,7 +63,7 @@ def draw(models: dict[str, Any], X: np.ndarray, y: np.ndarray, path: Path) -> No
         axis.scatter(*X.T, c=y, s=9, edgecolors="black", linewidths=0.3, **options)
         axis.set(title=title, xticks=[], yticks=[], aspect="equal")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, bbox_inches="tight", pad_inches=0.1)
     plt.close(figure)
 
 

@@ -359,9 +359,12 @@ HARDWOOD_INLINE void walk_lane(const LearnedPolicy& tree, const LeafLosses& loss
       const std::int32_t* child = tree.child + node.first_child;
       const float u = draws.uniform[(depth * draws.n_samples + s) * kPolicyLanes + l];
       if (entropy > 0) bonus += entropy * lanes_at(draws.entropy, at)[l];
-      int c = 0;
-      for (float sum = lanes_at(lanes.pi, child[0])[l]; u >= sum && c + 1 < node.n_children;)
-        sum += lanes_at(lanes.pi, child[++c])[l];
+      const float first = lanes_at(lanes.pi, child[0])[l];
+      int c = u >= first && node.n_children > 1;  // no branch: which way it is cannot be foretold
+      if (node.n_children > 2 && c > 0)
+        for (float sum = first + lanes_at(lanes.pi, child[1])[l];
+             u >= sum && c + 1 < node.n_children;)
+          sum += lanes_at(lanes.pi, child[++c])[l];
       path[depth++] = at = child[c];
     }
     const std::int32_t leaf = tree.nodes[at].leaf;
@@ -374,24 +377,27 @@ HARDWOOD_INLINE void walk_lane(const LearnedPolicy& tree, const LeafLosses& loss
   lanes.loss[l] = total / static_cast<float>(draws.n_samples);
 }
 
-// Up, for the row of one lane: what is held against each way that was taken.
+// Up, for the row of one lane: what is held against each way that was taken. Without entropy and
+// values the leave-one-out baseline holds one number against a whole trajectory.
 HARDWOOD_INLINE void judge_lane(float entropy, const PolicyDraws& draws, const PolicyLanes& lanes,
                                 int l) {
   const float M = static_cast<float>(draws.n_samples);
+  const bool is_whole = draws.baseline == Baseline::kLeaveOneOut;
   float sum = 0;
   for (int s = 0; s < draws.n_samples; ++s) sum += draws.whole[s];
   for (int s = 0; s < draws.n_samples; ++s) {
     const std::int32_t* path = draws.path + static_cast<std::ptrdiff_t>(s) * draws.max_depth;
     const float apart = (M * draws.whole[s] - sum) / (M - 1.0f);  // from the mean of the others
+    if (is_whole && !(entropy > 0)) {
+      for (int d = 0; d < draws.length[s]; ++d) lanes_at(draws.advantage, path[d])[l] += apart;
+      continue;
+    }
     float to_go = draws.drawn[s];
     for (int d = draws.length[s] - 1; d >= 0; --d) {
       const std::int32_t at = d > 0 ? path[d - 1] : 0;
-      float advantage = to_go;
-      if (draws.baseline == Baseline::kLeaveOneOut)
-        advantage = apart;
-      else if (draws.baseline == Baseline::kValue)
-        advantage -= draws.value[l][at * draws.value_step];
-      lanes_at(draws.advantage, path[d])[l] += advantage;
+      const float value =
+          draws.baseline == Baseline::kValue ? draws.value[l][at * draws.value_step] : 0.0f;
+      lanes_at(draws.advantage, path[d])[l] += is_whole ? apart : to_go - value;
       lanes_at(lanes.reach, path[d])[l] += 1.0f;
       lanes_at(lanes.cost, at)[l] += to_go;
       if (entropy > 0) to_go -= entropy * lanes_at(draws.entropy, at)[l];

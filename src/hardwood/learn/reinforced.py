@@ -44,6 +44,7 @@ What differs from the paper:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -159,19 +160,30 @@ class Reinforced:
 
     def engine_options(self, n_rows: int, price: float) -> dict[str, object]:
         """All options of a run, as the engine takes them."""
-        return {
+        max_epochs = self.epochs(n_rows)
+        options: dict[str, Any] = {
             "hidden": [],
             **self.policy_options(price),
             **self.training.engine_options(
                 learning_rate=self.learning_rate,
                 momentum=None,
                 batch_size=min(self.batch_size, n_rows),
-                max_epochs=self.epochs(n_rows),
+                max_epochs=max_epochs,
                 l1=self.l1,
                 l2=self.l2,
                 stops_early=self.early_stopping,
             ),
         }
+        if self.early_stopping and self.is_annealed:
+            # While policies are kept from being sure, a loss that does not fall says nothing.
+            least = math.ceil(self.annealed_at * max_epochs)
+            options["patience"] = max(options["patience"], least)
+        return options
+
+    @property
+    def is_annealed(self) -> bool:
+        """Whether what is minimised changes while the tree is learned."""
+        return self.entropy > 0 or self.temperature[0] != self.temperature[1]
 
 
 @dataclass(frozen=True)

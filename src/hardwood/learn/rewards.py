@@ -116,7 +116,8 @@ def learn(
     return grown_by_engine(
         problem,
         config,
-        price=config.entropy,
+        # A reward of a batch is shared by its rows, and so is what their entropy is worth.
+        price=config.entropy / (config.batch_size if problem.loss.level == "batch" else 1),
         n_actions=len(problem.loss.actions),
         n_jobs=n_jobs,
         seed=seed,

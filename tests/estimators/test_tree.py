@@ -176,6 +176,17 @@ def test_ctrl_c_keeps_the_best_so_far(iris):
     assert model.score(*iris) > 0.9
 
 
+def test_ctrl_c_in_the_finish_keeps_the_best_too(iris, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hardwood.estimators.tree_fit._used_all", interrupt)
+    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidate\(s\)"):
+        model = short(max_trials=4, teacher=None).fit(*iris)
+    assert model.fit_report_.finish == "Not finished on all rows, since it was interrupted."
+    assert model.score(*iris) > 0.9
+
+
 def test_ctrl_c_before_the_first_tree_leaves_the_estimator_as_it_was(iris, monkeypatch):
     model = short(max_trials=2, teacher=None).fit(*iris)
     before = model.tree_
@@ -219,6 +230,17 @@ def test_splits_weigh_no_more_features_than_allowed(wedges):
     model = short(max_trials=12, teacher=None, max_features_per_split=1).fit(X, wedges[1])
     assert "TAO" in str(model.fit_report_)
     assert (np.count_nonzero(model.tree_.weights, axis=1) <= 1).all()
+
+
+@pytest.mark.parametrize("unit", [1e300, 1e-320])
+def test_numbers_whose_squares_are_none(unit):
+    X, y = load_diabetes(return_X_y=True)
+    options = {"time_limit": None, "max_trials": 8, "max_depth": 3, "random_state": 0}
+    model = TreeRegressor(**options, teacher=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = model.fit(X, y / y.max() * unit).fit_report_
+    assert 0.3 < report.score < 0.6
 
 
 def test_linear_leaves_for_numbers():
@@ -292,6 +314,12 @@ def test_the_report_is_text_json_frame_and_file(iris, tmp_path):
     assert list(report.to_frame()["recipe"])[0] == "a single leaf"
     report.save(tmp_path / "report.html")
     assert "<table>" in (tmp_path / "report.html").read_text()
+
+
+def test_the_score_of_the_report_is_that_of_the_tree_that_was_taken(wedges):
+    report = short(max_trials=8, teacher=None).fit(*wedges).fit_report_
+    scores = [trial.validation_score for trial in report.trials]
+    assert report.score == report.to_dict()["score"] == max(scores)
 
 
 def test_verbose_prints_a_line_per_candidate(iris, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -91,6 +92,15 @@ class FitReport(Report):
         """How many were tried, and which was best."""
         return f"The best of {counted(len(self.trials), 'tree')}: {self.best}"
 
+    @property
+    def score(self) -> float:
+        """The validation score of the best."""
+        return next(
+            trial.validation_score
+            for trial in self.trials
+            if trial.recipe == self.best and not math.isnan(trial.validation_score)
+        )
+
     def _blocks(self) -> Sequence[Block]:
         header = ["", "recipe", "training", "validation", "depth", "leaves", "seconds", "outcome"]
         rows = [
@@ -113,7 +123,11 @@ class FitReport(Report):
         ]
 
     def _content(self) -> dict[str, Any]:
-        return {**vars(self), "trials": [vars(trial) for trial in self.trials]}
+        return {
+            **vars(self),
+            "score": self.score,
+            "trials": [vars(trial) for trial in self.trials],
+        }
 
     def _tables(self) -> Tables:
         return {"trials": columns_of(Trial, self.trials)}

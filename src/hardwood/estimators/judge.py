@@ -114,9 +114,11 @@ def _named(name: str) -> Scorer:
 
 def _explained(outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:
     """Share of variance explained; where there is none, minus the mean squared error."""
-    error = np.average((outputs - truth) ** 2, axis=0, weights=weight)
-    mean = np.average(truth, axis=0, weights=weight)
-    variance = np.average((truth - mean) ** 2, axis=0, weights=weight)
+    deviation = truth - np.average(truth, axis=0, weights=weight)
+    # Very large and very small numbers have no squares; a power of two takes nothing from them.
+    power = -np.frexp(np.abs(deviation).max(axis=0))[1]
+    error = np.average(np.ldexp(outputs - truth, power) ** 2, axis=0, weights=weight)
+    variance = np.average(np.ldexp(deviation, power) ** 2, axis=0, weights=weight)
     has_variance = variance > 0
     explained = np.where(has_variance, 1 - error / np.where(has_variance, variance, 1.0), -error)
     return float(explained.mean())

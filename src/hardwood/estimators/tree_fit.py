@@ -154,26 +154,34 @@ def _teaching(
 
 def _finished(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
     """Use all rows: those that did not fit into the search, and those that judged it."""
+    tree = best.trees[0]
+    try:
+        if not search.interrupted:
+            return _used_all(search, best, whole)
+    except CutOff:
+        return tree, "Not finished on all rows: there was no time left."
+    except KeyboardInterrupt:
+        search.interrupted = True
+    return tree, "Not finished on all rows, since it was interrupted."
+
+
+def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
+    """Make or polish the best tree with all rows, as it suits the table."""
     tree, kitchen = best.trees[0], search.kitchen
-    if search.interrupted:
-        return tree, "Not finished on all rows, since it was interrupted."
     everything = replace(
         whole, train=np.concatenate([whole.train, whole.valid]), valid=whole.valid[:0]
     )
-    try:
-        if best.recipe.polish is None:
-            return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
-        if len(search.folds[0].train) < len(whole.train) and len(whole.valid):
-            return _widened(search, best, whole)
-        teacher = search.teacher_of(best, everything)
-        if len(search.folds) > 1 or not len(whole.valid):
-            return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
-        if teacher is not None:
-            everything = kitchen.lesson(best.recipe, everything, teacher)
-        polish = replace(best.recipe.polish, max_sweeps=_LAST_SWEEPS)
-        return kitchen.polished(tree, polish, everything), "Polished with all rows."
-    except CutOff:
-        return tree, "Not finished on all rows: there was no time left."
+    if best.recipe.polish is None:
+        return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
+    if len(search.folds[0].train) < len(whole.train) and len(whole.valid):
+        return _widened(search, best, whole)
+    teacher = search.teacher_of(best, everything)
+    if len(search.folds) > 1 or not len(whole.valid):
+        return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
+    if teacher is not None:
+        everything = kitchen.lesson(best.recipe, everything, teacher)
+    polish = replace(best.recipe.polish, max_sweeps=_LAST_SWEEPS)
+    return kitchen.polished(tree, polish, everything), "Polished with all rows."
 
 
 def _widened(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:

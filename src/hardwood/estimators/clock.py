@@ -50,3 +50,22 @@ class Stop:
         """Say whether to stop after this pass."""
         before, self._last = self._last, self._clock.spent
         return not self._clock.has(self._last - before)
+
+
+class Whole:
+    """A callback that ends a run as soon as it is seen not to be finished in time.
+
+    For learners whose steps grow smaller to the end: a run that is cut short is worth little.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._begun = clock.spent
+        self.is_cut_off = False
+
+    def __call__(self, epoch: Epoch) -> bool:
+        """Say whether to stop after this pass."""
+        done = epoch.epoch + 1
+        left = (self._clock.spent - self._begun) / done * (epoch.max_epochs - done)
+        self.is_cut_off = not self._clock.has(left)
+        return self.is_cut_off

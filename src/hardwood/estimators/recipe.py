@@ -7,19 +7,23 @@ from typing import Literal
 
 import numpy as np
 
-from hardwood.estimators.clock import Clock, Stop
+from hardwood.estimators.clock import Clock, Stop, Whole
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.made_up_rows import Lesson
+from hardwood.estimators.reinforced import bare_policy
 from hardwood.estimators.teacher import Teacher, taught
 from hardwood.learn.greedy import one_hot, start_tree
 from hardwood.learn.losses import Misclassification
 from hardwood.learn.problem import Problem
+from hardwood.learn.reinforced import Reinforced, learn, perfect_parents
 from hardwood.learn.tao import Alternation, alternate
 from hardwood.model import ObliqueTree
 
-Start = Literal["axis", "co2"]
+Start = Literal["axis", "co2", "reinforced"]
 
-_WORDS = {"axis": "axis-aligned", "co2": "CO2"}
+_WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
+_MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
+_PASSES = 60  # over real rows; over more rows fewer, but not below a third
 _MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
 _CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
 _RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
@@ -36,8 +40,8 @@ class Recipe:
     Attributes
     ----------
     start
-        The greedy tree that it starts with: splits on one column ("axis"), or oblique ones ("co2").
-        Starts by gradients (DGT) were no better on validation rows, and take longer.
+        The tree that it starts with: a greedy one with splits on one column ("axis") or oblique
+        ones ("co2"), or one whose splits and leaves are learned together ("reinforced").
     max_depth
         Of the tree; 0 for a single leaf.
     polish
@@ -72,6 +76,11 @@ class Recipe:
     def family(self) -> Recipe:
         """The recipe without what tells restarts apart."""
         return replace(self, seed=0)
+
+    @property
+    def has_soft_leaves(self) -> bool:
+        """Whether leaves that no row reaches have learned something, too, and are to stay."""
+        return self.start == "reinforced" and self.polish is None
 
     @property
     def is_plain(self) -> bool:
@@ -144,6 +153,8 @@ class Kitchen:
         if recipe.max_depth == 0:
             return self._single_leaf(problem)
         seed = self.seed + recipe.seed
+        if recipe.start == "reinforced":
+            return self._reinforced(recipe, problem, seed)
         share = _RESTART_SHARE if recipe.seed and recipe.lesson is None else 1.0
         if recipe.start == "co2":
             share = min(share, _CO2_ROWS / len(problem.train))
@@ -158,6 +169,21 @@ class Kitchen:
             n_jobs=self.n_jobs,
             seed=seed,
         )
+
+    def _reinforced(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
+        """Learn policies of all nodes at once, and make splits of them."""
+        n_rows = 1 if recipe.lesson is None else 1 + recipe.lesson.rows_per_row
+        config = Reinforced(
+            perfect_parents(min(recipe.max_depth, _MAX_REINFORCED_DEPTH)),
+            max_epochs=max(_PASSES // 3, int(_PASSES / n_rows)),
+        )
+        whole = Whole(self.clock)
+        grown = learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[whole])
+        if grown.interrupted:
+            raise KeyboardInterrupt
+        if whole.is_cut_off:
+            raise CutOff
+        return bare_policy(self.exercise, problem, config, grown).to_oblique()
 
     def _single_leaf(self, problem: Problem) -> ObliqueTree:
         target = problem.y[problem.train].astype(np.float64)

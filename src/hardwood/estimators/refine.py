@@ -17,6 +17,7 @@ from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.judge import Judge
 from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
 from hardwood.estimators.start import start_of
 from hardwood.estimators.tao import TAOClassifier, TAORegressor
 from hardwood.estimators.target import class_target, label_target, number_target
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 LEARNERS: dict[str, tuple[type, type]] = {
     "dgt": (DGTClassifier, DGTRegressor),
     "non_greedy": (NonGreedyTreeClassifier, NonGreedyTreeRegressor),
+    "reinforced": (ReinforcedTreeClassifier, ReinforcedTreeRegressor),
     "tao": (TAOClassifier, TAORegressor),
 }
 
@@ -162,8 +164,8 @@ def refine(
         The table and its target, as `fit` takes them; with the columns and classes of the tree. A
         tree that has learned from all of them scores too well on a part of them: then give `X_val`.
     with_ : sequence of names and estimators, default=("dgt", "tao")
-        Learners in turn: "dgt", "tao", "non_greedy", or estimators that take ``init=``, with
-        parameters of their own; those are cloned.
+        Learners in turn: "dgt", "tao", "non_greedy", "reinforced", or estimators that take
+        ``init=``, with parameters of their own; those are cloned.
     X_val, y_val
         Rows to judge by. None: `validation_fraction` of the rows is kept apart for that.
     sample_weight

@@ -432,6 +432,18 @@ def policy_of(
     estimator: Any, exercise: Exercise, problem: Problem, config: Reinforced, grown: GrownPolicy
 ) -> PolicyTree:
     """Make the policy tree of what was learned: in raw units, counted."""
+    policy = bare_policy(exercise, problem, config, grown).replace(
+        record=exercises.record_of(estimator, exercise, problem, grown)
+    )
+    return policy.replace(
+        counts=policy_counts(exercise.data, policy, parameters.n_threads(estimator.n_jobs))
+    )
+
+
+def bare_policy(
+    exercise: Exercise, problem: Problem, config: Reinforced, grown: GrownPolicy
+) -> PolicyTree:
+    """Make the policy tree of what was learned, in raw units; without counts and record."""
     weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem, is_sparse=config.l1 > 0)
     weights, bias = with_first_ways(config.parents, weights, bias)
     if isinstance(problem.loss, Hinge | SquaredCodes):  # their scores are not the link's
@@ -439,7 +451,7 @@ def policy_of(
     else:
         no_slopes = np.zeros((*grown.scores.shape, 0))
         scores, _ = problem.linear_leaves(grown.scores, no_slopes)
-    policy = PolicyTree(
+    return PolicyTree(
         config.parents,
         weights,
         bias,
@@ -449,10 +461,6 @@ def policy_of(
         link=cast(Link, problem.loss.link_name),
         classes=exercise.labels,
         target_names=exercise.target_names,
-        record=exercises.record_of(estimator, exercise, problem, grown),
-    )
-    return policy.replace(
-        counts=policy_counts(exercise.data, policy, parameters.n_threads(estimator.n_jobs))
     )
 
 

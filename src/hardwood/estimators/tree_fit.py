@@ -171,12 +171,12 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     everything = replace(
         whole, train=np.concatenate([whole.train, whole.valid]), valid=whole.valid[:0]
     )
-    if best.recipe.polish is None:
+    if best.recipe.is_plain:
         return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
     if len(search.folds[0].train) < len(whole.train) and len(whole.valid):
         return _widened(search, best, whole)
     teacher = search.teacher_of(best, everything)
-    if len(search.folds) > 1 or not len(whole.valid):
+    if len(search.folds) > 1 or not len(whole.valid) or best.recipe.polish is None:
         return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
     if teacher is not None:
         everything = kitchen.lesson(best.recipe, everything, teacher)
@@ -189,9 +189,10 @@ def _widened(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTr
     judged = search.folds[0]
     wide = replace(whole, valid=judged.valid)
     teacher = search.teacher_of(best, wide)
-    assert best.recipe.polish is not None
-    polish = replace(best.recipe.polish, max_sweeps=_WIDE_SWEEPS)
-    tree = search.kitchen.made(replace(best.recipe, polish=polish), wide, teacher)
+    recipe = best.recipe
+    if recipe.polish is not None:
+        recipe = replace(recipe, polish=replace(recipe.polish, max_sweeps=_WIDE_SWEEPS))
+    tree = search.kitchen.made(recipe, wide, teacher)
     score = search.score(tree, judged, "valid")
     words = f"Made again from {len(wide.train):,} rows: {search.judge.name} {figure(score)}"
     if score < best.validation_score:
@@ -231,4 +232,5 @@ def _assembled(
         leaf_weights=tree.leaf_weights,
         link=tree.link,
         n_jobs=n_jobs,
+        keeps_unreached=search.best.recipe.has_soft_leaves,
     )

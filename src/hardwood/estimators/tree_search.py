@@ -41,7 +41,8 @@ _MOST_COMPARED = 3  # families that have more than one round
 # which few rows that judge do not show.
 _TAUGHT_BONUS = 0.5
 _PAR = 2.0  # standard errors that a teacher may score less than the best tree
-_FEW_WRONG = 25  # rows that judge: fewer tell no trees apart
+_FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
+_MANY = 1_000  # where so many judge
 _PATIENCE = 4  # restarts in a row that are not better
 
 OnTrial = Callable[[Trial], Any]
@@ -215,18 +216,20 @@ class Search:
             self.ending = "Ended by max_trials."
         elif not self._clock.has(self._finish_seconds):
             self.ending = "Ended by time_limit."
-        elif self._is_as_good_as_its_teacher:
-            self.ending = "Ended where the tree is as good as its teacher, and hardly ever wrong."
+        elif self._is_hardly_ever_wrong:
+            self.ending = "Ended where the best tree is hardly ever wrong."
         return bool(self.ending)
 
     @property
-    def _is_as_good_as_its_teacher(self) -> bool:
-        """Whether nothing more can be learned, nor seen on the rows that judge."""
-        best = self.best
-        if best.recipe.lesson is None or self.judge.task != "classification" or self.judge.scorer:
+    def _is_hardly_ever_wrong(self) -> bool:
+        """Whether the rows that judge could show nothing better, once strong recipes were tried."""
+        if self.judge.task != "classification" or self.judge.scorer or self._n_judging < _MANY:
             return False
-        n_wrong = (1 - best.validation_score) * self._n_judging
-        return best.validation_score >= self._teacher_score and n_wrong < _FEW_WRONG
+        best = self.best
+        if best.recipe.lesson is not None and best.validation_score < self._teacher_score:
+            return False
+        is_strong = any(each.lesson or each.start == "reinforced" for each in self.families)
+        return is_strong and (1 - best.validation_score) * self._n_judging < _FEW_WRONG
 
     @property
     def _n_judging(self) -> int:
@@ -255,8 +258,11 @@ class Search:
         for depth in sorted({min(depth, self.plan.max_depth) for depth in _PLAIN_DEPTHS}):
             yield Recipe("axis", depth)
         yield from self._polished_axis()
+        yield from self._reinforced(None)
         lesson, *further = _LESSONS if self._has_able_teacher() else (None,)
         yield from self._oblique(lesson)
+        if lesson is not None:
+            yield from self._reinforced(lesson)
         best = self._ranked[0].recipe
         if best.lesson is not None:
             for other in further:
@@ -297,6 +303,15 @@ class Search:
             best = self._ranked[0].recipe
             yield Recipe("co2", depth, best.polish or self.plan.polish(), lesson)
 
+    def _reinforced(self, lesson: Lesson | None) -> Iterator[Recipe]:
+        """Trees that are learned as policies: their splits and leaves all at once.
+
+        Their splits weigh all columns, and their leaves are constant.
+        """
+        if self.plan.leaves == "linear" or self.plan.max_features_per_split is not None:
+            return
+        yield Recipe("reinforced", self.plan.max_depth, None, lesson)
+
     @property
     def _penalties(self) -> list[tuple[float, float]]:
         """Penalties, the one that did best without a teacher first."""
@@ -309,9 +324,9 @@ class Search:
 
     def _rounds(self) -> Iterator[Recipe]:
         """Try the best few families again, so that luck does not decide between them."""
-        polished = [each for each in self._ranked if each.recipe.polish is not None]
+        oblique = [each for each in self._ranked if not each.recipe.is_plain]
         for seed in range(1, _ROUNDS):
-            for family in polished[:_MOST_COMPARED]:
+            for family in oblique[:_MOST_COMPARED]:
                 yield replace(family.recipe, seed=seed)
 
     def _restarts(self) -> Iterator[Recipe]:

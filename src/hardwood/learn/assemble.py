@@ -32,15 +32,16 @@ def assemble(
     leaf_weights: np.ndarray | None = None,
     link: Link = "identity",
     n_jobs: int = 1,
+    keeps_unreached: bool = False,
 ) -> ObliqueTree:
-    """Make a tree of splits in raw units; drop what no row of `data` reaches.
+    """Make a tree of splits in raw units; drop what no row of `data` reaches, unless it is to stay.
 
     `children` (m, 2) are those of `ObliqueTree`: `heap_children` for a perfect tree in heap order.
     Counts are sums of the rows' own weights, in the user's units, validation rows included.
     """
     leaf = _leaves(data, weights, bias, children, n_jobs)
     reached = _weight_by_leaf(leaf, data, len(values))
-    return ObliqueTree(
+    tree = ObliqueTree(
         weights,
         bias,
         children,
@@ -53,7 +54,8 @@ def assemble(
         record=record,
         leaf_weights=leaf_weights,
         link=link,
-    ).simplify()
+    )
+    return tree if keeps_unreached else tree.simplify()
 
 
 def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:

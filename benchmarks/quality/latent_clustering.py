@@ -276,16 +276,17 @@ def shallower(data: Data, method: str) -> list[str]:
 _HEAD = ["data", "method", "purity", "self pairs", "all rows", "leaves", "error", "CPU s", "paper"]
 _PRUNING_HEAD = ["data", "start", "depth", "λ", "active", "Σ a", "leaves", "error", "purity"]
 _TABLE_WORDS = """\
-Purity is that of the test rows (20 %), over pairs of different rows; *self pairs* counts each row as
-a pair with itself, too, as the authors' code does; *all rows* has the rows that were learned from
-among them. Depth (glass: 4, 5, 6; covtype: 5) and λ (1, 10, 100) of latent trees are those with the
-smallest validation *error* of the regression, in units of the targets' variance, run by run; the
-authors' published search chose by the purity of validation rows. Peers cluster all columns, each of
-deviation 1, into as many leaves as the deepest latent tree may have; they learn from the validation
-rows, too.
+Purity is that of the test rows (20 %), over pairs of different rows; *self pairs* counts each row
+as a pair with itself, too, as the authors' code does; *all rows* has the rows that were learned
+from among them. Depth (glass: 4, 5, 6; covtype: 5) and λ (1, 10, 100) of latent trees are those
+with the smallest validation *error* of the regression, in units of the targets' variance, run by
+run; the authors' published search chose by the purity of validation rows. Peers cluster all
+columns, each of deviation 1, into as many leaves as the deepest latent tree may have; they learn
+from the validation rows, too.
 
-Learned from at most 60,000 rows of covtype, in 10 passes of batches of 512 (BIRCH: from 20,000 rows,
-its subclusters merged by Ward's method); judged on all 116,203 test rows. CPU seconds are of one fit.
+Learned from at most 60,000 rows of covtype, in 10 passes of batches of 512 (BIRCH: from 20,000
+rows, its subclusters merged by Ward's method); judged on all 116,203 test rows. CPU seconds are of
+one fit.
 """
 _PRUNING_WORDS = """\
 What λ does, mean of the same runs: nodes that are active, the sum of their activities, leaves that

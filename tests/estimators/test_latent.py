@@ -325,6 +325,15 @@ def test_weight_two_is_the_row_twice_to_the_bit(diabetes):
     assert weighted.model_ == repeated.model_
 
 
+def test_decay_makes_weights_small(cancer):
+    X, _, y, _ = cancer
+    sizes = [
+        np.abs(LatentTreeClassifier(weight_decay=d, **QUICK).fit(X, y).model_.head_weights).mean()
+        for d in (0.0, 10.0)
+    ]
+    assert sizes[1] < 0.7 * sizes[0]
+
+
 def test_class_weights_are_heard(cancer):
     X, test_X, y, _ = cancer
     share = [
@@ -397,6 +406,7 @@ def test_without_torch_the_message_says_how_to_install_it(cancer, monkeypatch):
         ({"skip": "yes"}, "skip must be True or False"),
         ({"split": "axis"}, "split must be one of"),
         ({"dropout": 1.0}, "dropout must be a number"),
+        ({"weight_decay": -1.0}, "weight_decay must be a number"),
         ({"learning_rate": 0.0}, "learning_rate must be a number"),
         ({"batch_size": 0}, "batch_size must be an integer"),
         ({"max_epochs": 0}, "max_epochs must be an integer"),

@@ -156,6 +156,20 @@ def test_pruning_removes_nodes_and_the_history_shows_it(cancer):
     assert "active_nodes" in model.model_.record["curves"]
 
 
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_price_that_no_node_is_worth_leaves_the_root(cancer, tmp_path, skip):
+    X, test_X, y, _ = cancer
+    model = LatentTreeClassifier(pruning=1e9, skip=skip, **QUICK).fit(X, y)
+    assert model.model_.nodes.tolist() == [0]
+    assert set(model.apply(test_X)) == {0}
+    model.save(tmp_path / "root.hardwood")
+    loaded = hardwood.load(tmp_path / "root.hardwood")
+    np.testing.assert_array_equal(loaded.predict(test_X), model.predict(test_X))
+    assert LatentTreeModel.from_json(loaded.to_json()) == loaded
+    assert model.harden(X, y).n_leaves == 1
+    assert "node 0" in loaded.to_text()
+
+
 def test_nodes_that_are_left_out_are_no_part_of_any_answer(cancer):
     """With a node of its own activity 0, the same answers; without it, too."""
     X, test_X, y, _ = cancer

@@ -33,7 +33,6 @@ FOLDER = RESULTS / "latent_clustering"
 IMAGES = RESULTS.parents[1] / "docs" / "images"
 N_RUNS = 4
 PRICES = (1.0, 10.0, 100.0)
-PEER_DEPTH = 5  # at most 2^5 leaves, as the deepest latent trees have
 BIRCH_ROWS = 20_000  # one by one, in Python
 LATENT = {"latent": "bisect", "latent_random": "random"}
 WORDS = {
@@ -63,7 +62,7 @@ DATA = (
         (0, 1),
         32,
         "auto",
-        (4, 5),
+        (4, 5, 6),
         0.44,
         {"latent": "0.468 ± 0.028", "hkmeans": "0.508 ± 0.008", "birch": "0.429 ± 0.013"},
     ),
@@ -103,7 +102,7 @@ def parts(folder: Path, data: Data, run: int, max_rows: int) -> Parts:
 def settings(data: Data, method: str) -> list[Entry]:
     """Return what is tried of a method."""
     if method not in LATENT:
-        return [{"depth": PEER_DEPTH}]
+        return [{"depth": max(data.depths)}]  # as many leaves as the deepest latent trees may have
     return [{"depth": d, "pruning": price} for d in data.depths for price in PRICES]
 
 
@@ -134,7 +133,7 @@ def measured(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> 
             "passes": model.n_iter_,
         }
     else:
-        found, known = peer(method, rows, run), {}
+        found, known = peer(method, rows, setting["depth"], run), {}
     seconds = time.process_time() - start
     return {
         "purity": dendrogram_purity(rows.y[rows.test], found.children, found.leaves[rows.test]),
@@ -149,13 +148,13 @@ def measured(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> 
     }
 
 
-def peer(method: str, rows: Parts, run: int) -> Clustered:
+def peer(method: str, rows: Parts, depth: int, run: int) -> Clustered:
     """Cluster all columns, each of mean 0 and deviation 1."""
     scale = StandardScaler().fit(rows.X[rows.learnable])
     own, others = scale.transform(rows.X[rows.learnable]), scale.transform(rows.X)
     if method == "hkmeans":
-        return hierarchical_kmeans(own, others, PEER_DEPTH, run)
-    return birch(own[:BIRCH_ROWS], others, 2**PEER_DEPTH)
+        return hierarchical_kmeans(own, others, depth, run)
+    return birch(own[:BIRCH_ROWS], others, 2**depth)
 
 
 def ledger_of(data: Data, method: str) -> Ledger:
@@ -246,27 +245,64 @@ def section() -> list[str]:
     """Return what docs/results tells of clustering, as lines of a page."""
     main = [row for data in DATA for row in rows_of(data)]
     pruned = [row for data in DATA for row in pruning_rows(data)]
-    head = (
-        "data|method|purity|… as the paper counts|… of all rows|leaves|validation error|CPU s|paper"
-    )
     return [
-        *table(head.split("|"), main),
+        *_TABLE_WORDS.splitlines(),
         "",
-        *table(
-            [
-                "data",
-                "start",
-                "depth",
-                "λ",
-                "active",
-                "Σ a",
-                "leaves",
-                "validation error",
-                "purity",
-            ],
-            pruned,
-        ),
+        *table(_HEAD, main),
+        "",
+        *shallower(DATA[0], "latent"),
+        *_PRUNING_WORDS.splitlines(),
+        "",
+        *table(_PRUNING_HEAD, pruned),
+        "",
+        *_FIGURE_WORDS.splitlines(),
     ]
+
+
+def shallower(data: Data, method: str) -> list[str]:
+    """Say what the same rule gives without the deepest trees: depths 4 and 5 were tried first."""
+    ledger = ledger_of(data, method)
+    depth = max(data.depths)
+    ledger.choosing = [e for e in ledger.choosing if e["setting"]["depth"] < depth]
+    if not ledger.choosing:
+        return []
+    figure = spread(chosen(ledger), "purity")
+    return [
+        f"Depths below {depth} were tried first: the same rule then gives {figure} on {data.name}.",
+        "",
+    ]
+
+
+_HEAD = ["data", "method", "purity", "self pairs", "all rows", "leaves", "error", "CPU s", "paper"]
+_PRUNING_HEAD = ["data", "start", "depth", "λ", "active", "Σ a", "leaves", "error", "purity"]
+_TABLE_WORDS = """\
+Purity is that of the test rows (20 %), over pairs of different rows; *self pairs* counts each row
+as a pair with itself, too, as the authors' code does; *all rows* has the rows that were learned
+from among them. Depth (glass: 4, 5, 6; covtype: 5) and λ (1, 10, 100) of latent trees are those
+with the smallest validation *error* of the regression, in units of the targets' variance, run by
+run; the authors' published search chose by the purity of validation rows. Peers cluster all
+columns, each of deviation 1, into as many leaves as the deepest latent tree may have; they learn
+from the validation rows, too.
+
+Learned from at most 60,000 rows of covtype, in 10 passes of batches of 512 (BIRCH: from 20,000
+rows, its subclusters merged by Ward's method); judged on all 116,203 test rows. CPU seconds are of
+one fit.
+"""
+_PRUNING_WORDS = """\
+What λ does, mean of the same runs: nodes that are active, the sum of their activities, leaves that
+rows reach:
+"""
+_FIGURE_WORDS = """\
+Figures 6, 7 and 8 on glass (`--figures`), first run, start by 2-means: rows by node at depth 4 for
+λ = 1, 10, 100; active nodes while learning at depth 6; and rows by class at depth 5, λ = 10, where
+the kinds of window glass go one way and headlamps another, although no label was seen.
+
+<img src="../images/latent_routing.png" alt="Three trees, paler as λ grows" width="900">
+
+<img src="../images/latent_active.png" alt="Share of active nodes by epoch" width="400">
+
+<img src="../images/latent_classes.png" alt="Six trees, one per kind of glass" width="700">
+"""
 
 
 def draw_figures(folder: Path) -> None:
@@ -278,14 +314,14 @@ def draw_figures(folder: Path) -> None:
 
     data = DATA[0]
     rows = parts(folder, data, 0, sys.maxsize)
-    figure, axes = plt.subplots(1, len(PRICES), figsize=(21, 4.2))
+    figure, axes = plt.subplots(1, len(PRICES), figsize=(17, 3.8))
     lines, line_ax = plt.subplots(figsize=(5.4, 3.4), layout="constrained")
     for price, ax in zip(PRICES, axes, strict=True):
-        model = fitted(data, "latent_random", {"depth": 4, "pruning": price}, rows, 0)
+        model = fitted(data, "latent", {"depth": 4, "pruning": price}, rows, 0)
         purity = dendrogram_purity(rows.y[rows.test], model, model.apply(rows.X[rows.test]))
         title = f"λ = {price:g}: dendrogram purity {purity:.3f}"
         model.plot_routing(rows.X, title=title, ax=ax)
-        deep = fitted(data, "latent_random", {"depth": 6, "pruning": price}, rows, 0)
+        deep = fitted(data, "latent", {"depth": 6, "pruning": price}, rows, 0)
         deep.plot_active_share(label=f"λ = {price:g}", ax=line_ax)
     model = fitted(data, "latent", {"depth": 5, "pruning": 10.0}, rows, 0)
     names = [
@@ -327,7 +363,7 @@ def main() -> int:
     print("\n".join(section()))
     best = {data.name: chosen(ledger_of(data, "latent")) for data in DATA}
     passed = [
-        np.mean([entry["purity_as_paper"] for entry in best[data.name]]) >= data.floor
+        np.mean([entry["purity"] for entry in best[data.name]]) >= data.floor
         for data in DATA
         if best[data.name]
     ]

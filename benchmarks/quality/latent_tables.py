@@ -6,8 +6,8 @@
 FOLDER holds ``NAME.npz`` (`parts.py` says what is in them); ``magic_like`` is made by scikit-learn.
 What is done is in `trials.py`: settings are chosen on validation rows, the chosen one is learned
 from training and validation rows and judged on test rows. Where no split is published, run s has
-the split drawn with seed s. CART's height and least leaf are chosen; latent trees and DGT have
-their defaults, and nothing is chosen for them. Every finished fit is in
+the split drawn with seed s. Chosen are CART's height and least leaf, the weight decay of latent
+trees and the height of DGT; all else has its default. Every finished fit is in
 ``results/latent_tables/NAME.METHOD.json`` at once and is not made again.
 """
 
@@ -52,21 +52,26 @@ def _latent(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstimat
     return kind(random_state=seed, n_jobs=n_jobs, **setting)
 
 
-_DEFAULT: dict[str, Any] = {"": [{}]}
+_DECAYS: dict[str, Any] = {"": [{"weight_decay": [0.0, 0.1, 0.5]}]}
+_HEIGHTS: dict[str, Any] = {"": [{"max_depth": [6, 8]}]}
 _QUICK: Setting = {"max_epochs": 2}
 METHODS = {
     "cart": PEERS["cart_free"],
-    "latent": Method("latent", "latent tree", _latent, _DEFAULT, quick=_QUICK),
+    "latent": Method("latent", "latent tree", _latent, _DECAYS, quick=_QUICK),
     "latent_layers": Method(
         "latent_layers",
         "latent tree, hidden layer",
         _latent,
-        {"": [{"head": [[64]], "dropout": [0.1]}]},
+        {"": [{"head": [[64]], "dropout": [0.1], "weight_decay": [0.0, 0.1, 0.5]}]},
         quick=_QUICK,
     ),
-    "dgt": Method("dgt", "DGT", tree, _DEFAULT, quick=_QUICK),
+    "dgt": Method("dgt", "DGT", tree, _HEIGHTS, quick=_QUICK),
     "dgt_linear": Method(
-        "dgt_linear", "DGT, linear leaves", tree, {"": [{"leaves": ["linear"]}]}, quick=_QUICK
+        "dgt_linear",
+        "DGT, linear leaves",
+        tree,
+        {"": [{"leaves": ["linear"], "max_depth": [3, 6]}]},
+        quick=_QUICK,
     ),
 }
 COLUMNS = [

@@ -156,6 +156,20 @@ def test_pruning_removes_nodes_and_the_history_shows_it(cancer):
     assert "active_nodes" in model.model_.record["curves"]
 
 
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_price_that_no_node_is_worth_leaves_the_root(cancer, tmp_path, skip):
+    X, test_X, y, _ = cancer
+    model = LatentTreeClassifier(pruning=1e9, skip=skip, **QUICK).fit(X, y)
+    assert model.model_.nodes.tolist() == [0]
+    assert set(model.apply(test_X)) == {0}
+    model.save(tmp_path / "root.hardwood")
+    loaded = hardwood.load(tmp_path / "root.hardwood")
+    np.testing.assert_array_equal(loaded.predict(test_X), model.predict(test_X))
+    assert LatentTreeModel.from_json(loaded.to_json()) == loaded
+    assert model.harden(X, y).n_leaves == 1
+    assert "node 0" in loaded.to_text()
+
+
 def test_nodes_that_are_left_out_are_no_part_of_any_answer(cancer):
     """With a node of its own activity 0, the same answers; without it, too."""
     X, test_X, y, _ = cancer
@@ -325,6 +339,15 @@ def test_weight_two_is_the_row_twice_to_the_bit(diabetes):
     assert weighted.model_ == repeated.model_
 
 
+def test_decay_makes_weights_small(cancer):
+    X, _, y, _ = cancer
+    sizes = [
+        np.abs(LatentTreeClassifier(weight_decay=d, **QUICK).fit(X, y).model_.head_weights).mean()
+        for d in (0.0, 10.0)
+    ]
+    assert sizes[1] < 0.7 * sizes[0]
+
+
 def test_class_weights_are_heard(cancer):
     X, test_X, y, _ = cancer
     share = [
@@ -397,6 +420,7 @@ def test_without_torch_the_message_says_how_to_install_it(cancer, monkeypatch):
         ({"skip": "yes"}, "skip must be True or False"),
         ({"split": "axis"}, "split must be one of"),
         ({"dropout": 1.0}, "dropout must be a number"),
+        ({"weight_decay": -1.0}, "weight_decay must be a number"),
         ({"learning_rate": 0.0}, "learning_rate must be a number"),
         ({"batch_size": 0}, "batch_size must be an integer"),
         ({"max_epochs": 0}, "max_epochs must be an integer"),

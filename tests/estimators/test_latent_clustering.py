@@ -212,6 +212,14 @@ def test_more_pruning_leaves_fewer_active_nodes_and_keeps_what_is_left(wine):
     )
 
 
+def test_a_price_that_nobody_pays_leaves_one_cluster(wine):
+    X, _ = wine
+    model = LatentTreeClustering(**QUICK, pruning=1e9).fit(X)
+    assert model.latent_.nodes.tolist() == [0]
+    assert set(model.labels_.tolist()) == set(model.predict(X).tolist()) == {0}
+    assert model.linkage().shape == (0, 4)
+
+
 def test_a_tree_is_saved_and_the_estimator_pickled_and_copied(wine, fitted, tmp_path):
     X, _ = wine
     fitted.tree_.save(tmp_path / "clusters.hardwood")

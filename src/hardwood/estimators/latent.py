@@ -89,6 +89,8 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
         Scores are linear, or linear within an ELU.
     dropout : float, default=0.0
         Part of each hidden layer's values that is left out in each step of learning, below 1.
+    weight_decay : float, default=0.1
+        All that is learned is made smaller by the learning rate times this in each step.
     learning_rate : float, default=0.01
         The largest step size of the schedule, which is half a cosine. Steps are QHAdam's.
     batch_size : int, default=256
@@ -145,6 +147,7 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
         skip: bool = True,
         split: Split = "linear",
         dropout: float = 0.0,
+        weight_decay: float = 0.1,
         learning_rate: float = 0.01,
         batch_size: int = 256,
         max_epochs: int | Literal["auto"] = "auto",
@@ -163,6 +166,7 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
         self.skip = skip
         self.split = split
         self.dropout = dropout
+        self.weight_decay = weight_decay
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_epochs = max_epochs
@@ -226,6 +230,7 @@ class LatentTreeRegressor(LatentEstimator, ModelRegressor):
         skip: bool = True,
         split: Split = "linear",
         dropout: float = 0.0,
+        weight_decay: float = 0.1,
         learning_rate: float = 0.01,
         batch_size: int = 256,
         max_epochs: int | Literal["auto"] = "auto",
@@ -243,6 +248,7 @@ class LatentTreeRegressor(LatentEstimator, ModelRegressor):
         self.skip = skip
         self.split = split
         self.dropout = dropout
+        self.weight_decay = weight_decay
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_epochs = max_epochs
@@ -299,6 +305,7 @@ def config_of(estimator: Any, stops_early: bool) -> Latent:
         head=_widths(estimator.head),
         skip=parameters.flag("skip", estimator.skip),
         dropout=parameters.real("dropout", estimator.dropout, 0.0, 1.0),
+        weight_decay=parameters.real("weight_decay", estimator.weight_decay, 0.0, math.inf),
         learning_rate=parameters.real(
             "learning_rate", estimator.learning_rate, 0.0, math.inf, open_low=True
         ),

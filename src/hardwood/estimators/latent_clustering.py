@@ -276,6 +276,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
             pruning=self.pruning,
             skip=parameters.flag("skip", self.skip) and not posed.is_of_itself,
             split=self.split,
+            weight_decay=0.0,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             max_epochs=self.max_epochs,

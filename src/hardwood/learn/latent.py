@@ -43,6 +43,7 @@ class Latent:
     head: tuple[int, ...] = ()
     skip: bool = True
     dropout: float = 0.0
+    weight_decay: float = 0.0
     learning_rate: float = 0.01
     batch_size: int = 256
     max_epochs: int | None = None

@@ -29,17 +29,22 @@ _HUGE = 1e15
 
 
 class QHAdam:
-    """Quasi-hyperbolic Adam (Ma, Yarats. ICLR 2019): Adam's mean, and the gradient itself."""
+    """Quasi-hyperbolic Adam (Ma, Yarats. ICLR 2019): Adam's mean, and the gradient itself.
+
+    Weights decay apart from the gradients, by `weight_decay` times the learning rate in each step.
+    """
 
     def __init__(
         self,
         parameters: Iterable[nn.Parameter],
         *,
+        weight_decay: float = 0.0,
         nu: float = 0.7,
         betas: tuple[float, float] = (0.95, 0.998),
         epsilon: float = 1e-8,
     ) -> None:
         self.parameters = list(parameters)
+        self.weight_decay = weight_decay
         self.nu, self.betas, self.epsilon = nu, betas, epsilon
         self.means = [torch.zeros_like(p) for p in self.parameters]
         self.squares = [torch.zeros_like(p) for p in self.parameters]
@@ -53,6 +58,7 @@ class QHAdam:
         for p, mean, square in zip(self.parameters, self.means, self.squares, strict=True):
             if p.grad is None:
                 continue
+            p.mul_(1 - learning_rate * self.weight_decay)
             mean.lerp_(p.grad, 1 - self.betas[0])
             square.lerp_(p.grad.square(), 1 - self.betas[1])
             direction = (1 - self.nu) * p.grad + self.nu / first * mean
@@ -155,7 +161,7 @@ class _Run:
         step = -(-len(train) // n_settled)
         self.settled_rows = self.train.x[::step]
         self.start(seed)
-        self.optimizer = QHAdam(self.network.parameters())
+        self.optimizer = QHAdam(self.network.parameters(), weight_decay=config.weight_decay)
         self.history: list[Epoch] = []
         self.best_epoch = -1
         self.best_loss = math.inf

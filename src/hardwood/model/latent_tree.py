@@ -446,7 +446,7 @@ def times(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     padded = np.zeros((-(-n // _BLOCK) * _BLOCK, c))
     padded[:n] = rows
     product = padded.reshape(-1, _BLOCK, c) @ weights.T
-    return product.reshape(-1, len(weights))[:n]
+    return product.reshape(len(padded), len(weights))[:n]
 
 
 def elu(values: np.ndarray) -> np.ndarray:

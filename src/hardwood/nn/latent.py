@@ -252,7 +252,9 @@ class LatentTree(nn.Module):
             self.train(was_training)
         _, activity = latent_operator.solve(scores, self.pruning * len(x) / rows)
         # A child is no more active than its parent, so what is left is a tree.
-        self.activity.copy_(torch.where(activity < least, 0.0, activity))
+        is_kept = activity >= least
+        is_kept[0] = True  # the root: a tree without nodes would be none
+        self.activity.copy_(torch.where(is_kept, activity, 0.0))
         self.is_settled = True
         return self.activity
 

@@ -209,24 +209,25 @@ def _shares_of_levels(mass: np.ndarray, level: np.ndarray) -> np.ndarray:
 def _places(nodes: np.ndarray) -> dict[int, float]:
     """Give leaves consecutive slots from left to right, and parents the middle of their children.
 
-    An only child stands half a slot to its side.
+    A child that was pruned beside one that was not keeps its slot, which shows the side, and keeps
+    the nodes of a level at least one slot apart.
     """
-    known = {int(t): 0.0 for t in nodes}
-    n_leaves = 0
+    place = dict.fromkeys(nodes.tolist(), 0.0)
+    n_slots = 0
     todo = [(0, False)]
     while todo:
         t, is_done = todo.pop()
-        children = [c for c in (2 * t + 1, 2 * t + 2) if c in known]
-        if not children:
-            known[t] = float(n_leaves)
-            n_leaves += 1
+        children = (2 * t + 1, 2 * t + 2)
+        is_leaf = not any(child in place for child in children)
+        if is_leaf:
+            place[t] = float(n_slots)
+            n_slots += 1
         elif not is_done:
-            todo += [(t, True), *((c, False) for c in reversed(children))]
-        elif len(children) == 2:
-            known[t] = (known[children[0]] + known[children[1]]) / 2
+            place |= dict.fromkeys(children, 0.0)
+            todo += [(t, True), (children[1], False), (children[0], False)]
         else:
-            known[t] = known[children[0]] + (0.5 if children[0] == 2 * t + 1 else -0.5)
-    return known
+            place[t] = (place[children[0]] + place[children[1]]) / 2
+    return {t: place[t] for t in nodes.tolist()}
 
 
 def _size(x: dict[int, float], level: np.ndarray, title: str) -> tuple[float, float]:

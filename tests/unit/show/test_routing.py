@@ -51,10 +51,20 @@ def test_darker_is_more_active():
     assert (np.diff(light) > 0).all()
 
 
-def test_boxes_and_words_stay_inside_and_apart():
+def pruned_nodes(seed, depth=5):
+    """Heap numbers of a tree that has lost some of its nodes, and what is below them."""
+    rng = np.random.default_rng(seed)
+    kept = [0]
+    for t in range(1, 2 ** (depth + 1) - 1):
+        if (t - 1) // 2 in kept and rng.random() > 0.25:
+            kept.append(t)
+    return np.array(kept)
+
+
+@pytest.mark.parametrize("nodes", [np.arange(63), *(pruned_nodes(seed) for seed in range(4))])
+def test_boxes_and_words_stay_inside_and_apart(nodes):
     rng = np.random.default_rng(0)
-    nodes = np.arange(63)
-    ax = plot_routing(nodes, rng.random((10, 63)), title="a $ title")
+    ax = plot_routing(nodes, rng.random((10, len(nodes))), title="a $ title")
     figure = ax.figure
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
@@ -66,6 +76,14 @@ def test_boxes_and_words_stay_inside_and_apart():
     for i, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:i])
     assert ax.get_title() == "a $ title"
+
+
+def test_left_children_stand_left_and_right_ones_right():
+    nodes = pruned_nodes(1)
+    ax = plot_routing(nodes, np.ones((1, len(nodes))))
+    x = {t: text.get_position()[0] for t, text in zip(nodes.tolist(), ax.texts, strict=True)}
+    for t in nodes[1:].tolist():
+        assert (x[t] < x[(t - 1) // 2]) == (t % 2 == 1)
 
 
 def test_only_the_top_is_drawn_where_asked():

@@ -137,12 +137,19 @@ def test_the_same_seed_gives_the_same_tree_for_any_threads():
         (None, {"actions": [1]}, "at least two"),
         (None, {"actions": [1, 1]}, "actions must differ"),
         (None, {"actions": [0.5, 1.5]}, "texts, integers or booleans"),
+        (None, {"actions": ["stay", 1]}, "all of one kind"),
+        (None, {"actions": [True, 2]}, "all of one kind"),
+        (None, {"actions": [None, 1]}, "texts, integers or booleans"),
+        (None, {"actions": {0, 1}}, "texts, integers or booleans"),
         (None, {"level": "table"}, "level must be one of"),
         (None, {"n_samples": 1}, "n_samples must be an integer from 2"),
         (None, {"exploration": -1}, "exploration must be a number"),
         (lambda rows, done: 1.0, {}, "expected one number for each of"),
         (lambda rows, done: done, {"level": "batch"}, "expected one number for the batch"),
         (lambda rows, done: done * np.nan, {}, "not finite"),
+        (lambda rows, done: None, {}, "expected one number for each of"),
+        (lambda rows, done: np.ones((len(done), 2)), {}, "expected one number for each of"),
+        (lambda rows, done: 1e30 * done, {}, "a reward of .*e.30; expected at most 1e.15"),
         (lambda rows, done: done.astype(str), {}, "expected one number for each of"),
     ],
 )
@@ -151,6 +158,28 @@ def test_bad_arguments_are_named(reward, options, message):
     reward = reward or (lambda rows, done: done == y[rows])
     with pytest.raises((ValueError, TypeError), match=message):
         learn_from_rewards(X, reward, **({"actions": [0, 1, 2]} | QUICK | options))
+
+
+def test_a_reward_that_is_always_the_same_teaches_nothing():
+    """Nothing is better than anything, at any level: policies stay where they started."""
+    X, _ = load_iris(return_X_y=True)
+    options = {**QUICK, "actions": [0, 1, 2], "exploration": 0.0}
+    start = learn_from_rewards(X, lambda rows, done: np.zeros(len(done)), **options).policy_
+    for level, reward in (("row", lambda rows, done: np.ones(len(done))), ("batch", lambda *_: 7)):
+        learned = learn_from_rewards(X, reward, level=level, **options).policy_
+        for part in ("weights", "bias", "scores"):
+            np.testing.assert_array_equal(getattr(learned, part), getattr(start, part))
+
+
+def test_what_all_rewards_have_in_common_changes_nothing():
+    X, y = load_iris(return_X_y=True)
+    one, other = (
+        learn_from_rewards(
+            X, lambda rows, done, add=add: add + (done == y[rows]), actions=[0, 1, 2], **QUICK
+        ).policy_
+        for add in (0.0, 2.0**20)
+    )
+    assert one.replace(record=None) == other.replace(record=None)
 
 
 def test_what_the_reward_raises_is_raised():

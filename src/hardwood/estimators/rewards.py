@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -169,16 +170,31 @@ def _rewards_of(reward: Any, actions: Any, level: Any) -> Rewards:
         raise TypeError(
             f"reward must be a function of row numbers and actions, got {reward!r:.200}."
         )
+    labels = _labels_of(actions)
+    chosen = parameters.choice("level", level, get_args(Level))
+    return Rewards(reward, tuple(labels.tolist()), chosen, labels)
+
+
+def _labels_of(actions: Any) -> np.ndarray:
     labels = np.asarray(actions)
-    if labels.ndim != 1 or labels.dtype.kind not in "biuUTO" or len(labels) < 2:
+    is_list = labels.ndim == 1 and labels.dtype.kind in "biuUTO" and len(labels) >= 2
+    # NumPy makes text of what stands beside text, and numbers of booleans: not what was given.
+    given = actions if isinstance(actions, list | tuple) else labels
+    kinds = {_kind_of(label) for label in given} if is_list else set()
+    if len(kinds) != 1 or None in kinds:
         raise ValueError(
-            "actions must be a list of at least two texts, integers or booleans, got "
-            f"{actions!r:.200}."
+            "actions must be a list of at least two texts, integers or booleans, all of one kind, "
+            f"got {actions!r:.200}."
         )
     if len(set(labels.tolist())) != len(labels):
         raise ValueError(f"actions must differ from each other, got {labels.tolist()!r:.200}.")
-    chosen = parameters.choice("level", level, get_args(Level))
-    return Rewards(reward, tuple(labels.tolist()), chosen, labels)
+    return labels
+
+
+def _kind_of(label: Any) -> type | None:
+    if isinstance(label, bool | np.bool_):
+        return bool
+    return next((kind for kind in (str, numbers.Integral) if isinstance(label, kind)), None)
 
 
 def _exercise_of(X: Any, sample_weight: Any, loss: Rewards) -> Exercise:

@@ -23,6 +23,8 @@ Level = Literal["row", "batch"]
 Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
 """``reward(rows (B,), actions (B,))``: a number per row, or one for all of them."""
 
+# The engine counts in float32, and squares what it is told.
+_LARGEST_REWARD = 1e15
 # Row numbers go through the engine as targets, in two parts that float32 holds exactly.
 _ROWS_PER_PART = 2**20
 
@@ -96,6 +98,11 @@ class Rewards(Loss):
         answer = answer.reshape(n_expected).astype(np.float64)
         if not np.isfinite(answer).all():
             raise ValueError("The reward function returned a reward that is not finite.")
+        if (largest := np.abs(answer).max()) > _LARGEST_REWARD:
+            raise ValueError(
+                f"The reward function returned a reward of {largest:g}; expected at most "
+                f"{_LARGEST_REWARD:g} in size. Divide rewards so that they differ by about 1."
+            )
         return answer
 
 

@@ -15,8 +15,7 @@ constexpr int kDeepestLatentTree = 16;
 // `is_q`: whether the rows hold q of every node, or scores of the splits.
 template <class Real>
 LatentBatch<Real> batch_of(const Array2<Real>& rows, bool is_q) {
-  LatentBatch<Real> batch{static_cast<std::int64_t>(rows.shape(0)), 1, rows.data(), nullptr};
-  if (is_q) std::swap(batch.scores, batch.q);
+  LatentBatch<Real> batch{static_cast<std::int64_t>(rows.shape(0)), 1, rows.data(), is_q};
   while (batch.depth < kDeepestLatentTree &&
          static_cast<std::size_t>(batch.n_inputs()) < rows.shape(1))
     ++batch.depth;

@@ -48,7 +48,7 @@ void visit_scores(const Real* scores, int n_splits, const Real* activity, Visit&
     if (now.t >= n_splits || (activity && !(activity[now.t] > 0))) continue;
     for (const int sign : {1, -1}) {  // right, left
       const Real own = sign * scores[now.t];
-      if (!(std::min(now.q, own) > -half)) continue;
+      if (!(std::min(own, now.q) > -half)) continue;
       const int child = 2 * now.t + (sign > 0 ? 2 : 1);
       stack[top++] =
           own < now.q ? Reached{child, own, {now.t, sign}} : Reached{child, now.q, now.source};
@@ -84,11 +84,10 @@ void visit_rewards(const Real* q, int n_nodes, Visit&& visit) {
 template <class Real, class Visit>
 void visit_row(const LatentBatch<Real>& batch, std::int64_t i, const Real* activity,
                Visit&& visit) {
-  if (batch.scores) {
-    const int m = batch.n_splits();
-    return visit_scores(batch.scores + i * m, m, activity, visit);
-  }
-  visit_rewards(batch.q + i * batch.n_nodes(), batch.n_nodes(), visit);
+  if (batch.is_q)
+    visit_rewards(batch.row(i), batch.n_nodes(), visit);
+  else
+    visit_scores(batch.row(i), batch.n_splits(), activity, visit);
 }
 
 template <class Real>
@@ -105,8 +104,10 @@ void cut(const Real* q, const Real* activity, int n_nodes, Real* z) {
 
 template <class Real>
 bool is_number(const LatentBatch<Real>& batch, std::int64_t i) {
-  const Real* row = batch.input() + i * batch.n_inputs();
-  return std::none_of(row, row + batch.n_inputs(), [](Real v) { return std::isnan(v); });
+  const Real* row = batch.row(i);
+  int n_nan = 0;  // counted, as above
+  for (int t = 0; t < batch.n_inputs(); ++t) n_nan += row[t] != row[t];
+  return n_nan == 0;
 }
 
 }  // namespace
@@ -116,8 +117,9 @@ Pruning latent_pruning(const LatentBatch<Real>& batch, double lambda) {
   const int n_nodes = batch.n_nodes();
   PruningProgram<Real> program(n_nodes);
   if (lambda == 0) return program.nothing_pruned();
-  for (std::int64_t i = 0; i < batch.n; ++i)  // nothing is visited by way of a NaN
-    visit_row<Real>(batch, i, nullptr, [&](int t, Real v, Source) { program.add(t, v); });
+  for (std::int64_t i = 0; i < batch.n; ++i)
+    if (is_number(batch, i))
+      visit_row<Real>(batch, i, nullptr, [&](int t, Real v, Source) { program.add(t, v); });
   return program.solve(lambda);
 }
 
@@ -128,8 +130,8 @@ void latent_traversal(const LatentBatch<Real>& batch, const Real* activity, int 
   over_rows(batch.n, n_threads, [&](int, std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       Real* row = z + i * n_nodes;
-      if (batch.q) {
-        cut(batch.q + i * n_nodes, activity, n_nodes, row);
+      if (batch.is_q) {
+        cut(batch.row(i), activity, n_nodes, row);
         continue;
       }
       const bool known = is_number(batch, i);

@@ -14,16 +14,16 @@ template <class Real>
 struct LatentBatch {
   std::int64_t n = 0;
   int depth = 0;
-  const Real* scores = nullptr;
-  const Real* q = nullptr;
+  const Real* rows = nullptr;
+  bool is_q = false;
 
   int n_splits() const { return (1 << depth) - 1; }
   int n_nodes() const { return 2 * n_splits() + 1; }
-  int n_inputs() const { return scores ? n_splits() : n_nodes(); }
-  const Real* input() const { return scores ? scores : q; }
+  int n_inputs() const { return is_q ? n_nodes() : n_splits(); }
+  const Real* row(std::int64_t i) const { return rows + i * n_inputs(); }
 };
 
-// Solves for the activities; lambda >= 0, of which 0 prunes nothing.
+// Solves for the activities; lambda >= 0, of which 0 prunes nothing. Rows with a NaN play no part.
 template <class Real>
 Pruning latent_pruning(const LatentBatch<Real>& batch, double lambda);
 

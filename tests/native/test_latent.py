@@ -142,7 +142,8 @@ def test_a_row_with_a_nan_is_nan_and_spoils_no_other(is_q):
     rows = drawn(rng, 6, 3, is_q)
     rows[2, 1] = np.nan
     found = pruned(rows, is_q, 1.0)
-    assert np.isfinite(found[0]).all()
+    others = pruned(np.delete(rows, 2, axis=0), is_q, 1.0)
+    assert all((part == other).all() for part, other in zip(found, others, strict=True))
     z = traversed(rows, is_q, found[0])
     slope = backward(rows, is_q, found, np.ones((6, 15)), np.ones(15))
     for result in (z, slope):
@@ -158,8 +159,10 @@ def test_infinite_values_are_sure_decisions(is_q):
     assert np.isfinite(z).all()
 
 
-def test_no_rows_prune_everything():
-    activity, _, _ = pruned(np.empty((0, 7)), False, 1.0)
+@each_input
+def test_no_rows_prune_everything(is_q):
+    activity, _, _ = pruned(np.empty((0, 7)), is_q, 1.0)
+    assert len(activity) == (7 if is_q else 15)
     assert (activity == 0).all()
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import hardwood
 from hardwood import (
     DGTClassifier,
+    FitInterruptedWarning,
     GreedyTreeClassifier,
     GreedyTreeRegressor,
     TAOClassifier,
@@ -143,6 +144,13 @@ def test_a_tree_of_scikit_learn_is_refined(wedges):
         ({"with_": ["boost"]}, ValueError, "a learner of with_ must be one of"),
         ({"with_": [GreedyTreeClassifier()]}, TypeError, "takes init="),
         ({"with_": [DGTClassifier]}, TypeError, "takes init="),
+        ({"with_": 3}, TypeError, "with_ must be learners in turn"),
+        ({"with_": [TAORegressor()]}, TypeError, "expected a classifier"),
+        (
+            {"X_val": np.zeros((2, 2)), "y_val": ["up"]},
+            ValueError,
+            "X_val has 2 rows, but y_val has 1",
+        ),
         ({"X_val": np.zeros((2, 2))}, ValueError, "belong together"),
         ({"validation_fraction": 0.0}, ValueError, "validation_fraction"),
         ({"scoring": "beauty"}, ValueError, "no scorer"),
@@ -159,5 +167,26 @@ def test_bad_input(wedges, start, options, error, message):
 
 
 def test_a_tree_of_other_classes_is_refused(wedges, start):
-    with pytest.raises(ValueError, match="init is a tree for the classes 'down', 'up'"):
+    with pytest.raises(ValueError, match="tree is a tree for the classes 'down', 'up'"):
         refine(start, wedges[0], np.where(wedges[1] == "up", 1, 0))
+
+
+def test_linear_leaves_are_not_given_to_who_cannot_learn_them():
+    X, y = load_diabetes(return_X_y=True)
+    tree = TAORegressor(leaves="linear", max_depth=1, l1=1.0, l2=1.0, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="'non_greedy', whose leaves are constant"):
+        refine(tree, X, y, with_=["tao", "non_greedy"], random_state=0)
+
+
+@pytest.mark.parametrize(("learner", "n_stages"), [(DGTClassifier, 1), (TAOClassifier, 2)])
+def test_ctrl_c_ends_it_and_keeps_what_was_reached(wedges, start, learner, n_stages):
+    """An interrupted stage that has a tree is judged as any other; none begins after it."""
+
+    def interrupt(record):
+        raise KeyboardInterrupt
+
+    first = learner(max_depth=2, callbacks=interrupt, random_state=0)
+    with pytest.warns(FitInterruptedWarning, match=f"after {n_stages - 1} stage"):
+        refined = refine(start, *wedges[:2], with_=[first, "tao"], random_state=0)
+    assert len(refined.stages) == n_stages
+    assert refined.tree_ is [stage.tree for stage in refined.stages if stage.kept][-1]

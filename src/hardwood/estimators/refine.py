@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 
 from hardwood import arguments
+from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
@@ -155,6 +157,7 @@ def refine(
 
     Each learner starts from the best tree so far, learns from the training rows and is judged by
     rows that none of them learned from. A stage that does not score higher there is not kept.
+    Ctrl-C ends the refinement: what the stages so far reached is returned, with a warning.
 
     Parameters
     ----------
@@ -201,20 +204,25 @@ def refine(
     seed = exercises.drawn_seed(random_state)
     level = parameters.level("verbose", verbose)
     named = {"n_jobs": n_jobs, "random_state": seed, "verbose": max(0, level - 1)}
-    learners = [(_checked(each), each) for each in _sequence(with_)]
+    learners = [(_checked(each, start), each) for each in _sequence(with_)]
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val belong together: give both, or none.")
     validation = None if X_val is None else (X_val, y_val)
     rows = _divided(start, X, y, sample_weight, validation, validation_fraction, seed)
     judge = Judge.of(start.task, rows.exercise.classes, scoring)
     stages = [_judged("start", start, None, judge, rows, 0.0)]
-    for name, spec in learners:
-        begun = time.perf_counter()
-        learned = _learned(_learner(spec, _best(stages).tree, named), rows)
-        seconds = time.perf_counter() - begun
-        stages.append(_judged(name, learned, _best(stages), judge, rows, seconds))
-        if level:
-            print(_line(stages[-1], judge), flush=True)
+    try:
+        for name, spec in learners:
+            begun = time.perf_counter()
+            learned, is_interrupted = _learned(_learner(spec, _best(stages).tree, named), rows)
+            seconds = time.perf_counter() - begun
+            stages.append(_judged(name, learned, _best(stages), judge, rows, seconds))
+            if level:
+                print(_line(stages[-1], judge), flush=True)
+            if is_interrupted:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        _warn_of_interrupt(stages)
     return Refinement(
         _best(stages).tree,
         tuple(stages),
@@ -256,19 +264,32 @@ def _sequence(with_: Any) -> list[Any]:
     """Return the learners as a list; one alone is a list of one."""
     if isinstance(with_, str) or hasattr(with_, "get_params"):
         return [with_]
+    if not isinstance(with_, Iterable):
+        raise TypeError(
+            f"with_ must be learners in turn, such as ['dgt', 'tao'], got {with_!r:.200}."
+        )
     return list(with_)
 
 
-def _checked(spec: Any) -> str:
-    """Return the name of a learner, or say what is no learner."""
+def _checked(spec: Any, start: ObliqueTree) -> str:
+    """Return the name of a learner, or say what is no learner, or none for such trees."""
     if isinstance(spec, str):
         name: str = arguments.choice("a learner of with_", spec, tuple(LEARNERS))
+        if start.has_linear_leaves and name == "non_greedy":
+            raise ValueError(
+                "with_ holds 'non_greedy', whose leaves are constant, but those of the tree are "
+                "linear. 'dgt' and 'tao' learn both."
+            )
         return name
     if isinstance(spec, type) or "init" not in getattr(spec, "get_params", dict)():
         raise TypeError(
             f"with_ holds {spec!r:.200}; expected one of {list(LEARNERS)}, or an estimator that "
             "takes init=, such as DGTClassifier(max_depth=6)."
         )
+    is_for_numbers = start.task == "regression"
+    if is_classifier(spec) if is_for_numbers else is_regressor(spec):
+        expected = "a regressor for a tree of numbers" if is_for_numbers else "a classifier"
+        raise TypeError(f"with_ holds {spec!r:.200}; expected {expected}, as the tree is.")
     return type(spec).__name__
 
 
@@ -302,7 +323,8 @@ def _divided(
         validation_fraction=0.0 if validation else fraction,
         seed=seed,
     )
-    start_of(start, exercise, problem, 1, n_jobs=1, seed=seed)  # checks the task and the classes
+    # Checks the task and the classes.
+    start_of(start, exercise, problem, 1, n_jobs=1, seed=seed, name="tree")
     of_row = exercise.data.representatives()
     train, valid = (
         np.flatnonzero(np.isin(of_row, part)) for part in (problem.train, problem.valid)
@@ -326,6 +348,8 @@ def _exercise(start: ObliqueTree, X: Any, y: Any, sample_weight: Any) -> Exercis
 def _truth(exercise: Exercise, X: Any, y: Any) -> np.ndarray:
     """Read the targets of rows that were given to judge by, as `Exercise` has them."""
     n = n_rows(X)
+    if n != n_rows(y):
+        raise ValueError(f"X_val has {n} rows, but y_val has {n_rows(y)}.")
     if exercise.task == "regression":
         return number_target(y, n).values
     if exercise.task == "multilabel":
@@ -338,14 +362,29 @@ def _truth(exercise: Exercise, X: Any, y: Any) -> np.ndarray:
     return target.index[exercise.n_targets :, None].astype(np.float64)
 
 
-def _learned(learner: Any, rows: _Divided) -> ObliqueTree:
-    """Let a learner learn; what is predicted keeps its name."""
+def _learned(learner: Any, rows: _Divided) -> tuple[ObliqueTree, bool]:
+    """Let a learner learn, and say whether it was interrupted; what is predicted keeps its name."""
     part, exercise = rows.learned, rows.exercise
     y: Any = part.truth if part.truth.shape[1] > 1 else part.truth[:, 0]
     if exercise.classes is not None and exercise.task == "classification":
         y = exercise.classes[y.astype(np.int64)]
-    tree: ObliqueTree = learner.fit(part.X, y, part.weight).tree_
-    return tree.replace(target_names=exercise.target_names)
+    is_interrupted = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitInterruptedWarning)  # comes when all else is done
+        try:
+            learner.fit(part.X, y, part.weight)
+        except FitInterruptedWarning:
+            is_interrupted = True
+    return learner.tree_.replace(target_names=exercise.target_names), is_interrupted
+
+
+def _warn_of_interrupt(stages: Sequence[Stage]) -> None:
+    warnings.warn(
+        f"The refinement was interrupted after {counted(len(stages) - 1, 'stage')}; the best tree "
+        "so far is kept.",
+        FitInterruptedWarning,
+        stacklevel=3,
+    )
 
 
 def _judged(

@@ -12,7 +12,14 @@ from hardwood.model.structure import Task
 
 
 def start_of(
-    init: Any, exercise: Exercise, problem: Problem, max_depth: int, *, n_jobs: int, seed: int
+    init: Any,
+    exercise: Exercise,
+    problem: Problem,
+    max_depth: int,
+    *,
+    n_jobs: int,
+    seed: int,
+    name: str = "init",
 ) -> ObliqueTree | None:
     """Return the tree to start from.
 
@@ -26,6 +33,8 @@ def start_of(
         Of a tree that is grown.
     n_jobs, seed
         For growing it.
+    name
+        Of the argument that the tree came by.
 
     Raises
     ------
@@ -55,7 +64,7 @@ def start_of(
     found = (tree.task, tree.classes)
     if found != (exercise.task, exercise.labels):
         raise ValueError(
-            f"init is a tree for {_words(*found)}, but the target has "
+            f"{name} is a tree for {_words(*found)}, but the target has "
             f"{_words(exercise.task, exercise.labels)}."
         )
     return tree

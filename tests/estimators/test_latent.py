@@ -219,12 +219,13 @@ def test_losses_of_numbers_are_the_engines(loss, diabetes):
     assert np.isfinite(LatentTreeRegressor(loss=loss, **QUICK).fit(X, y).predict(X)).all()
 
 
-@pytest.mark.parametrize("name", ["logistic", "cross_entropy"])
+@pytest.mark.parametrize("name", ["logistic", "cross_entropy", "hinge", "squared_codes"])
 def test_losses_of_classes_are_the_engines(name):
     from hardwood.learn.torch_losses import row_losses
 
     rng = np.random.default_rng(0)
-    made = {"logistic": losses.Logistic(), "cross_entropy": losses.CrossEntropy()}[name]
+    every = (losses.Logistic(), losses.CrossEntropy(), losses.Hinge(), losses.SquaredCodes())
+    made = next(loss for loss in every if loss.name == name)
     f = rng.normal(size=(20, 1 if name == "logistic" else 3))
     y = rng.integers(0, 2, (20, 1)).astype(float)
     scores = torch.from_numpy(f).requires_grad_()

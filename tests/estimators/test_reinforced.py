@@ -13,13 +13,16 @@ import hardwood
 from hardwood import (
     DGTClassifier,
     GreedyTreeClassifier,
+    LatentTreeClassifier,
     NonGreedyTreeClassifier,
     ObliqueTree,
     PolicyTree,
     ReinforcedTreeClassifier,
     ReinforcedTreeRegressor,
+    TAOClassifier,
     TELClassifier,
 )
+from hardwood.learn.losses import Misclassification
 from hardwood.learn.reinforced import perfect_parents
 
 QUICK = {"max_depth": 4, "max_epochs": 30, "random_state": 0}
@@ -107,12 +110,24 @@ def test_every_loss_of_classes(loss, estimator):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_error"])
-@pytest.mark.parametrize("Estimator", [DGTClassifier, TELClassifier, NonGreedyTreeClassifier])
+@pytest.mark.parametrize(
+    "Estimator", [DGTClassifier, TELClassifier, NonGreedyTreeClassifier, LatentTreeClassifier]
+)
 def test_losses_of_coded_classes_are_for_all_classifiers(Estimator, loss):
+    if Estimator is LatentTreeClassifier:
+        pytest.importorskip("torch")
     X, y = load_iris(return_X_y=True)
     model = Estimator(max_depth=3, loss=loss, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("Estimator", [ReinforcedTreeClassifier, DGTClassifier, TELClassifier])
+def test_a_loss_without_a_gradient_is_refused(Estimator):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="no gradient to descend on. TAOClassifier takes it"):
+        Estimator(loss=Misclassification()).fit(X, y)
+    TAOClassifier(max_depth=2, loss=Misclassification(), max_sweeps=1).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +264,9 @@ def test_an_interrupt_keeps_the_best_tree_so_far():
         ({"parents": [-1, 0, 2]}, r"parents\[2\] must be a number from 0 to 1"),
         ({"parents": [-1, 0.5]}, r"parents\[1\] must be a number from 0 to 0"),
         ({"parents": [-1]}, "at least 2 node numbers"),
+        ({"parents": [-1, -1]}, r"parents\[1\] must be a number from 0 to 0, got -1"),
+        ({"parents": [-1, 0, 3, 2]}, r"parents\[2\] must be a number from 0 to 1, got 3"),
+        ({"parents": [-1, 0, 1]}, "nothing to decide"),
         ({"parents": "binary"}, "parents must be None or a sequence"),
         ({"parents": [-1, 0, 0], "init": "axis"}, "init gives the topology"),
         ({"init": "best"}, "init must be"),

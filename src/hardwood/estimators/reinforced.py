@@ -376,6 +376,11 @@ def parents_of(estimator: Any) -> tuple[int, ...]:
                 f"parents[{node}] must be {expected}, got {parent!r}. Parents come before their "
                 "children."
             )
+    if len(set(given[1:])) == len(given) - 1:
+        raise ValueError(
+            "parents must have a node with two children or more, else there is nothing to decide; "
+            f"got {list(given)!r:.200}."
+        )
     return tuple(int(parent) for parent in given)
 
 

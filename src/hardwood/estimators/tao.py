@@ -239,7 +239,8 @@ def _class_loss(leaves: Any, spec: object, task: str, n_classes: int | None = No
     is_name = isinstance(spec, str)
     if is_name and spec == "auto":
         spec = "log_loss" if task == "multilabel" or leaves == "linear" else "misclassification"
-    if is_name and task == "classification" and spec == "misclassification":
+    is_asked = isinstance(spec, Misclassification) or (is_name and spec == "misclassification")
+    if is_asked and task == "classification":
         return Misclassification()
     return loss_of(spec, task, n_classes)
 

@@ -331,6 +331,10 @@ def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
         return Custom(spec.function, task)
     if isinstance(spec, Loss):
         is_of_classes = isinstance(spec, Logistic | CrossEntropy | LabelwiseLogistic | _Coded)
+        if isinstance(spec, Misclassification):
+            raise ValueError(
+                f"loss={spec!r} has no gradient to descend on. TAOClassifier takes it."
+            )
         if isinstance(spec, fits[task]) if task in fits else not is_of_classes:
             return spec
     elif callable(spec):

@@ -28,6 +28,11 @@ def row_losses(loss: Loss, scores: Tensor, y: Tensor) -> Tensor:
         return _CustomLoss.apply(scores, y, loss)  # type: ignore[no-untyped-call]
     if loss.name == "cross_entropy":
         return functional.cross_entropy(scores, y[:, 0].long(), reduction="none")
+    if loss.name in ("hinge", "squared_codes"):
+        codes = 2.0 * functional.one_hot(y[:, 0].long(), scores.shape[1]) - 1.0
+        is_hinge = loss.name == "hinge"
+        each = functional.relu(1.0 - codes * scores) if is_hinge else (scores - codes).square()
+        return each.sum(dim=1)
     if loss.name == "logistic":
         each = functional.binary_cross_entropy_with_logits(scores, y, reduction="none")
     elif loss.name == "poisson":

@@ -29,7 +29,17 @@ def policy_of(parents, seed=0) -> twin.Policy:
     )
 
 
-def estimates(policy, baseline, *, n_repeats, n_batches, n_samples=3, entropy=0.0, loss="hinge"):
+def estimates(
+    policy,
+    baseline,
+    *,
+    n_repeats,
+    n_batches,
+    n_samples=3,
+    entropy=0.0,
+    loss="hinge",
+    by_lanes=True,
+):
     """Gradients of one row, each the mean over so many repeats: arrays (n_batches, ...)."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=3).astype(np.float32)
@@ -52,7 +62,7 @@ def estimates(policy, baseline, *, n_repeats, n_batches, n_samples=3, entropy=0.
             values,
             seed,
             1,
-            config.policy_options(entropy),
+            config.policy_options(entropy) | {"by_lanes": by_lanes},
         )
         for seed in range(n_batches)
     ]
@@ -67,10 +77,15 @@ def estimates(policy, baseline, *, n_repeats, n_batches, n_samples=3, entropy=0.
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("entropy", [0.0, 0.5])
-def test_the_mean_of_the_estimate_is_the_exact_gradient(topology, term, baseline, entropy):
+@pytest.mark.parametrize("by_lanes", [True, False])
+def test_the_mean_of_the_estimate_is_the_exact_gradient(
+    topology, term, baseline, entropy, by_lanes
+):
     """Sec. 2.3: each term alone, with and without a baseline, within five standard errors."""
     policy = policy_of(TOPOLOGIES[topology])
-    found, exact = estimates(policy, baseline, n_repeats=1000, n_batches=40, entropy=entropy)
+    found, exact = estimates(
+        policy, baseline, n_repeats=1000, n_batches=40, entropy=entropy, by_lanes=by_lanes
+    )
     for part in TERMS[term]:
         error = found[part].std(axis=0, ddof=1) / np.sqrt(len(found[part]))
         away = np.abs(found[part].mean(axis=0) - exact[part])

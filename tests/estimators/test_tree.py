@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
-from hardwood.estimators.clock import Clock, Stop
+from hardwood.estimators.clock import Clock, Stop, Whole
+from hardwood.estimators.made_up_rows import Lesson
+from hardwood.estimators.recipe import Recipe
+from hardwood.learn.tao import Alternation
 from hardwood.learn.training import Epoch
 
 SHORT = {"time_limit": None, "max_depth": 2, "random_state": 0, "teacher": None}
@@ -64,6 +67,43 @@ def test_one_part_of_a_larger_table_judges_and_oblique_trees_win(wedges):
     plain = max(t.validation_score for t in report.trials if "TAO" not in t.recipe)
     assert max(t.validation_score for t in report.trials) > plain
     assert model.score(*wedges) > 0.94
+
+
+def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves():
+    X, y = load_digits(return_X_y=True)
+    model = short(max_depth=4, max_trials=13, teacher=None).fit(X, y)
+    report = model.fit_report_
+    assert report.best.startswith("reinforced, depth 4")
+    assert report.finish == "Made again from all rows."
+    assert model.tree_.n_leaves == 16
+    assert model.score(X, y) > 0.94
+    assert model.tree_.counts[: model.tree_.n_splits].max() == len(y)
+
+
+def test_reinforced_trees_are_left_out_where_they_cannot_be_as_asked():
+    """Their splits weigh all columns, and their leaves are constant."""
+    X, y = load_digits(return_X_y=True)
+    for options in ({"max_features_per_split": 1}, {"leaves": "linear"}):
+        report = short(max_trials=12, teacher=None, **options).fit(X[:300], y[:300]).fit_report_
+        assert not any("reinforced" in trial.recipe for trial in report.trials)
+
+
+def test_the_search_ends_where_nothing_better_could_be_seen():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(6000, 2)).astype(np.float32)
+    report = short(teacher=None).fit(X, X[:, 0] > X[:, 1]).fit_report_
+    assert report.ending == "Ended where the best tree is hardly ever wrong."
+    assert "reinforced" in report.trials[-1].recipe
+
+
+def test_a_run_that_will_not_be_finished_is_cut_off_at_once(monkeypatch):
+    now = iter(range(100))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(now)))
+    whole = Whole(Clock(30.0))
+    assert not whole(Epoch(0, 0, 10, 0.1, 0.1, 0.01))
+    assert not whole.is_cut_off
+    assert whole(Epoch(0, 1, 60, 0.1, 0.1, 0.01))
+    assert whole.is_cut_off
 
 
 def test_a_small_table_is_judged_by_folds(iris):
@@ -322,6 +362,26 @@ def test_the_score_of_the_report_is_that_of_the_tree_that_was_taken(wedges):
     assert report.score == report.to_dict()["score"] == max(scores)
 
 
+def test_a_recipe_says_what_is_done_to_what():
+    polish = Alternation(0.03, 10.0, max_sweeps=1)
+    assert str(Recipe("axis", 3)) == "axis-aligned, depth 3"
+    words = "TAO from CO2, depth 8, restart 2, l1 0.03, l2 10, taught 12x, noise 0.05"
+    assert str(Recipe("co2", 8, polish, Lesson(12, 0.05), 2)) == words
+
+
+def test_few_rows_do_not_get_many_leaves():
+    X, y = load_diabetes(return_X_y=True)
+    model = TreeRegressor(time_limit=None, random_state=0, teacher=None).fit(X[:12], y[:12])
+    reinforced = [t for t in model.fit_report_.trials if t.recipe.startswith("reinforced")]
+    assert reinforced
+    assert all(trial.leaves <= 4 for trial in reinforced)
+
+
+def test_a_scorer_for_other_targets_is_named(iris):
+    with pytest.raises(ValueError, match="scoring='roc_auc' cannot judge .* 'roc_auc_ovr'"):
+        short(scoring="roc_auc").fit(*iris)
+
+
 def test_verbose_prints_a_line_per_candidate(iris, capsys):
     short(max_trials=3, teacher=None, verbose=1).fit(*iris)
     lines = capsys.readouterr().out.splitlines()
@@ -373,6 +433,6 @@ def test_regression_is_better_than_an_ordinary_tree():
         .fit(X, y)
         .fit_report_
     )
-    plain = max(t.validation_score for t in report.trials if "TAO" not in t.recipe)
+    plain = max(t.validation_score for t in report.trials if t.recipe.startswith("axis-aligned"))
     assert max(t.validation_score for t in report.trials) > plain
     assert report.metric == "R2"

@@ -1,3 +1,6 @@
+#include <chrono>
+#include <limits>
+
 #include "bind/learning.hpp"
 #include "learn/encoded_rows.hpp"
 #include "learn/tao_logistic.hpp"
@@ -101,7 +104,8 @@ class TaoTable {
                  std::optional<Array2<float>> class_losses, Array2<float> target,
                  Array1<float> weight, const std::string& loss, double loss_parameter,
                  const nb::dict& options, const std::vector<std::int32_t>& feature_of_column,
-                 int n_threads) const {
+                 int n_threads, double seconds) const {
+    const auto begun = std::chrono::steady_clock::now();
     Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
                         loss, loss_parameter});
     TaoOptions chosen = tao_options(options);
@@ -111,14 +115,19 @@ class TaoTable {
             "options out of range");
     for (std::size_t c = 0; c < n_columns_; ++c) features[c] = feature_of_column[column_of_[c]];
     chosen.feature_of_column = features;
-    std::atomic<bool> stop{false};
+    std::atomic<bool> stop{!(seconds > 0)};
+    bool interrupted = false;
     TaoSweepResult result;
     run_interruptible(
         [&] {
           result = sweep_splits(ready.topology, static_cast<int>(n_columns_), ready.rows,
                                 ready.leaves, ready.parameters(), chosen, n_threads, stop);
         },
-        [&] { stop = true; });
+        [&] { stop = interrupted = true; },
+        [&] {
+          const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begun;
+          if (spent.count() > seconds) stop = true;
+        });
     const std::size_t m = ready.b.size();
     nb::dict answer;
     answer["weights"] =
@@ -128,7 +137,8 @@ class TaoTable {
     answer["n_changed"] = result.n_changed;
     answer["gain"] = result.gain;
     answer["row_passes"] = result.passes;
-    answer["interrupted"] = stop.load();
+    answer["interrupted"] = interrupted;
+    answer["is_whole"] = !stop;
     return answer;
   }
 
@@ -286,8 +296,9 @@ void bind_learn_tao(nb::module_& m) {
            nb::arg("scores"), nb::arg("leaf_weights").none(), nb::arg("class_losses").none(),
            nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("loss"),
            nb::arg("loss_parameter"), nb::arg("options"), nb::arg("feature_of_column"),
-           nb::arg("n_threads"),
-           "Improves every split once: {weights, bias, n_changed, gain, row_passes, interrupted}.");
+           nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+           "Improves every split once, or as many as there are seconds for: {weights, bias, "
+           "n_changed, gain, row_passes, interrupted, is_whole}.");
   m.def("best_threshold", &threshold_of, nb::arg("score"), nb::arg("sign"), nb::arg("cost"),
         "The best place to part scores: (threshold, reduced loss, gap).");
   m.def("solve_logistic", &solve, nb::arg("X"), nb::arg("sign"), nb::arg("weight"), nb::kw_only(),

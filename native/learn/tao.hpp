@@ -31,7 +31,7 @@ inline float linear_leaf_loss(const LearnedTree& tree, const TaoLeaves& leaves, 
   scored.W = leaves.A + static_cast<std::ptrdiff_t>(leaf) * k * tree.stride;
   scored.b = tree.theta + static_cast<std::ptrdiff_t>(leaf) * k;
   for (int o = 0; o < k; ++o) f[o] = split_score(scored, o, x);
-  if (leaves.losses.loss == Loss::kCrossEntropy) {
+  if (has_class_target(leaves.losses.loss)) {
     class_losses(leaves.losses.loss, k, f, f + k);
     return f[k + static_cast<int>(y[0])];
   }

@@ -22,6 +22,7 @@ OPTIONS = {
     "from_the_root": False,
 }
 EVERY_LOSS = {**LOSSES, "misclassification": 0.0}
+OF_CLASSES = ("cross_entropy", "hinge", "squared_codes", "misclassification")
 
 
 def encoded(X: np.ndarray) -> tuple[_native.TaoTable, np.ndarray]:
@@ -33,14 +34,14 @@ def encoded(X: np.ndarray) -> tuple[_native.TaoTable, np.ndarray]:
 
 def engine_losses(tree, loss: str) -> tuple[str, np.ndarray | None]:
     """The loss as the engine takes it: of classes, with a table (L, k)."""
-    theta = tree.theta.astype(np.float64)
-    if loss == "misclassification":
-        table = 1.0 - np.eye(theta.shape[1])[theta.argmax(axis=1)]
-    elif loss == "cross_entropy":
-        table = np.log(np.exp(theta).sum(axis=1, keepdims=True)) - theta
-    else:
+    if loss not in OF_CLASSES:
         return loss, None
-    return "cross_entropy", table.astype(np.float32)
+    objective, k = twin.Objective(loss), tree.theta.shape[1]
+    table = [
+        [objective.of(tree, leaf, np.zeros(0), np.array([label])) for label in range(k)]
+        for leaf in range(len(tree.theta))
+    ]
+    return loss if loss in LOSSES else "cross_entropy", np.array(table, dtype=np.float32)
 
 
 class Case:
@@ -71,13 +72,14 @@ class Case:
         )
         self.options = {"loss": name, "loss_parameter": self.objective.parameter}
 
-    def sweep(self, n_threads: int = 1, **changed):
+    def sweep(self, n_threads: int = 1, seconds: float = np.inf, **changed):
         return self.table.sweep(
             *self.arguments,
             **self.options,
             options={**OPTIONS, **changed},
             feature_of_column=list(range(self.rows.X.shape[1])),
             n_threads=n_threads,
+            seconds=seconds,
         )
 
     def after(self, answer):
@@ -193,6 +195,21 @@ def test_a_sweep_is_the_same_for_any_number_of_threads():
     for key in ("weights", "bias"):
         np.testing.assert_array_equal(one[key], four[key])
     assert one["gain"] == four["gain"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.001])
+def test_a_sweep_without_time_stays_a_tree_with_the_gain_it_says(seconds):
+    """However far it comes: threads and clocks decide that."""
+    case = Case(0, "cross_entropy", n=2000, n_splits=15)
+    before = twin.total_loss(case.tree, case.rows, case.objective)
+    answer = case.sweep(seconds=seconds)
+    after = twin.total_loss(case.after(answer), case.rows, case.objective)
+    assert before - after == pytest.approx(answer["gain"], rel=1e-3, abs=1e-3)
+    assert not answer["interrupted"]
+    if seconds == 0:
+        assert not answer["is_whole"]
+        assert answer["n_changed"] == 0
+    assert case.sweep()["is_whole"]
 
 
 def test_a_sweep_keeps_to_the_number_of_features():

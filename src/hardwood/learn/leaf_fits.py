@@ -76,6 +76,12 @@ class Prior:
     target: np.ndarray
 
 
+def rows_by_leaf(leaf: np.ndarray, n_leaves: int) -> list[np.ndarray]:
+    """Return the places of the rows at each leaf, in order."""
+    order = np.argsort(leaf, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(leaf, minlength=n_leaves))[:-1])
+
+
 def mean_target(loss: Loss, rows: LeafRows, n_outputs: int) -> np.ndarray:
     """Return the weighted mean target (k,) of all rows; of classes, their shares."""
     target = _one_hot(rows, n_outputs) if isinstance(loss, CrossEntropy) else rows.target
@@ -150,9 +156,7 @@ def _class_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> 
 def _quantile_leaves(loss: Loss, rows: LeafRows, old: np.ndarray, prior: Prior) -> np.ndarray:
     level = loss.level if isinstance(loss, Quantile) else 0.5
     fitted = old.astype(np.float64)
-    order = np.argsort(rows.leaf, kind="stable")
-    ends = np.cumsum(np.bincount(rows.leaf, minlength=rows.n_leaves))
-    for leaf, at in enumerate(np.split(order, ends[:-1])):
+    for leaf, at in enumerate(rows_by_leaf(rows.leaf, rows.n_leaves)):
         for o in range(old.shape[1]):
             y = np.append(rows.target[at, o], prior.target[o])
             w = np.append(rows.weight[at], prior.n_rows)

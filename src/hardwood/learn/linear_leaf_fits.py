@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.learn.leaf_fits import LeafRows, Prior
+from hardwood.learn.leaf_fits import LeafRows, Prior, rows_by_leaf
 from hardwood.learn.losses import (
     AbsoluteError,
     CrossEntropy,
@@ -68,9 +68,7 @@ def linear_leaves(
         The penalty.
     """
     scores, weights = old.scores.copy(), old.weights.copy()
-    order = np.argsort(rows.leaf, kind="stable")
-    ends = np.cumsum(np.bincount(rows.leaf, minlength=rows.n_leaves))
-    for leaf, at in enumerate(np.split(order, ends[:-1])):
+    for leaf, at in enumerate(rows_by_leaf(rows.leaf, rows.n_leaves)):
         at = at[rows.weight[at] > 0]
         if len(at) == 0:
             continue

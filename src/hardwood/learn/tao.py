@@ -36,6 +36,7 @@ The sweep is native (``native/learn/tao_sweep.hpp``, ``tao_logistic.hpp``, ``tao
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
@@ -48,6 +49,7 @@ from hardwood.learn.leaf_fits import (
     class_counts,
     constant_leaves,
     mean_target,
+    rows_by_leaf,
 )
 from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
@@ -65,6 +67,7 @@ from hardwood.model import ObliqueTree
 
 Leaves = Literal["constant", "linear"]
 Order = Literal["deepest_first", "root_first"]
+_Ending = Literal["whole", "out of time", "interrupted"]
 Start: TypeAlias = Callable[[Problem], ObliqueTree]
 """Grows a start tree from the training rows of a problem, and from no others."""
 
@@ -323,6 +326,7 @@ def alternate(
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
     run: int = 0,
+    until: float = math.inf,
 ) -> Alternated:
     """Improve a tree by sweeps over its splits and leaves.
 
@@ -343,6 +347,9 @@ def alternate(
         Called after every sweep; a true answer ends the run.
     run
         The number of the run that callbacks are told (`Epoch.restart`).
+    until
+        By `time.monotonic`: the sweep that is under way then ends where it is, and so does the run.
+        Splits that are improved by then stay so.
 
     Raises
     ------
@@ -361,8 +368,8 @@ def alternate(
     best_epoch, interrupted = -1, False
     try:
         for sweep in range(config.max_sweeps):
-            state, n_changed, interrupted = work.swept(state)
-            if interrupted:
+            state, n_changed, ending = work.swept(state, until - time.monotonic())
+            if interrupted := ending == "interrupted":
                 break
             objective.append(work.objective(state))
             validation.append(work.validation_loss(state))
@@ -373,7 +380,7 @@ def alternate(
             epoch = Epoch(run, sweep, config.max_sweeps, objective[-1], validation[-1], math.nan)
             history.append(epoch)
             asked_to_stop = [bool(callback(epoch)) for callback in callbacks]
-            if any(asked_to_stop) or n_changed == 0:
+            if any(asked_to_stop) or n_changed == 0 or ending == "out of time":
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -431,9 +438,7 @@ class _Part:
         scores: np.ndarray = state.scores[leaf]
         if state.leaf_weights is None:
             return scores
-        order = np.argsort(leaf, kind="stable")
-        ends = np.cumsum(np.bincount(leaf, minlength=len(state.scores)))
-        for one, at in enumerate(np.split(order, ends[:-1])):
+        for one, at in enumerate(rows_by_leaf(leaf, len(state.scores))):
             if len(at):
                 scores[at] += self.table.columns(at) @ state.leaf_weights[one].T
         return scores
@@ -480,8 +485,8 @@ class _Work:
         self._children, start = _start_state(tree, problem, config)
         self.start = self._fitted(start)
 
-    def swept(self, state: _State) -> tuple[_State, int, bool]:
-        """Improve all splits, then all leaves; how many splits changed; whether interrupted."""
+    def swept(self, state: _State, seconds: float) -> tuple[_State, int, _Ending]:
+        """Improve all splits, then all leaves; how many splits changed, and how the sweep ended."""
         problem, loss = self._problem, self._problem.loss
         answer = self._train.table.sweep(
             self._children,
@@ -497,9 +502,13 @@ class _Work:
             options=self._config.engine_options(self._train.total),
             feature_of_column=problem.schema.column_feature.tolist(),
             n_threads=self._n_jobs,
+            seconds=seconds,
         )
         moved = replace(state, weights=answer["weights"], bias=answer["bias"])
-        return self._fitted(moved), answer["n_changed"], answer["interrupted"]
+        ending: _Ending = "whole" if answer["is_whole"] else "out of time"
+        if answer["interrupted"]:
+            ending = "interrupted"
+        return self._fitted(moved), answer["n_changed"], ending
 
     def objective(self, state: _State) -> float:
         """E, the module's definition."""

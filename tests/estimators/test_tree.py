@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
+from hardwood.estimators import recipe
 from hardwood.estimators.clock import Clock, Stop, Whole
 from hardwood.estimators.made_up_rows import Lesson
 from hardwood.estimators.recipe import Recipe
@@ -294,6 +296,19 @@ def test_linear_leaves_for_numbers():
     assert linear.score(X, y) > max(0.95, constant.score(X, y))
 
 
+@pytest.mark.parametrize("classes", [["no", "yes"], ["low", "middle", "high"]])
+def test_linear_leaves_for_classes(classes):
+    """Which sum decides depends on a third column."""
+    X = np.random.default_rng(0).normal(size=(1600, 3))
+    slope = np.where(X[:, 2] > 0, X[:, 0] + X[:, 1], X[:, 0] - X[:, 1])
+    y = np.array(classes)[np.digitize(slope, [-0.5, 0.5][: len(classes) - 1])]
+    model = short(max_depth=2, max_trials=8, teacher=None, leaves="linear").fit(X, y)
+    assert not any(trial.outcome == "failed" for trial in model.fit_report_.trials)
+    assert model.tree_.has_linear_leaves
+    assert model.score(X, y) > 0.95
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, rtol=1e-6)
+
+
 def test_a_table_with_categories_missing_entries_and_names():
     random = np.random.default_rng(0)
     n = 300
@@ -436,3 +451,24 @@ def test_regression_is_better_than_an_ordinary_tree():
     plain = max(t.validation_score for t in report.trials if t.recipe.startswith("axis-aligned"))
     assert max(t.validation_score for t in report.trials) > plain
     assert report.metric == "R2"
+
+
+def test_alternation_knows_when_time_is_up(iris, monkeypatch):
+    """Not only between sweeps: one sweep over a large table may take longer than there is."""
+    ends = []
+    alternate = recipe.alternate
+
+    def noted(*args, until, **options):
+        ends.append(until)
+        return alternate(*args, until=until, **options)
+
+    monkeypatch.setattr(recipe, "alternate", noted)
+    begun = time.monotonic()
+    options = {"max_trials": 5, "max_depth": 2, "teacher": None, "random_state": 0}
+    TreeClassifier(time_limit=1e6, **options).fit(*iris)
+    assert ends
+    assert all(begun < end - 1e6 <= time.monotonic() for end in ends)
+    ends.clear()
+    TreeClassifier(time_limit=None, **options).fit(*iris)
+    assert ends
+    assert all(end == np.inf for end in ends)

@@ -26,6 +26,11 @@ class Clock:
         return cls(parameters.real("time_limit", limit, 0.0, 1e9, open_low=True))
 
     @property
+    def end(self) -> float:
+        """When there is no time left, by `time.monotonic`."""
+        return self._begun + self._limit
+
+    @property
     def spent(self) -> float:
         """Seconds since the beginning."""
         return time.monotonic() - self._begun

@@ -139,11 +139,17 @@ class Kitchen:
         """Alternate over the training rows, from a tree."""
         if self.clock.is_past():
             raise CutOff
-        if self.exercise.task == "classification":
+        if self.exercise.task == "classification" and polish.leaves == "constant":
             n_outputs = self.exercise.n_targets
             problem = replace(problem, loss=Misclassification(), n_outputs=n_outputs)
         answer = alternate(
-            problem, tree, polish, n_jobs=self.n_jobs, seed=self.seed, callbacks=[Stop(self.clock)]
+            problem,
+            tree,
+            polish,
+            n_jobs=self.n_jobs,
+            seed=self.seed,
+            callbacks=[Stop(self.clock)],
+            until=self.clock.end,
         )
         if answer.interrupted:
             raise KeyboardInterrupt

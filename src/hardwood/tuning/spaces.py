@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
 from hardwood.tuning.settings import as_text
 
 _MAX_GRID = 100_000
@@ -143,6 +144,13 @@ _LATENT = {
     "batch_size": (128, 256, 512),
 }
 
+# [TAO18] Sec. 4 tunes the penalty, for several depths and starts; the values are ours.
+_TAO = {
+    "max_depth": (2, 4, 6, 8, 10, 12),
+    "init": ("axis", "random"),
+    ("l1", "l2"): TAO_PENALTIES,
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
@@ -158,6 +166,8 @@ SPACES: dict[str, Mapping[Any, Any]] = {
     "NonGreedyTreeRegressor": _NON_GREEDY,
     "ReinforcedTreeClassifier": _REINFORCED,
     "ReinforcedTreeRegressor": _REINFORCED,
+    "TAOClassifier": _TAO,
+    "TAORegressor": _TAO,
 }
 """The spaces by the name of the estimator's class."""
 

@@ -370,7 +370,7 @@ TaoView view_of(const TreeTopology& topology, const TaoRows& rows, const TaoLeav
   return view;
 }
 
-// Theorem 3.1: rows whose losses differ, with the better side and the difference.
+// Theorem 3.2: rows whose losses differ, with the better side and the difference.
 ReducedProblem reduced_problem(const TaoView& view, std::int32_t node,
                                std::span<const std::int32_t> rows_at_node, int n_threads) {
   const int n = static_cast<int>(rows_at_node.size());

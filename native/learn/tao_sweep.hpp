@@ -2,7 +2,7 @@
 //
 // At a node only the choice of side matters, and only to rows whose losses below the two sides
 // differ: a two-class problem over those rows, each weighted by its difference (the reduced problem,
-// Theorem 3.1 of the paper). Nodes of one depth have no rows in common, so they are solved
+// Theorem 3.2 of the paper). Nodes of one depth have no rows in common, so they are solved
 // independently; what is found does not depend on the number of threads.
 //
 // A split is replaced where the reduced loss falls, or stays and the logistic loss falls: so the loss

@@ -49,7 +49,8 @@ class TAOClassifier(TreeClassifier):
     leaves : "constant" or "linear", default="constant"
         What leaves predict: a constant, or a linear function of the columns.
     leaf_l2 : float, default=1.0
-        Penalty on half the squared weights of linear leaves, in standard units and per row.
+        Penalty on half the squared weights of linear leaves, in standard units and against a loss
+        summed over rows.
     leaf_rows : float, default=1.0
         Rows of the mean target that each leaf counts besides its own: no probability is zero.
     max_sweeps : int, default=20

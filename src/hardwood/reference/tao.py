@@ -83,7 +83,7 @@ class Reduced:
 
 
 def reduced_problem(tree: Tree, node: int, rows: Rows, objective: Objective) -> Reduced:
-    """Theorem 3.1 of [TAO18]: all that matters of a node's split, the rest of the tree given."""
+    """Theorem 3.2 of [TAO18]: all that matters of a node's split, the rest of the tree given."""
     which, sign, cost = [], [], []
     for i in rows_at(tree, node, rows.X):
         x, y = rows.X[i], rows.target[i]

@@ -221,6 +221,21 @@ def test_a_teacher_of_other_classes_is_refused():
         TreeClassifier(teacher=other, time_limit=None, max_trials=9, max_depth=2).fit(X, y)
 
 
+@pytest.mark.parametrize("is_fitted", [True, False])
+def test_a_teacher_that_does_not_take_the_table_is_named(is_fitted):
+    X = pd.DataFrame({"a": np.arange(60.0), "b": ["up", "down", "up"] * 20})
+    y = np.arange(60) % 2
+    teacher = LogisticRegression()
+    if is_fitted:
+        teacher.fit(X[["a"]], y)
+    what = "answer rows of" if is_fitted else "learn from"
+    message = (
+        f"(?s)The teacher LogisticRegression cannot {what} this table: .*a pipeline that encodes"
+    )
+    with pytest.raises(ValueError, match=message):
+        TreeClassifier(teacher=teacher, time_limit=None, max_trials=20, max_depth=2).fit(X, y)
+
+
 def test_a_teacher_of_another_number_of_targets_is_refused():
     X = np.random.default_rng(0).normal(size=(50, 2))
     other = LinearRegression().fit(X, X)

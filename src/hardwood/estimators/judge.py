@@ -91,7 +91,13 @@ class Judge:
         elif self.task == "regression" and truth.shape[1] == 1:
             truth = truth[:, 0]
         options = {} if weight is None else {"sample_weight": weight}
-        score = float(self.scorer(answering, np.zeros((len(outputs), 1)), truth, **options))
+        try:
+            score = float(self.scorer(answering, np.zeros((len(outputs), 1)), truth, **options))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"scoring={self.name!r} cannot judge trees for this target: {error}. Of more than "
+                "two classes, 'roc_auc_ovr' and 'neg_log_loss' are among those that can."
+            ) from error
         if not np.isfinite(score):
             raise ValueError(
                 f"scoring={self.name!r} gave {score} on the rows that trees are judged by. Choose "

@@ -62,14 +62,14 @@ class Recipe:
     def __str__(self) -> str:
         if self.max_depth == 0:
             return "a single leaf"
-        parts = [f"{_WORDS[self.start]}, depth {self.max_depth}"]
-        if self.lesson is not None:
-            made = f"{self.lesson.rows_per_row:g} rows each, noise {self.lesson.noise:g}"
-            parts.append(f"taught ({made})")
-        if self.polish is not None:
-            parts.append(f"TAO (l1 {self.polish.l1}, l2 {self.polish.l2})")
+        start = _WORDS[self.start]
+        parts = [start if self.polish is None else f"TAO from {start}", f"depth {self.max_depth}"]
         if self.seed:
             parts.append(f"restart {self.seed}")
+        if self.polish is not None:
+            parts.append(f"l1 {self.polish.l1:g}, l2 {self.polish.l2:g}")
+        if self.lesson is not None:
+            parts.append(f"taught {self.lesson.rows_per_row:g}x, noise {self.lesson.noise:g}")
         return ", ".join(parts)
 
     @property

@@ -7,7 +7,8 @@ any learner. A teacher is the user's, fitted or not, or three small networks of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -286,9 +287,10 @@ class Given:
     def answers(self, problem: Problem, matrix: Matrix) -> np.ndarray:
         """Ask the estimator, and put its answers into the units of the problem."""
         table = table_like(self.like, problem.schema, matrix)
-        if self.exercise.task == "classification":
-            return self._shares(table)
-        answers = np.asarray(self.estimator.predict(table), dtype=np.float64)
+        with _naming_the_teacher(self.name, "answer rows of this table"):
+            if self.exercise.task == "classification":
+                return self._shares(table)
+            answers = np.asarray(self.estimator.predict(table), dtype=np.float64)
         n, t = matrix.shape[0], problem.y.shape[1]
         if answers.shape not in ((n,), (n, t)) or answers.size != n * t:
             raise ValueError(
@@ -316,9 +318,10 @@ class Given:
         place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         is_known = classes[place] == labels
         if not np.all(is_known):
-            raise ValueError(
-                f"The teacher {self.name} knows the class {labels[~is_known][0]!r}, which y has "
-                f"not: {classes[:10].tolist()}. Give one that learned the same classes."
+            unknown = labels[~is_known].tolist()[0]
+            raise _TeacherError(
+                f"The teacher {self.name} knows the class {unknown!r}, which y has not: "
+                f"{classes[:10].tolist()}. Give one that learned the same classes."
             )
         return place
 
@@ -368,4 +371,25 @@ def fitted_teacher(
     weight = exercise.data.weight_of(rows)
     if not (weight == weight[0]).all() and has_fit_parameter(estimator, "sample_weight"):
         options["sample_weight"] = weight
-    return Given(clone(estimator).fit(taken(X, rows), y[rows], **options), X, exercise)
+    with _naming_the_teacher(type(estimator).__name__, "learn from this table"):
+        fitted = clone(estimator).fit(taken(X, rows), y[rows], **options)
+    return Given(fitted, X, exercise)
+
+
+class _TeacherError(ValueError):
+    """Says already what is wrong with a teacher."""
+
+
+@contextmanager
+def _naming_the_teacher(name: str, what: str) -> Iterator[None]:
+    """Say whose mistake it is, and what to do, where the user's estimator raises one."""
+    try:
+        yield
+    except _TeacherError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"The teacher {name} cannot {what}: {str(error).strip()} Give one that takes the same "
+            "columns, such as a pipeline that encodes text and fills in what is missing; "
+            "teacher='auto' does."
+        ) from error

@@ -43,6 +43,7 @@ _TAUGHT_BONUS = 0.5
 _PAR = 2.0  # standard errors that a teacher may score less than the best tree
 _FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
 _MANY = 1_000  # where so many judge
+_ROWS_PER_LEAF = 4  # at least, in the mean, of trees whose leaves all stay
 _PATIENCE = 4  # restarts in a row that are not better
 
 OnTrial = Callable[[Trial], Any]
@@ -306,11 +307,14 @@ class Search:
     def _reinforced(self, lesson: Lesson | None) -> Iterator[Recipe]:
         """Trees that are learned as policies: their splits and leaves all at once.
 
-        Their splits weigh all columns, and their leaves are constant.
+        Their splits weigh all columns, and their leaves are constant. All leaves stay, so there
+        are fewer where rows are few.
         """
         if self.plan.leaves == "linear" or self.plan.max_features_per_split is not None:
             return
-        yield Recipe("reinforced", self.plan.max_depth, None, lesson)
+        n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
+        depth = min(self.plan.max_depth, int(math.log2(n_leaves)))
+        yield Recipe("reinforced", depth, None, lesson)
 
     @property
     def _penalties(self) -> list[tuple[float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 import warnings
 from dataclasses import replace
@@ -208,12 +209,21 @@ def _check_target(y: Any, n: int, task: Task) -> None:
 
 
 def _folds(cv: Any, rows: Rows, has_classes: bool, seed: int) -> tuple[Fold, ...]:
-    is_part = isinstance(cv, tuple) or (isinstance(cv, float) and not isinstance(cv, bool))
-    if is_part:
+    is_number = isinstance(cv, numbers.Integral) and not isinstance(cv, bool)
+    is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
+    if not (is_number or is_splitter or isinstance(cv, list)):
         raise TypeError(
             f"cv must be a number of folds, a list of (train, test) rows or a splitter, got {cv!r}."
         )
-    folds = folds_of(cv, rows, is_classifier=has_classes, rng=np.random.default_rng(seed))
+    if is_number and not MIN_FOLDS <= cv <= len(rows.y):
+        raise ValueError(
+            f"cv as a number of folds goes from {MIN_FOLDS} to the number of rows, {len(rows.y)}, "
+            f"got {cv}."
+        )
+    try:
+        folds = folds_of(cv, rows, is_classifier=has_classes, rng=np.random.default_rng(seed))
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"cv: {str(error).removeprefix('validation: ')}") from error
     if len(folds) < MIN_FOLDS:
         raise ValueError(f"cv: a comparison needs at least {MIN_FOLDS} folds, got {len(folds)}.")
     return folds

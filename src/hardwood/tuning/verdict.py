@@ -43,6 +43,8 @@ def words(found: Comparison) -> list[str]:
     if lead is None:
         return [f"Best: {_score(found, found.ranked[0])}. No oblique tree was compared."]
     lines = []
+    if len(found.entrants) == 1:
+        return [f"{_score(found, lead)}. It was compared with nothing."]
     if (said := answer(found)) is not None:
         lines.append(f"Does an oblique tree pay here? {_HEADLINES[said]}")
     for kind, write in (
@@ -97,7 +99,10 @@ def _axis(found: Comparison, lead: Entrant, other: Entrant) -> str:
 def _linear(found: Comparison, lead: Entrant, other: Entrant) -> str:
     gain = found.gain(lead, other)
     if gain.low > 0:
-        return f"One sum is not enough; the linear model: {_against(found, lead, other, gain)}."
+        return (
+            f"It is better than a linear model: {_against(found, lead, other, gain)}. One sum is "
+            "not enough."
+        )
     if gain.high < 0:
         return f"A linear model is better: {_against(found, lead, other, gain)}. Take it."
     return (
@@ -130,16 +135,17 @@ def _score(found: Comparison, entrant: Entrant) -> str:
 
 
 def _against(found: Comparison, lead: Entrant, other: Entrant, gain: Interval) -> str:
+    scores = f"{found.metric} {figure(lead.score.mean)} against {figure(other.score.mean)}"
+    if gain.low == gain.high == 0:
+        return f"{scores}, the same on every fold"
     way = "better" if gain.mean >= 0 else "worse"
     low, high = (gain.low, gain.high) if gain.mean >= 0 else (-gain.high, -gain.low)
-    return (
-        f"{found.metric} {figure(lead.score.mean)} against {figure(other.score.mean)}, "
-        f"{figure(abs(gain.mean))} {way} (95 % interval {span(low, high)})"
-    )
+    return f"{scores}, {figure(abs(gain.mean))} {way} (95 % interval {span(low, high)})"
 
 
 def _sizes(one: Entrant, other: Entrant) -> str:
     """Write how many nodes one has in place of another's."""
     if one.nodes is None or other.nodes is None:
         return ""
-    return f", with {one.nodes:,.0f} nodes in place of {other.nodes:,.0f}"
+    word = "node" if one.nodes == 1 else "nodes"
+    return f", with {one.nodes:,.0f} {word} in place of {other.nodes:,.0f}"

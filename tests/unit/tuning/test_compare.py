@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -377,6 +378,17 @@ def test_the_answer_follows_from_the_intervals(means, answer, words):
     assert words in found.words
 
 
+def test_one_alone_is_compared_with_nothing():
+    assert made_up(tree=0.9).words == "tree, accuracy 0.9000. It was compared with nothing."
+
+
+def test_no_difference_is_said_so():
+    entrants = made_up(CART=0.9, tree=0.9).entrants
+    alike = tuple(replace(each, scores=entrants[0].scores) for each in entrants)
+    words = replace(made_up(CART=0.9, tree=0.9), entrants=alike).words
+    assert "accuracy 0.9000 against 0.9000, the same on every fold, with 7 nodes" in words
+
+
 def test_differences_are_written_the_way_they_go():
     text = made_up(CART=0.9, tree=0.8).words
     assert "accuracy 0.8000 against 0.9000, 0.1000 worse (95 % interval 0.0" in text
@@ -416,7 +428,9 @@ def test_text_html_json_frames_and_drawing(found, tmp_path):
         ({"models": {"x": 3}}, TypeError, "'x' must be the name of a known model"),
         ({"models": {"x": DGTClassifier}}, TypeError, "'x' must be the name of a known model"),
         ({"models": {3: "CART"}}, TypeError, "names are text"),
-        ({"cv": 1}, ValueError, "from 2 to the number of rows"),
+        ({"cv": 1}, ValueError, "cv as a number of folds goes from 2 to the number of rows"),
+        ({"cv": "five"}, TypeError, "cv must be a number of folds"),
+        ({"cv": []}, ValueError, "cv: there is no fold"),
         ({"cv": 0.2}, TypeError, "cv must be a number of folds"),
         ({"metric": "speed"}, ValueError, "is no scorer"),
         ({"task": "rank"}, ValueError, "task must be one of"),

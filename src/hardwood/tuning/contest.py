@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -135,11 +136,18 @@ class Contest:
             start = time.perf_counter()
             model.fit(train.X, train.y, **options)
             seconds = time.perf_counter() - start
+        self._note_haste(contestant.name, model)
         score = self.metric.of(model, train, valid)
         if np.isnan(score):
             raise ValueError(f"{self.metric.name} is not defined on its rows (NaN)")
         size = size_of(model)
         return Judged(score, seconds, *microseconds(model, valid.X), size)
+
+    def _note_haste(self, name: str, model: Any) -> None:
+        """Say where a tree that chooses for itself had no time to try all that it would."""
+        if "time_limit" in getattr(getattr(model, "fit_report_", None), "ending", ""):
+            note = f"{name} had no time to try all it would; a larger time_limit may make it better"
+            self.notes += [] if note in self.notes else [note]
 
 
 class _Told:

@@ -341,6 +341,13 @@ def test_warnings_of_many_fits_are_said_once_and_slow_convergence_is_a_note():
     assert len(caught) == 1
 
 
+def test_a_tree_that_had_no_time_is_noted():
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    found = compare(X, y, models=["oblique tree", "CART"], time_limit=0.001, random_state=0)
+    assert "oblique tree had no time to try all it would" in str(found)
+    assert not any("CART" in note for note in found.notes)
+
+
 # --- words -------------------------------------------------------------------------------------
 
 

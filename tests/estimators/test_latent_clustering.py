@@ -274,11 +274,12 @@ def test_pictures(wine, fitted):
         ({"targets": ["hue", "hue"]}, "each once"),
         ({"targets": ["colour"]}, "names the column 'colour'"),
         ({"targets": [13]}, "targets must be an integer from 0 to 12"),
+        ({"targets": "hue"}, r"a list of columns: give \['hue'\]"),
         ({"targets": list(range(13))}, "leaves none to regress from"),
         ({"n_clusters": 0}, "n_clusters must be an integer >= 1"),
         ({"init": "centre"}, "init must be one of"),
         ({"pruning": -1.0}, "pruning must be a number"),
-        ({"max_depth": 0}, "max_depth must be an integer"),
+        ({"max_depth": 13}, "max_depth must be an integer from 1 to 12"),
         ({"split": "cubic"}, "split must be one of"),
     ],
 )
@@ -294,9 +295,30 @@ def test_a_name_of_a_nameless_table_and_too_early_questions(wine):
     X, _ = wine
     with pytest.raises(ValueError, match="the table has no names"):
         LatentTreeClustering(targets=["hue"]).fit(X.to_numpy())
-    for ask in (lambda m: m.linkage(), lambda m: m.predict(X), lambda m: m.plot_active_share()):
+    for ask in (
+        lambda m: m.linkage(),
+        lambda m: m.predict(X),
+        lambda m: m.plot_active_share(),
+        lambda m: m.plot_routing(X),
+        lambda m: m.plot_routing_by_class(X, [0] * len(X)),
+    ):
         with pytest.raises(NotFittedError):
             ask(LatentTreeClustering())
+
+
+@pytest.mark.parametrize("n_targets", [1, 2, 3])
+def test_the_regression_sees_the_other_columns_however_many_are_targets(n_targets):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    options = QUICK | {"max_epochs": 2, "targets": n_targets}
+    assert LatentTreeClustering(**options).fit(X).latent_.skip
+    assert not LatentTreeClustering(**(options | {"targets": "all"})).fit(X).latent_.skip
+
+
+def test_targets_may_be_any_collection_of_names(wine):
+    X, _ = wine
+    options = QUICK | {"max_epochs": 2}
+    for names in (X.columns[[0, 3]], X.columns[[0, 3]].to_series(), {"alcohol", X.columns[3]}):
+        assert LatentTreeClustering(**options, targets=names).fit(X).targets_.tolist() == [0, 3]
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was(wine):
@@ -305,5 +327,15 @@ def test_a_failed_fit_leaves_the_model_as_it_was(wine):
     tree, labels = model.tree_, model.labels_
     with pytest.raises(ValueError, match="infinity"):
         model.fit(np.full((20, 3), np.inf))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hardwood.estimators.latent_clustering.prune_unreached", _fails)
+        with pytest.raises(MemoryError):
+            model.fit(X.iloc[:, :5])
     assert model.tree_ is tree
     assert model.labels_ is labels
+    assert model.n_features_in_ == len(model.feature_names_in_) == 13
+    assert (model.predict(X) == labels).all()
+
+
+def _fails(*_, **__):
+    raise MemoryError

@@ -79,8 +79,7 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
         Splits on the way from the root to a leaf before pruning, 1 to 12.
     pruning : float, default=1.0
         Price of a node, lambda, for a batch of rows, any number >= 0. The higher, the less active
-        are nodes that few rows reach, and the more of them are removed; 0 prunes nothing but nodes
-        that no row reaches.
+        are nodes that few rows reach, and the more of them are removed; 0 prunes nothing.
     head : "linear" or sequence of int, default="linear"
         The predictor: linear, or hidden layers of these widths with ELU between them.
     skip : bool, default=True
@@ -90,7 +89,8 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
     dropout : float, default=0.0
         Part of each hidden layer's values that is left out in each step of learning, below 1.
     weight_decay : float, default=0.1
-        All that is learned is made smaller by the learning rate times this in each step.
+        All that is learned is made smaller by the learning rate times this in each step, which
+        together are 1 at most.
     learning_rate : float, default=0.01
         The largest step size of the schedule, which is half a cosine. Steps are QHAdam's.
     batch_size : int, default=256
@@ -298,6 +298,15 @@ def learn_model(
 
 def config_of(estimator: Any, stops_early: bool) -> Latent:
     """Check the parameters that all estimators of latent trees share."""
+    learning_rate = parameters.real(
+        "learning_rate", estimator.learning_rate, 0.0, math.inf, open_low=True
+    )
+    weight_decay = parameters.real("weight_decay", estimator.weight_decay, 0.0, math.inf)
+    if learning_rate * weight_decay > 1:  # a step would turn what was learned around
+        raise ValueError(
+            "weight_decay times learning_rate must be at most 1, got "
+            f"{weight_decay:g} times {learning_rate:g}."
+        )
     return Latent(
         max_depth=parameters.integer("max_depth", estimator.max_depth, 1, _MAX_DEPTH),
         pruning=parameters.real("pruning", estimator.pruning, 0.0, 1e30, open_high=False),
@@ -305,10 +314,8 @@ def config_of(estimator: Any, stops_early: bool) -> Latent:
         head=_widths(estimator.head),
         skip=parameters.flag("skip", estimator.skip),
         dropout=parameters.real("dropout", estimator.dropout, 0.0, 1.0),
-        weight_decay=parameters.real("weight_decay", estimator.weight_decay, 0.0, math.inf),
-        learning_rate=parameters.real(
-            "learning_rate", estimator.learning_rate, 0.0, math.inf, open_low=True
-        ),
+        weight_decay=weight_decay,
+        learning_rate=learning_rate,
         batch_size=parameters.integer("batch_size", estimator.batch_size, 1),
         max_epochs=exercises.max_epochs(estimator.max_epochs),
         early_stopping=stops_early,

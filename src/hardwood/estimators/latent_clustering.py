@@ -8,7 +8,7 @@ put rows together that are alike; its leaves are the clusters, its splits their 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,7 +47,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
     Parameters
     ----------
     max_depth : int, default=5
-        Levels of splits, 1 to 16: at most 2^max_depth clusters.
+        Levels of splits, 1 to 12: at most 2^max_depth clusters.
     pruning : float, default=1.0
         Price of a node, as of `LatentTreeRegressor`: a higher one leaves fewer clusters.
     targets : "random", "all", int, or list of column names or numbers, default="random"
@@ -190,9 +190,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         weight = row_weights(sample_weight, table.n_rows)
         posed = _Posed.of(table, self.targets, weight, exercises.drawn_seed(self.random_state))
         model, grown = self._learn(posed)
-        validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = table.n_features
-        self._adopt(posed, model, grown)
+        self._adopt(X, posed, model, grown)
         exercises.warn_if_interrupted([grown], "the best tree")
         return self
 
@@ -237,6 +235,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         """
         from hardwood.show.routing import plot_routing
 
+        check_is_fitted(self)
         return plot_routing(
             self.latent_.nodes,
             self._passed_nodes(X),
@@ -252,6 +251,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         """Draw how the rows of each class are spread over the active nodes [LT21, Figure 8]."""
         from hardwood.show.routing import plot_routing_by_class
 
+        check_is_fitted(self)
         return plot_routing_by_class(
             self.latent_.nodes,
             self._passed_nodes(X),
@@ -294,20 +294,22 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
             solves_head=True,
         )
 
-    def _adopt(self, posed: _Posed, model: LatentTreeModel, grown: GrownLatentTree) -> None:
-        """Take over what was learned."""
-        self.targets_ = posed.targets
-        self.latent_ = model
+    def _adopt(self, X: Any, posed: _Posed, model: LatentTreeModel, grown: GrownLatentTree) -> None:
+        """Take over what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
         # Hardened by its own answers: leaves whose targets have the same mean stay apart.
         tree = model.harden(posed.inputs, sample_weight=posed.weight)
         tree = prune_unreached(tree, posed.inputs, sample_weight=posed.weight)
-        self.leaves_ = tree.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
-        self.tree_ = tree.replace(
-            values=posed.target_means(self.leaves_, tree.n_leaves), target_names=posed.target_names
+        leaves = tree.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
+        tree = tree.replace(
+            values=posed.target_means(leaves, tree.n_leaves), target_names=posed.target_names
         )
-        self._hierarchy = Hierarchy.by_variation(
-            self.tree_.children, self.leaves_, posed.columns, posed.weight_of_rows
+        hierarchy = Hierarchy.by_variation(
+            tree.children, leaves, posed.columns, posed.weight_of_rows
         )
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = posed.n_features
+        self.targets_, self.latent_ = posed.targets, model
+        self.tree_, self.leaves_, self._hierarchy = tree, leaves, hierarchy
         self.children_ = self._hierarchy.children
         self.distances_ = self._hierarchy.distances
         self.n_leaves_ = self._hierarchy.n_leaves
@@ -350,6 +352,8 @@ class _Posed:
 
     Attributes
     ----------
+    n_features
+        Number of columns of the whole table.
     targets, inputs
         Numbers of the regressed columns, and the table of the others; all where there is one.
     target, target_names
@@ -359,6 +363,7 @@ class _Posed:
         (n, c) the whole table in standard units.
     """
 
+    n_features: int
     targets: np.ndarray
     inputs: Table
     target: np.ndarray
@@ -377,6 +382,7 @@ class _Posed:
         own = np.setdiff1d(own, schema.flag_column)  # that an entry is missing is not regressed
         target = columns[:, own] * schema.column_scale[own] + schema.column_center[own]
         return cls(
+            table.n_features,
             targets,
             table.take_columns(_beside(targets, table.n_features)),
             target,
@@ -389,7 +395,7 @@ class _Posed:
     @property
     def is_of_itself(self) -> bool:
         """Whether all columns are regressed, from themselves."""
-        return len(self.targets) == self.inputs.n_features
+        return len(self.targets) == self.n_features
 
     @property
     def weight_of_rows(self) -> np.ndarray:
@@ -414,9 +420,11 @@ def _targets_of(asked: Any, table: Table, seed: int) -> np.ndarray:
     """Return the numbers of the columns to regress, ascending."""
     p = table.n_features
     if isinstance(asked, str):
+        if table.names is not None and asked in table.names and asked not in ("random", "all"):
+            raise ValueError(f"targets must be a list of columns: give [{asked!r}].")
         parameters.choice("targets", asked, ("random", "all"))
         asked = p if asked == "all" else max(1, round(_TARGET_PART * p))
-    elif not isinstance(asked, Sequence | np.ndarray):
+    elif not isinstance(asked, Iterable):
         asked = parameters.integer("targets", asked, 1, max(p - 1, 1))
     if isinstance(asked, int):
         drawn = np.random.default_rng(seed).choice(p, asked, replace=False)

@@ -47,6 +47,7 @@ class Hierarchy:
             (n,) what each counts.
         """
         m = len(splits)
+        weight = weight / weight.max()  # so that no sum overflows
         mass, squares = np.zeros(2 * m + 1), np.zeros(2 * m + 1)
         sums = np.zeros((2 * m + 1, columns.shape[1]))
         mass[m:] = np.bincount(leaves, weight, minlength=m + 1)

@@ -79,7 +79,7 @@ def dendrogram_purity(
     0.5
     """
     flag("self_pairs", self_pairs)
-    rows = _Rows.of(y, hierarchy, leaves)
+    rows = _Rows.of(y, hierarchy, leaves, self_pairs)
     n_pairs, purity_sum = rows.pairs_within_leaves(self_pairs)
     for pairs, shares in rows.pairs_across_leaves():
         n_pairs += pairs.sum()
@@ -107,6 +107,8 @@ def sampled_dendrogram_purity(
         Seed of the drawing.
     """
     n_pairs = integer("n_pairs", n_pairs, 2)
+    if random_state is not None:
+        integer("random_state", random_state, 0)
     rows = _Rows.of(y, hierarchy, leaves)
     shares = rows.shares_of_drawn_pairs(n_pairs, np.random.default_rng(random_state))
     error = float(shares.std(ddof=1)) / math.sqrt(n_pairs)
@@ -176,7 +178,7 @@ class _Rows:
     n_rows_before_place: np.ndarray
 
     @classmethod
-    def of(cls, y: Any, hierarchy: Any, leaves: Any) -> _Rows:
+    def of(cls, y: Any, hierarchy: Any, leaves: Any, self_pairs: bool = False) -> _Rows:
         children = _children_of(hierarchy)
         n_leaves = len(children) + 1
         if leaves is None:
@@ -188,7 +190,7 @@ class _Rows:
         cell, size = np.unique(classes * n_leaves + place, return_counts=True)
         n_before = np.append(0, np.cumsum(size))
         n_rows = np.append(0, np.cumsum(np.bincount(place, minlength=n_leaves)))
-        if np.bincount(classes, minlength=1).max() < 2:
+        if np.bincount(classes, minlength=1).max() < (1 if self_pairs else 2):
             raise ValueError("Purity is of pairs of rows of one class, and y holds no such pair.")
         return cls(layout, n_leaves, cell, size, n_before, n_rows)
 
@@ -258,6 +260,8 @@ def _children_of(hierarchy: Any) -> np.ndarray:
             "of SciPy, (n_leaves - 1, 4), or an estimator with children_; got "
             f"{type(hierarchy).__name__} of shape {merges.shape} and type {merges.dtype}."
         )
+    if not np.isfinite(merges).all():
+        raise ValueError("hierarchy holds NaN or infinity; expected numbers of nodes.")
     children = merges[:, :2].astype(np.int64)
     n_leaves = len(children) + 1
     made = n_leaves + np.arange(len(children))

@@ -89,3 +89,13 @@ def test_a_single_leaf_is_one_cluster():
     assert hierarchy.clusters(level=2).tolist() == [0]
     assert hierarchy.children.shape == (0, 2)
     assert hierarchy.linkage().shape == (0, 4)
+
+
+def test_huge_weights_do_not_overflow():
+    rng = np.random.default_rng(0)
+    columns, leaves = rng.normal(size=(9, 2)), np.arange(9) % 3
+    splits = np.array([[1, -3], [-1, -2]], dtype=np.int32)
+    with np.errstate(all="raise"):
+        huge = Hierarchy.by_variation(splits, leaves, columns, np.full(9, 1e300))
+    ones = Hierarchy.by_variation(splits, leaves, columns, np.ones(9))
+    np.testing.assert_array_equal(huge.heights, ones.heights)

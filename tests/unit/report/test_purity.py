@@ -114,6 +114,7 @@ def test_the_error_of_a_sample_is_right_and_the_seed_fixes_it():
         (["a", "a"], [[0, 2]], None, r"Merge 0 .* joins \[0, 2\]"),
         (["a", "a", "a"], [[0, 0], [1, 2]], None, "node 0 is joined 2 times"),
         (["a", "a"], [[0, 1.5]], None, "Merge 0"),
+        (["a", "a"], [[0, np.nan]], None, "NaN or infinity"),
         (["a", "a", "a"], [[0, 1]], None, "Give leaves="),
         (["a", "a"], [[0, 1]], [0, 2], "from 0 to 1, got 0 to 2"),
         (["a", "a"], [[0, 1]], [0.0, 1.0], "one integer per row"),
@@ -130,3 +131,12 @@ def test_what_is_wrong_is_said(y, hierarchy, leaves, words):
 def test_a_sample_needs_pairs():
     with pytest.raises(ValueError, match="n_pairs must be an integer >= 2"):
         sampled_dendrogram_purity(["a", "a"], [[0, 1]], n_pairs=1)
+    with pytest.raises(ValueError, match="random_state must be an integer >= 0, got -1"):
+        sampled_dendrogram_purity(["a", "a"], [[0, 1]], random_state=-1)
+
+
+def test_rows_that_are_all_different_are_pairs_with_themselves():
+    assert dendrogram_purity(["a", "b"], [[0, 1]], self_pairs=True) == 1.0
+    assert dendrogram_purity(["a", "b"], [], [0, 0], self_pairs=True) == 0.5
+    with pytest.raises(ValueError, match="no such pair"):
+        dendrogram_purity([], [], np.empty(0, dtype=int), self_pairs=True)

@@ -137,6 +137,19 @@ class Wrong(TreeClassifier):
         return hasattr(self, "classes_")
 
 
+def test_teachers_leave_time_for_the_finish(iris, monkeypatch):
+    ends = []
+
+    def learn_nothing(problem, exercise, seed, is_over):
+        ends.append(is_over)
+
+    monkeypatch.setattr("hardwood.estimators.tree_fit.learned_networks", learn_nothing)
+    short(max_trials=30).fit(*iris)
+    assert not ends[0]()
+    monkeypatch.setattr(Clock, "has", lambda self, seconds: False)
+    assert ends[0]()
+
+
 def test_a_teacher_that_knows_less_than_the_tree_is_not_asked(wedges):
     report = short(max_trials=12, teacher=Wrong()).fit(*wedges).fit_report_
     assert "Wrong" in report.teacher

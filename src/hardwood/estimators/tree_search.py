@@ -423,7 +423,8 @@ class Search:
         scores = []
         begun = self._clock.spent
         for problem in self.folds:
-            teacher = self.teach(problem)
+            # Without a teacher there is a tree all the same: its finish comes first.
+            teacher = self.teach(problem, is_over=lambda: not self._clock.has(self._finish_seconds))
             self._teachers.append(teacher)
             if teacher is None:
                 self.teacher_words = "No teacher: there was no time, or the table is sparse."

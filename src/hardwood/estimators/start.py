@@ -8,6 +8,7 @@ from hardwood.estimators.exercise import Exercise
 from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.problem import Problem
 from hardwood.model import ObliqueTree
+from hardwood.model.policy_rewrite import hard_form
 from hardwood.model.structure import Task
 
 
@@ -53,7 +54,7 @@ def start_of(
             n_jobs=n_jobs,
             seed=seed,
         )
-    tree = getattr(init, "tree_", init)
+    tree = hard_form(getattr(init, "tree_", init), "init may be one")
     if tree is None:
         return None
     if not isinstance(tree, ObliqueTree):

@@ -177,6 +177,24 @@ def test_no_other_constant_is_better_for_a_leaf(name):
             assert (_loss_at(problem, rows, other) >= loss - 1e-4)[:3].all()
 
 
+@pytest.mark.parametrize("name", ["SquaredError", "AbsoluteError", "Huber", "Quantile", "Poisson"])
+def test_a_prior_is_rows_of_its_target_at_every_leaf(name):
+    rng = np.random.default_rng(4)
+    problem, _ = posed(4, name)
+    target = problem.y[problem.train].astype(np.float64)[:12]
+    leaf, weight = rng.integers(3, size=12), rng.random(12) + 0.1
+    old, mean = rng.normal(size=(3, 2)), target.max(axis=0) + 1.0
+    found = constant_leaves(problem.loss, LeafRows(leaf, 3, target, weight), old, Prior(2.0, mean))
+    rows = LeafRows(
+        np.append(leaf, np.arange(3)),
+        3,
+        np.vstack([target, [mean] * 3]),
+        np.append(weight, [2] * 3),
+    )
+    expected = constant_leaves(problem.loss, rows, old, Prior(0.0, mean))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def _loss_at(problem, rows, scores):
     """The loss summed over the rows of each leaf, (L,)."""
     if isinstance(problem.loss, Misclassification):

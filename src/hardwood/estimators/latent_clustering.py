@@ -295,7 +295,7 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         )
 
     def _adopt(self, X: Any, posed: _Posed, model: LatentTreeModel, grown: GrownLatentTree) -> None:
-        """Take over what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
+        """Take over what was learned, all at once: a failed `fit` leaves an earlier one alone."""
         # Hardened by its own answers: leaves whose targets have the same mean stay apart.
         tree = model.harden(posed.inputs, sample_weight=posed.weight)
         tree = prune_unreached(tree, posed.inputs, sample_weight=posed.weight)

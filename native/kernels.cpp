@@ -66,6 +66,7 @@ const Kernels table = {
     policy_enumerate,
     policy_sample,
     uniform_lanes,
+    row_sums,
     greedy_leaf,
     add_scaled,
 };

@@ -198,9 +198,8 @@ inline std::int32_t greedy_leaf(const LearnedPolicy& tree, const float* x) {
 
 // --- sixteen rows, all nodes scored -----------------------------------------------------------
 
-using Lanes = Vector<kPolicyLanes>;  // written out: left to itself a compiler makes scalars of it
-typedef std::int32_t WholeLanes
-    __attribute__((vector_size(4 * kPolicyLanes), aligned(4), may_alias));
+using Lanes = Vector<kPolicyLanes>;
+using WholeLanes = WholeSixteen;
 
 HARDWOOD_INLINE float* lanes_at(float* array, std::ptrdiff_t node) {
   return array + node * kPolicyLanes;
@@ -215,21 +214,7 @@ HARDWOOD_INLINE Lanes all(float value) {
   return broadcast<kPolicyLanes>(value);
 }
 
-// `exponential` and `logarithm` of sixteen numbers.
-HARDWOOD_INLINE Lanes exponential(Lanes x) {
-  x = x > all(87.0f) ? all(87.0f) : x;
-  x = x < all(-87.0f) ? all(-87.0f) : x;
-  const Lanes n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
-  const Lanes r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Lanes p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = (p * r) * r + r + 1.0f;
-  return p * reinterpret_cast<Lanes>((__builtin_convertvector(n, WholeLanes) + 127) << 23);
-}
-
+// `logarithm` of sixteen numbers.
 HARDWOOD_INLINE Lanes logarithm(Lanes p) {
   p = p > all(kLeastProbability) ? p : all(kLeastProbability);
   const WholeLanes bits = reinterpret_cast<WholeLanes>(p) - 0x3f3504f3;
@@ -275,21 +260,38 @@ HARDWOOD_INLINE void way_lanes(const LearnedPolicy& tree, const PolicyNode& node
 
 // --- all trajectories ---------------------------------------------------------------------------
 
+// Entries of a row of a table (k,), one for each of sixteen classes.
+HARDWOOD_INLINE Lanes looked_up(const float* row, [[maybe_unused]] int k, Lanes classes) {
+  Lanes found = all(0);
+#if defined(__AVX512F__)  // 32 entries lie in two registers, of which one instruction picks
+  const WholeLanes at = __builtin_convertvector(classes, WholeLanes);
+  for (int c = 0; c < k; c += 32) {
+    const Lanes picked =
+        _mm512_permutex2var_ps(some_of(row + c, k - c, 0), reinterpret_cast<__m512i>(at),
+                               some_of(row + c + 16, k - c - 16, 0));
+    found = at >> 5 == c / 32 ? picked : found;
+  }
+#else
+  for (int l = 0; l < kPolicyLanes; ++l) found[l] = row[static_cast<int>(classes[l])];
+#endif
+  return found;
+}
+
 // Cost of a leaf for sixteen rows, and what it adds to their expected losses.
 HARDWOOD_INLINE void leaf_lanes(const LearnedPolicy& tree, const LeafLosses& losses, int t,
                                 const PolicyLanes& lanes) {
   const int leaf = tree.nodes[t].leaf, k = losses.n_outputs;
   float* cost = lanes_at(lanes.cost, t);
   if (losses.table) {
-    const float* of_class = losses.table + static_cast<std::ptrdiff_t>(leaf) * k;
-    for (int l = 0; l < kPolicyLanes; ++l) cost[l] = of_class[static_cast<int>(lanes.target[l])];
+    put(cost,
+        looked_up(losses.table + static_cast<std::ptrdiff_t>(leaf) * k, k, get(lanes.target)));
   } else {
     const float* alpha = tree.alpha + static_cast<std::ptrdiff_t>(leaf) * k;
     with_elementwise(losses.loss, losses.parameter, [&](auto&& of) {
       float sum[kPolicyLanes] = {};
       for (int o = 0; o < k; ++o)
         for (int l = 0; l < kPolicyLanes; ++l)
-          sum[l] += of(alpha[o], lanes.target[o * lanes.stride + l]).value;
+          sum[l] += of(alpha[o], lanes.target[o * lanes.target_stride + l]).value;
       for (int l = 0; l < kPolicyLanes; ++l) cost[l] = sum[l] / static_cast<float>(k);
       return 0.0;
     });
@@ -355,10 +357,10 @@ HARDWOOD_INLINE std::int32_t next_node(const LearnedPolicy& tree, const float* p
   const auto of_way = [&](int c) {
     return pi[static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes + l];
   };
-  const float first = of_way(0);
-  int c = u >= first && node.n_children > 1;  // no branch: which way it is cannot be foretold
-  if (node.n_children > 2 && c > 0)
-    for (float sum = first + of_way(1); u >= sum && c + 1 < node.n_children;) sum += of_way(++c);
+  // No branch: which of two ways it is cannot be foretold.
+  if (node.n_children == 2) return child[static_cast<int>(u >= of_way(0))];
+  int c = 0;
+  for (float sum = of_way(0); u >= sum && c + 1 < node.n_children;) sum += of_way(++c);
   return child[c];
 }
 

@@ -126,10 +126,11 @@ bool ReinforcedLearner::takes_lanes() const {
 
 void ReinforcedLearner::reserve_lanes() {
   const std::size_t n = capacity_, M = options_.n_samples, m = std::max(topology_.n_rows(), 1);
-  XT_ = Buffer<float>(n * n_columns_);
-  score_ = Buffer<float>(n * m);
+  const std::size_t stride = lane_stride();
+  XT_ = Buffer<float>(stride * n_columns_);
+  score_ = Buffer<float>(stride * m);
   const bool is_exact = options_.estimator == PolicyEstimator::kExact;
-  reach_ = Buffer<float>(is_exact ? n * n_leaves() : 0);
+  reach_ = Buffer<float>(is_exact ? stride * n_leaves() : 0);
   leaf_ = Buffer<std::int32_t>(is_exact ? 0 : n * M);
   scale_ = Buffer<float>(n);
   loss_of_row_ = Buffer<float>(n);
@@ -525,9 +526,10 @@ void ReinforcedLearner::block_slopes(const LearnedPolicy& tree, const SampleTile
                                      int part) {
   LaneMemory& memory = lanes_[part];
   const std::size_t at = static_cast<std::size_t>(block) * kPolicyLanes;
-  const PolicyLanes lanes{score_.data() + at,  capacity_,          tile.target + at,
-                          scale_.data() + at,  memory.pi.data(),   memory.cost.data(),
-                          memory.reach.data(), reach_.data() + at, loss_of_row_.data() + at};
+  const PolicyLanes lanes{score_.data() + at,      lane_stride(),       tile.target + at,
+                          tile.capacity,           scale_.data() + at,  memory.pi.data(),
+                          memory.cost.data(),      memory.reach.data(), reach_.data() + at,
+                          loss_of_row_.data() + at};
   if (options_.estimator == PolicyEstimator::kExact)
     kernels().policy_enumerate(tree, losses(), entropy_, lanes);
   else
@@ -544,10 +546,10 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
   const int n_blocks = n / kPolicyLanes;
   for (int i = 0; i < capacity_; ++i) scale_[i] = tile.weight[i] * factor;
   const Matrix<const float> X{tile.X.data, n, n_columns_, tile.X.stride};
-  kernels().transpose(X, {XT_.data(), n_columns_, n, capacity_});
+  kernels().transpose(X, {XT_.data(), n_columns_, n, lane_stride()});
   if (m > 0)
-    kernels().gemm({tree.W, m, n_columns_, tree.stride}, {XT_.data(), n_columns_, n, capacity_},
-                   {score_.data(), m, n, capacity_});
+    kernels().gemm({tree.W, m, n_columns_, tree.stride}, {XT_.data(), n_columns_, n, lane_stride()},
+                   {score_.data(), m, n, lane_stride()});
   // Values are learned from one block after the other.
   const bool is_ordered = options_.baseline == Baseline::kValue;
   const double work = static_cast<double>(capacity_) * topology_.n_nodes() * 16.0;
@@ -559,8 +561,8 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
     }
   });
   if (m > 0) {
-    kernels().gemm({score_.data(), m, n, capacity_}, X, {gradient, m, n_columns_, tree.stride});
-    kernels().row_sums(m, n, score_.data(), capacity_, gradient + bias_at());
+    kernels().gemm({score_.data(), m, n, lane_stride()}, X, {gradient, m, n_columns_, tree.stride});
+    kernels().row_sums(m, n, score_.data(), lane_stride(), gradient + bias_at());
   }
   if (options_.estimator == PolicyEstimator::kExact)
     add_all_leaves(parameters, tile, gradient);
@@ -603,7 +605,7 @@ void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile
     for (int i = 0; i < tile.n; ++i)
       class_of_row_[static_cast<std::size_t>(i) * width +
                     static_cast<std::size_t>(tile.target[i])] = 1.0f;
-    kernels().gemm({reach_.data(), L, tile.n, capacity_},
+    kernels().gemm({reach_.data(), L, tile.n, lane_stride()},
                    {class_of_row_.data(), tile.n, n_outputs_, width},
                    {mass_.data(), L, n_outputs_, width});
     add_class_masses(parameters, gradient);
@@ -611,7 +613,7 @@ void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile
   }
   for (int leaf = 0; leaf < L; ++leaf) {
     float* slope = gradient + alpha_at() + static_cast<std::size_t>(leaf) * n_outputs_;
-    const float* reach = reach_.data() + static_cast<std::size_t>(leaf) * capacity_;
+    const float* reach = reach_.data() + leaf * lane_stride();
     for (int i = 0; i < tile.n; ++i)
       if (reach[i] != 0)
         kernels().add_leaf_slope(leaves(parameters), losses(), leaf,

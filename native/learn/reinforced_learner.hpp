@@ -160,6 +160,9 @@ class ReinforcedLearner final : public Learner {
   std::vector<RowMemory> rows_;                 // (rows of a tile,)
   // By lanes:
   bool is_by_lanes_ = false;
+  // Floats per row of XT_, score_ and reach_: one line of cache more than the rows of a tile, whose
+  // number is most often a power of two, so that columns do not fall into a few sets of the cache.
+  std::ptrdiff_t lane_stride() const { return capacity_ + kPolicyLanes; }
   Buffer<float> XT_, score_, reach_, scale_, loss_of_row_, class_of_row_;
   Buffer<std::int32_t> leaf_;  // (blocks, M, 16) of trajectories
   struct LaneMemory {

@@ -68,14 +68,15 @@ inline constexpr int kPolicyLanes = 16;
 // Sixteen rows, side by side, for which all nodes are scored.
 struct PolicyLanes {
   float* score = nullptr;         // (m, stride) of these rows; then the cost's derivative by it
-  std::ptrdiff_t stride = 0;      // also of target and mass
-  const float* target = nullptr;  // (t, stride)
-  const float* scale = nullptr;   // (16,) what each row's derivatives are multiplied by
-  float* pi = nullptr;            // (T, 16) scratch: of the way to each node
-  float* cost = nullptr;          // (T, 16) scratch; of trajectories: what they cost from a node on
-  float* reach = nullptr;         // (T, 16) scratch; of trajectories: how many came to a node
-  float* mass = nullptr;          // (L, stride) scale times the probability of each leaf, if exact
-  float* loss = nullptr;          // (16,) expected, or mean, loss
+  std::ptrdiff_t stride = 0;      // also of mass
+  const float* target = nullptr;  // (t, target_stride)
+  std::ptrdiff_t target_stride = 0;
+  const float* scale = nullptr;  // (16,) what each row's derivatives are multiplied by
+  float* pi = nullptr;           // (T, 16) scratch: of the way to each node
+  float* cost = nullptr;         // (T, 16) scratch; of trajectories: what they cost from a node on
+  float* reach = nullptr;        // (T, 16) scratch; of trajectories: how many came to a node
+  float* mass = nullptr;         // (L, stride) scale times the probability of each leaf, if exact
+  float* loss = nullptr;         // (16,) expected, or mean, loss
 };
 
 // Trajectories of sixteen rows.

@@ -67,6 +67,7 @@ const Kernels table = {
     policy_enumerate,
     policy_sample,
     uniform_lanes,
+    row_sums,
     greedy_leaf,
     add_scaled,
     score_rows,

@@ -84,6 +84,7 @@ struct Kernels {
   void (*policy_sample)(const LearnedPolicy&, const LeafLosses&, float entropy, const PolicyDraws&,
                         const PolicyLanes&);
   void (*uniform_lanes)(std::uint64_t seed, const std::uint64_t* stream, int n, float* out);
+  void (*row_sums)(int n_rows, int n, const float* rows, std::ptrdiff_t stride, float* sums);
   std::int32_t (*greedy_leaf)(const LearnedPolicy&, const float* x);
   void (*add_scaled)(std::ptrdiff_t n, float factor, const float* row, float* sum);
   void (*score_rows)(const float* w, const TaoRows&, const std::int32_t* which, int n, float* out);

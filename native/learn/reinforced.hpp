@@ -198,9 +198,8 @@ inline std::int32_t greedy_leaf(const LearnedPolicy& tree, const float* x) {
 
 // --- sixteen rows, all nodes scored -----------------------------------------------------------
 
-using Lanes = Vector<kPolicyLanes>;  // written out: left to itself a compiler makes scalars of it
-typedef std::int32_t WholeLanes
-    __attribute__((vector_size(4 * kPolicyLanes), aligned(4), may_alias));
+using Lanes = Vector<kPolicyLanes>;
+using WholeLanes = WholeSixteen;
 
 HARDWOOD_INLINE float* lanes_at(float* array, std::ptrdiff_t node) {
   return array + node * kPolicyLanes;
@@ -215,21 +214,7 @@ HARDWOOD_INLINE Lanes all(float value) {
   return broadcast<kPolicyLanes>(value);
 }
 
-// `exponential` and `logarithm` of sixteen numbers.
-HARDWOOD_INLINE Lanes exponential(Lanes x) {
-  x = x > all(87.0f) ? all(87.0f) : x;
-  x = x < all(-87.0f) ? all(-87.0f) : x;
-  const Lanes n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
-  const Lanes r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Lanes p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = (p * r) * r + r + 1.0f;
-  return p * reinterpret_cast<Lanes>((__builtin_convertvector(n, WholeLanes) + 127) << 23);
-}
-
+// `logarithm` of sixteen numbers.
 HARDWOOD_INLINE Lanes logarithm(Lanes p) {
   p = p > all(kLeastProbability) ? p : all(kLeastProbability);
   const WholeLanes bits = reinterpret_cast<WholeLanes>(p) - 0x3f3504f3;
@@ -255,10 +240,9 @@ HARDWOOD_INLINE void way_lanes(const LearnedPolicy& tree, const PolicyNode& node
     return tree.sharpness * (get(lanes.score + row * lanes.stride) + tree.b[row]);
   };
   if (node.n_children == 2) {
-    const Lanes s = score(1), e = exponential(s < all(0) ? s : -s);
-    const Lanes likelier = 1.0f / (1.0f + e), other = e * likelier;
-    put(lanes_at(lanes.pi, child[0]), s >= all(0) ? other : likelier);
-    put(lanes_at(lanes.pi, child[1]), s >= all(0) ? likelier : other);
+    const Lanes e = exponential(-score(1)), second = 1.0f / (1.0f + e);
+    put(lanes_at(lanes.pi, child[0]), e * second);
+    put(lanes_at(lanes.pi, child[1]), second);
     return;
   }
   Lanes top = all(0), sum = all(0);
@@ -276,21 +260,38 @@ HARDWOOD_INLINE void way_lanes(const LearnedPolicy& tree, const PolicyNode& node
 
 // --- all trajectories ---------------------------------------------------------------------------
 
+// Entries of a row of a table (k,), one for each of sixteen classes.
+HARDWOOD_INLINE Lanes looked_up(const float* row, [[maybe_unused]] int k, Lanes classes) {
+  Lanes found = all(0);
+#if defined(__AVX512F__)  // 32 entries lie in two registers, of which one instruction picks
+  const WholeLanes at = __builtin_convertvector(classes, WholeLanes);
+  for (int c = 0; c < k; c += 32) {
+    const Lanes picked =
+        _mm512_permutex2var_ps(some_of(row + c, k - c, 0), reinterpret_cast<__m512i>(at),
+                               some_of(row + c + 16, k - c - 16, 0));
+    found = at >> 5 == c / 32 ? picked : found;
+  }
+#else
+  for (int l = 0; l < kPolicyLanes; ++l) found[l] = row[static_cast<int>(classes[l])];
+#endif
+  return found;
+}
+
 // Cost of a leaf for sixteen rows, and what it adds to their expected losses.
 HARDWOOD_INLINE void leaf_lanes(const LearnedPolicy& tree, const LeafLosses& losses, int t,
                                 const PolicyLanes& lanes) {
   const int leaf = tree.nodes[t].leaf, k = losses.n_outputs;
   float* cost = lanes_at(lanes.cost, t);
   if (losses.table) {
-    const float* of_class = losses.table + static_cast<std::ptrdiff_t>(leaf) * k;
-    for (int l = 0; l < kPolicyLanes; ++l) cost[l] = of_class[static_cast<int>(lanes.target[l])];
+    put(cost,
+        looked_up(losses.table + static_cast<std::ptrdiff_t>(leaf) * k, k, get(lanes.target)));
   } else {
     const float* alpha = tree.alpha + static_cast<std::ptrdiff_t>(leaf) * k;
     with_elementwise(losses.loss, losses.parameter, [&](auto&& of) {
       float sum[kPolicyLanes] = {};
       for (int o = 0; o < k; ++o)
         for (int l = 0; l < kPolicyLanes; ++l)
-          sum[l] += of(alpha[o], lanes.target[o * lanes.stride + l]).value;
+          sum[l] += of(alpha[o], lanes.target[o * lanes.target_stride + l]).value;
       for (int l = 0; l < kPolicyLanes; ++l) cost[l] = sum[l] / static_cast<float>(k);
       return 0.0;
     });
@@ -342,67 +343,115 @@ inline void policy_enumerate(const LearnedPolicy& tree, const LeafLosses& losses
 }
 
 // --- some trajectories --------------------------------------------------------------------------
+//
+// Trajectories of sixteen rows go down side by side: each waits for what it loads, so that many
+// under way at once take little longer than one. What they cost is put down at the leaves that they
+// come to, and goes up by sums over children: no path is remembered.
 
-// Down, for the row of one lane: paths, losses, and costs from the root on.
-HARDWOOD_INLINE void walk_lane(const LearnedPolicy& tree, const LeafLosses& losses, float entropy,
-                               const PolicyDraws& draws, const PolicyLanes& lanes, int l) {
-  const float* y = draws.y + static_cast<std::ptrdiff_t>(l) * draws.n_targets;
-  LearnedTree leaves;
-  leaves.theta = tree.alpha;
-  float total = 0;
-  for (int s = 0; s < draws.n_samples; ++s) {
-    std::int32_t *path = draws.path + static_cast<std::ptrdiff_t>(s) * draws.max_depth, at = 0;
-    int depth = 0;
-    float bonus = 0;
-    while (tree.nodes[at].n_children > 0) {
-      const PolicyNode& node = tree.nodes[at];
-      const std::int32_t* child = tree.child + node.first_child;
-      const float u = draws.uniform[(depth * draws.n_samples + s) * kPolicyLanes + l];
-      if (entropy > 0) bonus += entropy * lanes_at(draws.entropy, at)[l];
-      const float first = lanes_at(lanes.pi, child[0])[l];
-      int c = u >= first && node.n_children > 1;  // no branch: which way it is cannot be foretold
-      if (node.n_children > 2 && c > 0)
-        for (float sum = first + lanes_at(lanes.pi, child[1])[l];
-             u >= sum && c + 1 < node.n_children;)
-          sum += lanes_at(lanes.pi, child[++c])[l];
-      path[depth++] = at = child[c];
-    }
-    const std::int32_t leaf = tree.nodes[at].leaf;
-    draws.length[s] = depth;
-    draws.drawn[s] = leaf_loss(leaves, losses, leaf, y);
-    draws.whole[s] = draws.drawn[s] - bonus;
-    total += draws.drawn[s];
-    lanes.mass[leaf * lanes.stride + l] += lanes.scale[l] / static_cast<float>(draws.n_samples);
-  }
-  lanes.loss[l] = total / static_cast<float>(draws.n_samples);
+// Where a trajectory goes next; at a leaf it stays.
+HARDWOOD_INLINE std::int32_t next_node(const LearnedPolicy& tree, const float* pi, int l,
+                                       std::int32_t at, float u) {
+  const PolicyNode& node = tree.nodes[at];
+  if (node.n_children == 0) return at;
+  const std::int32_t* child = tree.child + node.first_child;
+  const auto of_way = [&](int c) {
+    return pi[static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes + l];
+  };
+  // No branch: which of two ways it is cannot be foretold.
+  if (node.n_children == 2) return child[static_cast<int>(u >= of_way(0))];
+  int c = 0;
+  for (float sum = of_way(0); u >= sum && c + 1 < node.n_children;) sum += of_way(++c);
+  return child[c];
 }
 
-// Up, for the row of one lane: what is held against each way that was taken. Without entropy and
-// values the leave-one-out baseline holds one number against a whole trajectory.
-HARDWOOD_INLINE void judge_lane(float entropy, const PolicyDraws& draws, const PolicyLanes& lanes,
-                                int l) {
-  const float M = static_cast<float>(draws.n_samples);
-  const bool is_whole = draws.baseline == Baseline::kLeaveOneOut;
-  float sum = 0;
-  for (int s = 0; s < draws.n_samples; ++s) sum += draws.whole[s];
+// Down: the nodes where trajectories s of sixteen rows end, and what entropy was worth to them.
+HARDWOOD_INLINE void walk_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
+                                const PolicyLanes& lanes, int s) {
+  std::int32_t at[kPolicyLanes] = {};
+  float bonus[kPolicyLanes] = {};
+  for (int d = 0; d < draws.max_depth; ++d) {
+    const float* u = draws.uniform + (d * draws.n_samples + s) * kPolicyLanes;
+    for (int l = 0; l < kPolicyLanes && entropy > 0; ++l)
+      bonus[l] += entropy * lanes_at(draws.entropy, at[l])[l];
+    for (int l = 0; l < kPolicyLanes; ++l) at[l] = next_node(tree, lanes.pi, l, at[l], u[l]);
+  }
+  for (int l = 0; l < kPolicyLanes; ++l) draws.end[s * kPolicyLanes + l] = at[l];
+  put(lanes_at(draws.bonus, s), get(bonus));
+}
+
+// Losses of the trajectories at their leaves, and their mean over each row.
+HARDWOOD_INLINE void loss_lanes(const LearnedPolicy& tree, const LeafLosses& losses,
+                                const PolicyDraws& draws, const PolicyLanes& lanes) {
+  LearnedTree leaves;
+  leaves.theta = tree.alpha;
+  Lanes total = all(0);
   for (int s = 0; s < draws.n_samples; ++s) {
-    const std::int32_t* path = draws.path + static_cast<std::ptrdiff_t>(s) * draws.max_depth;
-    const float apart = (M * draws.whole[s] - sum) / (M - 1.0f);  // from the mean of the others
-    if (is_whole && !(entropy > 0)) {
-      for (int d = 0; d < draws.length[s]; ++d) lanes_at(draws.advantage, path[d])[l] += apart;
-      continue;
+    for (int l = 0; l < kPolicyLanes; ++l) {
+      const int at = s * kPolicyLanes + l;
+      draws.leaf[at] = tree.nodes[draws.end[at]].leaf;
+      draws.drawn[at] = leaf_loss(leaves, losses, draws.leaf[at],
+                                  draws.y + static_cast<std::ptrdiff_t>(l) * draws.n_targets);
     }
-    float to_go = draws.drawn[s];
-    for (int d = draws.length[s] - 1; d >= 0; --d) {
-      const std::int32_t at = d > 0 ? path[d - 1] : 0;
-      const float value =
-          draws.baseline == Baseline::kValue ? draws.value[l][at * draws.value_step] : 0.0f;
-      lanes_at(draws.advantage, path[d])[l] += is_whole ? apart : to_go - value;
-      lanes_at(lanes.reach, path[d])[l] += 1.0f;
-      lanes_at(lanes.cost, at)[l] += to_go;
-      if (entropy > 0) to_go -= entropy * lanes_at(draws.entropy, at)[l];
+    total += get(lanes_at(draws.drawn, s));
+  }
+  put(lanes.loss, total / static_cast<float>(draws.n_samples));
+}
+
+// Whether what is held against a way depends on more than the whole costs of trajectories.
+HARDWOOD_INLINE bool counts_visits(float entropy, const PolicyDraws& draws) {
+  return entropy > 0 || draws.baseline != Baseline::kLeaveOneOut;
+}
+
+// At the leaves: how far the costs of trajectories are from the mean of their rows' others; and, of
+// those that counts_visits is true of, how many came and what they cost.
+HARDWOOD_INLINE void judge_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
+                                 const PolicyLanes& lanes) {
+  const bool is_counted = counts_visits(entropy, draws);
+  for (int t = 0; t < tree.n_nodes; ++t) {
+    if (tree.nodes[t].n_children > 0) continue;
+    put(lanes_at(draws.advantage, t), all(0));
+    if (!is_counted) continue;
+    put(lanes_at(lanes.reach, t), all(0));
+    put(lanes_at(lanes.cost, t), all(0));
+  }
+  const float M = static_cast<float>(draws.n_samples);
+  const auto whole = [&](int s) {
+    return get(lanes_at(draws.drawn, s)) - get(lanes_at(draws.bonus, s));
+  };
+  Lanes sum = all(0);
+  for (int s = 0; s < draws.n_samples; ++s) sum += whole(s);
+  for (int s = 0; s < draws.n_samples; ++s) {
+    const Lanes apart = M > 1 ? (M * whole(s) - sum) / (M - 1.0f) : all(0);
+    for (int l = 0; l < kPolicyLanes; ++l) {
+      const std::int32_t t = draws.end[s * kPolicyLanes + l];
+      lanes_at(draws.advantage, t)[l] += apart[l];
+      if (!is_counted) continue;
+      lanes_at(lanes.reach, t)[l] += 1.0f;
+      lanes_at(lanes.cost, t)[l] += draws.drawn[s * kPolicyLanes + l];
     }
   }
+}
+
+// Up, one node: how many came and what they cost from here on, without its own entropy; and what is
+// held against its ways where that is not the whole cost.
+HARDWOOD_INLINE void return_lanes(const LearnedPolicy& tree, float entropy,
+                                  const PolicyDraws& draws, int t, const PolicyLanes& lanes) {
+  const PolicyNode& node = tree.nodes[t];
+  Lanes value = all(0), reach = all(0), cost = all(0);
+  if (draws.baseline == Baseline::kValue)
+    for (int l = 0; l < kPolicyLanes; ++l) value[l] = draws.value[l][t * draws.value_step];
+  for (int c = 0; c < node.n_children; ++c) {
+    const std::int32_t to = tree.child[node.first_child + c];
+    const Lanes n = get(lanes_at(lanes.reach, to));
+    const Lanes to_go =
+        get(lanes_at(lanes.cost, to)) - entropy * n * get(lanes_at(draws.entropy, to));
+    reach += n;
+    cost += to_go;
+    if (draws.baseline != Baseline::kLeaveOneOut)
+      put(lanes_at(draws.advantage, to), to_go - n * value);
+  }
+  put(lanes_at(lanes.reach, t), reach);
+  put(lanes_at(lanes.cost, t), cost);
 }
 
 // The derivative by the scores of a node's ways, from what is held against them.
@@ -412,6 +461,7 @@ HARDWOOD_INLINE void slope_lanes(const LearnedPolicy& tree, float entropy, const
   const std::int32_t* child = tree.child + node.first_child;
   Lanes sum = all(0);
   for (int c = 0; c < node.n_children; ++c) sum += get(lanes_at(draws.advantage, child[c]));
+  put(lanes_at(draws.advantage, t), sum);
   const Lanes share = tree.sharpness / static_cast<float>(draws.n_samples) * get(lanes.scale);
   for (int c = 1; c < node.n_children; ++c) {
     const Lanes pi = get(lanes_at(lanes.pi, child[c]));
@@ -423,60 +473,73 @@ HARDWOOD_INLINE void slope_lanes(const LearnedPolicy& tree, float entropy, const
   }
 }
 
-inline void policy_sample(const LearnedPolicy& tree, const LeafLosses& losses, float entropy,
-                          const PolicyDraws& draws, const PolicyLanes& lanes) {
-  for (int t = 0; t < tree.n_nodes; ++t) {
-    put(lanes_at(draws.advantage, t), all(0));
-    put(lanes_at(draws.entropy, t), all(0));
-    put(lanes_at(lanes.cost, t), all(0));
-    put(lanes_at(lanes.reach, t), all(0));
-  }
-  for (int leaf = 0; leaf < tree.n_leaves; ++leaf) put(lanes.mass + leaf * lanes.stride, all(0));
-  put(lanes.loss, all(0));
-  put(lanes.reach, all(static_cast<float>(draws.n_samples)));
+// The policies of all nodes, and their entropies where they are worth something.
+HARDWOOD_INLINE void policy_lanes(const LearnedPolicy& tree, float entropy,
+                                  const PolicyDraws& draws, const PolicyLanes& lanes) {
   for (int t = 0; t < tree.n_nodes; ++t) {
     const PolicyNode& node = tree.nodes[t];
-    if (node.n_children == 0) continue;
-    way_lanes(tree, node, lanes);
-    for (int c = 0; c < node.n_children && entropy > 0; ++c) {
+    Lanes H = all(0);
+    if (node.n_children > 0) way_lanes(tree, node, lanes);
+    if (!(entropy > 0)) continue;
+    for (int c = 0; c < node.n_children; ++c) {
       const Lanes pi = get(lanes_at(lanes.pi, tree.child[node.first_child + c]));
-      float* H = lanes_at(draws.entropy, t);
-      put(H, get(H) - pi * logarithm(pi));
+      H -= pi * logarithm(pi);
     }
+    put(lanes_at(draws.entropy, t), H);
   }
-  for (int l = 0; l < draws.n; ++l) {
-    walk_lane(tree, losses, entropy, draws, lanes, l);
-    judge_lane(entropy, draws, lanes, l);
-  }
-  for (int t = 0; t < tree.n_nodes; ++t)
-    if (tree.nodes[t].n_children > 0) slope_lanes(tree, entropy, draws, t, lanes);
 }
 
-// Numbers of sixteen streams of Random, side by side: (n, 16). `stream` are their numbers.
+inline void policy_sample(const LearnedPolicy& tree, const LeafLosses& losses, float entropy,
+                          const PolicyDraws& draws, const PolicyLanes& lanes) {
+  policy_lanes(tree, entropy, draws, lanes);
+  for (int s = 0; s < draws.n_samples; ++s) walk_lanes(tree, entropy, draws, lanes, s);
+  loss_lanes(tree, losses, draws, lanes);
+  judge_lanes(tree, entropy, draws, lanes);
+  for (int t = tree.n_nodes - 1; t >= 0; --t) {
+    if (tree.nodes[t].n_children == 0) continue;
+    if (counts_visits(entropy, draws)) return_lanes(tree, entropy, draws, t, lanes);
+    slope_lanes(tree, entropy, draws, t, lanes);
+  }
+}
+
+typedef std::uint64_t Words __attribute__((vector_size(8 * kPolicyLanes), may_alias));
+
+// Products of the lower halves of words.
+HARDWOOD_INLINE Words half_product(std::uint32_t factor, Words words) {
+  return (words & 0xffffffffu) * std::uint64_t{factor};
+}
+
+// Numbers of sixteen streams of Random, side by side: (n, 16). `stream` are their numbers. A word
+// of the generator lies in the lower half of 64 bits: products need no shuffling then.
 inline void uniform_lanes(std::uint64_t seed, const std::uint64_t* stream, int n, float* out) {
+  Words number;
+  for (int l = 0; l < kPolicyLanes; ++l) number[l] = stream[l];
   for (int block = 0; 4 * block < n; ++block) {
-    std::uint32_t c[4][kPolicyLanes];
-    for (int l = 0; l < kPolicyLanes; ++l) {
-      c[0][l] = static_cast<std::uint32_t>(block);
-      c[1][l] = 0;
-      c[2][l] = static_cast<std::uint32_t>(stream[l]);
-      c[3][l] = static_cast<std::uint32_t>(stream[l] >> 32);
-    }
+    Words c[4] = {Words{} + static_cast<std::uint64_t>(block), Words{}, number & 0xffffffffu,
+                  number >> 32};
     std::uint32_t k0 = static_cast<std::uint32_t>(seed),
                   k1 = static_cast<std::uint32_t>(seed >> 32);
-    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-      for (int l = 0; l < kPolicyLanes; ++l) {
-        const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0][l];
-        const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c[2][l];
-        const std::uint32_t c1 = c[1][l], c3 = c[3][l];
-        c[0][l] = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
-        c[1][l] = static_cast<std::uint32_t>(p1);
-        c[2][l] = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
-        c[3][l] = static_cast<std::uint32_t>(p0);
-      }
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+      const Words p0 = half_product(0xD2511F53, c[0]), p1 = half_product(0xCD9E8D57, c[2]);
+      c[0] = p1 >> 32 ^ c[1] ^ k0;  // upper halves hold anything: products do not see them
+      c[1] = p1 & 0xffffffffu;
+      c[2] = p0 >> 32 ^ c[3] ^ k1;
+      c[3] = p0 & 0xffffffffu;
+    }
     for (int w = 0; w < 4 && 4 * block + w < n; ++w)
       for (int l = 0; l < kPolicyLanes; ++l)
-        out[(4 * block + w) * kPolicyLanes + l] = static_cast<float>(c[w][l] >> 8) * 0x1p-24f;
+        out[(4 * block + w) * kPolicyLanes + l] =
+            static_cast<float>(static_cast<std::int32_t>(c[w][l] >> 8)) * 0x1p-24f;
+  }
+}
+
+// The sum of each row, in sixteen running sums. n is a multiple of 16.
+inline void row_sums(int n_rows, int n, const float* rows, std::ptrdiff_t stride, float* sums) {
+  for (int r = 0; r < n_rows; ++r) {
+    Lanes sum = all(0);
+    for (int i = 0; i < n; i += kPolicyLanes) sum += get(rows + r * stride + i);
+    sums[r] = 0;
+    for (int l = 0; l < kPolicyLanes; ++l) sums[r] += sum[l];
   }
 }
 

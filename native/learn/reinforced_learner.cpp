@@ -126,27 +126,26 @@ bool ReinforcedLearner::takes_lanes() const {
 
 void ReinforcedLearner::reserve_lanes() {
   const std::size_t n = capacity_, M = options_.n_samples, m = std::max(topology_.n_rows(), 1);
-  XT_ = Buffer<float>(n * n_columns_);
-  score_ = Buffer<float>(n * m);
-  reach_ = Buffer<float>(n * n_leaves());
+  const std::size_t stride = lane_stride();
+  XT_ = Buffer<float>(stride * n_columns_);
+  score_ = Buffer<float>(stride * m);
+  const bool is_exact = options_.estimator == PolicyEstimator::kExact;
+  reach_ = Buffer<float>(is_exact ? stride * n_leaves() : 0);
+  leaf_ = Buffer<std::int32_t>(is_exact ? 0 : n * M);
   scale_ = Buffer<float>(n);
   loss_of_row_ = Buffer<float>(n);
-  class_of_row_ = Buffer<float>(has_table() ? n * padded(n_outputs_) : 0);
-  ones_ = Buffer<float>(n * padded(1));
-  for (std::size_t i = 0; i < n; ++i) ones_[i * padded(1)] = 1.0f;
-  sums_ = Buffer<float>(m * padded(1));
+  class_of_row_ = Buffer<float>(has_table() && is_exact ? n * padded(n_outputs_) : 0);
   lanes_.resize(n_threads_);
   const std::size_t size = static_cast<std::size_t>(topology_.n_nodes()) * kPolicyLanes;
   for (LaneMemory& lanes : lanes_) {
     for (Buffer<float>* array : {&lanes.pi, &lanes.cost, &lanes.reach})
       *array = Buffer<float>(size);
-    if (options_.estimator == PolicyEstimator::kExact) continue;
+    if (is_exact) continue;
     for (Buffer<float>* array : {&lanes.advantage, &lanes.entropy}) *array = Buffer<float>(size);
-    lanes.uniform.resize(M * topology_.max_depth() * kPolicyLanes);
-    lanes.drawn.resize(M);
-    lanes.whole.resize(M);
-    lanes.path.resize(M * std::max(topology_.max_depth(), 1));
-    lanes.length.resize(M);
+    lanes.uniform = Buffer<float>(M * topology_.max_depth() * kPolicyLanes);
+    for (Buffer<float>* array : {&lanes.drawn, &lanes.bonus})
+      *array = Buffer<float>(M * kPolicyLanes);
+    lanes.end = Buffer<std::int32_t>(M * kPolicyLanes);
   }
 }
 
@@ -503,24 +502,23 @@ PolicyDraws ReinforcedLearner::draws_of(const SampleTile& tile, int block, int p
       memory.uniform[static_cast<std::size_t>(u) * kPolicyLanes + l] =
           given_[static_cast<std::size_t>(first + l) * M * depth + u];
   PolicyDraws draws;
-  draws.n = n;
   draws.n_samples = M;
   draws.baseline = options_.baseline;
   draws.uniform = memory.uniform.data();
   draws.y = targets_.data() + static_cast<std::size_t>(first) * n_targets_;
   draws.n_targets = n_targets_;
   draws.max_depth = depth;
-  for (int l = 0; l < n; ++l) {
+  for (int l = 0; l < kPolicyLanes; ++l) {  // those beyond n weigh nothing, but are walked
     const WalkOptions o = walk_options(first + l);
     draws.value[l] = o.value;
     draws.value_step = o.value_step;
   }
+  draws.leaf = leaf_.data() + static_cast<std::size_t>(first) * M;
+  draws.end = memory.end.data();
+  draws.drawn = memory.drawn.data();
+  draws.bonus = memory.bonus.data();
   draws.advantage = memory.advantage.data();
   draws.entropy = memory.entropy.data();
-  draws.path = memory.path.data();
-  draws.length = memory.length.data();
-  draws.drawn = memory.drawn.data();
-  draws.whole = memory.whole.data();
   return draws;
 }
 
@@ -528,9 +526,10 @@ void ReinforcedLearner::block_slopes(const LearnedPolicy& tree, const SampleTile
                                      int part) {
   LaneMemory& memory = lanes_[part];
   const std::size_t at = static_cast<std::size_t>(block) * kPolicyLanes;
-  const PolicyLanes lanes{score_.data() + at,  capacity_,          tile.target + at,
-                          scale_.data() + at,  memory.pi.data(),   memory.cost.data(),
-                          memory.reach.data(), reach_.data() + at, loss_of_row_.data() + at};
+  const PolicyLanes lanes{score_.data() + at,      lane_stride(),       tile.target + at,
+                          tile.capacity,           scale_.data() + at,  memory.pi.data(),
+                          memory.cost.data(),      memory.reach.data(), reach_.data() + at,
+                          loss_of_row_.data() + at};
   if (options_.estimator == PolicyEstimator::kExact)
     kernels().policy_enumerate(tree, losses(), entropy_, lanes);
   else
@@ -543,13 +542,14 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
   refresh_table(parameters);
   take_targets(tile);
   const LearnedPolicy tree = policy(parameters);
-  const int m = topology_.n_rows(), n_blocks = capacity_ / kPolicyLanes;
+  const int m = topology_.n_rows(), n = rounded_up(tile.n, kPolicyLanes);
+  const int n_blocks = n / kPolicyLanes;
   for (int i = 0; i < capacity_; ++i) scale_[i] = tile.weight[i] * factor;
-  kernels().transpose(tile.X, {XT_.data(), n_columns_, capacity_, capacity_});
+  const Matrix<const float> X{tile.X.data, n, n_columns_, tile.X.stride};
+  kernels().transpose(X, {XT_.data(), n_columns_, n, lane_stride()});
   if (m > 0)
-    kernels().gemm({tree.W, m, n_columns_, tree.stride},
-                   {XT_.data(), n_columns_, capacity_, capacity_},
-                   {score_.data(), m, capacity_, capacity_});
+    kernels().gemm({tree.W, m, n_columns_, tree.stride}, {XT_.data(), n_columns_, n, lane_stride()},
+                   {score_.data(), m, n, lane_stride()});
   // Values are learned from one block after the other.
   const bool is_ordered = options_.baseline == Baseline::kValue;
   const double work = static_cast<double>(capacity_) * topology_.n_nodes() * 16.0;
@@ -561,46 +561,74 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
     }
   });
   if (m > 0) {
-    kernels().gemm({score_.data(), m, capacity_, capacity_}, tile.X,
-                   {gradient, m, n_columns_, tree.stride});
-    kernels().gemm({score_.data(), m, capacity_, capacity_},
-                   {ones_.data(), capacity_, 1, padded(1)}, {sums_.data(), m, 1, padded(1)});
-    for (int r = 0; r < m; ++r) gradient[bias_at() + r] = sums_[std::size_t{padded(1)} * r];
+    kernels().gemm({score_.data(), m, n, lane_stride()}, X, {gradient, m, n_columns_, tree.stride});
+    kernels().row_sums(m, n, score_.data(), lane_stride(), gradient + bias_at());
   }
-  add_lane_leaves(parameters, tile, gradient);
+  if (options_.estimator == PolicyEstimator::kExact)
+    add_all_leaves(parameters, tile, gradient);
+  else
+    add_drawn_leaves(parameters, tile, gradient);
   if (is_ordered) move_values();
   double total = 0;
   for (int i = 0; i < tile.n; ++i) total += static_cast<double>(tile.weight[i]) * loss_of_row_[i];
   return total;
 }
 
+// What rows say of the leaves that their trajectories came to.
+void ReinforcedLearner::add_drawn_leaves(const float* parameters, const SampleTile& tile,
+                                         float* gradient) {
+  const int M = options_.n_samples, width = padded(n_outputs_);
+  if (has_table()) std::fill(mass_.begin(), mass_.end(), 0.0f);
+  for (int i = 0; i < tile.n; ++i) {
+    const float* y = targets_.data() + static_cast<std::size_t>(i) * n_targets_;
+    const float share = scale_[i] / static_cast<float>(M);
+    const int lane = i % kPolicyLanes;
+    const std::int32_t* leaf = leaf_.data() + static_cast<std::size_t>(i - lane) * M + lane;
+    for (int s = 0; s < M; ++s, leaf += kPolicyLanes) {
+      const std::size_t at = *leaf;
+      if (has_table())
+        mass_[at * width + static_cast<std::size_t>(y[0])] += share;
+      else
+        kernels().add_leaf_slope(leaves(parameters), losses(), *leaf, y, share,
+                                 gradient + alpha_at() + at * n_outputs_);
+    }
+  }
+  if (has_table()) add_class_masses(parameters, gradient);
+}
+
 // What all rows say of the leaves, each as much as it reaches them.
-void ReinforcedLearner::add_lane_leaves(const float* parameters, const SampleTile& tile,
-                                        float* gradient) {
+void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile& tile,
+                                       float* gradient) {
   const int L = topology_.n_leaves(), width = padded(n_outputs_);
   if (has_table()) {  // masses of classes at leaves are a product: reach times which class
     std::fill(class_of_row_.begin(), class_of_row_.end(), 0.0f);
     for (int i = 0; i < tile.n; ++i)
       class_of_row_[static_cast<std::size_t>(i) * width +
                     static_cast<std::size_t>(tile.target[i])] = 1.0f;
-    kernels().gemm({reach_.data(), L, capacity_, capacity_},
-                   {class_of_row_.data(), capacity_, n_outputs_, width},
+    kernels().gemm({reach_.data(), L, tile.n, lane_stride()},
+                   {class_of_row_.data(), tile.n, n_outputs_, width},
                    {mass_.data(), L, n_outputs_, width});
+    add_class_masses(parameters, gradient);
+    return;
   }
   for (int leaf = 0; leaf < L; ++leaf) {
-    const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
-    float* slope = gradient + alpha_at() + at;
-    if (has_table()) {
-      kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
-                                 mass_.data() + static_cast<std::size_t>(leaf) * width, slope);
-      continue;
-    }
-    const float* reach = reach_.data() + static_cast<std::size_t>(leaf) * capacity_;
+    float* slope = gradient + alpha_at() + static_cast<std::size_t>(leaf) * n_outputs_;
+    const float* reach = reach_.data() + leaf * lane_stride();
     for (int i = 0; i < tile.n; ++i)
       if (reach[i] != 0)
         kernels().add_leaf_slope(leaves(parameters), losses(), leaf,
                                  targets_.data() + static_cast<std::size_t>(i) * n_targets_,
                                  reach[i], slope);
+  }
+}
+
+// Leaves' slopes from the masses of classes that came to them.
+void ReinforcedLearner::add_class_masses(const float* parameters, float* gradient) {
+  const std::size_t width = padded(n_outputs_);
+  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf) {
+    const std::size_t at = leaf * n_outputs_;
+    kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
+                               mass_.data() + leaf * width, gradient + alpha_at() + at);
   }
 }
 

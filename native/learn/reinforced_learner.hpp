@@ -136,7 +136,9 @@ class ReinforcedLearner final : public Learner {
                         float* gradient);
   void block_slopes(const LearnedPolicy& tree, const SampleTile& tile, int block, int part);
   PolicyDraws draws_of(const SampleTile& tile, int block, int part);
-  void add_lane_leaves(const float* parameters, const SampleTile& tile, float* gradient);
+  void add_drawn_leaves(const float* parameters, const SampleTile& tile, float* gradient);
+  void add_all_leaves(const float* parameters, const SampleTile& tile, float* gradient);
+  void add_class_masses(const float* parameters, float* gradient);
   int threads_for(double work) const;
 
   const PolicyTopology& topology_;
@@ -158,11 +160,15 @@ class ReinforcedLearner final : public Learner {
   std::vector<RowMemory> rows_;                 // (rows of a tile,)
   // By lanes:
   bool is_by_lanes_ = false;
-  Buffer<float> XT_, score_, reach_, scale_, loss_of_row_, class_of_row_, ones_, sums_;
+  // Floats per row of XT_, score_ and reach_: one line of cache more than the rows of a tile, whose
+  // number is most often a power of two, so that columns do not fall into a few sets of the cache.
+  std::ptrdiff_t lane_stride() const { return capacity_ + kPolicyLanes; }
+  Buffer<float> XT_, score_, reach_, scale_, loss_of_row_, class_of_row_;
+  Buffer<std::int32_t> leaf_;  // (blocks, M, 16) of trajectories
   struct LaneMemory {
     Buffer<float> pi, cost, reach, advantage, entropy;  // (T, 16)
-    std::vector<float> uniform, drawn, whole;
-    std::vector<std::int32_t> path, length;
+    Buffer<float> uniform, drawn, bonus;                // (.., 16)
+    Buffer<std::int32_t> end;                           // (M, 16)
   };
   std::vector<LaneMemory> lanes_;
 };

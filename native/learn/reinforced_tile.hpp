@@ -68,34 +68,34 @@ inline constexpr int kPolicyLanes = 16;
 // Sixteen rows, side by side, for which all nodes are scored.
 struct PolicyLanes {
   float* score = nullptr;         // (m, stride) of these rows; then the cost's derivative by it
-  std::ptrdiff_t stride = 0;      // also of target and mass
-  const float* target = nullptr;  // (t, stride)
-  const float* scale = nullptr;   // (16,) what each row's derivatives are multiplied by
-  float* pi = nullptr;            // (T, 16) scratch: of the way to each node
-  float* cost = nullptr;          // (T, 16) scratch; of trajectories: what they cost from a node on
-  float* reach = nullptr;         // (T, 16) scratch; of trajectories: how many came to a node
-  float* mass = nullptr;          // (L, stride) scale times the (share of) probability of each leaf
-  float* loss = nullptr;          // (16,) expected, or mean, loss
+  std::ptrdiff_t stride = 0;      // also of mass
+  const float* target = nullptr;  // (t, target_stride)
+  std::ptrdiff_t target_stride = 0;
+  const float* scale = nullptr;  // (16,) what each row's derivatives are multiplied by
+  float* pi = nullptr;           // (T, 16) scratch: of the way to each node
+  float* cost = nullptr;         // (T, 16) scratch; of trajectories: what they cost from a node on
+  float* reach = nullptr;        // (T, 16) scratch; of trajectories: how many came to a node
+  float* mass = nullptr;         // (L, stride) scale times the probability of each leaf, if exact
+  float* loss = nullptr;         // (16,) expected, or mean, loss
 };
 
 // Trajectories of sixteen rows.
 struct PolicyDraws {
-  int n = 0;          // rows, the others are not walked
   int n_samples = 1;  // M
   Baseline baseline = Baseline::kNone;
   const float* uniform = nullptr;  // (depth, M, 16)
-  const float* y = nullptr;        // (n, t) targets
+  const float* y = nullptr;        // (16, t) targets
   int n_targets = 1;
   // Of Baseline::kValue: at value[l][t value_step], as WalkOptions has it.
   const float* value[kPolicyLanes] = {};
   std::ptrdiff_t value_step = 0;
   int max_depth = 0;
-  float* advantage = nullptr;      // (T, 16) scratch: sums over those that came to a node
-  float* entropy = nullptr;        // (T, 16) scratch: of policies
-  std::int32_t* path = nullptr;    // (M, depth) scratch
-  std::int32_t* length = nullptr;  // (M,) scratch
-  float* drawn = nullptr;          // (M,) scratch: losses
-  float* whole = nullptr;          // (M,) scratch: costs from the root on
+  std::int32_t* leaf = nullptr;  // (M, 16) where they end, to be found
+  std::int32_t* end = nullptr;   // (M, 16) scratch: the same as nodes
+  float* drawn = nullptr;        // (M, 16) scratch: losses
+  float* bonus = nullptr;        // (M, 16) scratch: what entropy was worth on the way
+  float* advantage = nullptr;    // (T, 16) scratch: sums over those that came to a node
+  float* entropy = nullptr;      // (T, 16) scratch: of policies
 };
 
 }  // namespace hardwood

@@ -17,20 +17,26 @@ SCRIPTS = (
     "speed.import_time",
     "speed.memory",
     "speed.bandit",
+    "speed.reinforced",
     "quality.small_tables",
+    "quality.reinforced_figure",
 )
 WITH_DATA = (
     "speed.dgt_fit",
     "speed.forest_fit",
     "speed.greedy",
     "speed.non_greedy_inference",
+    "speed.tao",
     "quality.dgt_tables",
+    "quality.best_tree",
     "quality.ablations",
     "quality.readable",
     "quality.exports",
     "quality.non_greedy_figures",
     "quality.bandit_replay",
     "quality.bandit_figures",
+    "quality.reinforced_options",
+    "quality.reinforced_tables",
 )
 
 
@@ -44,7 +50,8 @@ def main() -> int:
     if arguments.data:
         commands |= {script: ["--data", arguments.data, *quick] for script in WITH_DATA}
         if not arguments.quick:
-            pages = ("quality.dgt_page", "quality.non_greedy_page", "quality.bandit_page")
+            names = ("dgt", "best_tree", "non_greedy", "bandit", "reinforced", "latent")
+            pages = [f"quality.{name}_page" for name in names]
             commands |= dict.fromkeys(pages, [])
     status = {
         script: subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *options]).returncode

@@ -7,9 +7,12 @@
 #include "explain/steps.hpp"
 #include "learn/dgt_soft.hpp"
 #include "learn/non_greedy.hpp"
+#include "learn/reinforced.hpp"
+#include "learn/tao.hpp"
 #include "learn/tel.hpp"
 #include "table/encode.hpp"
 #include "tree/answer.hpp"
+#include "tree/policy.hpp"
 #include "tree/route.hpp"
 
 #define HARDWOOD_TEXT_OF(x) #x
@@ -38,6 +41,8 @@ const Kernels table = {
     follow_rows,
     follow_row,
     answer,
+    policy_scores,
+    greedy_leaves,
     link_rows,
     loss_and_gradient,
     optimise,
@@ -53,8 +58,21 @@ const Kernels table = {
     augment,
     natural_leaf,
     add_leaf_slope,
+    leaf_loss,
     class_losses,
+    add_class_slopes,
     move_split,
+    policy_walk,
+    policy_return,
+    policy_enumerate,
+    policy_sample,
+    uniform_lanes,
+    row_sums,
+    greedy_leaf,
+    add_scaled,
+    score_rows,
+    losses_below,
+    logistic_pass,
 };
 
 }  // namespace hardwood::HARDWOOD_ISA

@@ -350,7 +350,8 @@ def sizes(model: BaseEstimator) -> dict[str, Any]:
     """
     if isinstance(model, DecisionTreeClassifier | DecisionTreeRegressor):
         return {"splits": int(model.get_n_leaves()) - 1, "depth": int(model.get_depth())}
-    grown = getattr(model, "forest_", None) or getattr(model, "tree_", None)
+    names = ("forest_", "tree_", "model_")
+    grown = next((getattr(model, name) for name in names if hasattr(model, name)), None)
     if grown is None:
         return {}
     cost = grown.flops()

@@ -16,6 +16,9 @@ namespace nb = nanobind;
 
 template <class T, int kDim>
 using Array = nb::ndarray<const T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
+// Memory of the caller's that is written to.
+template <class T, int kDim>
+using Result = nb::ndarray<T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Array1 = Array<T, 1>;
 template <class T>
@@ -41,12 +44,16 @@ void bind_table(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_ensemble(nb::module_& m);
+void bind_policy(nb::module_& m);
 void bind_explain(nb::module_& m);
 void bind_learn_dgt(nb::module_& m);
 void bind_learn_tel(nb::module_& m);
 void bind_learn_non_greedy(nb::module_& m);
 void bind_learn_greedy(nb::module_& m);
+void bind_learn_reinforced(nb::module_& m);
+void bind_learn_tao(nb::module_& m);
 void bind_nn(nb::module_& m);
+void bind_latent(nb::module_& m);
 void bind_bandit(nb::module_& m);
 void bind_nearest(nb::module_& m);
 void bind_parts(nb::module_& m);

@@ -13,9 +13,9 @@ namespace hardwood {
 
 // Runs work() on a thread of its own, with the GIL released. Ctrl-C calls on_interrupt() and lets
 // the work end by itself; an error raised by any other signal handler does the same and is then
-// passed on.
-template <class Work, class OnInterrupt>
-void run_interruptible(Work&& work, OnInterrupt&& on_interrupt) {
+// passed on. on_look() is called every 50 ms, without the GIL.
+template <class Work, class OnInterrupt, class OnLook = void (*)()>
+void run_interruptible(Work&& work, OnInterrupt&& on_interrupt, OnLook&& on_look = [] {}) {
   using namespace std::chrono_literals;
   std::mutex mutex;
   std::condition_variable ended;
@@ -35,6 +35,7 @@ void run_interruptible(Work&& work, OnInterrupt&& on_interrupt) {
   std::unique_lock lock(mutex);
   while (!ended.wait_for(lock, 50ms, [&] { return done; })) {
     lock.unlock();
+    on_look();
     {
       const nb::gil_scoped_acquire acquire;
       if (PyErr_CheckSignals() != 0) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "bind/encoder.hpp"
+#include "bind/packed_rows.hpp"
 #include "tree/leaves.hpp"
 
 namespace hardwood {
@@ -33,35 +33,22 @@ class LeafModels {
     leaves_.n_leaves = static_cast<int>(values.shape(0));
     leaves_.n_outputs = static_cast<int>(values.shape(1));
     leaves_.n_indicators = encoding.n_indicators;
-    leaves_.stride = padded(std::max(encoding.n_numeric, 1));
     leaves_.link = link_of(link);
-    pack(weights, encoding.n_numeric);
+    rows_ = PackedRows<double>(encoder_, weights.data(), values.size());
+    leaves_.stride = rows_.stride;
+    leaves_.values = values_.data();
+    leaves_.weights = rows_.weights.data();
+    leaves_.indicators = rows_.indicators.data();
   }
 
   const Encoder& encoder() const { return encoder_; }
   const LinearLeaves& leaves() const { return leaves_; }
 
  private:
-  void pack(const Array<double, 3>& weights, int n_numeric) {
-    const std::size_t rows = weights.shape(0) * weights.shape(1), columns = weights.shape(2);
-    const std::size_t stride = leaves_.stride, indicators = leaves_.n_indicators;
-    weights_ = Buffer<double>(rows * stride);
-    indicators_ = Buffer<double>(rows * indicators);
-    for (std::size_t row = 0; row < rows; ++row) {
-      const double* w = weights.data() + row * columns;
-      for (int j = 0; j < n_numeric; ++j)
-        weights_[row * stride + j] = w[encoder_.column_of()[j]] * encoder_.weight_factor(j);
-      for (std::size_t q = 0; q < indicators; ++q)
-        indicators_[row * indicators + q] = w[encoder_.column_of()[n_numeric + q]];
-    }
-    leaves_.values = values_.data();
-    leaves_.weights = weights_.data();
-    leaves_.indicators = indicators_.data();
-  }
-
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
-  Buffer<double> values_, weights_, indicators_;
+  Buffer<double> values_;
+  PackedRows<double> rows_;
   LinearLeaves leaves_;
 };
 

@@ -6,12 +6,16 @@ NB_MODULE(_native, m) {
   hardwood::bind_tree(m);
   hardwood::bind_forest(m);
   hardwood::bind_ensemble(m);
+  hardwood::bind_policy(m);
   hardwood::bind_explain(m);
   hardwood::bind_learn_dgt(m);
   hardwood::bind_learn_tel(m);
   hardwood::bind_learn_non_greedy(m);
   hardwood::bind_learn_greedy(m);
+  hardwood::bind_learn_reinforced(m);
+  hardwood::bind_learn_tao(m);
   hardwood::bind_nn(m);
+  hardwood::bind_latent(m);
   hardwood::bind_bandit(m);
   hardwood::bind_nearest(m);
   hardwood::bind_parts(m);

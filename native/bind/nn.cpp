@@ -17,9 +17,6 @@ namespace hardwood {
 
 namespace {
 
-template <class T, int kDim>
-using Result = nb::ndarray<T, nb::ndim<kDim>, nb::c_contig, nb::device::cpu>;
-
 DgtLayer layer_of(const Array2<float>& X, const Array2<float>& W, const Array1<float>& b,
                   const Array2<float>& theta) {
   constexpr int kMaxHeight = 20;

@@ -30,6 +30,8 @@ inline Loss loss_named(std::string_view name) {
                       {"poisson", Loss::kPoisson},
                       {"logistic", Loss::kLogistic},
                       {"cross_entropy", Loss::kCrossEntropy},
+                      {"hinge", Loss::kHinge},
+                      {"squared_codes", Loss::kSquaredCodes},
                       {"custom", Loss::kCustom}});
 }
 

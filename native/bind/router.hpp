@@ -25,17 +25,17 @@ class Router {
         encoding_(encoder_.unscaled()) {
     const int m = static_cast<int>(weights.shape(0));
     check(weights, bias, children, n_leaves);
-    pack(weights);
-    nodes_ = route_nodes({children.data(), children.size()}, stride_);
+    rows_ = PackedRows<float>(encoder_, weights.data(), m);
+    nodes_ = route_nodes({children.data(), children.size()}, rows_.stride);
     for (int i = 0; i < m; ++i) nodes_.nodes[i].bias = static_cast<float>(bias.data()[i]);
     splits_ = {m,
                nodes_.depth,
                nodes_.is_perfect,
                encoding_.n_numeric,
-               weights_.data(),
+               rows_.weights.data(),
                nodes_.nodes.data(),
                encoding_.n_indicators,
-               indicators_.data()};
+               rows_.indicators.data()};
   }
 
   template <class T>
@@ -84,7 +84,7 @@ class Router {
   const Encoding& encoding() const { return encoding_; }  // of the rows that the splits meet
   const Splits& splits() const { return splits_; }
   int n_leaves() const { return splits_.n_splits + 1; }
-  std::ptrdiff_t stride() const { return stride_; }  // floats from one encoded row to the next
+  std::ptrdiff_t stride() const { return rows_.stride; }  // floats from one encoded row to the next
 
  private:
   void check(const Array2<double>& weights, const Array1<double>& bias,
@@ -104,23 +104,6 @@ class Router {
     }
   }
 
-  void pack(const Array2<double>& weights) {
-    const int m = static_cast<int>(weights.shape(0)), numeric = encoding_.n_numeric;
-    const int indicators = encoding_.n_indicators;
-    stride_ = padded(std::max(numeric, 1));
-    weights_ = Buffer<float>(static_cast<std::size_t>(m) * stride_);
-    indicators_ = Buffer<float>(static_cast<std::size_t>(m) * indicators);
-    for (int i = 0; i < m; ++i) {
-      const double* w = weights.data() + static_cast<std::size_t>(i) * weights.shape(1);
-      for (int j = 0; j < numeric; ++j)
-        weights_[i * stride_ + j] =
-            static_cast<float>(w[encoder_.column_of()[j]] * encoder_.weight_factor(j));
-      for (int q = 0; q < indicators; ++q)
-        indicators_[static_cast<std::size_t>(i) * indicators + q] =
-            static_cast<float>(w[encoder_.column_of()[numeric + q]]);
-    }
-  }
-
   // Encodes one row, finds its leaf and calls done(rows, leaf), on the stack where the row fits.
   template <class T, class Done>
   void route_one_row(const Array1<T>& x, Done&& done) const {
@@ -133,11 +116,11 @@ class Router {
     std::vector<std::int32_t> large_active;
     float* values = small.data();
     std::int32_t* active = small_active.data();
-    if (stride_ > kOnStack) {
-      large = Buffer<float>(stride_);
+    if (rows_.stride > kOnStack) {
+      large = Buffer<float>(rows_.stride);
       values = large.data();
-    } else if (e.n_numeric < stride_) {
-      std::fill(values + e.n_numeric, values + stride_, 0.0f);
+    } else if (e.n_numeric < rows_.stride) {
+      std::fill(values + e.n_numeric, values + rows_.stride, 0.0f);
     }
     if (e.n_features > kOnStack) {
       large_active.resize(e.n_features);
@@ -145,7 +128,7 @@ class Router {
     }
     std::int32_t active_end = 0, leaf = 0;
     BadEntry bad;
-    const EncodedRows rows{values, stride_, active, &active_end};
+    const EncodedRows rows{values, rows_.stride, active, &active_end};
     kernels().route(e, splits_, source, 0, 1, rows, &leaf, bad);
     if (bad.feature >= 0) throw_infinity(bad);
     done(rows, leaf);
@@ -214,12 +197,12 @@ class Router {
     const int n_chunks = static_cast<int>((source.n_rows + kChunk - 1) / kChunk);
     std::vector<BadEntry> bad(n_chunks);
     parallel_for(n_chunks, n_threads, [&](int chunk) {
-      Buffer<float> values(static_cast<std::size_t>(kRouteRows) * stride_);
+      Buffer<float> values(static_cast<std::size_t>(kRouteRows) * rows_.stride);
       Buffer<std::int32_t> active(static_cast<std::size_t>(kRouteRows) *
                                   std::max(source.n_features, 1));
       std::array<std::int32_t, kRouteRows> active_end{};
       const std::int64_t first = chunk * kChunk, last = std::min(first + kChunk, source.n_rows);
-      task(first, last, EncodedRows{values.data(), stride_, active.data(), active_end.data()},
+      task(first, last, EncodedRows{values.data(), rows_.stride, active.data(), active_end.data()},
            bad[chunk]);
     });
     const auto first_bad =
@@ -230,8 +213,7 @@ class Router {
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
   Encoding encoding_;
-  std::ptrdiff_t stride_ = 0;
-  Buffer<float> weights_, indicators_;
+  PackedRows<float> rows_;
   RouteNodes nodes_;
   Splits splits_;
 };

@@ -13,8 +13,11 @@
 #include "explain/paths.hpp"
 #include "learn/dgt_tile.hpp"
 #include "learn/non_greedy_tile.hpp"
+#include "learn/reinforced_tile.hpp"
+#include "learn/tao_tile.hpp"
 #include "table/encoding.hpp"
 #include "tree/leaves.hpp"
+#include "tree/policy_splits.hpp"
 #include "tree/soft_tree.hpp"
 #include "tree/splits.hpp"
 
@@ -43,6 +46,9 @@ struct Kernels {
                      const std::int32_t* active_end, Doubt doubt);
   void (*answer)(const LinearLeaves&, const EncodedRows&, int n, const std::int32_t* leaf,
                  double* out);
+  void (*policy_scores)(const PolicySplits&, std::int32_t node, const float* x,
+                        const std::int32_t* active, const std::int32_t* active_end, float* out);
+  void (*greedy_leaves)(const PolicySplits&, const EncodedRows&, int n, std::int32_t* leaves);
   void (*link_rows)(Link, std::int64_t n, int n_outputs, double* scores);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
   void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf,
@@ -64,9 +70,27 @@ struct Kernels {
   std::int32_t (*natural_leaf)(const LearnedTree&, std::int32_t node, const float* x);
   void (*add_leaf_slope)(const LearnedTree&, const LeafLosses&, std::int32_t leaf, const float* y,
                          float factor, float* slope);
-  void (*class_losses)(int n_classes, const float* theta, float* losses);
+  float (*leaf_loss)(const LearnedTree&, const LeafLosses&, std::int32_t leaf, const float* y);
+  void (*class_losses)(Loss, int n_classes, const float* theta, float* losses);
+  void (*add_class_slopes)(Loss, int n_classes, const float* theta, const float* losses,
+                           const float* mass, float* slope);
   double (*move_split)(std::ptrdiff_t stride, const SplitStep&, int n, const float* const* rows,
                        const float* factors, const MovingSplit&);
+  void (*policy_walk)(const LearnedPolicy&, const float* x, const WalkOptions&,
+                      const float* uniform, Walk&);
+  void (*policy_return)(const LearnedPolicy&, const WalkOptions&, float scale, Walk&);
+  void (*policy_enumerate)(const LearnedPolicy&, const LeafLosses&, float entropy,
+                           const PolicyLanes&);
+  void (*policy_sample)(const LearnedPolicy&, const LeafLosses&, float entropy, const PolicyDraws&,
+                        const PolicyLanes&);
+  void (*uniform_lanes)(std::uint64_t seed, const std::uint64_t* stream, int n, float* out);
+  void (*row_sums)(int n_rows, int n, const float* rows, std::ptrdiff_t stride, float* sums);
+  std::int32_t (*greedy_leaf)(const LearnedPolicy&, const float* x);
+  void (*add_scaled)(std::ptrdiff_t n, float factor, const float* row, float* sum);
+  void (*score_rows)(const float* w, const TaoRows&, const std::int32_t* which, int n, float* out);
+  void (*losses_below)(const LearnedTree&, const TaoLeaves&, std::int32_t node, const TaoRows&,
+                       const std::int32_t* which, int n, float* scratch, float* out);
+  double (*logistic_pass)(const LogisticRows&, const float* w, float b, float* g, double* slope);
 };
 
 // Rows that `route` encodes at a time, hence the size of its scratch memory.

@@ -89,6 +89,34 @@ inline double cross_entropy(const LossTile& t, float factor) {
   return total;
 }
 
+// Losses of classes coded as 1 and -1: `of(f, code)` of one class, summed over the classes.
+HARDWOOD_INLINE ValueAndSlope hinge(float f, float code) {
+  const float short_by = 1.0f - code * f;
+  return short_by > 0 ? ValueAndSlope{short_by, -code} : ValueAndSlope{0.0f, 0.0f};
+}
+HARDWOOD_INLINE ValueAndSlope squared_code(float f, float code) {
+  return {(f - code) * (f - code), 2.0f * (f - code)};
+}
+
+template <class Of>
+inline double coded_loss(const LossTile& t, float factor, Of&& of) {
+  double total = 0;
+  for (int k = 0; k < t.n_outputs; ++k) {
+    const float* f = t.prediction + k * t.stride;
+    float* g = t.gradient + k * t.stride;
+    float lane[16] = {};
+    for (int i = 0; i < t.stride; i += 16)
+      for (int l = 0; l < 16; ++l) {
+        const float code = t.target[i + l] == static_cast<float>(k) ? 1.0f : -1.0f;
+        const ValueAndSlope of_one = of(f[i + l], code);
+        lane[l] += t.weight[i + l] * of_one.value;
+        g[i + l] = factor * t.weight[i + l] * of_one.slope;
+      }
+    for (int l = 0; l < 16; ++l) total += lane[l];
+  }
+  return total;
+}
+
 // Losses of the action taken: the other outputs have no gradient.
 template <class Of>
 inline double action_loss(const LossTile& t, float factor, Of&& of) {
@@ -142,6 +170,8 @@ HARDWOOD_INLINE double with_elementwise(Loss loss, float parameter, Then&& then)
         return {__builtin_logf(1.0f + e) + (f > 0 ? f : 0.0f) - y * f, probability - y};
       });
     case Loss::kCrossEntropy:
+    case Loss::kHinge:
+    case Loss::kSquaredCodes:
     case Loss::kActionSquared:
     case Loss::kActionSigmoid:
     case Loss::kCustom:
@@ -156,6 +186,10 @@ inline double loss_and_gradient(Loss loss, float parameter, const LossTile& t, f
   switch (loss) {
     case Loss::kCrossEntropy:
       return cross_entropy(t, factor);
+    case Loss::kHinge:
+      return coded_loss(t, factor, [](float f, float code) { return hinge(f, code); });
+    case Loss::kSquaredCodes:
+      return coded_loss(t, factor, [](float f, float code) { return squared_code(f, code); });
     case Loss::kActionSquared:
       return action_loss(t, factor, [](float f, float r) -> ValueAndSlope {
         return {(f - r) * (f - r), 2.0f * (f - r)};

@@ -15,6 +15,9 @@ enum class Loss {
   kPoisson,
   kLogistic,
   kCrossEntropy,
+  // Of classes coded as 1 for a row's own and -1 for the others, summed over the classes.
+  kHinge,
+  kSquaredCodes,
   kCustom,
   // Of bandit feedback: the loss of one output, that of the action that was taken. They read two
   // targets, the action and its reward.
@@ -22,10 +25,10 @@ enum class Loss {
   kActionSigmoid
 };
 
-// Cross-entropy reads one target, a class index; the others one target per output, but for the
+// Losses of classes read one target, a class index; the others one target per output, but for the
 // losses of actions.
 inline bool has_class_target(Loss loss) {
-  return loss == Loss::kCrossEntropy;
+  return loss == Loss::kCrossEntropy || loss == Loss::kHinge || loss == Loss::kSquaredCodes;
 }
 
 // A tile of predictions and targets, output-major with the samples side by side.

@@ -70,6 +70,18 @@ HARDWOOD_INLINE unsigned non_negative(Vector<8> v) {
 #endif
 }
 
+// a . b of rows that are padded with zeros to n floats, whole vectors of eight: in 32 running sums,
+// whatever the width of the registers.
+HARDWOOD_INLINE float padded_dot(const float* a, const float* b, std::ptrdiff_t n) {
+  Vector<8> sums[4] = {};
+  std::ptrdiff_t j = 0;
+  for (; j + 32 <= n; j += 32)
+    for (int s = 0; s < 4; ++s) sums[s] += load<8>(a + j + 8 * s) * load<8>(b + j + 8 * s);
+  for (; j < n; j += 8) sums[0] += load<8>(a + j) * load<8>(b + j);
+  const Vector<8> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+}
+
 template <class T>
 HARDWOOD_INLINE T min_of(T a, T b) {
   return a < b ? a : b;

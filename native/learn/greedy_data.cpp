@@ -1,15 +1,8 @@
 #include "learn/greedy_data.hpp"
 
-#include "core/kernels.hpp"
-#include "core/threads.hpp"
+#include "learn/encoded_rows.hpp"
 
 namespace hardwood {
-
-namespace {
-
-constexpr int kReadRows = 256;
-
-}  // namespace
 
 void RankedColumn::rank_all(const std::vector<float>& column, const std::vector<bool>* is_missing) {
   const std::size_t n = column.size();
@@ -41,25 +34,10 @@ GreedyData::GreedyData(const Problem& problem, bool with_rows, int n_threads)
     : n_rows_(static_cast<int>(problem.train.size())),
       stride_(padded(problem.n_columns())),
       columns_(problem.n_columns()) {
-  Buffer<float> rows(static_cast<std::size_t>(n_rows_) * stride_);
-  const int n_chunks = (n_rows_ + kReadRows - 1) / kReadRows;
-  parallel_for(n_chunks, n_threads, [&](int chunk) {
-    const int first = chunk * kReadRows;
-    read(problem, first, std::min(kReadRows, n_rows_ - first), rows.data() + first * stride_);
-  });
+  Buffer<float> rows =
+      encode_all(problem.encoding, problem.source, problem.train, stride_, n_threads);
   rank_columns(problem, rows, n_threads);
   if (with_rows) rows_ = std::move(rows);
-}
-
-void GreedyData::read(const Problem& problem, int first, int n, float* rows) {
-  const Encoding& e = problem.encoding;
-  Buffer<std::int32_t> active(static_cast<std::size_t>(n) * e.n_features), active_end(n);
-  BadEntry bad;  // infinities were refused when the table was read
-  kernels().encode_rows(e, problem.source, problem.train.data() + first, 0, n,
-                        {rows, stride_, active.data(), active_end.data()}, bad);
-  for (int i = 0; i < n; ++i)
-    for (int a = i ? active_end[i - 1] : 0; a < active_end[i]; ++a)
-      rows[i * stride_ + e.n_numeric + active[a]] = 1.0f;
 }
 
 void GreedyData::rank_columns(const Problem& problem, const Buffer<float>& rows, int n_threads) {

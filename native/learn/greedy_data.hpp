@@ -77,7 +77,6 @@ class GreedyData {
   std::ptrdiff_t stride() const { return stride_; }
 
  private:
-  void read(const Problem& problem, int first, int n, float* rows);
   void rank_columns(const Problem& problem, const Buffer<float>& rows, int n_threads);
 
   int n_rows_;

@@ -19,15 +19,7 @@ namespace hardwood::HARDWOOD_ISA {
 
 // w x + b; rows are padded with zeros to whole vectors.
 HARDWOOD_INLINE float split_score(const LearnedTree& tree, std::int32_t split, const float* x) {
-  const float* w = tree.W + split * tree.stride;
-  Vector<8> sums[4] = {};
-  std::ptrdiff_t j = 0;
-  for (; j + 32 <= tree.stride; j += 32)
-    for (int s = 0; s < 4; ++s) sums[s] += load<8>(w + j + 8 * s) * load<8>(x + j + 8 * s);
-  for (; j < tree.stride; j += 8) sums[0] += load<8>(w + j) * load<8>(x + j);
-  const Vector<8> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  return (((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]))) +
-         tree.b[split];
+  return padded_dot(tree.W + split * tree.stride, x, tree.stride) + tree.b[split];
 }
 
 // The leaf a row goes to from a node on.

@@ -154,7 +154,7 @@ void NonGreedyLearner::prepare(float* parameters) {
 void NonGreedyLearner::refresh_leaf(const float* parameters, int leaf) {
   if (!has_table()) return;
   const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
-  kernels().class_losses(n_outputs_, thetas(parameters) + at, table_.data() + at);
+  kernels().class_losses(loss_, n_outputs_, thetas(parameters) + at, table_.data() + at);
 }
 
 // The bounds of a split from those of its children, which are right.

@@ -93,7 +93,7 @@ class NonGreedyLearner final : public Learner {
   std::size_t n_leaves() const { return topology_.n_leaves(); }
   std::size_t bias_at() const { return splits().weights_end(); }
   std::size_t theta_at() const { return bias_at() + topology_.n_splits(); }
-  bool has_table() const { return loss_ == Loss::kCrossEntropy; }
+  bool has_table() const { return has_class_target(loss_); }
   LearnedTree tree(const float* parameters) const;
   LeafLosses losses() const;
   void move_splits(float* parameters, const SampleTile& tile, double learning_rate);

@@ -21,13 +21,29 @@ if TYPE_CHECKING:
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
+    from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
+    from hardwood.estimators.latent_clustering import LatentTreeClustering
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+    from hardwood.estimators.refine import refine
+    from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
+    from hardwood.estimators.rewards import learn_from_rewards
+    from hardwood.estimators.tao import TAOClassifier, TAORegressor
     from hardwood.estimators.tel import TELClassifier, TELRegressor
+    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
     from hardwood.learn.dgt import Relaxation
     from hardwood.learn.losses import Huber, Quantile
     from hardwood.learn.training import Epoch, Training
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, from_sklearn, load
-    from hardwood.tuning import tune
+    from hardwood.model import (
+        LatentTreeModel,
+        ObliqueForest,
+        ObliqueTree,
+        PolicyTree,
+        TreeEnsemble,
+        from_sklearn,
+        load,
+    )
+    from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
+    from hardwood.tuning import compare, tune
 
 __version__ = "0.1.0"
 
@@ -44,21 +60,37 @@ _HOME = {
     "GreedyTreeRegressor": "hardwood.estimators.greedy",
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
+    "LatentTreeClassifier": "hardwood.estimators.latent",
+    "LatentTreeClustering": "hardwood.estimators.latent_clustering",
+    "LatentTreeModel": "hardwood.model",
+    "LatentTreeRegressor": "hardwood.estimators.latent",
     "ModelFileError": "hardwood.errors",
     "NonGreedyTreeClassifier": "hardwood.estimators.non_greedy",
     "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
     "ObliqueForest": "hardwood.model",
     "ObliqueTree": "hardwood.model",
+    "PolicyTree": "hardwood.model",
     "Quantile": "hardwood.learn.losses",
+    "ReinforcedTreeClassifier": "hardwood.estimators.reinforced",
+    "ReinforcedTreeRegressor": "hardwood.estimators.reinforced",
     "Relaxation": "hardwood.learn.dgt",
+    "TAOClassifier": "hardwood.estimators.tao",
+    "TAORegressor": "hardwood.estimators.tao",
     "TELClassifier": "hardwood.estimators.tel",
     "TELRegressor": "hardwood.estimators.tel",
     "TableError": "hardwood.errors",
     "TableWarning": "hardwood.errors",
     "Training": "hardwood.learn.training",
+    "TreeClassifier": "hardwood.estimators.tree",
     "TreeEnsemble": "hardwood.model",
+    "TreeRegressor": "hardwood.estimators.tree",
+    "compare": "hardwood.tuning",
+    "dendrogram_purity": "hardwood.report.purity",
     "from_sklearn": "hardwood.model",
+    "learn_from_rewards": "hardwood.estimators.rewards",
     "load": "hardwood.model",
+    "refine": "hardwood.estimators.refine",
+    "sampled_dendrogram_purity": "hardwood.report.purity",
     "tune": "hardwood.tuning",
 }
 
@@ -73,21 +105,37 @@ __all__ = [
     "GreedyTreeRegressor",
     "HardwoodError",
     "Huber",
+    "LatentTreeClassifier",
+    "LatentTreeClustering",
+    "LatentTreeModel",
+    "LatentTreeRegressor",
     "ModelFileError",
     "NonGreedyTreeClassifier",
     "NonGreedyTreeRegressor",
     "ObliqueForest",
     "ObliqueTree",
+    "PolicyTree",
     "Quantile",
+    "ReinforcedTreeClassifier",
+    "ReinforcedTreeRegressor",
     "Relaxation",
+    "TAOClassifier",
+    "TAORegressor",
     "TELClassifier",
     "TELRegressor",
     "TableError",
     "TableWarning",
     "Training",
+    "TreeClassifier",
     "TreeEnsemble",
+    "TreeRegressor",
+    "compare",
+    "dendrogram_purity",
     "from_sklearn",
+    "learn_from_rewards",
     "load",
+    "refine",
+    "sampled_dendrogram_purity",
     "tune",
 ]
 

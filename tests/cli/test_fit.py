@@ -511,3 +511,66 @@ def test_demo_json(run):
     accuracy = {name: scores["accuracy"]["value"] for name, scores in payload["test"].items()}
     assert len(accuracy) == 3
     assert min(accuracy.values()) > 0.9
+
+
+BEST = ["--best", "--max-trials", 4, "--max-depth", 3]
+
+
+def test_the_best_tree_is_searched_and_says_how_it_was_found(run, mixed_csv, tmp_path):
+    result = run("fit", mixed_csv, "-t", "answer", "--drop", "amount", *BEST)
+    assert result.exit_code == 0
+    assert "The best of 4 trees: axis-aligned, depth" in result.stdout
+    assert "Ended by max_trials. Grown again from all rows." in result.stdout
+    assert "4 trees tried, the best scores 0." in result.stderr
+    record = hardwood.load(tmp_path / "mixed.hardwood").record
+    assert record["learner"] == "TreeClassifier"
+    assert record["resolved"]["recipe"].startswith("axis-aligned")
+    assert record["parameters"]["time_limit"] is None
+    assert "axis-aligned" in run("describe", "mixed.hardwood").stdout
+
+
+def test_the_best_tree_in_json_with_its_trials_and_the_same_every_time(run, mixed_csv, tmp_path):
+    found = [
+        run("fit", mixed_csv, "-t", "amount", "-o", name, "--json", *BEST)
+        for name in ("a.hardwood", "b.hardwood")
+    ]
+    assert (tmp_path / "a.hardwood").read_bytes() == (tmp_path / "b.hardwood").read_bytes()
+    payload = json.loads(found[0].stdout)
+    assert payload["task"] == "regression"
+    assert payload["search"]["metric"] == "R2"
+    assert len(payload["search"]["trials"]) == 4
+    assert payload["test"]["R2"]["value"] > 0.5
+
+
+def test_the_best_tree_has_a_time_limit_of_its_own(run, mixed_csv, tmp_path):
+    run("fit", mixed_csv, "-t", "answer", "--best", "--time-limit", 0.001)
+    tree = hardwood.load(tmp_path / "mixed.hardwood")
+    assert tree.record["parameters"]["time_limit"] == 0.001
+    assert tree.record["parameters"]["max_depth"] == 8
+
+
+def test_ctrl_c_keeps_the_best_tree_so_far(run, mixed_csv, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hardwood.estimators.tree_fit._used_all", interrupt)
+    result = run("fit", mixed_csv, "-t", "answer", "--json", *BEST)
+    assert result.exit_code == 130
+    assert json.loads(result.stdout)["interrupted"] is True
+    assert os.path.exists("mixed.hardwood")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--best", "--trees", 3], "does not take --trees"),
+        (["--best", "--l1", 0.1, "--restarts", 2], "does not take --restarts, --l1"),
+        (["--time-limit", 5], "--time-limit: of a search only"),
+        (["--max-trials", 5], "Give --best, too"),
+    ],
+)
+def test_options_of_a_search_and_of_a_learner_are_not_mixed(run, mixed_csv, options, message):
+    result = run("fit", mixed_csv, "-t", "answer", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not os.path.exists("mixed.hardwood")

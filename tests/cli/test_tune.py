@@ -11,9 +11,9 @@ import pytest
 
 import hardwood
 from hardwood.cli import options
-from hardwood.cli.fit import DEFAULT_MAX_DEPTH
+from hardwood.cli.fit import BEST_MAX_DEPTH, BEST_TIME_LIMIT, DEFAULT_MAX_DEPTH
 from hardwood.cli.tune import doubt_of_last_fit, trial_bar
-from hardwood.estimators import dgt, dgt_fit
+from hardwood.estimators import dgt, dgt_fit, tree_fit
 from hardwood.model.forest import MAX_TREES
 from hardwood.report.resampling import Score
 from hardwood.tuning import FinishedTrial, TuningResult
@@ -136,7 +136,11 @@ def test_limits_and_defaults_are_those_of_the_estimators():
     assert options.MAX_RESTARTS == dgt._MAX_RESTARTS
     assert options.MAX_TREES == MAX_TREES
     assert options.AUTO_RESTARTS == dgt._VALIDATED_RESTARTS
+    assert options.MAX_TRIALS == tree_fit._MAX_TRIALS
+    assert tree_fit.MAX_DEPTH == options.MAX_DEPTH
     assert hardwood.DGTClassifier().max_depth == DEFAULT_MAX_DEPTH
+    for best in (hardwood.TreeClassifier(), hardwood.TreeRegressor()):
+        assert (best.max_depth, best.time_limit) == (BEST_MAX_DEPTH, BEST_TIME_LIMIT)
 
 
 @pytest.fixture

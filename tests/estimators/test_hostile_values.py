@@ -17,6 +17,8 @@ from hardwood import (
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
     Relaxation,
+    TAOClassifier,
+    TAORegressor,
     TELClassifier,
     TELRegressor,
     Training,
@@ -141,6 +143,13 @@ def test_momentum_is_the_optimisers_own_by_default(table):
 
 QUICK = {"max_depth": 3, "max_epochs": 8, "random_state": 0}
 ANNEALED = Relaxation(path="product", routing="annealed")
+
+
+def alternated(Estimator, *, max_epochs=2, **options):
+    """Sweeps are the passes of alternation."""
+    return Estimator(max_sweeps=max_epochs, **options)
+
+
 WAYS = {
     "forest of classes": (partial(DGTForestClassifier, n_estimators=3, oob_score=True), "class"),
     "forest of numbers": (partial(DGTForestRegressor, n_estimators=3, oob_score=True), "number"),
@@ -162,6 +171,13 @@ WAYS = {
     "non-greedy numbers": (partial(NonGreedyTreeRegressor, init="axis"), "number"),
     "non-greedy counts": (partial(NonGreedyTreeRegressor, loss="poisson"), "count"),
     "non-greedy labels": (partial(NonGreedyTreeClassifier, max_features_per_split=1), "labels"),
+    "alternated classes": (partial(alternated, TAOClassifier), "class"),
+    "alternated numbers": (partial(alternated, TAORegressor), "number"),
+    "alternated counts": (
+        partial(alternated, TAORegressor, loss="poisson", leaves="linear"),
+        "count",
+    ),
+    "alternated labels": (partial(alternated, TAOClassifier, max_features_per_split=1), "labels"),
 }
 
 

@@ -17,6 +17,8 @@ from hardwood import (
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
     Relaxation,
+    TAOClassifier,
+    TAORegressor,
     TELClassifier,
     TELRegressor,
 )
@@ -24,6 +26,13 @@ from hardwood import (
 OPTIONS = {"max_depth": 3, "max_epochs": 25, "random_state": 3}
 ESTIMATORS = [DGTClassifier, DGTRegressor]
 ANNEALED = Relaxation(path="product", routing="annealed")
+
+
+def alternated(Estimator, *, max_epochs=2, **options):
+    """Sweeps are the passes of alternation."""
+    return Estimator(max_sweeps=max_epochs, **options)
+
+
 EVERY_WAY = {
     "classifier": DGTClassifier,
     "regressor": DGTRegressor,
@@ -39,6 +48,8 @@ EVERY_WAY = {
     "non-greedy classes": NonGreedyTreeClassifier,
     "non-greedy numbers": partial(NonGreedyTreeRegressor, inference="fast", solver="sgd"),
     "searched": partial(NonGreedyTreeClassifier, nu="auto", init="axis"),
+    "alternated classes": partial(alternated, TAOClassifier),
+    "alternated numbers": partial(alternated, TAORegressor, leaves="linear", l1=1.0, l2=0.0),
 }
 every_way = pytest.mark.parametrize("Estimator", EVERY_WAY.values(), ids=EVERY_WAY)
 

@@ -26,12 +26,12 @@ import numpy as np
 
 with atheris.instrument_imports(include=["hardwood"]):
     from hardwood.errors import ModelFileError
-    from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
+    from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble, dumps, loads
     from hardwood.table import Feature, Schema
 
 
 def seeds() -> list[bytes]:
-    """Valid files to start from: single trees of all kinds, forests, soft trees."""
+    """Valid files to start from: single trees of all kinds, forests, soft trees, policies."""
     mixed = Schema(
         (
             Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),
@@ -77,7 +77,17 @@ def seeds() -> list[bytes]:
         counts=np.ones((2, 7)),
     )
     harder = soft.replace(activation="logistic", counts=None, gamma=2)
-    models = [*trees, linear, labels, *forests, soft, harder, soft.harden()]
+    policy = PolicyTree(
+        [-1, 0, 0, 0],
+        np.ones((4, mixed.n_columns)) * [[0], [1], [2], [3]],
+        [0, 1, 2, 3],
+        np.ones((3, 2)),
+        schema=mixed,
+        task="classification",
+        classes=["no", "yes"],
+        counts=[3, 1, 1, 1],
+    )
+    models = [*trees, linear, labels, *forests, soft, harder, soft.harden(), policy]
     return [dumps(model) for model in models] + [model.to_json().encode() for model in models]
 
 
@@ -88,7 +98,7 @@ def repaired(content: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[end:]
 
 
-def check(model: ObliqueTree | ObliqueForest | TreeEnsemble) -> None:
+def check(model: ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree) -> None:
     """Use an accepted model in every way that should then work."""
     row = [[None] * model.n_features]
     with np.errstate(all="ignore"):  # what linear leaves say may be beyond float64
@@ -100,8 +110,10 @@ def check(model: ObliqueTree | ObliqueForest | TreeEnsemble) -> None:
     if type(model).from_json(model.to_json()) != model:
         raise AssertionError("a loaded model is not what is written as JSON")
     model.to_text()
-    if isinstance(model, ObliqueTree):
+    if isinstance(model, ObliqueTree | PolicyTree):
         model.simplify()
+    if isinstance(model, PolicyTree) and np.isnan(model.leaf_probabilities(row)).any():
+        raise AssertionError("a leaf has no probability")
     if isinstance(model, TreeEnsemble):
         model.harden()
         if not (model.reachable_leaves(row) >= 1).all():
@@ -116,6 +128,7 @@ def one_input(content: bytes) -> None:
         (ObliqueTree.from_json, content),
         (ObliqueForest.from_json, content),
         (TreeEnsemble.from_json, content),
+        (PolicyTree.from_json, content),
     ):
         try:
             model = read(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import tracemalloc
@@ -16,13 +17,43 @@ from hypothesis import strategies as st
 from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.errors import ModelFileError
-from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
+from hardwood.model import (
+    LatentTreeModel,
+    ObliqueForest,
+    ObliqueTree,
+    PolicyTree,
+    TreeEnsemble,
+    dumps,
+    loads,
+)
+from policies import make_policy
 from trees import make_rows, make_tree
 
 sys.path.insert(0, str(Path(__file__).parent))
 import mutations as spoil  # noqa: E402  # beside this file, found by the line above
 
-Model = ObliqueTree | ObliqueForest | TreeEnsemble
+Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel
+
+
+def make_latent(seed: int, *, mixed: bool, widths: tuple[int, ...] = (), **parts: Any) -> Model:
+    rng = np.random.default_rng(seed)
+    schema = make_tree(seed, n_splits=1, mixed=mixed).schema
+    k = 2 if parts["task"] == "classification" else 1
+    sizes = (4 + schema.n_columns, *widths, k)
+    return LatentTreeModel(
+        [0, 1, 2, 5],
+        [1.0, 1.0, 0.5, 0.25],
+        rng.normal(size=(2, schema.n_columns)),
+        rng.normal(size=2),
+        rng.normal(size=sum(a * b for a, b in itertools.pairwise(sizes))),
+        rng.normal(size=sum(sizes[1:])),
+        widths=widths,
+        skip=True,
+        schema=schema,
+        classes=["no", "yes"] if k == 2 else None,
+        **parts,
+    )
+
 
 MODELS: dict[str, Model] = {
     "mixed": make_tree(0, n_splits=4, mixed=True),
@@ -39,6 +70,14 @@ MODELS: dict[str, Model] = {
     "ensemble": make_ensemble(9, n_trees=2, depth=2, mixed=True),
     "soft": make_ensemble(
         10, n_trees=1, depth=1, k=1, task="regression", activation="logistic", link="exp"
+    ),
+    "policy": make_policy(11, n_nodes=8, mixed=True),
+    "policy of two ways": make_policy(
+        12, parents=[-1, 0, 0, 1, 1], task="regression", k=1, counts=False
+    ),
+    "latent": make_latent(13, mixed=True, task="classification"),
+    "latent with layers": make_latent(
+        14, mixed=False, task="regression", widths=(3, 2), activation="elu", link="exp"
     ),
 }
 CONTENTS = {name: dumps(model) for name, model in MODELS.items()}
@@ -69,6 +108,15 @@ def check_whole(model: Model) -> None:
             assert model.simplify().to_perfect().n_outputs == model.n_outputs
         elif isinstance(model, ObliqueForest):
             assert model.apply(rows).shape == (len(rows), model.n_trees)
+        elif isinstance(model, PolicyTree):
+            assert model.simplify().n_outputs == model.n_outputs
+            assert not np.isnan(model.leaf_probabilities(rows)).any()
+            assert model.apply(rows, path="most_probable").max() < model.n_leaves
+        elif isinstance(model, LatentTreeModel):
+            z = model.traversals(rows)
+            assert ((z >= 0) & (z <= model.activity)).all()
+            assert np.isin(model.apply(rows), model.nodes).all()
+            assert model.routes().n_splits == model.n_splits
         else:
             assert not np.isnan(expected).any() if model.task == "regression" else True
             assert model.reachable_leaves(rows).shape == (len(rows), model.n_trees)
@@ -117,7 +165,7 @@ def test_every_truncation_is_noticed(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("mutation", [spoil.relabelled, spoil.resized, spoil.nested])
-@pytest.mark.parametrize("name", ["mixed", "forest", "ensemble"])
+@pytest.mark.parametrize("name", ["mixed", "forest", "ensemble", "policy", "latent"])
 def test_memory_stays_a_small_multiple_of_the_file(mutation: Any, name: str) -> None:
     @settings(max_examples=25)
     @given(mutation(CONTENTS[name]))

@@ -31,6 +31,7 @@ AGAINST_TWINS = [
     "tests/native/test_loop.py",
     "tests/native/test_losses.py",
     "tests/native/test_optimise.py",
+    "tests/native/test_policy.py",
     "tests/native/test_route.py",
     "tests/native/test_shapley.py",
     "tests/native/test_tel.py",

@@ -19,13 +19,15 @@ ALL_LOSSES = [
     ("poisson", {}, 0.0),
     ("logistic", {}, 0.0),
     ("cross_entropy", {}, 0.0),
+    ("hinge", {}, 0.0),
+    ("squared_codes", {}, 0.0),
 ]
 
 
 def case(name: str, n: int, K: int, spread: float = 1.0):
     rng = np.random.default_rng([n, K])
     f = (spread * rng.normal(size=(n, K))).astype(np.float32)
-    if name == "cross_entropy":
+    if name in ("cross_entropy", "hinge", "squared_codes"):
         y = rng.integers(0, K, size=(n, 1))
     elif name == "logistic":
         y = rng.integers(0, 2, size=(n, K))
@@ -115,5 +117,5 @@ def test_a_large_poisson_score_stays_finite():
 
 def test_an_unknown_loss_is_named():
     one = np.ones((1, 1), np.float32)
-    with pytest.raises(ValueError, match="unknown loss 'hinge'"):
-        _native.loss("hinge", one, one, np.ones(1, np.float32), 0.0)
+    with pytest.raises(ValueError, match="unknown loss 'hedge'"):
+        _native.loss("hedge", one, one, np.ones(1, np.float32), 0.0)

@@ -17,6 +17,8 @@ from hardwood.table import Schema
 
 LOSSES = {
     "cross_entropy": 0.0,
+    "hinge": 0.0,
+    "squared_codes": 0.0,
     "logistic": 0.0,
     "squared_error": 0.0,
     "absolute_error": 0.0,
@@ -58,7 +60,7 @@ def random_tree(rng, n_splits, n_columns, n_outputs, scale=1.0) -> twin.Tree:
 
 
 def random_targets(rng, loss, n, n_outputs) -> np.ndarray:
-    if loss == "cross_entropy":
+    if loss in ("cross_entropy", "hinge", "squared_codes"):
         return rng.integers(n_outputs, size=(n, 1)).astype(np.float32)
     if loss == "logistic":
         return rng.integers(2, size=(n, n_outputs)).astype(np.float32)

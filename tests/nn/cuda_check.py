@@ -1,6 +1,6 @@
 """The layers on a GPU against the CPU: run by hand, where torch sees one.
 
-    PYTHONPATH=src python tests/nn/cuda_check.py [tree] [ensemble]
+    PYTHONPATH=src python tests/nn/cuda_check.py [tree] [ensemble] [policy] [latent]
 
 Needs torch and nothing else (no NumPy, no engine). Prints what it checked, and how fast
 `DenseGradientTree` is beside a tree written with a matrix of paths (`TreeEnsembleLayer` is timed by
@@ -21,7 +21,15 @@ from path_matrix import path_matrix, prediction
 from soft_trees import prediction as soft_prediction
 from torch import Tensor, nn
 
-from hardwood.nn import DenseGradientTree, TreeEnsembleLayer, engine_available, tel_operator
+from hardwood.nn import (
+    DenseGradientTree,
+    LatentTree,
+    ReinforcedTree,
+    TreeEnsembleLayer,
+    engine_available,
+    latent_operator,
+    tel_operator,
+)
 
 SIZES = [  # n, d, depth, k, layers
     (1, 1, 1, 1, 1),
@@ -49,6 +57,13 @@ ENSEMBLES = [  # n, d, trees, depth, k
     (1000, 64, 4, 10, 3),
     (200, 8, 2, 12, 2),
     (20, 4, 1, 13, 2),
+]
+POLICIES = [  # n, d, parents or depth, k
+    (1, 1, 1, 1),
+    (0, 4, 3, 2),
+    (300, 16, [-1, 0, 0, 0, 1, 1, 4, 3, 3, 3, 3], 10),
+    (500, 33, 6, 3),
+    (64, 64, 10, 10),
 ]
 GAMMAS = (1.0, 0.125)
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}  # of the largest entry
@@ -404,6 +419,144 @@ def check_ensemble() -> None:
         is_conditional()
 
 
+CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
+
+
+def make_policy(d: int, shape, k: int, dtype: torch.dtype = torch.float32) -> ReinforcedTree:
+    """Make a layer whose scores at the rows of `make_rows` are exact in float32."""
+    form = {"depth": shape} if isinstance(shape, int) else {"parents": shape}
+    layer = ReinforcedTree(d, k, **form, dtype=dtype)
+    with torch.no_grad():
+        for parameter in layer.policy.parameters():
+            parameter.copy_(dyadic(tuple(parameter.shape), 0.125, 0.5))
+    return layer
+
+
+def policy_equals_cpu(n: int, d: int, shape, k: int, dtype: torch.dtype) -> None:
+    layer = make_policy(d, shape, k, dtype)
+    x, y = make_rows(n, d, dtype), torch.randint(k, (n,))
+    on_gpu = copy.deepcopy(layer).cuda()
+    for path in ("greedy", "most_probable"):
+        if not torch.equal(on_gpu.leaf(x.cuda(), path).cpu(), layer.leaf(x, path)):
+            raise AssertionError(f"rows reach other leaves, {path}")
+    if n == 0:
+        return
+    wide = copy.deepcopy(layer).double()
+    for options in ({}, {"entropy": 0.1}):
+        expected = wide.loss(x.double(), y, CROSS_ENTROPY, estimator="exact", **options)
+        found = on_gpu.loss(x.cuda(), y.cuda(), CROSS_ENTROPY, estimator="exact", **options)
+        assert_close("loss", found.detach(), expected.detach(), TOLERANCE[dtype])
+        parameters = zip(on_gpu.parameters(), wide.parameters(), strict=True)
+        for ours, theirs in parameters:
+            slopes = (
+                torch.autograd.grad(value, of, retain_graph=True)[0]
+                for value, of in ((found, ours), (expected, theirs))
+            )
+            assert_close("gradient", *slopes, ENSEMBLE_TOLERANCE[dtype])
+
+
+def policy_samples_by_probabilities() -> None:
+    layer = make_policy(8, [-1, 0, 0, 0, 1, 1, 4], 3).cuda()
+    x, n = torch.randn(3, 8, device="cuda"), 100_000
+    ways = layer.sample(x, n, torch.Generator("cuda").manual_seed(0))
+    shares = layer.leaf_log_probabilities(x).exp().detach()
+    found = torch.stack([torch.bincount(row, minlength=layer.n_leaves) for row in ways.leaf]) / n
+    spread = (shares * (1 - shares) / n).sqrt()
+    if not ((found - shares).abs() <= 5 * spread + 1e-6).all():
+        raise AssertionError(f"leaves are sampled as {found}, expected {shares}")
+
+
+def policy_step(layer: ReinforcedTree, baseline: str) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda x, y: layer.loss(x, y, CROSS_ENTROPY, 8, baseline)
+
+
+def policy_never_waits(baseline: str) -> None:
+    layer = make_policy(12, 6, 3).cuda()
+    step = policy_step(layer, baseline)
+    x, y = torch.randn(256, 12, device="cuda"), torch.randint(3, (256,), device="cuda")
+    step(x, y).backward()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        step(x, y).backward()
+        layer.eval()
+        for path in ("greedy", "most_probable"):
+            layer.leaf(x, path)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def policy_compiles() -> None:
+    layer = make_policy(12, 5, 3).cuda()
+    x, y = torch.randn(256, 12, device="cuda"), torch.randint(3, (256,), device="cuda")
+    exact = torch.compile(
+        lambda x, y: layer.loss(x, y, CROSS_ENTROPY, estimator="exact"), fullgraph=True
+    )
+    expected = layer.loss(x, y, CROSS_ENTROPY, estimator="exact")
+    assert_close("loss", exact(x, y).detach(), expected.detach(), 1e-5)
+    torch.compile(policy_step(layer, "value"), fullgraph=True)(x, y).backward()
+    layer.eval()
+    if not torch.equal(torch.compile(layer, fullgraph=True)(x), layer(x)):
+        raise AssertionError("another answer when compiled")
+
+
+def policy_learns() -> None:
+    """Convolutions at each node, from ways that are sampled on the GPU."""
+
+    def node(n_children: int) -> nn.Module:
+        return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(n_children))
+
+    layer = ReinforcedTree(None, 4, depth=1, n_ways=4, policy=node, device="cuda").cuda()
+    y = torch.randint(4, (512,), device="cuda")
+    x = torch.randn(512, 1, 6, 6, device="cuda") + 3 * nn.functional.one_hot(y, 36).view(
+        -1, 1, 6, 6
+    )
+    layer.loss(x, y, CROSS_ENTROPY)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
+    for _ in range(200):
+        optimizer.zero_grad()
+        layer.loss(x, y, CROSS_ENTROPY, entropy=0.1).backward()
+        optimizer.step()
+    accuracy = (layer.eval()(x).argmax(1) == y).double().mean().item()
+    if accuracy < 0.9:
+        raise AssertionError(f"accuracy {accuracy:.3f}")
+
+
+def print_policy_speeds() -> None:
+    for n, d, depth, k in SPEEDS[:5]:
+        layer = ReinforcedTree(d, k, depth=depth, device="cuda")
+        x, y = torch.randn(n, d, device="cuda"), torch.randint(k, (n,), device="cuda")
+        for name in ("sampled", "exact"):
+            if name == "exact" and n * 2**depth * k > 2**28:
+                continue
+
+            def step(name: str = name, x: Tensor = x, y: Tensor = y) -> None:
+                layer.loss(x, y, CROSS_ENTROPY, estimator=name).backward()  # noqa: B023
+
+            time_, memory = milliseconds(step)
+            print(
+                f"        n={n} d={d} depth={depth} k={k}, {name}: {time_:.2f} ms, {memory:.0f} MiB"
+            )
+
+
+def check_policy() -> None:
+    """Compare `ReinforcedTree` on the two devices, and time it."""
+    for size in POLICIES:
+        for dtype in (torch.float64, torch.float32):
+            with check("CUDA equals CPU, n={} d={} shape={} k={}, {}".format(*size, dtype)):
+                policy_equals_cpu(*size, dtype)
+    with check("leaves are sampled by their probabilities"):
+        policy_samples_by_probabilities()
+    for baseline in ("none", "leave-one-out", "value"):
+        with check(f"never waits for the GPU, baseline={baseline}"):
+            policy_never_waits(baseline)
+    with check("torch.compile without graph breaks"):
+        policy_compiles()
+    with check("convolutions at the nodes learn"):
+        policy_learns()
+    with check("speed"):
+        print_policy_speeds()
+
+
 def check_tree() -> None:
     """Compare `DenseGradientTree` on the two devices, and time it."""
     for size in SIZES:
@@ -430,6 +583,50 @@ def check_tree() -> None:
         print_speeds()
 
 
+def latent_equals_cpu(n: int, depth: int, pruning: float, is_q: bool, dtype: torch.dtype) -> None:
+    rows = 0.6 * torch.randn(n, 2 ** (depth + is_q) - 1, dtype=dtype)
+    slope = torch.randn(n, 2 ** (depth + 1) - 1, dtype=dtype)
+    found = []
+    for device in ("cpu", "cuda"):
+        own = rows.to(device).requires_grad_()
+        z, a = latent_operator.solve(own, pruning, is_q=is_q)
+        ((z * slope.to(device)).sum() + (a**2).sum()).backward()
+        found.append([z, a, own.grad])
+    assert_all_close(found[1], found[0], 1e-10 if dtype == torch.float64 else 1e-4)
+
+
+def settled_latent_tree_agrees() -> None:
+    layer = LatentTree(6, 4, 20.0)
+    x = torch.randn(300, 6)
+    layer(x)
+    layer.settle(x, batch_size=100, least=0.05)
+    expected = layer.eval()(x)
+    other = copy.deepcopy(layer).cuda()
+    assert_all_close(list(other(x.cuda())), list(expected), 1e-5)
+    pruned = other.pruned()
+    assert_close("pruned", pruned(x.cuda())[0], expected[0][:, pruned.nodes.cpu()], 1e-5)
+
+
+def check_latent() -> None:
+    """Compare `LatentTree` on the two devices."""
+    for n, depth in ((1, 1), (40, 3), (500, 6)):
+        for pruning in (0.0, 0.3, n / 8):
+            for is_q in (False, True):
+                for dtype in (torch.float64, torch.float32):
+                    what = "q" if is_q else "scores"
+                    with check(f"CUDA equals CPU, n={n} {depth=} {pruning=} {what}, {dtype}"):
+                        latent_equals_cpu(n, depth, pruning, is_q, dtype)
+    with check("settled and pruned as on the CPU"):
+        settled_latent_tree_agrees()
+    with check("torch finds the operators well registered"):
+        rows = torch.randn(20, 7, device="cuda", requires_grad=True)
+        torch.library.opcheck(latent_operator.latent_program, (rows, False, 0.8))
+    with check("torch.compile without graph breaks"):
+        layer, x = LatentTree(6, 3).cuda(), torch.randn(30, 6, device="cuda")
+        compiled = torch.compile(copy.deepcopy(layer), fullgraph=True)
+        assert_all_close(list(compiled(x)), list(layer(x)), 1e-5)
+
+
 def main() -> int:
     if not torch.cuda.is_available():
         print("torch sees no GPU here", file=sys.stderr)
@@ -438,7 +635,12 @@ def main() -> int:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or no product is deterministic
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
     print(f"float32 on the CPU runs in {'the engine' if engine_available() else 'torch'}\n")
-    parts = {"tree": check_tree, "ensemble": check_ensemble}
+    parts = {
+        "tree": check_tree,
+        "ensemble": check_ensemble,
+        "policy": check_policy,
+        "latent": check_latent,
+    }
     for name in sys.argv[1:] or parts:
         torch.manual_seed(0)
         parts[name]()

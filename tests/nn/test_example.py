@@ -1,4 +1,4 @@
-"""The examples of trees over convolutions run and learn."""
+"""The examples of trees and convolutions run and learn."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def test_an_ensemble_learns_digits_through_convolutions_and_becomes_sparse(capsy
     assert accuracy > 0.9
     assert leaves < 16  # of the 32 at the start
     assert capsys.readouterr().out.count("leaves reached") == 2
+
+
+def test_a_tree_of_small_networks_learns_digits(capsys):
+    found = load("reinforced_tree_digits").main(["--epochs", "20"])
+    assert found.keys() == {"greedy", "most_probable"}
+    assert min(found.values()) > 0.8
+    assert capsys.readouterr().out.count("test accuracy") == 2

@@ -24,7 +24,7 @@ for name in {names!r}:
 
 USE = """
 import torch
-from hardwood.nn import DenseGradientTree, TreeEnsembleLayer, engine_available
+from hardwood.nn import DenseGradientTree, ReinforcedTree, TreeEnsembleLayer, engine_available
 
 assert engine_available() is {engine}
 network = torch.nn.Sequential(
@@ -35,6 +35,10 @@ optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
 network(torch.randn(8, 3)).square().sum().backward()
 assert all(p.grad is not None for p in network.parameters())
 optimizer.step()
+policy = ReinforcedTree(3, 2, depth=2)
+criterion = torch.nn.CrossEntropyLoss(reduction="none")
+policy.loss(torch.randn(8, 3), torch.randint(2, (8,)), criterion).backward()
+policy.eval()(torch.randn(8, 3))
 loaded = {{m.split(".")[0] for m, module in sys.modules.items() if module is not None}}
 assert not loaded & {{"numpy", "scipy", "sklearn", "narwhals", "safetensors", "triton"}}, loaded
 """

@@ -11,6 +11,7 @@ from hardwood import __version__
 from hardwood.cli.analyze import analyze
 from hardwood.cli.bandit import simulate
 from hardwood.cli.benchmark import benchmark
+from hardwood.cli.compare import compare
 from hardwood.cli.demo import demo
 from hardwood.cli.describe import describe
 from hardwood.cli.evaluate import evaluate
@@ -47,6 +48,7 @@ app = typer.Typer(
 for command in (
     fit,
     tune,
+    compare,
     predict,
     evaluate,
     analyze,

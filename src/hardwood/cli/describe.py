@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable
-from hardwood.cli.models import open_model
+from hardwood.cli.models import not_latent, open_model
 from hardwood.cli.options import AsJson, ModelFile, PlotFile
 from hardwood.cli.pictures import check_drawable, draw, draw_report
 from hardwood.cli.report import print_json, print_text
@@ -55,7 +55,7 @@ def describe(
     shown = _chosen(open_model(model), model, tree)
     learned = None if curves is None else learning_curves(shown)
     if plot is not None:
-        draw(_drawable(shown), plot, max_terms=terms)
+        draw(_drawable(not_latent(shown, model, "a drawing")), plot, max_terms=terms)
     if curves is not None and learned is not None:
         draw_report(learned, curves)
     report = report_on(shown, max_terms=terms)

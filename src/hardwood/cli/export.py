@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import open_model
+from hardwood.cli.models import oblique, open_model
 from hardwood.cli.options import AsJson, ModelFile, output_option, words_of
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
@@ -109,7 +109,7 @@ def export(
     options = _options(to, given)
     _check_output(to, output, [model, *([data] if data else [])])
     notes = Notes()
-    opened = _exportable(open_model(model), notes)
+    opened = _exportable(oblique(open_model(model), model, "an export"), notes)
     with notes.collecting():
         rows = None if data is None else read_table(data)
         if output is None:

@@ -15,7 +15,7 @@ from hardwood.cli.identifiers import identifiers
 from hardwood.cli.interrupts import first_interrupt_only
 from hardwood.cli.models import trees_of
 from hardwood.cli.options import MAX_RESTARTS, MAX_TREES, TaskChoice
-from hardwood.cli.progress import epoch_bar
+from hardwood.cli.progress import epoch_bar, tree_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
 from hardwood.cli.targets import (
     Target,
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from hardwood.cli.models import Model
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
 
-    Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor
+    Searched = TreeClassifier | TreeRegressor
+    Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor | Searched
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,21 @@ def learn(problem: Problem, options: dict[str, Any]) -> Estimator:
     """
     estimator = _estimator(problem.target.task, options)
     bar = epoch_bar(options.get("n_estimators", options.get("restarts")))
-    with data_mistakes(), bar as on_epoch, first_interrupt_only():
-        return estimator.set_params(callbacks=[on_epoch]).fit(
+    return _fitted(estimator, problem, bar)
+
+
+def search(problem: Problem, options: dict[str, Any]) -> Searched:
+    """Find the best tree for the training rows, as `learn` does with one learner."""
+    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
+
+    is_classified = problem.target.task == "classification"
+    estimator = (TreeClassifier if is_classified else TreeRegressor)(**options)
+    return _fitted(estimator, problem, tree_bar(options["max_trials"]))
+
+
+def _fitted(estimator: Any, problem: Problem, bar: Any) -> Any:
+    with data_mistakes(), bar as on_step, first_interrupt_only():
+        return estimator.set_params(callbacks=[on_step]).fit(
             problem.features.take(problem.train),
             problem.target.values[problem.train],
             sample_weight=problem.weights[problem.train],
@@ -242,7 +257,10 @@ def with_origin(
 
 
 def _resolved(estimator: Estimator) -> dict[str, Any]:
-    """Return what the parameters that were "auto" came to."""
+    """Return what the parameters that were "auto" came to, or how the best tree was made."""
+    if not hasattr(estimator, "history_"):
+        resolved: dict[str, Any] = model_of(estimator).record["resolved"]
+        return resolved
     history = estimator.history_
     if not history:  # interrupted before the first epoch was over
         return {}

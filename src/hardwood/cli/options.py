@@ -16,6 +16,7 @@ MAX_DEPTH = 16
 MAX_LAYERS = 16
 MAX_RESTARTS = 10_000
 MAX_TREES = 100_000
+MAX_TRIALS = 100_000
 AUTO_RESTARTS = 4  # where there is a validation part
 
 

@@ -14,6 +14,7 @@ from hardwood.report.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
+    from hardwood.estimators.fit_report import FitReport
 
 
 # What a forest's `oob_score_` is, by the task.
@@ -55,6 +56,12 @@ def print_problem(request: Request, problem: Problem) -> None:
     n_train, n_test = problem.train.size, problem.test.size
     kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
     print_text(f"Learning from {n_train} rows; {kept}")
+
+
+def print_search(found: FitReport) -> None:
+    """Say which of the trees that were tried it is, and why no more were."""
+    print_text(f"{found.title}, {found.metric} {figure(found.score)} in validation")
+    print_text(" ".join(words for words in (found.teacher, found.ending, found.finish) if words))
 
 
 def print_outcome(

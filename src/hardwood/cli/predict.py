@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import open_model, output_names
-from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile, output_option
+from hardwood.cli.models import is_policy, open_model, output_names
+from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile, output_option, words_of
 from hardwood.cli.report import Notes, print_json
 from hardwood.cli.tables import check_column, check_format, read_table, write_csv, write_table
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hardwood.cli.models import Model
+
+
+class LeafPath(str, Enum):
+    """What `--path` takes."""
+
+    greedy = "greedy"
+    most_probable = "most_probable"
 
 
 def predict(
@@ -34,11 +42,21 @@ def predict(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Copy this column of the table; may be repeated."),
     ] = None,
+    path: Annotated[
+        LeafPath | None,
+        typer.Option(
+            metavar=words_of(LeafPath),
+            help="To which leaf of a policy tree: along the greedy path, or the most probable.",
+            show_default="greedy",
+        ),
+    ] = None,
     jobs: Jobs = 1,
     as_json: AsJson = False,
 ) -> None:
     """Predict every row of a table, in its order."""
     opened = open_model(model)
+    if path is not None and not is_policy(opened):
+        raise CommandError(f"{model} is no policy tree; --path is for those.")
     if proba and opened.task == "regression":
         raise CommandError(f"{model} predicts numbers; --proba needs a classification model.")
     if output is not None:
@@ -47,7 +65,8 @@ def predict(
     notes = Notes()
     with notes.collecting():
         rows = read_table(table)
-        answers = prediction_table(opened, rows, keep or [], table, with_proba=proba, n_jobs=jobs)
+        options = {"n_jobs": jobs} | ({} if path is None else {"path": path.value})
+        answers = prediction_table(opened, rows, keep or [], table, with_proba=proba, **options)
     if output is not None:
         with naming_the_file(output):
             write_table(answers, output)
@@ -58,20 +77,21 @@ def prediction_table(
     model: Model,
     rows: pa.Table,
     keep: list[str],
-    path: Path,
+    source: Path,
     *,
     with_proba: bool = False,
-    n_jobs: int = 1,
+    **options: Any,
 ) -> pa.Table:
     """Arrow table of the kept columns, ``prediction``, and ``probability of <class>``.
 
     Where there are several outputs, ``prediction of <name>`` and ``probability of <name>``.
+    ``options`` are those of the model's ``predict``.
     """
     columns: dict[str, Any] = {}
     for name in keep:
-        check_column(rows, name, path)
+        check_column(rows, name, source)
         columns[name] = rows[name]
-    answers = _answers(model, rows, with_proba=with_proba, n_jobs=n_jobs)
+    answers = _answers(model, rows, with_proba=with_proba, **options)
     clash = columns.keys() & answers.keys()
     if clash:
         raise CommandError(f"--keep {clash.pop()} has the name of a column of the predictions.")
@@ -80,12 +100,12 @@ def prediction_table(
     return pa.table(columns | answers)
 
 
-def _answers(model: Model, rows: pa.Table, *, with_proba: bool, n_jobs: int) -> dict[str, Any]:
+def _answers(model: Model, rows: pa.Table, *, with_proba: bool, **options: Any) -> dict[str, Any]:
     from hardwood.model.answers import answers
 
     if not with_proba:
-        return _columns("prediction", model, model.predict(rows, n_jobs=n_jobs))
-    probabilities = model.predict_proba(rows, n_jobs=n_jobs)  # which predictions follow from
+        return _columns("prediction", model, model.predict(rows, **options))
+    probabilities = model.predict_proba(rows, **options)  # which predictions follow from
     predicted = _columns("prediction", model, answers(probabilities, model.task, model.classes))
     if model.classes is None:
         return predicted | _columns("probability", model, probabilities)

@@ -1,4 +1,4 @@
-"""A progress bar over the epochs of learning, on stderr."""
+"""Progress bars on stderr: over the epochs of learning, and over the trees of a search."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from hardwood.report.words import counted
 
 
 @contextmanager
@@ -16,17 +18,8 @@ def epoch_bar(n_restarts: int | None) -> Iterator[Callable[[Any], bool]]:
     or of those begun so far where ``n_restarts`` is None. A tree that stops early leaves its
     remaining epochs undone; the bar jumps to its end with the context's.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("Learning"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
     epochs_done: dict[int, int] = {}
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with _learning() as progress:
         bar = progress.add_task("", total=None)
 
         def on_epoch(epoch: Any) -> bool:
@@ -41,6 +34,37 @@ def epoch_bar(n_restarts: int | None) -> Iterator[Callable[[Any], bool]]:
 
         yield on_epoch
         progress.update(bar, completed=progress.tasks[0].total)
+
+
+@contextmanager
+def tree_bar(max_trials: int | None) -> Iterator[Callable[[Any], bool]]:
+    """Show a bar over the trees that a search tries; yield the callback that moves it."""
+    best = math.nan
+    with _learning() as progress:
+        bar = progress.add_task("", total=max_trials)
+
+        def on_trial(trial: Any) -> bool:
+            nonlocal best
+            best = trial.validation_score if trial.outcome == "best so far" else best
+            words = f"{counted(trial.number, 'tree')} tried, the best scores {best:.4g}"
+            progress.update(bar, description=words, completed=trial.number)
+            return False
+
+        yield on_trial
+        progress.update(bar, total=progress.tasks[0].completed)
+
+
+def _learning() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("Learning"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True))
 
 
 def _words(epoch: Any, n_restarts: int | None) -> str:

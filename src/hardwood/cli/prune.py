@@ -13,7 +13,7 @@ import typer
 from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
 from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.holdout import hold_out
-from hardwood.cli.models import is_forest, is_soft, open_model
+from hardwood.cli.models import is_forest, is_soft, oblique, open_model
 from hardwood.cli.options import (
     AsJson,
     ModelFile,
@@ -243,7 +243,7 @@ def _plan(
 
 
 def _open_tree(path: Path) -> ObliqueTree:
-    model = open_model(path)
+    model = oblique(open_model(path), path, "prune")
     if is_soft(model):
         raise CommandError(
             f"{path} holds soft trees; prune takes a single hard tree. From Python, "

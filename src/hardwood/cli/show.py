@@ -11,7 +11,7 @@ import typer
 
 from hardwood.cli.evaluate import as_labels, read_known_rows
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import open_model
+from hardwood.cli.models import oblique, open_model
 from hardwood.cli.options import AsJson, ModelFile, output_option
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
@@ -63,7 +63,7 @@ def show(
         raise CommandError("--target names a column of a table: give the table with --data.")
     notes = Notes()
     with notes.collecting():
-        opened = _hard(open_model(model), notes)
+        opened = _hard(oblique(open_model(model), model, "a page"), notes)
         X, y = (None, None) if data is None else _rows(opened, model, data, target, notes)
         with naming_the_file(path):
             opened.show(path, X, y, title=title, max_rows=rows)

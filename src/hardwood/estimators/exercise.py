@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Protocol
 
@@ -102,11 +102,21 @@ class Exercise:
         return self.loss.n_outputs(self.n_targets)
 
 
-def classification(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exercise:
-    """Read a table and labels: one column of classes, or several of yes and no."""
+def classification(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    loss_of: Callable[..., Loss] = loss_of,
+) -> Exercise:
+    """Read a table and labels: one column of classes, or several of yes and no.
+
+    `loss_of` finds what the estimator's ``loss`` names, for learners that take others than most.
+    """
     table = Table.of(X)
     if has_several_labels(y):
-        return _several_labels(estimator, table, y, sample_weight)
+        return _several_labels(estimator, table, y, sample_weight, loss_of)
     target = class_target(y, table.n_rows)
     weight = row_weights(sample_weight, table.n_rows)
     loss = loss_of(estimator.loss, "classification", len(target.classes))
@@ -119,7 +129,9 @@ def classification(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Exerci
     return Exercise(data, "classification", loss, target.classes, labels, target.names, len(labels))
 
 
-def _several_labels(estimator: Any, table: Table, y: Any, sample_weight: Any) -> Exercise:
+def _several_labels(
+    estimator: Any, table: Table, y: Any, sample_weight: Any, loss_of: Callable[..., Loss]
+) -> Exercise:
     if estimator.class_weight is not None:
         raise ValueError(
             f"class_weight={estimator.class_weight!r} is for one column of classes, but y has "

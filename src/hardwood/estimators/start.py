@@ -8,11 +8,19 @@ from hardwood.estimators.exercise import Exercise
 from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.problem import Problem
 from hardwood.model import ObliqueTree
+from hardwood.model.policy_rewrite import hard_form
 from hardwood.model.structure import Task
 
 
 def start_of(
-    init: Any, exercise: Exercise, problem: Problem, max_depth: int, *, n_jobs: int, seed: int
+    init: Any,
+    exercise: Exercise,
+    problem: Problem,
+    max_depth: int,
+    *,
+    n_jobs: int,
+    seed: int,
+    name: str = "init",
 ) -> ObliqueTree | None:
     """Return the tree to start from.
 
@@ -26,6 +34,8 @@ def start_of(
         Of a tree that is grown.
     n_jobs, seed
         For growing it.
+    name
+        Of the argument that the tree came by.
 
     Raises
     ------
@@ -44,7 +54,7 @@ def start_of(
             n_jobs=n_jobs,
             seed=seed,
         )
-    tree = getattr(init, "tree_", init)
+    tree = hard_form(getattr(init, "tree_", init), "init may be one")
     if tree is None:
         return None
     if not isinstance(tree, ObliqueTree):
@@ -55,7 +65,7 @@ def start_of(
     found = (tree.task, tree.classes)
     if found != (exercise.task, exercise.labels):
         raise ValueError(
-            f"init is a tree for {_words(*found)}, but the target has "
+            f"{name} is a tree for {_words(*found)}, but the target has "
             f"{_words(exercise.task, exercise.labels)}."
         )
     return tree

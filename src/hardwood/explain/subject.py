@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.model.policy_rewrite import hard_form
 from hardwood.report.subject import model_of
 
 
@@ -14,11 +15,12 @@ def hard_model_of(thing: Any) -> ObliqueTree | ObliqueForest:
     Raises
     ------
     TypeError
-        If it is neither, or a soft ensemble, whose rows reach several leaves at once.
+        If it is neither; a soft ensemble, whose rows reach several leaves at once; or a policy tree
+        with splits of more than two ways.
     ValueError
         If it is an estimator that was not fitted.
     """
-    model = model_of(thing)
+    model = hard_form(model_of(thing), "explanations are")
     if isinstance(model, ObliqueTree | ObliqueForest):
         return model
     raise TypeError(

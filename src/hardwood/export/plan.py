@@ -17,6 +17,7 @@ import numpy as np
 from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.engine import linked, scaled_splits
+from hardwood.model.policy_rewrite import hard_form
 from hardwood.model.structure import Label, Link, Task
 from hardwood.show.forest import forest_summary
 from hardwood.show.text import summary
@@ -301,15 +302,16 @@ class Plan:
 
 
 def plan_of(model: Any) -> Plan:
-    """Make a plan of a tree or forest.
+    """Make a plan of a tree or forest; of a policy tree with two ways, by its oblique tree.
 
     Raises
     ------
     TypeError
-        If it is neither.
+        If it is none of these.
     ExportError
         If a name cannot be written as Unicode text.
     """
+    model = hard_form(model, "exports are")
     if not isinstance(model, ObliqueTree | ObliqueForest):
         hint = "; harden() makes a forest of it" if hasattr(model, "harden") else ""
         hint = hint or "; of a fitted estimator give its tree_ or forest_"

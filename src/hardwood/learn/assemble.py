@@ -11,7 +11,7 @@ from scipy import sparse
 
 from hardwood.learn.problem import TrainingSet
 from hardwood.learn.rows import Matrix
-from hardwood.model import ObliqueTree, TreeEnsemble, engine
+from hardwood.model import ObliqueTree, PolicyTree, TreeEnsemble, engine
 from hardwood.model.structure import Link, Task
 from hardwood.model.tree import heap_children
 
@@ -32,15 +32,16 @@ def assemble(
     leaf_weights: np.ndarray | None = None,
     link: Link = "identity",
     n_jobs: int = 1,
+    keeps_unreached: bool = False,
 ) -> ObliqueTree:
-    """Make a tree of splits in raw units; drop what no row of `data` reaches.
+    """Make a tree of splits in raw units; drop what no row of `data` reaches, unless it is to stay.
 
     `children` (m, 2) are those of `ObliqueTree`: `heap_children` for a perfect tree in heap order.
     Counts are sums of the rows' own weights, in the user's units, validation rows included.
     """
     leaf = _leaves(data, weights, bias, children, n_jobs)
     reached = _weight_by_leaf(leaf, data, len(values))
-    return ObliqueTree(
+    tree = ObliqueTree(
         weights,
         bias,
         children,
@@ -53,7 +54,8 @@ def assemble(
         record=record,
         leaf_weights=leaf_weights,
         link=link,
-    ).simplify()
+    )
+    return tree if keeps_unreached else tree.simplify()
 
 
 def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
@@ -67,6 +69,19 @@ def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
     children = heap_children(ensemble.values.shape[1] - 1)
     counts = [_counts_of_nodes(children, of_tree) for of_tree in reached]
     return ensemble.replace(counts=np.array(counts))
+
+
+def policy_counts(data: TrainingSet, policy: PolicyTree, n_jobs: int) -> np.ndarray:
+    """Count what arrives at the nodes of a policy tree by the greedy path, (N,)."""
+    router = engine.packed_policy(policy)
+    leaf = _asked(
+        router.apply, router.apply_csr, data.matrix, most_probable=False, n_threads=n_jobs
+    )
+    counts = np.zeros(policy.n_nodes)
+    counts[policy.leaf_nodes] = _weight_by_leaf(leaf, data, policy.n_leaves)
+    for node in range(policy.n_nodes - 1, 0, -1):  # parents come before their children
+        counts[policy.parents[node]] += counts[node]
+    return counts
 
 
 def routed_leaves(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:

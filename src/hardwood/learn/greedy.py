@@ -30,7 +30,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.losses import CrossEntropy, Custom, LabelwiseLogistic, Logistic
+from hardwood.learn.losses import (
+    CrossEntropy,
+    Custom,
+    Hinge,
+    LabelwiseLogistic,
+    Logistic,
+    SquaredCodes,
+)
 from hardwood.learn.problem import Problem, engine_matrix
 from hardwood.learn.training import one_of
 from hardwood.learn.units import splits_in_raw_units
@@ -315,7 +322,7 @@ def _task_of(problem: Problem) -> Task:
     if isinstance(loss, Custom):
         task: Any = loss.task
         return task
-    if isinstance(loss, Logistic | CrossEntropy):
+    if isinstance(loss, Logistic | CrossEntropy | Hinge | SquaredCodes):
         return "classification"
     return "multilabel" if isinstance(loss, LabelwiseLogistic) else "regression"
 

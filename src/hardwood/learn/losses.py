@@ -174,6 +174,47 @@ class CrossEntropy(Loss):
         return np.log(np.clip(values, _LEAST_START_PROBABILITY, 1.0))
 
 
+class _Coded(Loss):
+    """Of classes coded as 1 for a row's own and -1 for the others.
+
+    A score of 1 stands for a certain class, -1 for one that is ruled out, and what a leaf predicts
+    are the shares of what its scores are above -1. Linear leaves, whose scores have no bounds, and
+    sums of trees answer by a soft-max, which prefers the same class.
+    """
+
+    link_name: ClassVar[str] = "softmax"
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        share = np.maximum(scores + 1.0, 0.0)
+        is_none = ~(share.sum(axis=1) > 0)  # all ruled out: the least of them is left
+        share[is_none] = scores[is_none] == scores[is_none].max(axis=1, keepdims=True)
+        return share / share.sum(axis=1, keepdims=True)
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        return 2.0 * values - 1.0
+
+
+@dataclass(frozen=True)
+class Hinge(_Coded):
+    """Sum over the classes of max(0, 1 - code f): a margin for each class against the rest."""
+
+    name: ClassVar[str] = "hinge"
+
+
+@dataclass(frozen=True)
+class SquaredCodes(_Coded):
+    """Sum over the classes of (f - code)^2: scores are 2 p - 1 at best."""
+
+    name: ClassVar[str] = "squared_codes"
+
+
+@dataclass(frozen=True)
+class Misclassification(CrossEntropy):
+    """1 where another class has the largest score, else 0. It has no gradient to descend on."""
+
+    name: ClassVar[str] = "misclassification"
+
+
 @dataclass(frozen=True)
 class Custom(Loss):
     """A loss given by its gradient, as a Python function called once per batch.
@@ -249,14 +290,21 @@ _REGRESSION: dict[str, Callable[[], Loss]] = {
 }
 
 
+_CLASSIFICATION: dict[str, Callable[[], Loss]] = {
+    "hinge": Hinge,
+    "squared_error": SquaredCodes,
+}
+
+
 def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
     """Find the loss that an estimator's ``loss`` parameter names.
 
     Parameters
     ----------
     spec
-        A name ("log_loss"; "squared_error", "absolute_error", "huber", "quantile", "poisson"), a
-        `Loss`, or a function as `Custom` takes it.
+        A name ("log_loss", "hinge" or "squared_error" for classes, "log_loss" for several labels;
+        "squared_error", "absolute_error", "huber", "quantile" or "poisson" for numbers), a `Loss`,
+        or a function as `Custom` takes it.
     task
         "classification", "multilabel" or "regression".
     n_classes
@@ -268,7 +316,7 @@ def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
         Where the loss is unknown or not one of the task.
     """
     fits: dict[str, tuple[type[Loss], ...]] = {
-        "classification": (Logistic, CrossEntropy),
+        "classification": (Logistic, CrossEntropy, Hinge, SquaredCodes),
         "multilabel": (LabelwiseLogistic,),
     }
     if task != "regression" and spec == "log_loss":
@@ -277,15 +325,24 @@ def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
         return Logistic() if n_classes == 2 else CrossEntropy()
     if task == "regression" and isinstance(spec, str) and spec in _REGRESSION:
         return _REGRESSION[spec]()
+    if task == "classification" and isinstance(spec, str) and spec in _CLASSIFICATION:
+        return _CLASSIFICATION[spec]()
     if isinstance(spec, Custom):
         return Custom(spec.function, task)
     if isinstance(spec, Loss):
-        is_of_classes = isinstance(spec, Logistic | CrossEntropy | LabelwiseLogistic)
+        is_of_classes = isinstance(spec, Logistic | CrossEntropy | LabelwiseLogistic | _Coded)
+        if isinstance(spec, Misclassification):
+            raise ValueError(
+                f"loss={spec!r} has no gradient to descend on. TAOClassifier takes it."
+            )
         if isinstance(spec, fits[task]) if task in fits else not is_of_classes:
             return spec
     elif callable(spec):
         return Custom(spec, task)
-    known = list(_REGRESSION) if task == "regression" else ["log_loss"]
+    known = {
+        "regression": list(_REGRESSION),
+        "classification": ["log_loss", *_CLASSIFICATION],
+    }.get(task, ["log_loss"])
     raise ValueError(
         f"loss={spec!r} is not a loss for {task}. Expected one of {known}, a loss object of "
         "hardwood.learn.losses, or a function (prediction, target) -> gradient."

@@ -340,10 +340,10 @@ def start_from(tree: ObliqueTree, problem: Problem, *, n_jobs: int = 1) -> Start
     weights, bias, scores, _ = start_parameters(tree, problem)
     values = problem.loss.link(scores.astype(np.float64))
     leaf = routed_leaves(tree, problem.matrix, problem.train, n_jobs)
-    return StartTree(weights, bias, tree.children, _cautious(problem, values, leaf))
+    return StartTree(weights, bias, tree.children, cautious_scores(problem, values, leaf))
 
 
-def _cautious(problem: Problem, values: np.ndarray, leaf: np.ndarray) -> np.ndarray:
+def cautious_scores(problem: Problem, values: np.ndarray, leaf: np.ndarray) -> np.ndarray:
     """Scores of leaves, as if each had some rows more, of the mean target.
 
     A leaf with few rows is too sure of itself: where it were wrong its loss would be so large that

@@ -115,6 +115,7 @@ class Epoch:
     is NaN without a validation part. `reachable_leaves` of soft trees: leaves that a row reached,
     per tree, in the mean over the pass; NaN for hard trees, where it is 1. `train_bound`: of
     learners that minimise a bound on the loss, that bound, taken as `train_loss` is; else NaN.
+    `active_nodes`: share of a latent tree's nodes that are active after the pass; else NaN.
     """
 
     restart: int
@@ -125,6 +126,7 @@ class Epoch:
     learning_rate: float
     reachable_leaves: float = math.nan
     train_bound: float = math.nan
+    active_nodes: float = math.nan
 
 
 Callback = Callable[[Epoch], bool | None]

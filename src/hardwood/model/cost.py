@@ -19,7 +19,9 @@ import numpy as np
 from hardwood.model.routed_rows import RoutedRows, child_nodes
 
 if TYPE_CHECKING:
+    from hardwood.model.policy_tree import PolicyTree
     from hardwood.model.tree import ObliqueTree
+    from hardwood.table import Schema
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def flops(model: Any, X: Any = None) -> Flops:
     ----------
     model
         An ``ObliqueTree``; a forest with ``trees``, whose worst cost is the sum over its trees,
-        though no row may take the worst path of all; or soft trees (`hardwood.model.soft_cost`).
+        though no row may take the worst path of all; soft trees (`hardwood.model.soft_cost`); or a
+        policy tree (`hardwood.model.policy_cost`).
     X
         Rows to take the mean over; by default over the rows that ``counts`` counted.
     """
@@ -102,6 +105,10 @@ def flops(model: Any, X: Any = None) -> Flops:
         from hardwood.model.soft_cost import soft_flops
 
         return soft_flops(model, X)
+    if hasattr(model, "parents"):
+        from hardwood.model.policy_cost import policy_flops
+
+        return policy_flops(model, X)
     parts = [_tree_flops(tree, X) for tree in _trees(model)]
     means = [part.mean for part in parts if part.mean is not None]
     return Flops(
@@ -116,35 +123,44 @@ def remaining(model: Any, of: Any = None) -> Remaining:
     Parameters
     ----------
     model
-        An ``ObliqueTree``, a forest with ``trees``, or soft trees.
+        An ``ObliqueTree``, a forest with ``trees``, soft trees, or a policy tree.
     of
         The model it was made from, or the height of the perfect trees that it was learned as; by
-        default perfect trees of the model's own depth. Of a perfect tree all weights count.
+        default perfect trees of the model's own depth. Of a perfect tree all weights count. A
+        policy tree is by default compared with itself with all its weights.
     """
     has = _sizes(model)
-    had = _sizes(of) if hasattr(of, "n_leaves") else _perfect_sizes(model, of)
+    if hasattr(of, "n_leaves"):
+        had = _sizes(of)
+    elif hasattr(model, "parents"):
+        had = _full_sizes(model, of)
+    else:
+        had = _perfect_sizes(model, of)
     return Remaining(has[0], had[0], has[1], had[1], has[2], had[2])
 
 
 def node_operations(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
     """Multiplications and additions at each node, splits before leaves: (m + L,) int64 twice."""
-    is_number = np.array([column.kind == "number" for column in tree.columns])
-    first_column = tree.schema.first_column
-
-    def multiplications(weights: np.ndarray) -> np.ndarray:
-        return np.count_nonzero(weights[..., is_number], axis=-1)
-
-    def additions(weights: np.ndarray) -> np.ndarray:
-        is_used = np.logical_or.reduceat(weights != 0, first_column, axis=-1)  # (..., p)
-        return np.count_nonzero(is_used, axis=-1)
-
     of_nodes = []
     for count in (multiplications, additions):
         at_leaves = np.zeros(tree.n_leaves, dtype=np.int64)
         if tree.leaf_weights is not None:
-            at_leaves = count(tree.leaf_weights).sum(axis=1)  # (L, k) before
-        of_nodes.append(np.concatenate([count(tree.weights), at_leaves]))
+            at_leaves = count(tree.schema, tree.leaf_weights).sum(axis=1)  # (L, k) before
+        of_nodes.append(np.concatenate([count(tree.schema, tree.weights), at_leaves]))
     return of_nodes[0], of_nodes[1]
+
+
+def multiplications(schema: Schema, weights: np.ndarray) -> np.ndarray:
+    """Count those of a row's numbers with weights (..., c), (...,) int64."""
+    is_number = np.zeros(schema.n_columns, dtype=bool)
+    is_number[schema.first_column[schema.n_levels == 0]] = True
+    return np.count_nonzero(weights[..., is_number], axis=-1)
+
+
+def additions(schema: Schema, weights: np.ndarray) -> np.ndarray:
+    """Count the features with weights among (..., c), (...,) int64."""
+    is_used = np.logical_or.reduceat(weights != 0, schema.first_column, axis=-1)  # (..., p)
+    return np.count_nonzero(is_used, axis=-1)
 
 
 def node_weights(tree: ObliqueTree) -> np.ndarray:
@@ -176,6 +192,8 @@ def _tree_flops(tree: ObliqueTree, X: Any) -> Flops:
 def _trees(model: Any) -> Sequence[ObliqueTree]:
     if hasattr(model, "hard_tree"):  # soft trees have as many splits, leaves and weights
         return [model.hard_tree(i) for i in range(model.n_trees)]
+    if hasattr(model, "routes"):  # a latent tree
+        return (model.routes(),)
     return getattr(model, "trees", None) or (model,)
 
 
@@ -184,12 +202,22 @@ def _sum(operations: Sequence[Operations]) -> Operations:
 
 
 def _sizes(model: Any) -> tuple[int, int, int]:
+    if hasattr(model, "parents"):  # of siblings, one has no weights of its own: see PolicyTree
+        return model.n_splits, model.n_leaves, int(np.count_nonzero(model.advantages))
     trees = _trees(model)
     return (
         sum(tree.n_splits for tree in trees),
         sum(tree.n_leaves for tree in trees),
         sum(int(node_weights(tree).sum()) for tree in trees),
     )
+
+
+def _full_sizes(tree: PolicyTree, of: Any) -> tuple[int, int, int]:
+    """Sizes of a policy tree of the same nodes, with all their weights."""
+    if of is not None:
+        raise ValueError(f"of a policy tree, of must be the tree before; found {of!r:.80}")
+    n_rows = tree.n_nodes - 1 - tree.n_splits
+    return tree.n_splits, tree.n_leaves, n_rows * tree.schema.n_columns
 
 
 def _perfect_sizes(model: Any, height: int | None) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ format  holds
 1       a tree with constant leaves of classes or numbers
 2       linear leaves, yes/no labels, forests that average or vote
 3       forests that add up scores, soft ensembles
+4       policy trees, latent trees
 ======  ====================================================================================
 """
 
@@ -24,14 +25,17 @@ from hardwood.model.concatenated import Shares
 from hardwood.model.ensemble import TreeEnsemble
 from hardwood.model.forest import MAX_TREES, ObliqueForest
 from hardwood.model.frozen import FrozenModel
+from hardwood.model.latent_tree import LatentTreeModel
+from hardwood.model.policy_tree import PolicyTree
 from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 
-Model = ObliqueTree | ObliqueForest | TreeEnsemble
+Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel
 Arrays = Mapping[str, Any]  # by name: an array, or None
 
-FORMAT = 3
+FORMAT = 4
 TREE, FOREST, ENSEMBLE = "ObliqueTree", "ObliqueForest", "TreeEnsemble"
+POLICY, LATENT = "PolicyTree", "LatentTreeModel"
 
 COMMON_KEYS = {"format", "kind", "task", "classes", "target_names", "schema", "record"}
 # What else the header has, by format and kind.
@@ -41,6 +45,8 @@ FURTHER_KEYS: dict[tuple[int, str], set[str]] = {
     (2, FOREST): {"combine", "trees"},
     (3, FOREST): {"combine", "link", "trees"},
     (3, ENSEMBLE): {"activation", "gamma", "link"},
+    (4, POLICY): {"link"},
+    (4, LATENT): {"activation", "link", "skip", "widths"},
 }
 MEMBER_KEYS = {"link", "record", "counts", "linear_leaves"}  # of a forest's tree in a header
 _FORMAT_1_TASKS = ("classification", "regression")
@@ -49,7 +55,19 @@ _COMBINATIONS = {2: ("mean", "vote"), 3: ("sum",)}
 
 _FORMAT_1_ARRAYS = ("weights", "bias", "children", "values", "counts")
 TREE_ARRAYS = (*_FORMAT_1_ARRAYS, "leaf_weights")
-ENSEMBLE_ARRAYS = ("weights", "bias", "values", "counts")
+# Of single models that are no oblique tree.
+_ARRAYS = {
+    ENSEMBLE: ("weights", "bias", "values", "counts"),
+    POLICY: ("parents", "weights", "bias", "scores", "counts"),
+    LATENT: ("nodes", "activity", "weights", "bias", "head_weights", "head_bias"),
+}
+Single = ObliqueTree | TreeEnsemble | PolicyTree | LatentTreeModel
+_KINDS: dict[str, type[Single]] = {
+    TREE: ObliqueTree,
+    ENSEMBLE: TreeEnsemble,
+    POLICY: PolicyTree,
+    LATENT: LatentTreeModel,
+}
 
 
 def kind_of(model: FrozenModel) -> str:
@@ -59,6 +77,8 @@ def kind_of(model: FrozenModel) -> str:
 
 def format_of(model: FrozenModel) -> int:
     """Return the oldest format that can hold a model."""
+    if isinstance(model, PolicyTree | LatentTreeModel):
+        return 4
     if isinstance(model, TreeEnsemble):
         return 3
     if isinstance(model, ObliqueForest):
@@ -68,8 +88,8 @@ def format_of(model: FrozenModel) -> int:
 
 def arrays_of(version: int, kind: str) -> tuple[str, ...]:
     """Names of the arrays of a single tree or an ensemble, in a format."""
-    if kind == ENSEMBLE:
-        return ENSEMBLE_ARRAYS
+    if kind in _ARRAYS:
+        return _ARRAYS[kind]
     return _FORMAT_1_ARRAYS if version == 1 else TREE_ARRAYS
 
 
@@ -101,7 +121,10 @@ def common_header(model: FrozenModel) -> dict[str, Any]:
         "record": model.record,
     }
     further = FURTHER_KEYS[head["format"], head["kind"]] - {"trees"}
-    return head | {name: getattr(model, name) for name in further}
+    entries = {name: getattr(model, name) for name in further}
+    return head | {
+        name: list(value) if isinstance(value, tuple) else value for name, value in entries.items()
+    }
 
 
 def check_header(content: Any, *, in_json: bool = False) -> dict[str, Any]:
@@ -167,8 +190,10 @@ def _check_entries(content: Mapping[str, Any]) -> None:
         raise ModelFileError(
             f"combine must be {known} in format {version}, not {content['combine']!r:.80}"
         )
-    if content["kind"] == ENSEMBLE and content["link"] is None:
-        raise ModelFileError("an ensemble must say its link, but that is null")
+    if content["kind"] in _ARRAYS and content["link"] is None:
+        raise ModelFileError(f"{_KINDS[content['kind']].noun} must say its link, but that is null")
+    if content["kind"] == LATENT and type(content["widths"]) is not list:
+        raise ModelFileError(f"widths must be a list, not {content['widths']!r:.80}")
 
 
 def _check_members(members: Any, keys: set[str]) -> None:
@@ -203,10 +228,9 @@ def _shares(member: Mapping[str, Any]) -> Shares:
     return Shares(counts=member["counts"], linear_leaves=member["linear_leaves"])
 
 
-def single(head: Mapping[str, Any], schema: Schema, arrays: Arrays) -> ObliqueTree | TreeEnsemble:
+def single(head: Mapping[str, Any], schema: Schema, arrays: Arrays) -> Single:
     """Make a tree or an ensemble from its checked header and its arrays."""
-    kind: type[ObliqueTree] | type[TreeEnsemble]
-    kind = TreeEnsemble if head["kind"] == ENSEMBLE else ObliqueTree
+    kind = _KINDS[head["kind"]]
     entries = {"task", "classes", "target_names", "record"}
     entries |= FURTHER_KEYS[head["format"], head["kind"]]
     return kind(**arrays, schema=schema, **{name: head[name] for name in entries})

@@ -13,8 +13,9 @@ from hardwood.model.structure import Link
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
-    from hardwood._native import LeafModels, Router, SoftRouter
+    from hardwood._native import LeafModels, PolicyRouter, Router, SoftRouter
     from hardwood.model.ensemble import TreeEnsemble
+    from hardwood.model.policy_tree import PolicyTree
     from hardwood.model.tree import ObliqueTree
 
 
@@ -56,6 +57,30 @@ def packed_ensemble(ensemble: TreeEnsemble) -> SoftRouter:
         ensemble.values,
         ensemble.gamma,
         ensemble.activation,
+    )
+
+
+def packed_policy(tree: PolicyTree) -> PolicyRouter:
+    """Pack a policy tree: each node but first siblings by how far it is ahead of its first one."""
+    from hardwood._native import PolicyRouter
+
+    siblings = tree._siblings
+    others = siblings[tree._first_sibling[siblings] != siblings]  # in the order of parents
+    weights, bias = tree.advantages[others], tree.leads[others]
+    # As `scaled_splits`, with one power of two for all ways of a split.
+    exponents = np.full(tree.n_nodes, -9999, dtype=np.int64)
+    of_rows = _exponents(weights, tree.schema.column_scale, bias)
+    is_zero = ~weights.any(axis=1) & (bias == 0)
+    parents = tree.parents[others]
+    np.maximum.at(exponents, parents, np.where(is_zero, -9999, of_rows))
+    exponents[exponents == -9999] = 0
+    return PolicyRouter(
+        tree.schema.encoder,
+        np.ldexp(weights, -exponents[parents, None]),
+        np.ldexp(bias, -exponents[parents]),
+        siblings,
+        tree.n_children,
+        exponents.astype(np.int32),
     )
 
 

@@ -13,6 +13,8 @@ from hardwood.model.container import Kinds
 from hardwood.model.document import (
     ENSEMBLE,
     FOREST,
+    LATENT,
+    POLICY,
     TREE,
     Model,
     arrays_of,
@@ -30,6 +32,20 @@ OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
 OPTIONAL_ARRAYS_2 = OPTIONAL_ARRAYS | {"leaf_weights": ("F64", 3)}
 FOREST_ARRAYS = ARRAYS | {"n_splits": ("I32", 1)}
 ENSEMBLE_ARRAYS = {"weights": ("F64", 3), "bias": ("F64", 2), "values": ("F64", 3)}
+POLICY_ARRAYS = {
+    "parents": ("I32", 1),
+    "weights": ("F64", 2),
+    "bias": ("F64", 1),
+    "scores": ("F64", 2),
+}
+LATENT_ARRAYS = {
+    "nodes": ("I32", 1),
+    "activity": ("F64", 1),
+    "weights": ("F64", 2),
+    "bias": ("F64", 1),
+    "head_weights": ("F64", 1),
+    "head_bias": ("F64", 1),
+}
 # What a file holds, by format and kind: arrays that must be there, and those that may be.
 CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
     (1, TREE): (ARRAYS, OPTIONAL_ARRAYS),
@@ -37,6 +53,8 @@ CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
     (2, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
     (3, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
     (3, ENSEMBLE): (ENSEMBLE_ARRAYS, {"counts": ("F64", 2)}),
+    (4, POLICY): (POLICY_ARRAYS, OPTIONAL_ARRAYS),
+    (4, LATENT): (LATENT_ARRAYS, {}),
 }
 
 
@@ -67,7 +85,7 @@ def save(model: FrozenModel, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model file: an `ObliqueTree`, `ObliqueForest` or `TreeEnsemble`, whichever it holds.
+    """Read a model file, of an `ObliqueTree` or any other kind of model.
 
     Raises
     ------

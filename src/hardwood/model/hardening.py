@@ -76,13 +76,29 @@ def hardening_cost(
         If the table does not fit, an answer is missing or of an unknown class, the weights are
         unusable, or numbers are so large that their squared error is infinite.
     """
-    reached = ensemble.reachable_leaves(X)
+    reached = ensemble.reachable_leaves(X).mean(axis=1)
+    hard = ensemble.harden()
+    n_leaves = 2**ensemble.depth
+    return compared(ensemble, hard, X, y, sample_weight, reached=reached, n_leaves=n_leaves)
+
+
+def compared(
+    soft_model: FrozenModel,
+    hard_model: FrozenModel,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    reached: np.ndarray,
+    n_leaves: int,
+) -> HardeningCost:
+    """Compare a soft model with a hard one; `reached` (n,) are the leaves that each row reaches."""
     n = len(reached)
-    truth, weight = true_answers(ensemble, y, n), row_weights(sample_weight, n)
+    truth, weight = true_answers(soft_model, y, n), row_weights(sample_weight, n)
     weight = weight / weight.sum()
-    regression = ensemble.task == "regression"
-    outputs = [_outputs(model, X) for model in (ensemble, ensemble.harden())]
-    judged: Any = ensemble  # what is asked of a tree, it has, too
+    regression = soft_model.task == "regression"
+    outputs = [_outputs(model, X) for model in (soft_model, hard_model)]
+    judged: Any = soft_model  # what is asked of a tree, it has, too
     criterion = criterion_for(judged, "squared_error" if regression else "log_loss")
     with np.errstate(over="ignore"):
         soft_loss, hard_loss = (float(weight @ criterion.losses(out, truth)) for out in outputs)
@@ -90,9 +106,9 @@ def hardening_cost(
         raise TableError(
             f"y goes up to {np.abs(truth).max():.3g} and the predictions to "
             f"{np.abs(outputs).max():.3g}: their squared error is too large for a float64 number. "
-            "Give y in the unit that the ensemble was learned in"
+            "Give y in the unit that the model was learned in"
         )
-    soft, hard = (_decided(ensemble, out) for out in outputs)
+    soft, hard = (_decided(soft_model, out) for out in outputs)
     return HardeningCost(
         loss=criterion.name,
         soft_loss=soft_loss,
@@ -100,8 +116,8 @@ def hardening_cost(
         soft_accuracy=None if regression else _accuracy(soft, truth, weight),
         hard_accuracy=None if regression else _accuracy(hard, truth, weight),
         changed=float(weight @ (soft != hard).any(axis=1)),
-        reachable_leaves=float(weight @ reached.mean(axis=1)),
-        n_leaves=2**ensemble.depth,
+        reachable_leaves=float(weight @ reached),
+        n_leaves=n_leaves,
     )
 
 

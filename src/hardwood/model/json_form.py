@@ -12,6 +12,8 @@ from hardwood.model import strict_json
 from hardwood.model.document import (
     ENSEMBLE,
     FOREST,
+    LATENT,
+    POLICY,
     TREE_ARRAYS,
     Arrays,
     Model,
@@ -72,6 +74,10 @@ def _built(content: Mapping[str, Any]) -> Model:
         return forest(content, schema, lambda i: _tree_arrays(trees[i], schema))
     if content["kind"] == ENSEMBLE:
         return single(content, schema, _ensemble_arrays(content, schema))
+    if content["kind"] == POLICY:
+        return single(content, schema, _policy_arrays(content, schema))
+    if content["kind"] == LATENT:
+        return single(content, schema, _latent_arrays(content, schema))
     return single(content, schema, _tree_arrays(content, schema))
 
 
@@ -100,6 +106,28 @@ def _ensemble_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
         "bias": _matrix("bias", content["bias"]),
         "values": _matrices("values", content["values"]),
         "counts": None if counts is None else _matrix("counts", counts),
+    }
+
+
+def _policy_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
+    """Take the arrays of a policy tree from its JSON."""
+    counts = content["counts"]
+    return {
+        "parents": _numbers("parents", content["parents"], whole=True),
+        "weights": _matrix("weights", content["weights"], schema.n_columns),
+        "bias": _numbers("bias", content["bias"]),
+        "scores": _matrix("scores", content["scores"]),
+        "counts": None if counts is None else _numbers("counts", counts),
+    }
+
+
+def _latent_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
+    """Take the arrays of a latent tree from its JSON."""
+    of_numbers = ("activity", "bias", "head_weights", "head_bias")
+    return {
+        "nodes": _numbers("nodes", content["nodes"], whole=True),
+        "weights": _matrix("weights", content["weights"], schema.n_columns),
+        **{name: _numbers(name, content[name]) for name in of_numbers},
     }
 
 

@@ -38,17 +38,20 @@ def parents_of(children: np.ndarray) -> np.ndarray:
 
 def visited_nodes(children: np.ndarray, leaves: np.ndarray) -> csr_array:
     """Nodes on the ways to given leaves, (n,): 0/1 CSR (n, m + L)."""
+    return ways_to(parents_of(children), len(children) + leaves)
+
+
+def ways_to(parents: np.ndarray, nodes: np.ndarray) -> csr_array:
+    """Nodes on the ways to given nodes, (n,), where each has a parent: 0/1 CSR (n, N)."""
     from scipy.sparse import csr_array
 
-    m = len(children)
-    parents = parents_of(children)
-    distinct, inverse = np.unique(leaves, return_inverse=True)
-    ways = [_way_to(m + leaf, parents) for leaf in distinct.tolist()]
+    distinct, inverse = np.unique(nodes, return_inverse=True)
+    ways = [_way_to(node, parents) for node in distinct.tolist()]
     lengths = np.array([way.size for way in ways], dtype=np.int64)
     indptr = np.concatenate([[0], np.cumsum(lengths[inverse])])
     indices = np.concatenate([ways[i] for i in inverse.tolist()])
     ones = np.ones(indices.size, dtype=np.uint8)
-    return csr_array((ones, indices, indptr), shape=(inverse.size, 2 * m + 1))
+    return csr_array((ones, indices, indptr), shape=(inverse.size, parents.size))
 
 
 def _way_to(node: int, parents: np.ndarray) -> np.ndarray:

@@ -72,6 +72,31 @@ def children_array(value: Any, n_leaves: int) -> np.ndarray:
     return array
 
 
+def parents_array(value: Any) -> np.ndarray:
+    """Copy ``value`` to a read-only int32 array (N,), checked to be one tree.
+
+    The first node is the root, whose parent is -1, and parents come before their children: there
+    are no cycles, and every node is reached.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"parents must hold integers, not {array.dtype}")
+    _check_shape("parents", array, (None,))
+    if array.size == 0 or int(array[0]) != -1:
+        raise ValueError("parents must begin with -1, the root, which has none")
+    after = array[1:]
+    bad = (after < 0) | (after >= np.arange(1, array.size))
+    if bad.any():
+        i = int(np.argmax(bad)) + 1
+        raise ValueError(
+            f"parents must come before their children, but parents[{i}] is {array[i]}, expected "
+            f"0 to {i - 1}"
+        )
+    array = np.array(array, dtype=np.int32, order="C", copy=True)
+    array.flags.writeable = False
+    return array
+
+
 def _check_reached_once(children: np.ndarray, n_leaves: int) -> None:
     m = children.shape[0]
     if m == 0:
@@ -107,14 +132,19 @@ def _check_shape(name: str, array: np.ndarray, shape: tuple[int | None, ...]) ->
 
 
 def check_values(
-    values: np.ndarray, task: str, classes: tuple[Label, ...] | None, *, are_scores: bool
+    values: np.ndarray,
+    task: str,
+    classes: tuple[Label, ...] | None,
+    *,
+    are_scores: bool,
+    name: str = "values",
 ) -> None:
     """Leaf values: a column per class; probabilities unless they are numbers or scores."""
     if values.shape[1] == 0:
-        raise ValueError("values must have at least one column")
+        raise ValueError(f"{name} must have at least one column")
     if classes is not None and values.shape[1] != len(classes):
         raise ValueError(
-            f"values has {values.shape[1]} columns, but there are {len(classes)} classes"
+            f"{name} has {values.shape[1]} columns, but there are {len(classes)} classes"
         )
     if are_scores or task == "regression":
         return
@@ -170,11 +200,11 @@ def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
     )
 
 
-def check_score_link(link: Any, task: str) -> None:
-    """Check the link of sums of scores; which one it may be, the task says."""
+def check_score_link(link: Any, task: str, noun: str = "ensemble") -> None:
+    """Check the link of scores; which one it may be, the task says."""
     if link not in LINKS[task]:
         words = " or ".join(repr(name) for name in LINKS[task])
-        raise ValueError(f"the link of a {task} ensemble must be {words}, not {link!r:.80}")
+        raise ValueError(f"the link of a {task} {noun} must be {words}, not {link!r:.80}")
 
 
 def check_activation(activation: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from hardwood.model.policy_tree import PolicyTree
     from hardwood.model.tree import ObliqueTree
     from hardwood.table import Schema
 
@@ -56,7 +57,7 @@ class Term:
     importance: float
 
 
-def terms_of(tree: ObliqueTree, weights: np.ndarray) -> tuple[Term, ...]:
+def terms_of(tree: ObliqueTree | PolicyTree, weights: np.ndarray) -> tuple[Term, ...]:
     """List the terms of a tree's columns with a weight other than zero.
 
     Parameters

@@ -15,6 +15,17 @@ if find_spec("torch") is None:
 
 from hardwood.nn.dgt import DenseGradientTree
 from hardwood.nn.engine import engine_available
+from hardwood.nn.latent import LatentTree, latent_projection
+from hardwood.nn.latent_pruned import PrunedLatentTree
+from hardwood.nn.reinforced import ReinforcedTree
 from hardwood.nn.tel import TreeEnsembleLayer
 
-__all__ = ["DenseGradientTree", "TreeEnsembleLayer", "engine_available"]
+__all__ = [
+    "DenseGradientTree",
+    "LatentTree",
+    "PrunedLatentTree",
+    "ReinforcedTree",
+    "TreeEnsembleLayer",
+    "engine_available",
+    "latent_projection",
+]

@@ -2,7 +2,8 @@ r"""NumPy twins of the engine's losses: value per sample and gradient by the pre
 
 Every function takes the prediction ``f (n, k)`` as the leaves hold it, before the link, and the
 target. A value is ``(n,)``, a gradient ``(n, k)``. Losses of several outputs are *means* over the
-outputs, so that a loss reads the same for one output and for ten equal ones.
+outputs, so that a loss reads the same for one output and for ten equal ones; those of coded classes
+are sums, since all outputs stand for one target.
 
 ================  ============  ========  ======================================================
 name              target        link      value of one output, r = abs(f - y)
@@ -14,6 +15,8 @@ quantile          (n, k)        identity  level (y - f) for y > f, else (1 - lev
 poisson           (n, k)        exp       exp(f) - y f
 logistic          (n, k) 0, 1   sigmoid   log(1 + exp(f)) - y f
 cross_entropy     (n,) class    softmax   log(sum(exp(f))) - f_y
+hinge             (n,) class              sum of max(0, 1 - code f), code 1 for y, else -1
+squared_codes     (n,) class              sum of (f - code)^2
 ================  ============  ========  ======================================================
 
 At a kink (f = y) the gradient of the absolute and of the quantile loss is 0: a sample that is met
@@ -121,6 +124,37 @@ def cross_entropy_gradient(f: np.ndarray, y: np.ndarray) -> np.ndarray:
     return p
 
 
+def _codes(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """1 at the class of a row, -1 elsewhere, (n, k)."""
+    y = np.asarray(y).ravel().astype(np.int64)
+    return np.where(np.arange(f.shape[1]) == y[:, None], 1.0, -1.0)
+
+
+def hinge(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """max(0, 1 - code f), summed over the classes."""
+    f = np.asarray(f, dtype=np.float64)
+    return np.maximum(0.0, 1.0 - _codes(f, y) * f).sum(axis=1)
+
+
+def hinge_gradient(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """-code where code f < 1."""
+    f = np.asarray(f, dtype=np.float64)
+    codes = _codes(f, y)
+    return np.where(codes * f < 1.0, -codes, 0.0)
+
+
+def squared_codes(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(f - code)^2, summed over the classes."""
+    f = np.asarray(f, dtype=np.float64)
+    return ((f - _codes(f, y)) ** 2).sum(axis=1)
+
+
+def squared_codes_gradient(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """2 (f - code)."""
+    f = np.asarray(f, dtype=np.float64)
+    return 2.0 * (f - _codes(f, y))
+
+
 class Twin(NamedTuple):
     """A loss as a pair of functions."""
 
@@ -136,4 +170,6 @@ LOSSES: dict[str, Twin] = {
     "poisson": Twin(poisson, poisson_gradient),
     "logistic": Twin(logistic, logistic_gradient),
     "cross_entropy": Twin(cross_entropy, cross_entropy_gradient),
+    "hinge": Twin(hinge, hinge_gradient),
+    "squared_codes": Twin(squared_codes, squared_codes_gradient),
 }

@@ -23,7 +23,7 @@ from hardwood.report.feature_use import feature_use
 from hardwood.report.importance import Importance, column_groups, importances
 from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
 from hardwood.report.row_losses import row_loss
-from hardwood.report.subject import Model, is_forest, is_soft, model_of, target_words
+from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
 from hardwood.report.words import amount, counted, figure, share, span
 
 if TYPE_CHECKING:
@@ -310,6 +310,8 @@ def _notes(rows: JudgedRows, loss: float) -> list[str]:
             "rows reach several leaves of a soft tree; harden() gives a forest whose leaves can be "
             "compared"
         )
+    elif is_policy(rows.model) and not rows.model.is_binary:
+        notes.append("leaves are compared of trees with two ways at every split alone")
     elif is_forest(rows.model):
         notes.append("leaves and splits are those of single trees, the losses those of the forest")
     return notes

@@ -16,7 +16,7 @@ from hardwood.report.faces import Report
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
 from hardwood.report.frames import columns_of
 from hardwood.report.record_words import readable_record
-from hardwood.report.subject import Model, is_forest, is_soft, model_of, trees_of
+from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, trees_of
 from hardwood.report.words import counted, share, size
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ class Description(Report):
     def _tree_content(self) -> dict[str, Any]:
         tree = self.model
         return {
-            "splits": [tree.split(i).describe(max_terms=None) for i in range(tree.n_splits)],
-            "terms": [_terms(tree, i) for i in range(tree.n_splits)],
+            "splits": [tree.split(i).describe(max_terms=None) for i in _split_numbers(tree)],
+            "terms": [_terms(tree, i) for i in _split_numbers(tree)],
             "text": tree.to_text(max_terms=None),
         }
 
@@ -184,7 +184,8 @@ class Description(Report):
         tables: Tables = {"features": _columns(content["features"])}
         if self._has_several_trees:
             return tables | {"trees": columns_of(TreeSizes, _trees(self.model))}
-        terms = [{"split": i} | term for i, of in enumerate(content["terms"]) for term in of]
+        numbered = zip(_split_numbers(self.model), content["terms"], strict=True)
+        terms = [{"split": i} | term for i, of in numbered for term in of]
         return tables | ({"terms": _columns(terms)} if terms else {})
 
 
@@ -227,6 +228,11 @@ def _trees(model: Model) -> list[TreeSizes]:
     return [TreeSizes(tree.depth, tree.n_splits, tree.n_leaves) for tree in trees_of(model)]
 
 
+def _split_numbers(tree: Model) -> Sequence[int]:
+    """Numbers of the splits of a tree: those of the nodes of a policy tree that have children."""
+    return tree.split_nodes.tolist() if is_policy(tree) else range(tree.n_splits)
+
+
 def _file_facts(model: Model) -> FileFacts:
     content = dumps(model)
     length = int.from_bytes(content[:8], "little")
@@ -237,6 +243,13 @@ def _file_facts(model: Model) -> FileFacts:
 
 
 def _terms(tree: Model, split: int) -> list[dict[str, Any]]:
+    view = tree.split(split)
+    if is_policy(tree):
+        return [{"way": i} | of for i, way in enumerate(view.ways, start=1) for of in _of(way)]
+    return _of(view)
+
+
+def _of(view: Any) -> list[dict[str, Any]]:
     return [
         {
             "feature": term.name,
@@ -245,7 +258,7 @@ def _terms(tree: Model, split: int) -> list[dict[str, Any]]:
             "weight": term.weight,
             "importance": term.importance,
         }
-        for term in tree.split(split).terms
+        for term in view.terms
     ]
 
 

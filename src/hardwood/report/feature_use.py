@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.subject import Model, is_soft, trees_of
+from hardwood.report.subject import Model, is_policy, is_soft, trees_of
 
 if TYPE_CHECKING:
     from hardwood.table import Schema
@@ -67,8 +67,24 @@ def _split_weights(model: Model) -> Iterator[tuple[np.ndarray, np.ndarray | None
         n_splits = model.weights.shape[1]
         for t, weights in enumerate(model.weights):
             yield weights, None if model.counts is None else model.counts[t, :n_splits]
+    if is_policy(model):
+        yield _policy_weights(model), None if model.counts is None else _split_counts(model)
+        return
     for tree in trees_of(model):
         yield tree.weights, None if tree.counts is None else tree.counts[: tree.n_splits]
+
+
+def _policy_weights(tree: Any) -> np.ndarray:
+    """Sizes of what the ways of each split of a policy tree differ by, added up, (m, c)."""
+    sizes = np.zeros((tree.n_nodes, tree.schema.n_columns))
+    np.add.at(sizes, tree.parents[1:], np.abs(tree.advantages[1:]))
+    weights: np.ndarray = sizes[tree.split_nodes]
+    return weights
+
+
+def _split_counts(tree: Any) -> np.ndarray:
+    counts: np.ndarray = tree.counts[tree.split_nodes]
+    return counts
 
 
 def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np.ndarray:

@@ -18,7 +18,7 @@ from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.faces import Report
 from hardwood.report.frames import columns_of
 from hardwood.report.made_up_rows import made_up_rows, single_rows
-from hardwood.report.subject import Model, is_soft, model_of, size_words, trees_of
+from hardwood.report.subject import Model, is_policy, is_soft, model_of, size_words, trees_of
 from hardwood.report.words import counted, duration, size
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ BATCH_SIZES = (1000, 100_000)
 _WARM_UP = 200  # calls at most before the clock starts
 _N_SINGLE = 512  # different single rows, asked in turn
 _ARRAYS = ("weights", "bias", "children", "values", "counts", "leaf_weights")
+_POLICY_ARRAYS = ("parents", "weights", "bias", "scores", "counts")
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,7 @@ def _timing(api: str, n_rows: int, micros: np.ndarray) -> Timing:
 
 
 def _array_bytes(model: Model) -> int:
-    holders = [model] if is_soft(model) else trees_of(model)
-    arrays = [getattr(holder, name, None) for holder in holders for name in _ARRAYS]
+    holders = [model] if is_soft(model) or is_policy(model) else trees_of(model)
+    names = _POLICY_ARRAYS if is_policy(model) else _ARRAYS
+    arrays = [getattr(holder, name, None) for holder in holders for name in names]
     return sum(int(array.nbytes) for array in arrays if array is not None)

@@ -10,11 +10,11 @@ import numpy as np
 from hardwood.report.words import counted
 
 # Where fitted estimators keep their model.
-_ATTRIBUTES = ("tree_", "forest_", "ensemble_")
+_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
 _NEEDED = ("schema", "task", "predict", "record")
 
 Model = Any
-"""An ObliqueTree, ObliqueForest or TreeEnsemble: what has a schema, a task and answers."""
+"""An ObliqueTree, ObliqueForest, TreeEnsemble or PolicyTree: has a schema, a task, answers."""
 
 
 def model_of(thing: Any) -> Model:
@@ -55,10 +55,24 @@ def is_soft(model: Model) -> bool:
     return hasattr(model, "hard_tree")
 
 
+def is_policy(model: Model) -> bool:
+    """Whether a model is a policy tree, whose nodes have any number of children."""
+    return hasattr(model, "parents")
+
+
 def trees_of(model: Model) -> tuple[Any, ...]:
-    """Return the hard trees of a model: of a forest, the tree itself, none of a soft ensemble."""
+    """Return the oblique trees of a model.
+
+    Those of a forest, the tree itself, the one that a policy tree with two ways is, the hard tree
+    of a latent tree's splits, whose leaves have no answers; none of a soft ensemble and of other
+    policy trees.
+    """
     if is_forest(model):
         return tuple(model.trees)
+    if is_policy(model):
+        return (model.to_oblique(),) if model.is_binary else ()
+    if hasattr(model, "routes"):
+        return (model.routes(),)
     return () if is_soft(model) else (model,)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import colorsys
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from hardwood.show.text import count_text, subtree_splits
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hardwood.model import ObliqueTree
+    from hardwood.model import ObliqueTree, PolicyTree
 
 MAX_LINE = 30  # characters in a line of a box; longer ones are wrapped
 PADDING = 5.0  # all lengths in points
@@ -70,6 +70,7 @@ class Box:
     depth: int
     is_cut: bool = False
     is_centered: bool = True  # its lines; those of a formula start below each other
+    edge: str = ""  # what is written at the line from its parent
     children: list[Box] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
@@ -93,13 +94,41 @@ def plot_tree(
     ax
         The axes drawn in. Where levels were cut, a line below the tree says how many.
     """
+    return draw_boxes(
+        tree,
+        lambda: _boxes(tree, max_depth, max_terms, digits),
+        ax,
+        max_depth=max_depth,
+        fontsize=fontsize,
+    )
+
+
+def draw_boxes(
+    tree: ObliqueTree | PolicyTree,
+    make_root: Callable[[], Box],
+    ax: Axes | None,
+    *,
+    max_depth: int | None,
+    fontsize: float,
+) -> Axes:
+    """Place the boxes below a root and draw them.
+
+    Parameters
+    ----------
+    tree
+        What they are of.
+    make_root
+        Makes the box of the tree's root, and below it those of all nodes that are drawn.
+    ax, max_depth, fontsize
+        As in `plot_tree`.
+    """
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a tree") from error
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth must not be negative, or None for all; got {max_depth}")
-    root = _boxes(tree, max_depth, max_terms, digits)
+    root = make_root()
     boxes = list(_walk(root))
     caption = _caption(tree, boxes)
     width, height, row_bottoms = _place(root, boxes, fontsize, caption)
@@ -123,31 +152,32 @@ def plot_tree(
 def _boxes(
     tree: ObliqueTree, max_depth: int | None, max_terms: int | None, digits: int | None
 ) -> Box:
-    fills = _leaf_fills(tree)
+    fills = leaf_fills(tree)
     root = Box([], None, None, 0)
-    todo = [(0 if tree.n_splits else -1, 0, root)]
+    todo = [(0 if tree.n_splits else -1, 0, "", root)]
     while todo:
-        node, depth, parent = todo.pop()
+        node, depth, edge, parent = todo.pop()
         count = None
         if tree.counts is not None:
             count = float(tree.counts[node if node >= 0 else tree.n_splits + ~node])
         if node < 0:
-            lines = _leaf_lines(tree, ~node, count, max_terms, digits)
+            lines = leaf_lines(tree, ~node, count, max_terms, digits)
             centered = not says_equations(tree)
-            box = Box(lines, fills[~node], count, depth, is_centered=centered)
+            box = Box(lines, fills[~node], count, depth, is_centered=centered, edge=edge)
         elif max_depth is not None and depth >= max_depth:
-            box = Box(_cut_lines(tree, node, count), CUT_FILL, count, depth, is_cut=True)
+            lines = _cut_lines(tree, node, count)
+            box = Box(lines, CUT_FILL, count, depth, is_cut=True, edge=edge)
         else:
             split = tree.split(node)
-            lines = _condition_lines(phrase(split, max_terms=max_terms, digits=digits))
-            box = Box(lines, SPLIT_FILL, count, depth, is_centered=False)
+            lines = condition_lines(phrase(split, max_terms=max_terms, digits=digits))
+            box = Box(lines, SPLIT_FILL, count, depth, is_centered=False, edge=edge)
             # A stack gives back the last first: push right before left.
-            todo += [(split.right, depth + 1, box), (split.left, depth + 1, box)]
+            todo += [(split.right, depth + 1, "yes", box), (split.left, depth + 1, "no", box)]
         parent.children.append(box)
     return root.children[0]
 
 
-def _condition_lines(words: Phrase) -> list[str]:
+def condition_lines(words: Phrase) -> list[str]:
     """One term to a line, signs below each other."""
     texts = list(words.terms)
     if words.relation and len(texts) == 1 and not words.n_left_out:
@@ -160,13 +190,14 @@ def _condition_lines(words: Phrase) -> list[str]:
     return lines
 
 
-def _leaf_lines(
-    tree: ObliqueTree,
+def leaf_lines(
+    tree: ObliqueTree | PolicyTree,
     leaf: int,
     count: float | None,
     max_terms: int | None,
     digits: int | None,
 ) -> list[str]:
+    """Write what a leaf answers, and how many samples it saw."""
     if says_equations(tree):
         lines = _equation_lines(tree, leaf, max_terms, digits)
     elif tree.classes is not None:
@@ -186,12 +217,12 @@ def _equation_lines(
 ) -> list[str]:
     lines: list[str] = []
     for equation in leaf_equations(tree, leaf, max_terms=max_terms, digits=digits):
-        lines += _filled(equation.parts())
+        lines += filled(equation.parts())
     left_out = outputs_left_out(tree)
     return [*lines, left_out] if left_out else lines
 
 
-def _filled(parts: list[str]) -> list[str]:
+def filled(parts: list[str]) -> list[str]:
     """Put parts into lines as they fit, breaking between them; later lines are indented."""
     indent = "    "
     line, lines = parts[0], []
@@ -223,7 +254,7 @@ def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
     return [*lines, text]
 
 
-def _caption(tree: ObliqueTree, boxes: list[Box]) -> str:
+def _caption(tree: ObliqueTree | PolicyTree, boxes: list[Box]) -> str:
     if not any(box.is_cut for box in boxes):
         return ""
     n_splits = sum(bool(box.children) for box in boxes)
@@ -235,7 +266,7 @@ def _caption(tree: ObliqueTree, boxes: list[Box]) -> str:
     )
 
 
-def _leaf_fills(tree: ObliqueTree) -> list[Any]:
+def leaf_fills(tree: ObliqueTree | PolicyTree) -> list[Any]:
     """Leaves of one class share a hue, stronger where surer; numbers run from light to dark."""
     if tree.n_outputs > 1 and tree.classes is None or says_equations(tree):
         return [PLAIN_FILL] * tree.n_leaves
@@ -309,7 +340,8 @@ def _shift_apart(boxes: list[Box]) -> tuple[float, float]:
     """Set ``x`` of each box relative to its parent; return the extent, relative to the root.
 
     A subtree is known by its outline: at each level below its root, how far left and right it
-    reaches. Two subtrees are moved apart until nowhere closer than the gap.
+    reaches. Subtrees are moved apart until nowhere closer than the gap, and the parent stands above
+    the middle between its first child and its last.
     """
     outlines: dict[int, list[tuple[float, float]]] = {}
     for box in reversed(boxes):  # children before parents
@@ -317,10 +349,14 @@ def _shift_apart(boxes: list[Box]) -> tuple[float, float]:
         if not box.children:
             outlines[id(box)] = [own]
             continue
-        left, right = (outlines.pop(id(child)) for child in box.children)
-        apart = max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
-        box.children[0].x, box.children[1].x = -apart / 2, apart / 2
-        outlines[id(box)] = [own, *_joined(left, right, apart)]
+        outline, *others = (outlines.pop(id(child)) for child in box.children)
+        for child, right in zip(box.children[1:], others, strict=True):
+            child.x = max(a[1] - b[0] + GAP for a, b in zip(outline, right, strict=False))
+            outline = _joined(outline, right, child.x)
+        middle = box.children[-1].x / 2
+        for child in box.children:
+            child.x -= middle
+        outlines[id(box)] = [own, *((a - middle, b - middle) for a, b in outline)]
     (outline,) = outlines.values()
     return min(a for a, _ in outline), max(b for _, b in outline)
 
@@ -328,14 +364,14 @@ def _shift_apart(boxes: list[Box]) -> tuple[float, float]:
 def _joined(
     left: list[tuple[float, float]], right: list[tuple[float, float]], apart: float
 ) -> list[tuple[float, float]]:
-    """Outline of two subtrees side by side."""
+    """Outline of subtrees side by side, the right one moved by ``apart``."""
     outline = []
     for level in range(max(len(left), len(right))):
-        reaches = []
+        reaches: list[float] = []
         if level < len(left):
-            reaches += [side - apart / 2 for side in left[level]]
+            reaches += left[level]
         if level < len(right):
-            reaches += [side + apart / 2 for side in right[level]]
+            reaches += [side + apart for side in right[level]]
         outline.append((min(reaches), max(reaches)))
     return outline
 
@@ -411,7 +447,7 @@ def _draw_edges(
     scale: float,
 ) -> None:
     bottom = row_bottoms[box.depth]
-    for child, word in zip(box.children, ("no", "yes"), strict=bool(box.children)):
+    for child in box.children:
         # Straight down past the taller boxes of its own level, then across to the child.
         ax.plot(
             [box.x, box.x, child.x],
@@ -426,7 +462,7 @@ def _draw_edges(
             ax,
             0.45 * box.x + 0.55 * child.x,
             0.45 * bottom + 0.55 * child.top,
-            word,
+            child.edge,
             0.9 * fontsize * scale,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0 * scale},
             zorder=3,

@@ -23,10 +23,10 @@ from hardwood.show.numbers import number, quantity
 from hardwood.show.terms import name_text
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree
+    from hardwood.model import ObliqueTree, PolicyTree
     from hardwood.table import Schema
 
-_INDENT = "|   "
+INDENT = "|   "
 _MAX_CENTERS = 8
 
 
@@ -38,7 +38,7 @@ def tree_text(
     digits: int | None = 3,
 ) -> str:
     """Write a tree in words; arguments as in :meth:`hardwood.ObliqueTree.to_text`."""
-    writer = _Writer(tree, max_terms, digits)
+    writer = Writer(tree, max_terms, digits)
     lines = [summary(tree), ""]
     todo: list[tuple[int, int, str]] = [(0 if tree.n_splits else -1, 0, "")]
     while todo:  # a stack, not recursion: a tree may be deeper than Python's stack
@@ -53,16 +53,16 @@ def tree_text(
             here = [f"if {writer.condition(node)}:"]
             left, right = tree.children[node].tolist()
             todo += [(left, depth + 1, ""), (0, depth, "else:"), (right, depth + 1, "")]
-        lines += [_INDENT * depth + line for line in here]
+        lines += [INDENT * depth + line for line in here]
     notes = writer.notes()
     return "\n".join(lines + ([""] + notes if notes else [])) + "\n"
 
 
 @dataclass
-class _Writer:
+class Writer:
     """Words for nodes, and what the notes below the tree must speak of."""
 
-    tree: ObliqueTree
+    tree: ObliqueTree | PolicyTree
     max_terms: int | None
     digits: int | None
     used: set[int] = field(default_factory=set)  # features whose numbers are weighed
@@ -71,7 +71,7 @@ class _Writer:
     def condition(self, i: int) -> str:
         split = self.tree.split(i)
         words = phrase(split, max_terms=self.max_terms, digits=self.digits)
-        self._use(split.weights)
+        self.use(split.weights)
         self.n_left_out += words.n_left_out
         return words.line()
 
@@ -80,36 +80,38 @@ class _Writer:
             return [leaf_text(self.tree, i, digits=self.digits)]
         assert self.tree.leaf_weights is not None
         equations = leaf_equations(self.tree, i, max_terms=self.max_terms, digits=self.digits)
-        self._use(self.tree.leaf_weights[i].any(axis=0))
+        self.use(self.tree.leaf_weights[i].any(axis=0))
         self.n_left_out += sum(equation.formula.n_left_out for equation in equations)
         return equation_lines(self.tree, i, equations)
 
     def notes(self) -> list[str]:
+        """Write what stands below the tree."""
         notes = function_notes(self.tree)
         return notes + _notes(self.tree, self.used, self.n_left_out, self.digits)
 
-    def _use(self, weights: np.ndarray) -> None:
+    def use(self, weights: np.ndarray) -> None:
+        """Note whose numbers are weighed."""
         columns = (self.tree.columns[j] for j in np.flatnonzero(weights).tolist())
         self.used.update(column.feature for column in columns if column.kind == "number")
 
 
-def summary(tree: ObliqueTree) -> str:
+def summary(tree: ObliqueTree | PolicyTree) -> str:
     """One line: what the tree predicts and how large it is."""
     target = "" if tree.target_names is None else _target(tree.target_names)
     if tree.classes is not None:
-        what = f"classification{target}, {_plural(len(tree.classes), 'class', 'classes')}"
+        what = f"classification{target}, {plural(len(tree.classes), 'class', 'classes')}"
     elif tree.task == "multilabel":
-        what = f"multilabel classification{target}, {_plural(tree.n_outputs, 'label')}"
+        what = f"multilabel classification{target}, {plural(tree.n_outputs, 'label')}"
     else:
         what = f"regression{target}"
         if tree.n_outputs > 1:
             what += f", {tree.n_outputs} outputs"
     kind = "linear " if tree.has_linear_leaves else ""
     sizes = (
-        _plural(tree.n_features, "feature"),
+        plural(tree.n_features, "feature"),
         f"depth {tree.depth}",
-        _plural(tree.n_splits, "split"),
-        _plural(tree.n_leaves, f"{kind}leaf", f"{kind}leaves"),
+        plural(tree.n_splits, "split"),
+        plural(tree.n_leaves, f"{kind}leaf", f"{kind}leaves"),
     )
     return f"Oblique tree: {what}, {', '.join(sizes)}"
 
@@ -121,6 +123,13 @@ def _target(names: tuple[str, ...]) -> str:
 
 def leaf_text(tree: ObliqueTree, leaf: int, *, digits: int | None = 3) -> str:
     """Write what a constant leaf answers, how sure it is, and how many samples it saw."""
+    return answer_text(tree, leaf, _leaf_count(tree, leaf), digits=digits)
+
+
+def answer_text(
+    tree: ObliqueTree | PolicyTree, leaf: int, count: float | None, *, digits: int | None
+) -> str:
+    """Write what a constant leaf that saw so many samples answers, and how sure it is."""
     notes = []
     if tree.classes is not None:
         answer, probability = leaf_class(tree, leaf, digits=digits)
@@ -129,32 +138,32 @@ def leaf_text(tree: ObliqueTree, leaf: int, *, digits: int | None = 3) -> str:
         answer = "labels: " + ", ".join(leaf_labels(tree, leaf, digits=digits))
     else:
         answer = ", ".join(leaf_values(tree, leaf, digits=digits))
-    notes += _count_notes(tree, leaf)
+    notes += _count_notes(count)
     return f"{answer} ({', '.join(notes)})" if notes else answer
 
 
 def equation_lines(tree: ObliqueTree, leaf: int, equations: list[Equation]) -> list[str]:
     """Write the equations of a linear leaf below each other, and how many samples it saw."""
     lines = [equation.line() for equation in equations]
-    notes = _count_notes(tree, leaf)
+    notes = _count_notes(_leaf_count(tree, leaf))
     if notes:
         lines[0] += f" ({', '.join(notes)})"
     left_out = outputs_left_out(tree)
     return [*lines, left_out] if left_out else lines
 
 
-def _count_notes(tree: ObliqueTree, leaf: int) -> list[str]:
-    if tree.counts is None:
-        return []
-    return [f"n = {count_text(float(tree.counts[tree.n_splits + leaf]))}"]
+def _count_notes(count: float | None) -> list[str]:
+    return [] if count is None else [f"n = {count_text(count)}"]
+
+
+def _leaf_count(tree: ObliqueTree, leaf: int) -> float | None:
+    return None if tree.counts is None else float(tree.counts[tree.n_splits + leaf])
 
 
 def cut_text(tree: ObliqueTree, node: int) -> str:
     """Say what lies below a split that is not shown."""
     n_splits = subtree_splits(tree, node)
-    return (
-        f"... {_plural(n_splits, 'split')} and {_plural(n_splits + 1, 'leaf', 'leaves')} not shown"
-    )
+    return f"... {plural(n_splits, 'split')} and {plural(n_splits + 1, 'leaf', 'leaves')} not shown"
 
 
 def subtree_splits(tree: ObliqueTree, node: int) -> int:
@@ -171,7 +180,9 @@ def count_text(count: float) -> str:
     return str(int(count)) if count < 1e15 and count == int(count) else number(count, 4)
 
 
-def _notes(tree: ObliqueTree, used: set[int], n_left_out: int, digits: int | None) -> list[str]:
+def _notes(
+    tree: ObliqueTree | PolicyTree, used: set[int], n_left_out: int, digits: int | None
+) -> list[str]:
     notes = []
     if n_left_out:
         notes.append(
@@ -194,5 +205,6 @@ def _average(schema: Schema, i: int, digits: int | None) -> str:
     return f"{name_text(feature.name)} as {text}"
 
 
-def _plural(n: int, one: str, many: str | None = None) -> str:
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """Write a number of things: ``1 leaf``, ``2 leaves``."""
     return f"{n} {one if n == 1 else many or one + 's'}"

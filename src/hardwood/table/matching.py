@@ -62,10 +62,7 @@ def _select(table: Table, names: tuple[str, ...]) -> Table:
     absent = [name for name in names if name not in position]
     if absent:
         raise TableError(f"X lacks the column {absent[0]!r}, which the model was learned from.")
-    order = [position[name] for name in names]
-    matrix = np.ascontiguousarray(table.matrix[:, order])
-    levels = tuple(table.levels[j] for j in order)
-    return Table(matrix, levels, names, tuple(table.origin(j) for j in order))
+    return table.take_columns([position[name] for name in names])
 
 
 def _match_column(

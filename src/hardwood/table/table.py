@@ -172,6 +172,14 @@ class Table:
         """Number of columns."""
         return len(self.levels)
 
+    def take_columns(self, order: Sequence[int]) -> Table:
+        """Return some of the columns, in this order."""
+        taken = self.matrix[:, list(order)]
+        matrix = np.ascontiguousarray(taken) if isinstance(taken, np.ndarray) else taken
+        names = None if self.names is None else tuple(self.names[j] for j in order)
+        levels = tuple(self.levels[j] for j in order)
+        return Table(matrix, levels, names, tuple(self.origin(j) for j in order))
+
     def origin(self, j: int) -> str:
         """Say what the numbers of column `j` were."""
         return "number" if self.origins is None else self.origins[j]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
 from hardwood.tuning.settings import as_text
 
 _MAX_GRID = 100_000
@@ -122,6 +123,34 @@ _GREEDY = {
     "min_samples_leaf": (1, 2, 5, 10, 20, 50),
 }
 
+# [Reinforced16] Sec. 3 tunes learning rate, batches and passes, and shows depths of 5, 8 and 10;
+# the values are ours. Passes are left to early stopping.
+_REINFORCED = {
+    "max_depth": (3, 5, 8, 10),
+    "learning_rate": (0.01, 0.03, 0.1),
+    "batch_size": (32, 128, 512),
+    "entropy": (0.0, 0.3, 0.6, 1.0),
+    "l2": (0.0, 1e-5, 1e-4),
+}
+
+# [LT21] Sec. 4 searches depth, lambda, splits and predictor; the ranges are ours.
+_LATENT = {
+    "max_depth": Range(2, 8),
+    "pruning": Range(1e-2, 1e3, log=True, or_zero=True),
+    "split": ("linear", "elu"),
+    "skip": (True, False),
+    "weight_decay": Range(1e-2, 1.0, log=True, or_zero=True),
+    "learning_rate": Range(1e-3, 3e-2, log=True),
+    "batch_size": (128, 256, 512),
+}
+
+# [TAO18] Sec. 4 tunes the penalty, for several depths and starts; the values are ours.
+_TAO = {
+    "max_depth": (2, 4, 6, 8, 10, 12),
+    "init": ("axis", "random"),
+    ("l1", "l2"): TAO_PENALTIES,
+}
+
 SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
     "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
@@ -129,10 +158,16 @@ SPACES: dict[str, Mapping[Any, Any]] = {
     "DGTForestRegressor": _DGT_FOREST,
     "GreedyTreeClassifier": _GREEDY | {"criterion": ("entropy", "gini")},
     "GreedyTreeRegressor": _GREEDY,
+    "LatentTreeClassifier": _LATENT,
+    "LatentTreeRegressor": _LATENT,
     "TELClassifier": _TEL,
     "TELRegressor": _TEL,
     "NonGreedyTreeClassifier": _NON_GREEDY,
     "NonGreedyTreeRegressor": _NON_GREEDY,
+    "ReinforcedTreeClassifier": _REINFORCED,
+    "ReinforcedTreeRegressor": _REINFORCED,
+    "TAOClassifier": _TAO,
+    "TAORegressor": _TAO,
 }
 """The spaces by the name of the estimator's class."""
 

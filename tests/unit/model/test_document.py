@@ -43,7 +43,7 @@ def test_types_of_labels_survive() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 4}, "newer hardwood"),
+        ({"format": 5}, "newer hardwood"),
         ({"format": 2}, r"lacks the keys \['leaf_weights', 'link'\]"),
         ({"link": "identity"}, r"unknown keys \['link'\]"),
         ({"weights": None}, "weights must be a list of lists"),
@@ -154,7 +154,7 @@ def test_the_schema_is_written_once() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 4}, "newer hardwood"),
+        ({"format": 5}, "newer hardwood"),
         ({"format": 1}, "expected 'ObliqueTree' in format 1"),
         ({"kind": "ObliqueTree"}, "lacks the keys"),
         ({"combine": "median"}, "combine must be"),
@@ -223,7 +223,7 @@ def test_what_is_wrong_in_a_sum_is_said(change: dict[str, Any], words: str) -> N
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 4}, "newer hardwood"),
+        ({"format": 5}, "newer hardwood"),
         ({"format": 2}, "expected 'ObliqueTree' or 'ObliqueForest' in format 2"),
         ({"gamma": 0}, "gamma must be finite and above 0"),
         ({"gamma": "wide"}, "gamma must be a number"),

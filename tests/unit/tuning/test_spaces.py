@@ -4,13 +4,17 @@ import pytest
 from optuna.trial import FixedTrial
 from sklearn.tree import DecisionTreeClassifier
 
+import hardwood
 from hardwood import (
     DGTClassifier,
     DGTForestClassifier,
     DGTForestRegressor,
     DGTRegressor,
+    TAOClassifier,
+    TAORegressor,
     Training,
 )
+from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
 from hardwood.tuning import SPACES, Range, When, grid, space_of
 from hardwood.tuning.spaces import described
 
@@ -54,6 +58,22 @@ def test_single_trees_as_in_table_11(kind, momenta):
     single = [point for point in found if point["layers"] == 1]
     assert values(single, "l1") == values(single, "l2") == {0.0}
     assert len(found) == 5 * (1 + 9) * len(momenta)
+
+
+@pytest.mark.parametrize("kind", [TAOClassifier, TAORegressor])
+def test_alternation_is_searched_over_depths_starts_and_pairs_of_penalties(kind):
+    found = points(kind())
+    assert {(point["l1"], point["l2"]) for point in found} == set(TAO_PENALTIES)
+    assert values(found, "init") == {"axis", "random"}
+    assert len(found) == 6 * 2 * len(TAO_PENALTIES)
+    kind().set_params(**found[-1])
+    held = points(kind(l1=0.1))  # then its l2 is not searched, either
+    assert not any("l2" in point for point in held)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_space_is_of_parameters_that_the_estimator_has(name):
+    assert space_of(getattr(hardwood, name)(), SPACES[name])
 
 
 @pytest.mark.parametrize("kind", [DGTForestClassifier, DGTForestRegressor])

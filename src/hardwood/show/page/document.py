@@ -13,6 +13,8 @@ from importlib.resources import files
 from typing import Any
 
 from hardwood.atomic_file import checked_target, whole_file
+from hardwood.model import PolicyTree
+from hardwood.model.policy_rewrite import hard_form
 from hardwood.show.page.content import MAX_ROWS, content_of
 from hardwood.show.page.models import Model, is_hard
 
@@ -88,6 +90,7 @@ def show(
     max_rows: int = MAX_ROWS,
 ) -> Page:
     """Make the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`."""
+    model = hard_form(model, "a page is")
     if not is_hard(model):
         raise TypeError(
             f"a page follows one path down each tree, and {type(model).__name__} takes several: "
@@ -109,7 +112,8 @@ def _check_path(path: str | os.PathLike[str]) -> None:
 
 def notebook_html(model: Any) -> str | None:
     """Return the page of a model as a notebook displays it; None of what has no page."""
-    return show(model)._repr_html_() if is_hard(model) else None
+    has_page = is_hard(model) or (isinstance(model, PolicyTree) and model.is_binary)
+    return show(model)._repr_html_() if has_page else None
 
 
 def _title(model: Model) -> str:

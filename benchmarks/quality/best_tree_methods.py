@@ -1,0 +1,167 @@
+"""The methods of the best-tree table: ours, CART and XGBoost, with the settings they may have.
+
+DGT alone, DGT with linear leaves and CART of any height are the recorded runs of `dgt_tables.py`:
+same data, parts, seeds and procedure. They are read from there and not made again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
+
+import hardwood
+from benchmarks.quality.best_tree_aims import tasks
+from benchmarks.quality.dgt_paper import Task
+from benchmarks.quality.learners import METHODS as DGT_METHODS
+from benchmarks.quality.learners import QUICK_TREE, Grid, Method, Setting, tree
+from benchmarks.record import RESULTS
+
+RECORDED = RESULTS / "dgt_tables"
+DGT = {name: DGT_METHODS[name] for name in ("dgt", "linear", "cart_free")}
+_JUDGING = 0.2  # of the rows: refinement keeps a stage by what these say
+_LARGE = ("mnist", "covtype", "hiv", "connect4")
+
+
+def _estimator(task: Task, name: str) -> Any:
+    return getattr(hardwood, f"{name}{'Classifier' if task.has_classes else 'Regressor'}")
+
+
+def _tao(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstimator:
+    return _estimator(task, "TAO")(random_state=seed, n_jobs=n_jobs, **setting)
+
+
+def _default(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstimator:
+    return _estimator(task, "Tree")(random_state=seed, n_jobs=n_jobs, **setting)
+
+
+class Refined(BaseEstimator):
+    """DGT with a given setting, then TAO from its tree: `hardwood.refine`.
+
+    A part of the rows is kept apart from both and decides whether TAO's tree is kept.
+    """
+
+    def __init__(self, task: Task, setting: Setting, seed: int, n_jobs: int) -> None:
+        self.task = task
+        self.setting = setting
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Refined:
+        rows, judging = train_test_split(
+            np.arange(len(y)),
+            test_size=_JUDGING,
+            random_state=self.seed,
+            stratify=y if self.task.has_classes else None,
+        )
+        start = tree(self.task, self.setting, self.seed, self.n_jobs).fit(X[rows], y[rows])
+        self.refinement_ = hardwood.refine(
+            start,
+            X[rows],
+            y[rows],
+            with_=["tao"],
+            X_val=X[judging],
+            y_val=y[judging],
+            scoring="roc_auc" if self.task.measure == "auc" else None,
+            n_jobs=self.n_jobs,
+            random_state=self.seed,
+        )
+        self.tree_ = self.refinement_.tree_
+        self.max_depth = self.setting["max_depth"]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.tree_.predict(X)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return self.tree_.predict_proba(X)
+
+
+def recorded_setting(task: Task, method: str) -> Setting | None:
+    """Return the setting that was chosen on validation rows before; None where none is recorded."""
+    path = RECORDED / f"{task.name}.{method}.json"
+    if not path.exists():
+        return None
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    return runs[0]["setting"] if runs else None
+
+
+def _recorded_grids(method: str, **more: Any) -> dict[str, Grid]:
+    """Return grids of one setting each: what DGT's tables have chosen for the first split."""
+    found = {task.name: recorded_setting(task, method) for task in tasks()}
+    return {
+        name: [{key: [value] for key, value in (setting | more).items()}]
+        for name, setting in found.items()
+        if setting is not None
+    }
+
+
+def _default_grids(**more: Any) -> dict[str, Grid]:
+    """Return the height of the table and nothing else; where AUC is asked for, that is said."""
+    grids: dict[str, Grid] = {}
+    for task in tasks():
+        of_task = {"scoring": ["roc_auc"]} if task.measure == "auc" else {}
+        grids[task.name] = [{"max_depth": [max(task.heights)], **of_task, **more}]
+    return grids
+
+
+_STARTS: Grid = [{"init": ["axis", "random"]}]
+_ONE_START: Grid = [{"init": ["axis"]}]
+_TAO: dict[str, Grid] = {"": _STARTS, **dict.fromkeys(_LARGE, _ONE_START)}
+_LINEAR = {"leaves": ["linear"]}
+# 1,000 rounds are as many trees per class: one setting, XGBoost's own height, a third of its rate.
+_XGBOOST: dict[str, Grid] = {
+    task.name: [{"max_depth": [6], "learning_rate": [0.1]}] for task in tasks() if task.has_classes
+}
+
+_QUICK_TREE: Setting = {"time_limit": None, "max_trials": 2, "teacher": None}
+_QUICK_SWEEPS: Setting = {"max_sweeps": 2}
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("default", "Tree, default", _default, _default_grids(), quick=_QUICK_TREE),
+        Method(
+            "default_linear",
+            "Tree, linear leaves",
+            _default,
+            _default_grids(**_LINEAR),
+            quick=_QUICK_TREE,
+        ),
+        Method("refine", "DGT then TAO", Refined, _recorded_grids("dgt"), quick=QUICK_TREE),
+        Method(
+            "refine_linear",
+            "DGT then TAO, linear leaves",
+            Refined,
+            _recorded_grids("linear", leaves="linear"),
+            quick=QUICK_TREE,
+        ),
+        Method("tao", "TAO", _tao, _TAO, is_ours=True, quick=_QUICK_SWEEPS),
+        Method(
+            "tao_linear",
+            "TAO, linear leaves",
+            _tao,
+            {"": [one | _LINEAR for one in _STARTS]},
+            is_ours=True,
+            quick=_QUICK_SWEEPS,
+        ),
+        replace(DGT_METHODS["cart"], title="CART, tuned"),
+        replace(
+            DGT_METHODS["xgboost"],
+            grids={**DGT_METHODS["xgboost"].grids, **_XGBOOST},
+        ),
+    )
+}
+
+
+def methods_of(task: Task) -> list[Method]:
+    """Return what is run on a data set: linear leaves for numbers only."""
+    return [
+        method
+        for method in METHODS.values()
+        if not (task.has_classes and method.name.endswith("_linear"))
+    ]

@@ -1,0 +1,199 @@
+"""Write `docs/results/reinforced.md`: Table 1 of the paper on reinforced trees, and ours beside it.
+
+    python -m benchmarks.quality.reinforced_page [--check]
+
+Reads ``results/`` only. What is not recorded yet is named as such; ``--check`` writes nothing and
+ends with status 1 where the page is not what the results say.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from benchmarks.quality.dgt_page import markdown
+from benchmarks.quality.reinforced_figure import PICTURE
+from benchmarks.quality.reinforced_options import NAMES as OPTION_NAMES
+from benchmarks.quality.reinforced_paper import FLOORS, NAMES, SIZES, TABLE_1, task_of
+from benchmarks.quality.reinforced_tables import FOLDER, PASSES, RDT, PaperRun, method_of, row_of
+from benchmarks.quality.written_page import joined, write_or_check
+from benchmarks.record import RESULTS
+
+PAGE = RESULTS.parents[1] / "docs" / "results" / "reinforced.md"
+NOT_RECORDED = ["Not recorded yet.", ""]
+RUN = PaperRun(FOLDER, FOLDER)  # reads results only
+Cells = dict[tuple[str, str], dict[str, Any]]
+
+
+def recorded(name: str) -> dict[str, Any] | None:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def cells() -> Cells:
+    """Return all of Table 1 that is recorded."""
+    found = {}
+    for name in NAMES:
+        for method in TABLE_1:
+            if (row := row_of(RUN, name, method)) is not None:
+                found[name, method] = row
+    return found
+
+
+def table_1(found: Cells) -> list[str]:
+    head = ["method", *(word for name in NAMES for word in (name, "paper"))]
+    sizes = [" / ".join(str(n) for n in SIZES[name]) for name in NAMES]
+    rows = [["rows: training / validation / test", *(w for s in sizes for w in (s, ""))]]
+    for method, paper in TABLE_1.items():
+        row = [method_of(method, task_of(NAMES[0])).title]
+        for name, (mean, sd) in zip(NAMES, paper, strict=True):
+            cell = found.get((name, method))
+            few = "" if cell is None or cell["runs"] in (1, 5) else f" ({cell['runs']} runs)"
+            row += ["" if cell is None else f"{cell['here']}{few}", f"{mean:.2f} ± {sd:.2f}"]
+        rows.append(row)
+    return markdown(head, rows)
+
+
+def floors(found: Cells) -> list[str]:
+    lines = []
+    for name, floor in FLOORS.items():
+        cell = found.get((name, "rdt-10"))
+        if cell is None:
+            lines.append(f"- {name}: not recorded yet (floor {floor} %).")
+            continue
+        verdict = "kept" if cell["passed"] else "**missed**"
+        lines.append(
+            f"- {name}: {cell['here']} % over {cell['runs']} run(s), floor {floor} %: {verdict}; "
+            f"{cell['train_error']:.2f} % on training rows, {cell['seconds']:.0f} s per fit; "
+            f"chosen: {cell['chosen']}."
+        )
+    return [
+        "Floors at depth 10 are the paper's mean plus one standard deviation.",
+        "",
+        *lines,
+        "",
+    ]
+
+
+def losses(found: Cells) -> list[str]:
+    """Say where reinforced trees of depth 10 are not the best of the table."""
+    lines = []
+    for name in NAMES:
+        of_name = {m: found[name, m] for m in TABLE_1 if (name, m) in found}
+        if "rdt-10" not in of_name:
+            continue
+        best = min(of_name, key=lambda method: of_name[method]["mean"])
+        if best != "rdt-10":
+            lines.append(f"On {name} {of_name[best]['title']} is better than depth 10.")
+    return [*lines, ""] if lines else []
+
+
+def tuned() -> list[str]:
+    grid = {name: RDT.get(name, RDT[""]) for name in NAMES}
+    words = [f"- {name}: {grid[name]}, {PASSES[name][0]} passes each" for name in NAMES]
+    counts = ", ".join(f"{name} {PASSES[name][1]}" for name in NAMES)
+    return [
+        "Settings are compared on validation rows by trees learned from training rows:",
+        "",
+        *words,
+        "",
+        f"The best is learned from training rows with five seeds; passes: {counts}. Validation "
+        "rows are not learned from.",
+        "",
+    ]
+
+
+def options() -> list[str]:
+    document = recorded("reinforced_options")
+    if document is None:
+        return NOT_RECORDED
+    rows = [
+        [row["line"], *(f"{row[name]:.2f}" for name in (*OPTION_NAMES, "mean"))]
+        for row in document["rows"]
+    ]
+    of = document["settings"]
+    return [
+        f"Errors on **validation** rows in percent, depth {of['depth']}, {of['passes']} passes, "
+        f"mean of {of['seeds']} seed(s). "
+        "`python -m benchmarks.quality.reinforced_options --data FOLDER`",
+        "",
+        *markdown(["options", *OPTION_NAMES, "mean"], rows),
+    ]
+
+
+def speed() -> list[str]:
+    document = recorded("reinforced")
+    if document is None:
+        return NOT_RECORDED
+    rows = [
+        [
+            row["name"],
+            str(row["depth"]),
+            row["estimator"],
+            f"{row['ours']:.1f}",
+            f"{row['peer']:.1f}",
+            f"{row['ratio']:.1f}",
+            f"{row['floor']:.0f}, {row['verdict']}" if "floor" in row else "",
+        ]
+        for row in document["rows"]
+    ]
+    head = ["rows", "depth", "gradient", "ours, ms", "PyTorch, ms", "times ours", "floor"]
+    return [
+        "Milliseconds per pass, one thread, in turns. `python -m benchmarks.speed.reinforced`",
+        "",
+        *markdown(head, rows),
+    ]
+
+
+def frontier() -> list[str]:
+    document = recorded("reinforced_frontier")
+    if document is None or not PICTURE.exists():
+        return NOT_RECORDED
+    words = "; ".join(
+        f"{row['method']}: {row['error']:.1f} % with {row['leaves']} leaves"
+        for row in document["rows"]
+    )
+    return [
+        f"Test errors: {words}. `python -m benchmarks.quality.reinforced_figure`",
+        "",
+        f"![which class a reinforced tree and CART predict where](../images/{PICTURE.name})",
+        "",
+    ]
+
+
+def page() -> str:
+    found = cells()
+    command = "`python -m benchmarks.quality.reinforced_tables --data FOLDER`"
+    sections: tuple[tuple[str, list[str]], ...] = (
+        (
+            "Table 1: test error",
+            [
+                f"In percent, mean and standard deviation of five runs. {command}",
+                "",
+                *(table_1(found) if found else NOT_RECORDED),
+                *losses(found),
+            ],
+        ),
+        ("Floors", floors(found)),
+        ("How it was tuned", tuned()),
+        ("What each option brings", options()),
+        ("Figure 1: a decision frontier", frontier()),
+        ("Speed", speed()),
+    )
+    lines = [
+        "# Reinforced trees: the paper's table and ours",
+        "",
+        "Written by `python -m benchmarks.quality.reinforced_page` from recorded runs; how each "
+        "was made is in the head of the script that is named.",
+        "",
+    ]
+    return joined(lines, sections)
+
+
+def main() -> int:
+    return write_or_check(page, PAGE, __doc__.splitlines()[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

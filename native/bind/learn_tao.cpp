@@ -1,0 +1,310 @@
+#include <chrono>
+#include <limits>
+
+#include "bind/learning.hpp"
+#include "learn/encoded_rows.hpp"
+#include "learn/tao_logistic.hpp"
+#include "learn/tao_sweep.hpp"
+
+namespace hardwood {
+
+namespace {
+
+TaoOptions tao_options(const nb::dict& options) {
+  TaoOptions o;
+  o.l1 = nb::cast<std::vector<double>>(options["l1"]);
+  o.l2 = nb::cast<double>(options["l2"]);
+  o.weight_price = nb::cast<double>(options["weight_price"]);
+  o.max_passes = nb::cast<int>(options["max_passes"]);
+  o.tolerance = nb::cast<double>(options["tolerance"]);
+  o.max_features = nb::cast<int>(options["max_features"]);
+  o.from_the_root = nb::cast<bool>(options["from_the_root"]);
+  require(!o.l1.empty() && std::ranges::all_of(o.l1, [](double v) { return v >= 0; }) &&
+              o.l2 >= 0 && o.weight_price >= 0 && o.max_passes >= 1 && o.max_features >= 0,
+          "options out of range");
+  return o;
+}
+
+// Training rows, encoded once, over which the splits of trees are improved.
+class TaoTable {
+ public:
+  TaoTable(const Encoder& encoder, const nb::object& X, Array1<std::int64_t> rows, int n_threads)
+      : column_of_(encoder.column_of()),
+        n_columns_(encoder.n_columns()),
+        stride_(padded(encoder.n_columns())),
+        n_(static_cast<int>(rows.size())) {
+    const TableArrays table(encoder, X);
+    const auto which = checked_rows(rows, table.source().n_rows);
+    require(which.size() < 0x7FFFFFFF, "more rows than 31 bits count");
+    const Encoding encoding = encoder.encoding();
+    const nb::gil_scoped_release release;
+    X_ = encode_all(encoding, table.source(), which, stride_, n_threads);
+  }
+
+  // (r, c): some rows in the schema's order of columns.
+  auto columns(Array1<std::int64_t> rows) const {
+    const std::size_t d = n_columns_;
+    checked_rows(rows, n_);
+    return new_array<float>({rows.size(), d}, [&](float* out) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        give(1, X_.data() + rows.data()[i] * stride_, out + i * d);
+    });
+  }
+
+  auto leaves(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
+              int n_threads) const {
+    const TreeTopology topology = topology_of(children, weights, bias);
+    const Buffer<float> W = taken(weights.data(), weights.shape(0));
+    std::vector<std::int32_t> leaf;
+    {
+      const nb::gil_scoped_release release;
+      leaf = leaves_of(topology, rows(), W.data(), bias.data(), n_threads);
+    }
+    return new_array<std::int32_t>({leaf.size()},
+                                   [&](std::int32_t* out) { std::ranges::copy(leaf, out); });
+  }
+
+  // A tree with leaves, over the rows with their targets and weights.
+  struct TreeArrays {
+    Array2<std::int32_t> children;
+    Array2<float> weights;
+    Array1<float> bias;
+    Array2<float> scores;
+    std::optional<Array2<float>> leaf_weights;  // (L k, c) of linear leaves
+    std::optional<Array2<float>> class_losses;  // (L, k) of constant leaves for classes
+    Array2<float> target;
+    Array1<float> weight;
+    std::string loss;
+    double loss_parameter;
+  };
+
+  // Rows that care for the side they go to at a node: (rows, sign, cost).
+  nb::tuple reduced(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
+                    Array2<float> scores, std::optional<Array2<float>> leaf_weights,
+                    std::optional<Array2<float>> class_losses, Array2<float> target,
+                    Array1<float> weight, const std::string& loss, double loss_parameter, int node,
+                    Array1<std::int32_t> rows_at_node) const {
+    Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
+                        loss, loss_parameter});
+    require(node >= 0 && node < ready.topology.n_splits(), "there is no such split");
+    for (std::size_t i = 0; i < rows_at_node.size(); ++i)
+      require(rows_at_node.data()[i] >= 0 && rows_at_node.data()[i] < n_,
+              "a row index is out of range");
+    const ReducedProblem found =
+        reduced_problem(view_of(ready.topology, ready.rows, ready.leaves, ready.parameters()), node,
+                        {rows_at_node.data(), rows_at_node.size()}, 1);
+    const auto given = []<class T>(const std::vector<T>& values) {
+      return new_array<T>({values.size()}, [&](T* out) { std::ranges::copy(values, out); });
+    };
+    return nb::make_tuple(given(found.rows), given(found.sign), given(found.cost));
+  }
+
+  nb::dict sweep(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
+                 Array2<float> scores, std::optional<Array2<float>> leaf_weights,
+                 std::optional<Array2<float>> class_losses, Array2<float> target,
+                 Array1<float> weight, const std::string& loss, double loss_parameter,
+                 const nb::dict& options, const std::vector<std::int32_t>& feature_of_column,
+                 int n_threads, double seconds) const {
+    const auto begun = std::chrono::steady_clock::now();
+    Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
+                        loss, loss_parameter});
+    TaoOptions chosen = tao_options(options);
+    std::vector<std::int32_t> features(n_columns_);
+    require(feature_of_column.size() == n_columns_ &&
+                std::ranges::all_of(feature_of_column, [](std::int32_t f) { return f >= 0; }),
+            "options out of range");
+    for (std::size_t c = 0; c < n_columns_; ++c) features[c] = feature_of_column[column_of_[c]];
+    chosen.feature_of_column = features;
+    std::atomic<bool> stop{!(seconds > 0)};
+    bool interrupted = false;
+    TaoSweepResult result;
+    run_interruptible(
+        [&] {
+          result = sweep_splits(ready.topology, static_cast<int>(n_columns_), ready.rows,
+                                ready.leaves, ready.parameters(), chosen, n_threads, stop);
+        },
+        [&] { stop = interrupted = true; },
+        [&] {
+          const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begun;
+          if (spent.count() > seconds) stop = true;
+        });
+    const std::size_t m = ready.b.size();
+    nb::dict answer;
+    answer["weights"] =
+        new_array<float>({m, n_columns_}, [&](float* out) { give(m, ready.W.data(), out); });
+    answer["bias"] =
+        new_array<float>({m}, [&](float* out) { std::copy_n(ready.b.data(), m, out); });
+    answer["n_changed"] = result.n_changed;
+    answer["gain"] = result.gain;
+    answer["row_passes"] = result.passes;
+    answer["interrupted"] = interrupted;
+    answer["is_whole"] = !stop;
+    return answer;
+  }
+
+ private:
+  // What arrived from Python, checked, in the engine's order of columns.
+  struct Ready {
+    Ready(const TaoTable& table, const TreeArrays& given)
+        : topology(table.topology_of(given.children, given.weights, given.bias)),
+          W(table.taken(given.weights.data(), topology.n_splits())),
+          b(topology.n_splits()),
+          scores(given.scores),
+          rows(table.rows()) {
+      std::copy_n(given.bias.data(), b.size(), b.data());
+      rows.target = given.target.data();
+      rows.n_targets = static_cast<int>(given.target.shape(1));
+      rows.weight = given.weight.data();
+      const auto& table_of_classes = given.class_losses;
+      leaves.losses.loss = table_of_classes ? Loss::kCrossEntropy : loss_named(given.loss);
+      leaves.losses.parameter = static_cast<float>(given.loss_parameter);
+      leaves.losses.n_outputs =
+          static_cast<int>((table_of_classes ? *table_of_classes : scores).shape(1));
+      table.check(topology, rows, leaves.losses, given);
+      if (table_of_classes) leaves.losses.table = table_of_classes->data();
+      if (!given.leaf_weights) return;
+      const std::size_t n = topology.n_leaves() * scores.shape(1);
+      require(!table_of_classes && given.leaf_weights->shape(0) == n &&
+                  given.leaf_weights->shape(1) == table.n_columns_,
+              "leaf weights have another shape");
+      A = table.taken(given.leaf_weights->data(), n);
+      leaves.A = A.data();
+    }
+    TaoParameters parameters() { return {W.data(), b.data(), scores.data()}; }
+
+    TreeTopology topology;
+    Buffer<float> W, b, A;
+    Array2<float> scores;
+    TaoRows rows;
+    TaoLeaves leaves;
+  };
+
+  TaoRows rows() const {
+    TaoRows rows;
+    rows.n = n_;
+    rows.stride = stride_;
+    rows.X = X_.data();
+    return rows;
+  }
+
+  TreeTopology topology_of(const Array2<std::int32_t>& children, const Array2<float>& weights,
+                           const Array1<float>& bias) const {
+    require(children.shape(0) == 0 || children.shape(1) == 2, "children must have two columns");
+    TreeTopology topology({children.data(), children.size()});
+    const std::size_t m = topology.n_splits();
+    require(weights.shape(0) == m && (m == 0 || weights.shape(1) == n_columns_) && bias.size() == m,
+            "the tree has another shape");
+    return topology;
+  }
+
+  void check(const TreeTopology& topology, const TaoRows& own, const LeafLosses& losses,
+             const TreeArrays& given) const {
+    const std::size_t n = n_, k = losses.n_outputs, n_leaves = topology.n_leaves();
+    require(losses.loss != Loss::kCustom, "the loss must be one of the engine");
+    require(k >= 1 && given.scores.shape(0) == n_leaves &&
+                (!given.class_losses || given.class_losses->shape(0) == n_leaves),
+            "leaves have another shape");
+    const bool has_classes = has_class_target(losses.loss);
+    require(has_classes == given.class_losses.has_value() || given.leaf_weights.has_value(),
+            "constant leaves for classes need their losses");
+    require(given.target.shape(0) == n && given.weight.size() == n &&
+                given.target.shape(1) == (has_classes ? 1 : k),
+            "rows, target and weight differ in size");
+    for (std::size_t i = 0; i < n && has_classes; ++i)
+      require(own.target[i] >= 0 && own.target[i] < static_cast<float>(k),
+              "a class index is out of range");
+  }
+
+  // Rows of weights from the schema's order of columns to the engine's, padded; and back.
+  Buffer<float> taken(const float* from, std::size_t n) const {
+    Buffer<float> to(n * stride_);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t c = 0; c < n_columns_; ++c)
+        to[i * stride_ + c] = from[i * n_columns_ + column_of_[c]];
+    return to;
+  }
+  void give(std::size_t n, const float* from, float* to) const {
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t c = 0; c < n_columns_; ++c)
+        to[i * n_columns_ + column_of_[c]] = from[i * stride_ + c];
+  }
+
+  std::vector<std::int32_t> column_of_;
+  std::size_t n_columns_;
+  std::ptrdiff_t stride_;
+  int n_;
+  Buffer<float> X_;
+};
+
+// The best place to part scores: (threshold, reduced loss, gap).
+nb::tuple threshold_of(Array1<float> score, Array1<float> sign, Array1<double> cost) {
+  const std::size_t n = score.size();
+  require(n >= 1 && sign.size() == n && cost.size() == n, "sizes differ");
+  ReducedProblem problem;
+  problem.sign.assign(sign.data(), sign.data() + n);
+  problem.cost.assign(cost.data(), cost.data() + n);
+  for (const double c : problem.cost) problem.total_cost += c;
+  const Threshold found = best_threshold({score.data(), n}, problem);
+  return nb::make_tuple(found.at, found.loss, found.gap);
+}
+
+// Logistic regression over rows (n, d), for tests and comparisons: (w, b, objective, passes).
+nb::tuple solve(Array2<float> X, Array1<float> sign, Array1<float> weight, double l1, double l2,
+                int max_passes, double tolerance, int n_threads,
+                std::optional<std::tuple<Array1<float>, float>> start) {
+  const std::size_t n = X.shape(0), d = X.shape(1);
+  require(n >= 1 && d >= 1 && sign.size() == n && weight.size() == n, "sizes differ");
+  const std::ptrdiff_t stride = rounded_up(static_cast<int>(d), 16);
+  std::vector<float> w(d);
+  float b = 0;
+  if (start) {
+    require(std::get<0>(*start).size() == d, "sizes differ");
+    std::copy_n(std::get<0>(*start).data(), d, w.data());
+    b = std::get<1>(*start);
+  }
+  Buffer<float> padded_X(n * stride);
+  for (std::size_t i = 0; i < n; ++i)
+    std::copy_n(X.data() + i * d, d, padded_X.data() + i * stride);
+  const std::atomic<bool> stop{false};
+  LogisticSolution solution;
+  {
+    const nb::gil_scoped_release release;
+    solution = solve_logistic(
+        {static_cast<int>(n), stride, padded_X.data(), sign.data(), weight.data()},
+        static_cast<int>(d), {l1, l2, max_passes, tolerance, n_threads}, std::move(w), b, stop);
+  }
+  return nb::make_tuple(
+      new_array<float>({d}, [&](float* out) { std::ranges::copy(solution.w, out); }), solution.b,
+      solution.objective, solution.passes);
+}
+
+}  // namespace
+
+void bind_learn_tao(nb::module_& m) {
+  nb::class_<TaoTable>(m, "TaoTable", "Encoded rows over which the splits of trees are improved.")
+      .def(nb::init<const Encoder&, const nb::object&, Array1<std::int64_t>, int>(),
+           nb::arg("encoder"), nb::arg("X"), nb::arg("rows"), nb::arg("n_threads"))
+      .def("columns", &TaoTable::columns, nb::arg("rows"), "Encoded rows (r, c), by their places.")
+      .def("leaves", &TaoTable::leaves, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
+           nb::arg("n_threads"), "The leaf of each row, (n,).")
+      .def("reduced", &TaoTable::reduced, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
+           nb::arg("scores"), nb::arg("leaf_weights").none(), nb::arg("class_losses").none(),
+           nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("loss"),
+           nb::arg("loss_parameter"), nb::arg("node"), nb::arg("rows_at_node"),
+           "Which of a node's rows care for the side they go to: (rows, sign, cost).")
+      .def("sweep", &TaoTable::sweep, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
+           nb::arg("scores"), nb::arg("leaf_weights").none(), nb::arg("class_losses").none(),
+           nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("loss"),
+           nb::arg("loss_parameter"), nb::arg("options"), nb::arg("feature_of_column"),
+           nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+           "Improves every split once, or as many as there are seconds for: {weights, bias, "
+           "n_changed, gain, row_passes, interrupted, is_whole}.");
+  m.def("best_threshold", &threshold_of, nb::arg("score"), nb::arg("sign"), nb::arg("cost"),
+        "The best place to part scores: (threshold, reduced loss, gap).");
+  m.def("solve_logistic", &solve, nb::arg("X"), nb::arg("sign"), nb::arg("weight"), nb::kw_only(),
+        nb::arg("l1"), nb::arg("l2") = 0.0, nb::arg("max_passes") = 1000,
+        nb::arg("tolerance") = 1e-6, nb::arg("n_threads") = 1, nb::arg("start") = nb::none(),
+        "L1-penalised logistic regression of weighted rows: (w, b, objective, passes).");
+}
+
+}  // namespace hardwood

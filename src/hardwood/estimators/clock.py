@@ -1,0 +1,76 @@
+"""How much time a fit has left."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from hardwood.estimators import parameters
+from hardwood.learn.training import Epoch
+
+
+class Clock:
+    """Counts from when it is made; without a limit there is always time."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._limit = math.inf if limit is None else limit
+        self._begun = time.monotonic()
+
+    @classmethod
+    def of(cls, estimator: Any) -> Clock:
+        """Check `time_limit`, and start."""
+        limit = estimator.time_limit
+        if limit is None:
+            return cls(None)
+        return cls(parameters.real("time_limit", limit, 0.0, 1e9, open_low=True))
+
+    @property
+    def end(self) -> float:
+        """When there is no time left, by `time.monotonic`."""
+        return self._begun + self._limit
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._begun
+
+    def is_past(self) -> bool:
+        """Whether there is no time left."""
+        return self.spent > self._limit
+
+    def has(self, seconds: float) -> bool:
+        """Whether there is time for something that takes so long."""
+        return self.spent + seconds <= self._limit
+
+
+class Stop:
+    """A callback that ends a run when there is no time for another pass as long as the last."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = clock.spent
+
+    def __call__(self, epoch: Epoch) -> bool:
+        """Say whether to stop after this pass."""
+        before, self._last = self._last, self._clock.spent
+        return not self._clock.has(self._last - before)
+
+
+class Whole:
+    """A callback that ends a run as soon as it is seen not to be finished in time.
+
+    For learners whose steps grow smaller to the end: a run that is cut short is worth little.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._begun = clock.spent
+        self.is_cut_off = False
+
+    def __call__(self, epoch: Epoch) -> bool:
+        """Say whether to stop after this pass."""
+        done = epoch.epoch + 1
+        left = (self._clock.spent - self._begun) / done * (epoch.max_epochs - done)
+        self.is_cut_off = not self._clock.has(left)
+        return self.is_cut_off

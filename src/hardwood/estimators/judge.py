@@ -1,0 +1,161 @@
+"""How good answers are: one number that trees are chosen by, larger is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from hardwood.model.structure import Task
+
+Scorer = Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What trees are judged by.
+
+    Attributes
+    ----------
+    task
+        What they are for.
+    classes
+        Their labels, sorted; None for numbers and for several labels.
+    name
+        Of the score, in words.
+    scorer
+        As scikit-learn has them; None for the task's own: the weighted share of rows, or of
+        labels, that are right, or the share of variance explained, a mean over the targets.
+    """
+
+    task: Task
+    classes: np.ndarray | None
+    name: str
+    scorer: Scorer | None = None
+
+    @classmethod
+    def of(cls, task: Task, classes: np.ndarray | None, scoring: Any = None) -> Judge:
+        """Return the judge that `scoring` names: None, a scorer of scikit-learn, or a function.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a name that scikit-learn does not know, and for anything else.
+        """
+        own = {"classification": "accuracy", "multilabel": "labels right", "regression": "R2"}
+        if scoring is None:
+            return cls(task, classes, own[task])
+        if isinstance(scoring, str):
+            return cls(task, classes, scoring, _named(scoring))
+        if not callable(scoring):
+            raise TypeError(
+                "scoring must be None, the name of a scorer or a function (estimator, X, y) -> "
+                f"float, got {scoring!r}."
+            )
+        return cls(task, classes, getattr(scoring, "__name__", None) or str(scoring), scoring)
+
+    def score(
+        self, outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Judge answers.
+
+        Parameters
+        ----------
+        outputs
+            (n, k) probabilities of classes or labels, or numbers.
+        truth
+            (n, t) class indices, zeros and ones, or numbers in the same units.
+        weight
+            (n,) of each row; None for rows that count the same.
+        """
+        if self.scorer is not None:
+            return self._scored(outputs, truth, weight)
+        if self.task == "regression":
+            return _explained(outputs, truth, weight)
+        if self.task == "classification":
+            is_right = outputs.argmax(axis=1) == truth[:, 0]
+        else:
+            is_right = ((outputs >= 0.5) == (truth == 1)).mean(axis=1)
+        return float(np.average(is_right, weights=weight))
+
+    def _scored(self, outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:
+        assert self.scorer is not None
+        kind = _AnsweredNumbers if self.task == "regression" else _AnsweredClasses
+        answering = kind(outputs, self.classes)
+        if self.task == "classification":
+            assert self.classes is not None
+            truth = self.classes[truth[:, 0].astype(np.int64)]
+        elif self.task == "regression" and truth.shape[1] == 1:
+            truth = truth[:, 0]
+        options = {} if weight is None else {"sample_weight": weight}
+        try:
+            score = float(self.scorer(answering, np.zeros((len(outputs), 1)), truth, **options))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"scoring={self.name!r} cannot judge trees for this target: {error}. Of more than "
+                "two classes, 'roc_auc_ovr' and 'neg_log_loss' are among those that can."
+            ) from error
+        if not np.isfinite(score):
+            raise ValueError(
+                f"scoring={self.name!r} gave {score} on the rows that trees are judged by. Choose "
+                "another score, or a larger validation_fraction."
+            )
+        return score
+
+
+def _named(name: str) -> Scorer:
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if name not in get_scorer_names():
+        raise ValueError(
+            f"scoring={name!r} is no scorer of scikit-learn. Some that are: 'accuracy', "
+            "'balanced_accuracy', 'neg_log_loss', 'roc_auc', 'r2', 'neg_mean_absolute_error'."
+        )
+    scorer: Scorer = get_scorer(name)
+    return scorer
+
+
+def _explained(outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:
+    """Share of variance explained; where there is none, minus the mean squared error."""
+    deviation = truth - np.average(truth, axis=0, weights=weight)
+    # Very large and very small numbers have no squares; a power of two takes nothing from them.
+    power = -np.frexp(np.abs(deviation).max(axis=0))[1]
+    error = np.average(np.ldexp(outputs - truth, power) ** 2, axis=0, weights=weight)
+    variance = np.average(np.ldexp(deviation, power) ** 2, axis=0, weights=weight)
+    has_variance = variance > 0
+    explained = np.where(has_variance, 1 - error / np.where(has_variance, variance, 1.0), -error)
+    return float(explained.mean())
+
+
+class _Answered(BaseEstimator):
+    """An estimator whose answers are known: what scorers ask."""
+
+    def __init__(self, outputs: np.ndarray, classes: np.ndarray | None) -> None:
+        self.outputs = outputs
+        self.classes = classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class _AnsweredClasses(ClassifierMixin, _Answered):
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.arange(self.outputs.shape[1]) if self.classes is None else self.classes
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return self.outputs
+
+    def predict(self, X: Any) -> np.ndarray:
+        if self.classes is None:
+            return (self.outputs >= 0.5).astype(np.int64)
+        labels: np.ndarray = self.classes[self.outputs.argmax(axis=1)]
+        return labels
+
+
+class _AnsweredNumbers(RegressorMixin, _Answered):
+    def predict(self, X: Any) -> np.ndarray:
+        return self.outputs[:, 0] if self.outputs.shape[1] == 1 else self.outputs

@@ -1,0 +1,456 @@
+"""Hierarchical clustering by latent trees: some columns of a table are regressed from the others.
+
+Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021,
+Section 4.2. Without labels, a tree that helps to predict parts of the rows from the rest has to
+put rows together that are alike; its leaves are the clusters, its splits their hierarchy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hardwood.estimators import exercise as exercises
+from hardwood.estimators import parameters
+from hardwood.estimators.base import ModelEstimator
+from hardwood.estimators.latent import LatentTreeRegressor, learn_model
+from hardwood.estimators.weights import row_weights
+from hardwood.learn.latent import INITS, GrownLatentTree
+from hardwood.learn.problem import TrainingSet
+from hardwood.model import LatentTreeModel, ObliqueTree
+from hardwood.model.hierarchy import Hierarchy
+from hardwood.model.pruning import prune_unreached
+from hardwood.table import Schema, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TARGET_PART = 0.25  # of the columns, where they are drawn
+
+
+class LatentTreeClustering(ClusterMixin, ModelEstimator):
+    """A hierarchy of clusters with oblique splits, learned without labels.
+
+    Some columns are the targets of a latent tree regression from the other columns. The leaves of
+    the learned tree, once every row goes one way, are the finest clusters. New rows find theirs by
+    the splits, and the clusters can be read, drawn, exported and saved as any tree: `tree_`.
+
+    Fitting needs torch; what was fitted does not.
+
+    Parameters
+    ----------
+    max_depth : int, default=5
+        Levels of splits, 1 to 12: at most 2^max_depth clusters.
+    pruning : float, default=1.0
+        Price of a node, as of `LatentTreeRegressor`: a higher one leaves fewer clusters.
+    targets : "random", "all", int, or list of column names or numbers, default="random"
+        What is regressed from the other columns. "random": a quarter of the columns, drawn. A
+        number: so many, drawn. "all": every column is regressed, by the clusters alone whatever
+        `skip` says, and so is a table of one column. Missing entries of a target count as its mean.
+    n_clusters : int, default=None
+        Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
+    init : "bisect" or "random", default="bisect"
+        What the splits are before the first step: 2-means at every node, or random directions
+        through the middle of the node's rows.
+    skip : bool, default=True
+        Whether the regression sees the other columns beside the clusters, as in the paper: clusters
+        then tell what a linear function of the columns does not. False: the clusters alone have to
+        tell the targets.
+    split : "linear" or "elu", default="linear"
+        As of `LatentTreeRegressor`.
+    learning_rate : float, default=0.01
+        As of `LatentTreeRegressor`.
+    batch_size : int, default=32
+        Rows per step, whose price of a node is `pruning`.
+    max_epochs : int or "auto", default="auto"
+        Passes over the rows.
+    validation_fraction : float, default=0.2
+        Part of the rows kept apart to judge the regression by.
+    early_stopping : bool or "auto", default="auto"
+        Whether the pass with the smallest validation error is kept; "auto": from 100 rows on.
+    n_jobs : int, default=None
+        Threads of predicting.
+    random_state : int, RandomState or None, default=None
+        Of the targets that are drawn, the start, the validation part and the order of rows.
+    verbose : int, default=0
+        How much to print.
+    callbacks : function or list of functions, default=None
+        Called with an `Epoch` after each pass; a true answer ends learning.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        The cluster of each training row, at the cut that `n_clusters` asks for.
+    leaves_ : ndarray of shape (n,)
+        The leaf of each training row: the finest cluster.
+    children_ : ndarray of shape (n_leaves_ - 1, 2)
+        Merges, as of scikit-learn's `AgglomerativeClustering`, but of leaves: numbers below
+        `n_leaves_` are leaves, n_leaves_ + i is what merge i makes.
+    distances_ : ndarray of shape (n_leaves_ - 1,)
+        How high each merge is: the share of the variation of all rows, in standard units, that is
+        within its own; rising to 1.
+    n_leaves_ : int
+        Number of leaves.
+    targets_ : ndarray
+        Numbers of the columns that were regressed.
+    tree_ : ObliqueTree
+        The hard tree, of the other columns; its leaves hold the targets' means, in units of the
+        columns (of categories: the share of each level).
+    latent_ : LatentTreeModel
+        The latent tree as learned, with its activities.
+    history_ : list of Epoch
+        One record per pass; `active_nodes` is the share of active nodes.
+    n_iter_ : int
+        Number of passes.
+    validation_error_ : float
+        Mean squared error of the validation rows, of all targets together in units of their
+        variance, at the pass that was kept; NaN without a validation part. Compare settings by it.
+    n_features_in_, feature_names_in_
+        Columns of the training table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from hardwood import LatentTreeClustering, dendrogram_purity
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> model = LatentTreeClustering(max_depth=3, n_clusters=3, random_state=0).fit(X)
+    >>> sorted(set(model.labels_.tolist()))
+    [0, 1, 2]
+    >>> dendrogram_purity(y, model) > 0.6
+    True
+    """
+
+    _model_attribute = "tree_"
+    targets_: np.ndarray
+    tree_: ObliqueTree
+    latent_: LatentTreeModel
+    leaves_: np.ndarray
+    labels_: np.ndarray
+    _hierarchy: Hierarchy
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 5,
+        pruning: float = 1.0,
+        targets: str | int | Sequence[Any] = "random",
+        n_clusters: int | None = None,
+        init: Literal["bisect", "random"] = "bisect",
+        skip: bool = True,
+        split: Literal["linear", "elu"] = "linear",
+        learning_rate: float = 0.01,
+        batch_size: int = 32,
+        max_epochs: int | Literal["auto"] = "auto",
+        validation_fraction: float = 0.2,
+        early_stopping: bool | Literal["auto"] = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.pruning = pruning
+        self.targets = targets
+        self.n_clusters = n_clusters
+        self.init = init
+        self.skip = skip
+        self.split = split
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.validation_fraction = validation_fraction
+        self.early_stopping = early_stopping
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentTreeClustering:
+        """Learn the hierarchy.
+
+        Parameters
+        ----------
+        X
+            Any table that hardwood reads: numbers, categories, missing entries.
+        y
+            Ignored.
+        sample_weight
+            (n,) what each row counts in the regression and in the heights of merges.
+        """
+        table = Table.of(X)
+        if self.n_clusters is not None:
+            parameters.integer("n_clusters", self.n_clusters, 1)
+        weight = row_weights(sample_weight, table.n_rows)
+        posed = _Posed.of(table, self.targets, weight, exercises.drawn_seed(self.random_state))
+        model, grown = self._learn(posed)
+        self._adopt(X, posed, model, grown)
+        exercises.warn_if_interrupted([grown], "the best tree")
+        return self
+
+    def predict(
+        self, X: Any, *, level: int | None = None, n_clusters: int | None = None
+    ) -> np.ndarray:
+        """Return the cluster of each row, (n,) int64.
+
+        Parameters
+        ----------
+        X
+            A table with the columns of the training table; the targets' entries play no part.
+        level
+            Cut below so many levels of splits: 0 is one cluster, 1 at most two.
+        n_clusters
+            Cut into so many clusters; by default what the estimator's `n_clusters` says.
+        """
+        leaves = self.apply(X)
+        return self._cut(level, n_clusters)[leaves]
+
+    def labels_at(self, *, level: int | None = None, n_clusters: int | None = None) -> np.ndarray:
+        """Return the cluster of each training row at another cut; arguments are `predict`'s."""
+        check_is_fitted(self)
+        return self._cut(level, n_clusters)[self.leaves_]
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Return the leaf of each row, (n,): what `dendrogram_purity` takes for new rows."""
+        inputs = self._inputs_of(X)
+        return self.tree_.apply(inputs, n_jobs=self.n_jobs).astype(np.int64)
+
+    def linkage(self) -> np.ndarray:
+        """Return the merges as `scipy.cluster.hierarchy.dendrogram` takes them, (m, 4) float64."""
+        check_is_fitted(self)
+        return self._hierarchy.linkage()
+
+    def plot_routing(
+        self, X: Any, *, max_depth: int | None = None, title: str = "", ax: Axes | None = None
+    ) -> Axes:
+        """Draw how rows are spread over the active nodes [LT21, Figure 6].
+
+        A node tells the percent of its level's rows; the darker, the more active it is.
+        """
+        from hardwood.show.routing import plot_routing
+
+        check_is_fitted(self)
+        return plot_routing(
+            self.latent_.nodes,
+            self._passed_nodes(X),
+            activity=self.latent_.activity,
+            max_depth=max_depth,
+            title=title,
+            ax=ax,
+        )
+
+    def plot_routing_by_class(
+        self, X: Any, y: Any, *, names: Sequence[object] | None = None, max_depth: int | None = 3
+    ) -> Figure:
+        """Draw how the rows of each class are spread over the active nodes [LT21, Figure 8]."""
+        from hardwood.show.routing import plot_routing_by_class
+
+        check_is_fitted(self)
+        return plot_routing_by_class(
+            self.latent_.nodes,
+            self._passed_nodes(X),
+            y,
+            activity=self.latent_.activity,
+            names=names,
+            max_depth=max_depth,
+        )
+
+    def plot_active_share(self, *, label: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the share of active nodes after each pass of learning [LT21, Figure 7]."""
+        from hardwood.show.routing import plot_active_share
+
+        check_is_fitted(self)
+        shares = [epoch.active_nodes for epoch in self.history_]
+        return plot_active_share(shares, label=label, ax=ax)
+
+    def _learn(self, posed: _Posed) -> tuple[LatentTreeModel, GrownLatentTree]:
+        """Regress the targets from the other columns."""
+        regressor = LatentTreeRegressor(
+            max_depth=self.max_depth,
+            pruning=self.pruning,
+            skip=parameters.flag("skip", self.skip) and not posed.is_of_itself,
+            split=self.split,
+            weight_decay=0.0,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            max_epochs=self.max_epochs,
+            validation_fraction=self.validation_fraction,
+            early_stopping=self.early_stopping,
+            n_jobs=self.n_jobs,
+            random_state=posed.seed,
+            verbose=self.verbose,
+            callbacks=self.callbacks,
+        )
+        return learn_model(
+            regressor,
+            exercises.regression(regressor, posed.inputs, posed.target, posed.weight),
+            init=parameters.choice("init", self.init, INITS),
+            solves_head=True,
+        )
+
+    def _adopt(self, X: Any, posed: _Posed, model: LatentTreeModel, grown: GrownLatentTree) -> None:
+        """Take over what was learned, all at once: a failed `fit` leaves an earlier one alone."""
+        # Hardened by its own answers: leaves whose targets have the same mean stay apart.
+        tree = model.harden(posed.inputs, sample_weight=posed.weight)
+        tree = prune_unreached(tree, posed.inputs, sample_weight=posed.weight)
+        leaves = tree.apply(posed.inputs, n_jobs=self.n_jobs).astype(np.int64)
+        tree = tree.replace(
+            values=posed.target_means(leaves, tree.n_leaves), target_names=posed.target_names
+        )
+        hierarchy = Hierarchy.by_variation(
+            tree.children, leaves, posed.columns, posed.weight_of_rows
+        )
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = posed.n_features
+        self.targets_, self.latent_ = posed.targets, model
+        self.tree_, self.leaves_, self._hierarchy = tree, leaves, hierarchy
+        self.children_ = self._hierarchy.children
+        self.distances_ = self._hierarchy.distances
+        self.n_leaves_ = self._hierarchy.n_leaves
+        self.history_ = list(grown.history)
+        self.n_iter_ = exercises.n_passes(grown)
+        kept = [e.validation_loss for e in grown.history if e.epoch == grown.best_epoch]
+        self.validation_error_ = kept[0] if kept else math.nan
+        self.labels_ = self.labels_at()
+
+    def _cut(self, level: int | None, n_clusters: int | None) -> np.ndarray:
+        """Return the cluster of each leaf; leaves by their own numbers where nothing is cut."""
+        if level is None and n_clusters is None:
+            n_clusters = self.n_clusters
+        if level is None and n_clusters is None:
+            return np.arange(self.n_leaves_)
+        return self._hierarchy.clusters(level=level, n_clusters=n_clusters)
+
+    def _inputs_of(self, X: Any) -> Table:
+        """Read a table and keep the columns that the tree asks for."""
+        self._check_predictable(X)
+        table = Table.of(X)
+        if self.tree_.schema.named and table.names is not None:
+            return table  # is read by name
+        return table.take_columns(_beside(self.targets_, self.n_features_in_))
+
+    def _passed_nodes(self, X: Any) -> np.ndarray:
+        """Return whether each row's hard path passes each node of `latent_`, (n, A) bool."""
+        nodes = self.latent_.nodes
+        node = self.latent_.apply(self._inputs_of(X))
+        passed = np.zeros((len(node), len(nodes)), dtype=bool)
+        for _ in range(self.latent_.depth + 1):
+            passed[np.arange(len(node)), np.searchsorted(nodes, node)] = True
+            node = np.maximum((node - 1) // 2, 0)
+        return passed
+
+
+@dataclass(frozen=True, eq=False)
+class _Posed:
+    """A table, parted into what is regressed and what from.
+
+    Attributes
+    ----------
+    n_features
+        Number of columns of the whole table.
+    targets, inputs
+        Numbers of the regressed columns, and the table of the others; all where there is one.
+    target, target_names
+        (n, t) what is regressed, in units of the table: numbers, with means for missing ones, and
+        0 and 1 for levels, of which a missing entry has none.
+    columns
+        (n, c) the whole table in standard units.
+    """
+
+    n_features: int
+    targets: np.ndarray
+    inputs: Table
+    target: np.ndarray
+    target_names: tuple[str, ...]
+    columns: np.ndarray
+    weight: np.ndarray | None
+    seed: int
+
+    @classmethod
+    def of(cls, table: Table, asked: Any, weight: np.ndarray | None, seed: int) -> _Posed:
+        targets = _targets_of(asked, table, seed)
+        # In canonical rows: the units of a table with a row twice are those of a weight of two.
+        schema = TrainingSet.of(table, np.zeros((table.n_rows, 1)), weight).schema
+        columns = _encoded(schema, table)
+        own = np.flatnonzero(np.isin(schema.column_feature, targets))
+        own = np.setdiff1d(own, schema.flag_column)  # that an entry is missing is not regressed
+        target = columns[:, own] * schema.column_scale[own] + schema.column_center[own]
+        return cls(
+            table.n_features,
+            targets,
+            table.take_columns(_beside(targets, table.n_features)),
+            target,
+            tuple(schema.column_names[j] for j in own),
+            columns,
+            weight,
+            seed,
+        )
+
+    @property
+    def is_of_itself(self) -> bool:
+        """Whether all columns are regressed, from themselves."""
+        return len(self.targets) == self.n_features
+
+    @property
+    def weight_of_rows(self) -> np.ndarray:
+        """What each row counts, (n,)."""
+        return np.ones(len(self.columns)) if self.weight is None else self.weight
+
+    def target_means(self, leaves: np.ndarray, n_leaves: int) -> np.ndarray:
+        """Return the means of the targets at each leaf, (n_leaves, t)."""
+        weight = self.weight_of_rows / self.weight_of_rows.max()  # so that no sum overflows
+        mass = np.bincount(leaves, weight, minlength=n_leaves)
+        sums = [np.bincount(leaves, weight * y, minlength=n_leaves) for y in self.target.T]
+        return np.column_stack(sums) / mass[:, None]
+
+
+def _beside(targets: np.ndarray, n_features: int) -> list[int]:
+    """Return the columns to regress from: the others, or all where there are no others."""
+    others = np.setdiff1d(np.arange(n_features), targets)
+    return others.tolist() or list(range(n_features))
+
+
+def _targets_of(asked: Any, table: Table, seed: int) -> np.ndarray:
+    """Return the numbers of the columns to regress, ascending."""
+    p = table.n_features
+    if isinstance(asked, str):
+        if table.names is not None and asked in table.names and asked not in ("random", "all"):
+            raise ValueError(f"targets must be a list of columns: give [{asked!r}].")
+        parameters.choice("targets", asked, ("random", "all"))
+        asked = p if asked == "all" else max(1, round(_TARGET_PART * p))
+    elif not isinstance(asked, Iterable):
+        asked = parameters.integer("targets", asked, 1, max(p - 1, 1))
+    if isinstance(asked, int):
+        drawn = np.random.default_rng(seed).choice(p, asked, replace=False)
+        return np.sort(drawn)
+    found = np.array(sorted(_column(name, table) for name in asked), dtype=np.int64)
+    if not len(found) or len(np.unique(found)) < len(found):
+        raise ValueError(f"targets must name at least one column, each once; got {asked!r}.")
+    if len(found) == p > 1:
+        raise ValueError(
+            f"targets names all {p} columns and leaves none to regress from. Leave some out, or "
+            "give targets='all'."
+        )
+    return found
+
+
+def _column(name: Any, table: Table) -> int:
+    """Return the number of a column that is given by name or number."""
+    if isinstance(name, str):
+        if table.names is None or name not in table.names:
+            known = "no names" if table.names is None else f"the names {list(table.names)[:20]}"
+            raise ValueError(f"targets names the column {name!r}, but the table has {known}.")
+        return table.names.index(name)
+    return parameters.integer("targets", name, 0, table.n_features - 1)
+
+
+def _encoded(schema: Schema, table: Table) -> np.ndarray:
+    """Return the rows in standard units, (n, c) float32."""
+    matrix = schema.read(table)
+    return schema.encoder.encode(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())

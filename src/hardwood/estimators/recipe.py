@@ -1,0 +1,207 @@
+"""One way to make a tree: where it starts, what it is taught, how it is polished."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from hardwood.estimators.clock import Clock, Stop, Whole
+from hardwood.estimators.exercise import Exercise
+from hardwood.estimators.made_up_rows import Lesson
+from hardwood.estimators.reinforced import bare_policy
+from hardwood.estimators.teacher import Teacher, taught
+from hardwood.learn.greedy import one_hot, start_tree
+from hardwood.learn.losses import Misclassification
+from hardwood.learn.problem import Problem
+from hardwood.learn.reinforced import Reinforced, learn, perfect_parents
+from hardwood.learn.tao import Alternation, alternate
+from hardwood.model import ObliqueTree
+
+Start = Literal["axis", "co2", "reinforced"]
+
+_WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
+_MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
+_PASSES = 60  # over real rows; over more rows fewer, but not below a third
+_MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
+_CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
+_RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
+
+
+class CutOff(Exception):
+    """There was no time to finish."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a tree is made.
+
+    Attributes
+    ----------
+    start
+        The tree that it starts with: a greedy one with splits on one column ("axis") or oblique
+        ones ("co2"), or one whose splits and leaves are learned together ("reinforced").
+    max_depth
+        Of the tree; 0 for a single leaf.
+    polish
+        How alternation improves it; None for the start as it is.
+    lesson
+        Which made-up rows a teacher adds; None for real rows alone.
+    seed
+        Tells restarts apart: 0 for the first. A restart has made-up rows of its own, or without
+        any grows its start from a part of the rows.
+    """
+
+    start: Start
+    max_depth: int
+    polish: Alternation | None = None
+    lesson: Lesson | None = None
+    seed: int = 0
+
+    def __str__(self) -> str:
+        if self.max_depth == 0:
+            return "a single leaf"
+        start = _WORDS[self.start]
+        parts = [start if self.polish is None else f"TAO from {start}", f"depth {self.max_depth}"]
+        if self.seed:
+            parts.append(f"restart {self.seed}")
+        if self.polish is not None:
+            parts.append(f"l1 {self.polish.l1:g}, l2 {self.polish.l2:g}")
+        if self.lesson is not None:
+            parts.append(f"taught {self.lesson.rows_per_row:g}x, noise {self.lesson.noise:g}")
+        return ", ".join(parts)
+
+    @property
+    def family(self) -> Recipe:
+        """The recipe without what tells restarts apart."""
+        return replace(self, seed=0)
+
+    @property
+    def has_soft_leaves(self) -> bool:
+        """Whether leaves that no row reaches have learned something, too, and are to stay."""
+        return self.start == "reinforced" and self.polish is None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an ordinary tree, with one column in each split."""
+        return self.start == "axis" and self.polish is None
+
+
+@dataclass(frozen=True)
+class Kitchen:
+    """What every recipe is made with.
+
+    Attributes
+    ----------
+    exercise
+        What is learned.
+    n_jobs, seed
+        Threads, and what random choices follow from.
+    clock
+        Asked between passes and sweeps.
+    """
+
+    exercise: Exercise
+    n_jobs: int
+    seed: int
+    clock: Clock
+
+    def made(self, recipe: Recipe, problem: Problem, teacher: Teacher | None) -> ObliqueTree:
+        """Make a tree of the training rows of a problem.
+
+        Raises
+        ------
+        CutOff
+            Where there was no time for it.
+        KeyboardInterrupt
+            Where the user stopped it.
+        """
+        if recipe.lesson is not None:
+            assert teacher is not None
+            problem = self.lesson(recipe, problem, teacher)
+        tree = self._start(recipe, problem)
+        if recipe.polish is None:
+            return tree
+        return self.polished(tree, recipe.polish, problem)
+
+    def lesson(self, recipe: Recipe, problem: Problem, teacher: Teacher) -> Problem:
+        """Add made-up rows: as many as the recipe says, or as fit into memory and time."""
+        assert recipe.lesson is not None
+        if self.clock.is_past():
+            raise CutOff
+        n = len(problem.train)
+        most = _MAX_TAUGHT_ENTRIES // problem.schema.n_columns - n
+        n_rows = int(min(recipe.lesson.rows_per_row * n, max(most, n)))
+        return taught(problem, teacher, recipe.lesson, n_rows, self.seed + recipe.seed)
+
+    def polished(self, tree: ObliqueTree, polish: Alternation, problem: Problem) -> ObliqueTree:
+        """Alternate over the training rows, from a tree."""
+        if self.clock.is_past():
+            raise CutOff
+        if self.exercise.task == "classification" and polish.leaves == "constant":
+            n_outputs = self.exercise.n_targets
+            problem = replace(problem, loss=Misclassification(), n_outputs=n_outputs)
+        answer = alternate(
+            problem,
+            tree,
+            polish,
+            n_jobs=self.n_jobs,
+            seed=self.seed,
+            callbacks=[Stop(self.clock)],
+            until=self.clock.end,
+        )
+        if answer.interrupted:
+            raise KeyboardInterrupt
+        return answer.tree
+
+    def _start(self, recipe: Recipe, problem: Problem) -> ObliqueTree:
+        if recipe.max_depth == 0:
+            return self._single_leaf(problem)
+        seed = self.seed + recipe.seed
+        if recipe.start == "reinforced":
+            return self._reinforced(recipe, problem, seed)
+        share = _RESTART_SHARE if recipe.seed and recipe.lesson is None else 1.0
+        if recipe.start == "co2":
+            share = min(share, _CO2_ROWS / len(problem.train))
+        if share < 1:
+            is_taken = np.random.default_rng(seed).random(len(problem.train)) < share
+            problem = replace(problem, train=problem.train[is_taken | ~is_taken.any()])
+        return start_tree(
+            problem,
+            recipe.start,
+            max_depth=recipe.max_depth,
+            classes=self.exercise.labels,
+            n_jobs=self.n_jobs,
+            seed=seed,
+        )
+
+    def _reinforced(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
+        """Learn policies of all nodes at once, and make splits of them."""
+        n_rows = 1 if recipe.lesson is None else 1 + recipe.lesson.rows_per_row
+        config = Reinforced(
+            perfect_parents(min(recipe.max_depth, _MAX_REINFORCED_DEPTH)),
+            max_epochs=max(_PASSES // 3, int(_PASSES / n_rows)),
+        )
+        whole = Whole(self.clock)
+        grown = learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[whole])
+        if grown.interrupted:
+            raise KeyboardInterrupt
+        if whole.is_cut_off:
+            raise CutOff
+        return bare_policy(self.exercise, problem, config, grown).to_oblique()
+
+    def _single_leaf(self, problem: Problem) -> ObliqueTree:
+        target = problem.y[problem.train].astype(np.float64)
+        if self.exercise.task == "classification":
+            target = one_hot(target[:, 0], self.exercise.n_targets)
+        mean = np.average(target, axis=0, weights=problem.weight[problem.train])
+        return ObliqueTree(
+            np.empty((0, problem.schema.n_columns)),
+            np.empty(0),
+            np.empty((0, 2), dtype=np.int32),
+            (mean * problem.target_scale + problem.target_center)[None],
+            schema=problem.schema,
+            task=self.exercise.task,
+            classes=self.exercise.labels,
+        )

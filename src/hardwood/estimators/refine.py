@@ -1,0 +1,413 @@
+"""Refinement: learners one after the other, each from the best tree so far, kept where it helps."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+
+from hardwood import arguments
+from hardwood.errors import FitInterruptedWarning
+from hardwood.estimators import exercise as exercises
+from hardwood.estimators import parameters
+from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+from hardwood.estimators.exercise import Exercise
+from hardwood.estimators.judge import Judge
+from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
+from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
+from hardwood.estimators.start import start_of
+from hardwood.estimators.tao import TAOClassifier, TAORegressor
+from hardwood.estimators.target import class_target, label_target, number_target
+from hardwood.estimators.weights import row_weights
+from hardwood.learn.problem import Problem
+from hardwood.model import ObliqueTree
+from hardwood.report.blocks import Block, Grid
+from hardwood.report.faces import Report
+from hardwood.report.frames import columns_of
+from hardwood.report.words import counted, figure
+from hardwood.table.rows import n_rows, taken
+
+if TYPE_CHECKING:
+    from hardwood.report.faces import Tables
+
+# Learners by name: for classes and labels, and for numbers.
+LEARNERS: dict[str, tuple[type, type]] = {
+    "dgt": (DGTClassifier, DGTRegressor),
+    "non_greedy": (NonGreedyTreeClassifier, NonGreedyTreeRegressor),
+    "reinforced": (ReinforcedTreeClassifier, ReinforcedTreeRegressor),
+    "tao": (TAOClassifier, TAORegressor),
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One learner's turn.
+
+    Attributes
+    ----------
+    name
+        Of the learner; "start" for the tree that was given.
+    tree
+        What it made of the best tree before it.
+    train_score, validation_score
+        Of that tree, on the rows that were learned from and on those that were not.
+    kept
+        Whether it is better than all before it on the latter, and so the one that is learned on.
+    seconds
+        How long it took.
+    """
+
+    name: str
+    tree: ObliqueTree
+    train_score: float
+    validation_score: float
+    kept: bool
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class Refinement(Report):
+    """What `refine` did, stage by stage.
+
+    ``print`` shows it as a table; `to_frame`, `to_dict`, `to_html` and `save` give it elsewhere.
+
+    Attributes
+    ----------
+    tree_
+        The best tree.
+    stages
+        The tree that was given, then one for each learner.
+    metric
+        What the scores are; larger is better.
+    n_train, n_validation
+        Rows that were learned from, and rows that judged.
+    """
+
+    tree_: ObliqueTree
+    stages: tuple[Stage, ...]
+    metric: str
+    n_train: int
+    n_validation: int
+
+    @property
+    def title(self) -> str:
+        """What was learned from and judged by how many rows."""
+        return (
+            f"Refinement of a tree: {counted(len(self.stages) - 1, 'stage')}, learned from "
+            f"{counted(self.n_train, 'row')}, judged by {counted(self.n_validation, 'other')}"
+        )
+
+    def _blocks(self) -> Sequence[Block]:
+        header = ["stage", f"{self.metric} (training)", f"{self.metric} (validation)", "leaves"]
+        rows = [
+            [
+                stage.name,
+                figure(stage.train_score),
+                figure(stage.validation_score),
+                str(stage.tree.n_leaves),
+                f"{stage.seconds:.1f}",
+                "yes" if stage.kept else "no",
+            ]
+            for stage in self.stages
+        ]
+        return [Grid.of("Stages", [*header, "seconds", "kept"], rows)]
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "n_train": self.n_train,
+            "n_validation": self.n_validation,
+            "stages": [
+                {**_facts(stage), "leaves": stage.tree.n_leaves, "splits": stage.tree.n_splits}
+                for stage in self.stages
+            ],
+        }
+
+    def _tables(self) -> Tables:
+        columns = columns_of(Stage, self.stages)
+        trees = columns.pop("tree")
+        return {"stages": {**columns, "leaves": [tree.n_leaves for tree in trees]}}
+
+
+def _facts(stage: Stage) -> dict[str, Any]:
+    return {name: value for name, value in vars(stage).items() if name != "tree"}
+
+
+def refine(
+    tree: Any,
+    X: Any,
+    y: Any,
+    *,
+    with_: Any = ("dgt", "tao"),
+    X_val: Any = None,
+    y_val: Any = None,
+    sample_weight: Any = None,
+    validation_fraction: float = 0.2,
+    scoring: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> Refinement:
+    """Improve a tree by learners in turn, and keep what helps.
+
+    Each learner starts from the best tree so far, learns from the training rows and is judged by
+    rows that none of them learned from. A stage that does not score higher there is not kept.
+    Ctrl-C ends the refinement: what the stages so far reached is returned, with a warning.
+
+    Parameters
+    ----------
+    tree : ObliqueTree or fitted estimator with one
+        Where to start; of any learner, or from `from_sklearn`.
+    X, y
+        The table and its target, as `fit` takes them; with the columns and classes of the tree. A
+        tree that has learned from all of them scores too well on a part of them: then give `X_val`.
+    with_ : sequence of names and estimators, default=("dgt", "tao")
+        Learners in turn: "dgt", "tao", "non_greedy", "reinforced", or estimators that take
+        ``init=``, with parameters of their own; those are cloned.
+    X_val, y_val
+        Rows to judge by. None: `validation_fraction` of the rows is kept apart for that.
+    sample_weight
+        (n,) >= 0, what each row counts; None for rows that count the same.
+    validation_fraction : float, default=0.2
+        Part of the distinct rows that judges, of every class alike, where `X_val` is None.
+    scoring : str or function, default=None
+        None: accuracy, or R2 for numbers. Or a scorer of scikit-learn; larger is better.
+    n_jobs, random_state, verbose
+        Of the learners that are named; `random_state` also draws the rows that judge.
+
+    Returns
+    -------
+    refinement
+        `tree_` is the best tree; ``print`` shows what each stage did.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a tree for another task, other columns or classes, and for what is no learner.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import hardwood
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> start = hardwood.GreedyTreeClassifier(max_depth=2).fit(X, y)
+    >>> refined = hardwood.refine(start, X, y, with_=["tao"], random_state=0)
+    >>> refined.stages[-1].validation_score >= refined.stages[0].validation_score
+    True
+    """
+    start = _start(tree)
+    seed = exercises.drawn_seed(random_state)
+    level = parameters.level("verbose", verbose)
+    named = {"n_jobs": n_jobs, "random_state": seed, "verbose": max(0, level - 1)}
+    learners = [(_checked(each, start), each) for each in _sequence(with_)]
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val belong together: give both, or none.")
+    validation = None if X_val is None else (X_val, y_val)
+    rows = _divided(start, X, y, sample_weight, validation, validation_fraction, seed)
+    judge = Judge.of(start.task, rows.exercise.classes, scoring)
+    stages = [_judged("start", start, None, judge, rows, 0.0)]
+    try:
+        for name, spec in learners:
+            begun = time.perf_counter()
+            learned, is_interrupted = _learned(_learner(spec, _best(stages).tree, named), rows)
+            seconds = time.perf_counter() - begun
+            stages.append(_judged(name, learned, _best(stages), judge, rows, seconds))
+            if level:
+                print(_line(stages[-1], judge), flush=True)
+            if is_interrupted:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        _warn_of_interrupt(stages)
+    return Refinement(
+        _best(stages).tree,
+        tuple(stages),
+        judge.name,
+        len(rows.learned.truth),
+        len(rows.judging.truth),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of a table, their targets in numbers, (n, t), and their weights, if any."""
+
+    X: Any
+    truth: np.ndarray
+    weight: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class _Divided:
+    """Rows that are learned from, and rows that judge."""
+
+    exercise: Exercise
+    learned: _Part
+    judging: _Part
+
+
+def _start(tree: Any) -> ObliqueTree:
+    found = getattr(tree, "tree_", tree)
+    if not isinstance(found, ObliqueTree):
+        raise TypeError(
+            f"tree must be an ObliqueTree or a fitted estimator with one, got {tree!r:.200}. A "
+            "tree of scikit-learn is turned into one by hardwood.from_sklearn(tree)."
+        )
+    return found
+
+
+def _sequence(with_: Any) -> list[Any]:
+    """Return the learners as a list; one alone is a list of one."""
+    if isinstance(with_, str) or hasattr(with_, "get_params"):
+        return [with_]
+    if not isinstance(with_, Iterable):
+        raise TypeError(
+            f"with_ must be learners in turn, such as ['dgt', 'tao'], got {with_!r:.200}."
+        )
+    return list(with_)
+
+
+def _checked(spec: Any, start: ObliqueTree) -> str:
+    """Return the name of a learner, or say what is no learner, or none for such trees."""
+    if isinstance(spec, str):
+        name: str = arguments.choice("a learner of with_", spec, tuple(LEARNERS))
+        if start.has_linear_leaves and name == "non_greedy":
+            raise ValueError(
+                "with_ holds 'non_greedy', whose leaves are constant, but those of the tree are "
+                "linear. 'dgt' and 'tao' learn both."
+            )
+        return name
+    if isinstance(spec, type) or "init" not in getattr(spec, "get_params", dict)():
+        raise TypeError(
+            f"with_ holds {spec!r:.200}; expected one of {list(LEARNERS)}, or an estimator that "
+            "takes init=, such as DGTClassifier(max_depth=6)."
+        )
+    is_for_numbers = start.task == "regression"
+    if is_classifier(spec) if is_for_numbers else is_regressor(spec):
+        expected = "a regressor for a tree of numbers" if is_for_numbers else "a classifier"
+        raise TypeError(f"with_ holds {spec!r:.200}; expected {expected}, as the tree is.")
+    return type(spec).__name__
+
+
+def _learner(spec: Any, start: ObliqueTree, named: dict[str, Any]) -> Any:
+    """Return a learner that goes on from a tree."""
+    if not isinstance(spec, str):
+        return clone(spec).set_params(init=start)
+    options = {**named, "init": start, "max_depth": max(1, start.depth)}
+    if start.has_linear_leaves:
+        options["leaves"] = "linear"
+    return LEARNERS[spec][start.task == "regression"](**options)
+
+
+def _divided(
+    start: ObliqueTree,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    validation: tuple[Any, Any] | None,
+    fraction: float,
+    seed: int,
+) -> _Divided:
+    """Keep rows apart, or take those that were given; equal rows stay together."""
+    exercise = _exercise(start, X, y, sample_weight)
+    fraction = arguments.real("validation_fraction", fraction, 0.0, 1.0, open_low=True)
+    problem = Problem.of(
+        exercise.data,
+        exercise.loss,
+        n_outputs=exercise.n_outputs,
+        is_classified=exercise.task == "classification",
+        validation_fraction=0.0 if validation else fraction,
+        seed=seed,
+    )
+    # Checks the task and the classes.
+    start_of(start, exercise, problem, 1, n_jobs=1, seed=seed, name="tree")
+    of_row = exercise.data.representatives()
+    train, valid = (
+        np.flatnonzero(np.isin(of_row, part)) for part in (problem.train, problem.valid)
+    )
+    weight = row_weights(sample_weight, len(of_row))
+    truth = exercise.data.target
+    learned = _Part(taken(X, train), truth[train], None if weight is None else weight[train])
+    if validation is None:
+        judging = _Part(taken(X, valid), truth[valid], None if weight is None else weight[valid])
+    else:
+        judging = _Part(validation[0], _truth(exercise, *validation), None)
+    return _Divided(exercise, learned, judging)
+
+
+def _exercise(start: ObliqueTree, X: Any, y: Any, sample_weight: Any) -> Exercise:
+    if start.task == "regression":
+        return exercises.regression(DGTRegressor(), X, y, sample_weight)
+    return exercises.classification(DGTClassifier(), X, y, sample_weight)
+
+
+def _truth(exercise: Exercise, X: Any, y: Any) -> np.ndarray:
+    """Read the targets of rows that were given to judge by, as `Exercise` has them."""
+    n = n_rows(X)
+    if n != n_rows(y):
+        raise ValueError(f"X_val has {n} rows, but y_val has {n_rows(y)}.")
+    if exercise.task == "regression":
+        return number_target(y, n).values
+    if exercise.task == "multilabel":
+        return label_target(y, n).values
+    assert exercise.classes is not None
+    target = class_target(np.concatenate([exercise.classes, np.asarray(y)]), n + exercise.n_targets)
+    if len(target.classes) > exercise.n_targets:
+        unknown = sorted(set(target.classes.tolist()) - set(exercise.classes.tolist()))
+        raise ValueError(f"y_val has classes that y has not: {unknown[:10]}.")
+    return target.index[exercise.n_targets :, None].astype(np.float64)
+
+
+def _learned(learner: Any, rows: _Divided) -> tuple[ObliqueTree, bool]:
+    """Let a learner learn, and say whether it was interrupted; what is predicted keeps its name."""
+    part, exercise = rows.learned, rows.exercise
+    y: Any = part.truth if part.truth.shape[1] > 1 else part.truth[:, 0]
+    if exercise.classes is not None and exercise.task == "classification":
+        y = exercise.classes[y.astype(np.int64)]
+    is_interrupted = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitInterruptedWarning)  # comes when all else is done
+        try:
+            learner.fit(part.X, y, part.weight)
+        except FitInterruptedWarning:
+            is_interrupted = True
+    return learner.tree_.replace(target_names=exercise.target_names), is_interrupted
+
+
+def _warn_of_interrupt(stages: Sequence[Stage]) -> None:
+    warnings.warn(
+        f"The refinement was interrupted after {counted(len(stages) - 1, 'stage')}; the best tree "
+        "so far is kept.",
+        FitInterruptedWarning,
+        stacklevel=3,
+    )
+
+
+def _judged(
+    name: str, tree: ObliqueTree, best: Stage | None, judge: Judge, rows: _Divided, seconds: float
+) -> Stage:
+    train, valid = (
+        judge.score(_outputs(tree, part.X), part.truth, part.weight)
+        for part in (rows.learned, rows.judging)
+    )
+    kept = best is None or valid > best.validation_score
+    return Stage(name, tree, train, valid, kept, seconds)
+
+
+def _outputs(tree: ObliqueTree, X: Any) -> np.ndarray:
+    if tree.task != "regression":
+        return tree.predict_proba(X)
+    return tree.predict(X).reshape(-1, tree.n_outputs)
+
+
+def _best(stages: Sequence[Stage]) -> Stage:
+    return [stage for stage in stages if stage.kept][-1]
+
+
+def _line(stage: Stage, judge: Judge) -> str:
+    word = "kept" if stage.kept else "not kept"
+    return f"{stage.name}  {judge.name} {stage.validation_score:.5g}  {stage.seconds:.1f} s  {word}"

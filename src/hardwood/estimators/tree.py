@@ -1,0 +1,219 @@
+"""The tree that a newcomer should try first: the best of many, found by validation.
+
+How it is found is in `tree_search`; `tree_fit` goes from a table to the search and back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Literal
+
+from sklearn.utils.validation import validate_data
+
+from hardwood.errors import FitInterruptedWarning
+from hardwood.estimators import base
+from hardwood.estimators import exercise as exercises
+from hardwood.estimators.clock import Clock
+from hardwood.estimators.fit_report import FitReport
+from hardwood.estimators.tree_fit import Fitted, fit_tree
+
+
+class TreeClassifier(base.TreeClassifier):
+    """One hard decision tree for classes: the best that is found within a time limit.
+
+    Ordinary trees, alternating optimisation from several starts, a teacher and restarts compete on
+    rows that they did not learn from. Ordinary trees win ties. Tables may be NumPy arrays, SciPy
+    sparse matrices, pandas, polars or Arrow frames, with categories and missing entries.
+
+    Parameters
+    ----------
+    max_depth : int, default=8
+        Splits on the way from the root to a leaf, 1 to 16, at most.
+    leaves : "constant" or "linear", default="constant"
+        What a leaf answers: one value per output, or a linear function of the columns.
+    max_features_per_split : int, default=None
+        Features that a split may weigh, for splits that are easy to read; None for all.
+    teacher : "auto", estimator or None, default="auto"
+        A stronger model, whose answers to made-up rows near and between the real ones teach the
+        tree. "auto": three small networks, unless they are no better than the best tree without
+        them. An estimator of scikit-learn's kind: fitted, it is asked as it is; else it is fitted
+        on the rows that are learned from.
+    time_limit : float or None, default=60.0
+        Seconds that a fit may take, to within a tenth; it ends earlier when nothing gets better.
+        What the clock cuts off differs between runs: for the same tree every time, bit for bit,
+        give None, and perhaps `max_trials`.
+    max_trials : int, default=None
+        Candidates to try at most; None for as many as help and there is time for.
+    scoring : str or function, default=None
+        What candidates are judged by: None for accuracy, or a scorer of scikit-learn, such as
+        "roc_auc" or "neg_log_loss"; larger is better.
+    validation_fraction : float, default=0.2
+        Part of the rows that judges the candidates, drawn from every class alike. Tables of fewer
+        than 1,500 distinct rows are judged by four folds instead.
+    class_weight : dict, "balanced" or None, default=None
+        What the weight of every row is multiplied by, by class. "balanced": such that all classes
+        have the same total weight.
+    n_jobs : int, default=None
+        Threads, -1 for all processors. Without a time limit the tree does not depend on them.
+    random_state : int, RandomState instance or None, default=None
+        Of starts, made-up rows, networks and the choice of the rows that judge.
+    verbose : int, default=0
+        1 prints a line per candidate.
+    callbacks : function or list of functions, default=None
+        Called with a `Trial` after every candidate; a true answer ends the search.
+
+    Attributes
+    ----------
+    tree_ : ObliqueTree
+        The tree, simplified: what predicts, reads, draws and saves.
+    classes_ : ndarray of shape (n_classes,)
+        The classes; where there are several labels, their numbers.
+    fit_report_ : FitReport
+        What was tried, how good it was, and why the search ended: ``print`` it.
+    n_features_in_ : int
+        Number of columns of the training table.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where all are text.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hardwood import TreeClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TreeClassifier(time_limit=None, max_trials=6, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    loss: ClassVar[str] = "log_loss"
+    fit_report_: FitReport
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 8,
+        leaves: Literal["constant", "linear"] = "constant",
+        max_features_per_split: int | None = None,
+        teacher: Any = "auto",
+        time_limit: float | None = 60.0,
+        max_trials: int | None = None,
+        scoring: Any = None,
+        validation_fraction: float = 0.2,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.leaves = leaves
+        self.max_features_per_split = max_features_per_split
+        self.teacher = teacher
+        self.time_limit = time_limit
+        self.max_trials = max_trials
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
+        """Find a tree; arguments are those of `DGTClassifier.fit`."""
+        clock = Clock.of(self)
+        exercise = exercises.classification(self, X, y, sample_weight)
+        fitted = fit_tree(self, exercise, X, clock)
+        _adopt(self, X, fitted)
+        assert exercise.classes is not None
+        self.classes_ = exercise.classes
+        self._keep_classes_of_leaves()
+        _warn_if_interrupted(fitted)
+        return self
+
+
+class TreeRegressor(base.TreeRegressor):
+    """One hard decision tree for numbers: the best that is found within a time limit.
+
+    Parameters and attributes are those of `TreeClassifier`, without `class_weight` and `classes_`,
+    and:
+
+    Parameters
+    ----------
+    scoring : str or function, default=None
+        What candidates are judged by: None for R2, or a scorer of scikit-learn.
+
+    Attributes
+    ----------
+    n_outputs_ : int
+        Number of targets, k.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from hardwood import TreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = TreeRegressor(time_limit=None, max_trials=6, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    """
+
+    loss: ClassVar[str] = "squared_error"
+    fit_report_: FitReport
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 8,
+        leaves: Literal["constant", "linear"] = "constant",
+        max_features_per_split: int | None = None,
+        teacher: Any = "auto",
+        time_limit: float | None = 60.0,
+        max_trials: int | None = None,
+        scoring: Any = None,
+        validation_fraction: float = 0.2,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.leaves = leaves
+        self.max_features_per_split = max_features_per_split
+        self.teacher = teacher
+        self.time_limit = time_limit
+        self.max_trials = max_trials
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeRegressor:
+        """Find a tree; arguments are those of `DGTRegressor.fit`."""
+        clock = Clock.of(self)
+        exercise = exercises.regression(self, X, y, sample_weight)
+        fitted = fit_tree(self, exercise, X, clock)
+        _adopt(self, X, fitted)
+        self.n_outputs_ = exercise.n_targets
+        _warn_if_interrupted(fitted)
+        return self
+
+
+def _adopt(estimator: TreeClassifier | TreeRegressor, X: Any, fitted: Fitted) -> None:
+    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
+    validate_data(estimator, X, skip_check_array=True)
+    estimator.n_features_in_ = fitted.tree.n_features
+    estimator.tree_ = fitted.tree
+    estimator.fit_report_ = fitted.report
+
+
+def _warn_if_interrupted(fitted: Fitted) -> None:
+    if fitted.interrupted:
+        n = len(fitted.report.trials)
+        warnings.warn(
+            f"The search was interrupted after {n} candidate(s); the best tree so far is kept.",
+            FitInterruptedWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,455 @@
+"""The search for one tree: candidates from cheap to dear, judged by rows they did not learn from.
+
+Every candidate is a `Recipe`. Ordinary trees of several depths come first, so that nothing dearer
+is chosen without being better; then alternation from them; then what a teacher adds, where the
+teacher is on a par with the best tree so far. Restarts of a recipe are a family, and families are
+compared by their means: the luckiest of many restarts says little about the next row. The best
+family is restarted until that helps no more, and its best tree is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hardwood.estimators.clock import Clock
+from hardwood.estimators.exercise import Exercise
+from hardwood.estimators.fit_report import Outcome, Trial
+from hardwood.estimators.judge import Judge
+from hardwood.estimators.made_up_rows import Lesson
+from hardwood.estimators.recipe import CutOff, Kitchen, Recipe
+from hardwood.estimators.teacher import Teacher
+from hardwood.learn.assemble import outputs_of
+from hardwood.learn.problem import Problem
+from hardwood.learn.tao import Alternation, Leaves
+from hardwood.model import ObliqueTree
+from hardwood.report.words import figure
+
+_PLAIN_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+_LINEAR_DEPTHS = (1, 2, 3, 4, 5)
+# The first compares, the others are for what did best with it.
+_LESSONS = (Lesson(4, 0.1), Lesson(12, 0.1), Lesson(12, 0.05))
+_PENALTIES = ((0.1, 1.0), (0.3, 10.0), (0.03, 0.1))  # l1 and l2; the first is the usual one
+_SWEEPS = 10
+_ROUNDS = 2  # that families of restarts are compared by
+_MOST_COMPARED = 3  # families that have more than one round
+# Standard errors that a taught tree may score less: made-up rows keep it from learning by heart,
+# which few rows that judge do not show.
+_TAUGHT_BONUS = 0.5
+_PAR = 2.0  # standard errors that a teacher may score less than the best tree
+_FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
+_MANY = 1_000  # where so many judge
+_ROWS_PER_LEAF = 4  # at least, in the mean, of trees whose leaves all stay
+_PATIENCE = 4  # restarts in a row that are not better
+
+OnTrial = Callable[[Trial], Any]
+"""Called after every candidate; a true answer ends the search."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What may be tried.
+
+    Attributes
+    ----------
+    max_depth
+        Of any tree.
+    leaves
+        "constant" or "linear".
+    max_features_per_split
+        That a split may weigh; None for all.
+    max_trials
+        Candidates at most; None for no limit.
+    """
+
+    max_depth: int
+    leaves: Leaves
+    max_features_per_split: int | None
+    max_trials: int | None
+
+    def polish(self, penalty: tuple[float, float] = _PENALTIES[0]) -> Alternation:
+        """Return how candidates are polished, with penalties l1 and l2."""
+        return Alternation(
+            *penalty,
+            max_sweeps=_SWEEPS,
+            leaves=self.leaves,
+            max_features_per_split=self.max_features_per_split,
+        )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A recipe, the tree it gave on each fold, how they were judged and how long they took."""
+
+    recipe: Recipe
+    trees: tuple[ObliqueTree, ...]
+    train_score: float
+    validation_score: float
+    seconds: float
+
+    @property
+    def size(self) -> float:
+        """Leaves, in the mean over folds."""
+        return float(np.mean([tree.n_leaves for tree in self.trees]))
+
+
+@dataclass(frozen=True)
+class Family:
+    """Candidates that differ in their random choices alone."""
+
+    members: tuple[Candidate, ...]
+
+    @property
+    def recipe(self) -> Recipe:
+        """What they have in common."""
+        return self.members[0].recipe.family
+
+    @property
+    def score(self) -> float:
+        """The mean score."""
+        return float(np.mean([member.validation_score for member in self.members]))
+
+    @property
+    def size(self) -> float:
+        """The mean number of leaves."""
+        return float(np.mean([member.size for member in self.members]))
+
+    @property
+    def best(self) -> Candidate:
+        """The member with the highest score, the first among equals."""
+        return max(self.members, key=lambda member: member.validation_score)
+
+
+@dataclass
+class Search:
+    """Candidates of one fit.
+
+    Parameters
+    ----------
+    exercise, kitchen, judge, plan
+        What is learned, with what, judged by what, within which limits.
+    folds
+        Problems with a training and a validation part each.
+    teach
+        From a problem, and perhaps a teacher that knows a part of its rows, to its teacher, or None
+        where there was no time; None for no teachers.
+    n_finish
+        How many times the rows of a candidate its finish has.
+    on_trial
+        Called after every candidate.
+    """
+
+    exercise: Exercise
+    kitchen: Kitchen
+    judge: Judge
+    plan: Plan
+    folds: Sequence[Problem]
+    teach: Callable[..., Teacher | None] | None
+    n_finish: float = 1.0
+    on_trial: Sequence[OnTrial] = ()
+    trials: list[Trial] = field(default_factory=list)
+    families: dict[Recipe, Family] = field(default_factory=dict)
+    ending: str = ""
+    interrupted: bool = False
+    teacher_words: str = ""
+    _teachers: list[Teacher | None] = field(default_factory=list)
+    _teacher_seconds: float = 0.0
+    _teacher_score: float = math.nan
+    _seconds_of: dict[tuple[str, bool, bool], float] = field(default_factory=dict)
+
+    def run(self) -> Candidate:
+        """Try candidates until time, patience or ideas are out; return the best.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            When Ctrl-C comes before the first candidate is finished.
+        """
+        was_short = False
+        try:
+            for recipe in self._recipes():
+                if self._is_ended():
+                    break
+                if self._has_time_for(recipe):
+                    self._try(recipe)
+                else:
+                    was_short = True
+        except KeyboardInterrupt:
+            if not self.families:
+                raise
+            self.interrupted, self.ending = True, "Interrupted by the user."
+        last = "Ended by time_limit." if was_short else "Nothing was left to try."
+        self.ending = self.ending or last
+        return self.best
+
+    @property
+    def best(self) -> Candidate:
+        """The best tree of the best family."""
+        return self._ranked[0].best
+
+    @property
+    def _ranked(self) -> list[Family]:
+        """All families, the best first; of equal ones the ordinary tree, then the smaller."""
+        bonus = _TAUGHT_BONUS * self._error(max(each.score for each in self.families.values()))
+
+        def rank(family: Family) -> tuple[float, bool, float]:
+            score = family.score + (bonus if family.recipe.lesson is not None else 0.0)
+            return (score, family.recipe.is_plain, -family.size)
+
+        return sorted(self.families.values(), key=rank, reverse=True)
+
+    def _error(self, score: float) -> float:
+        """Return the standard error that the number of rows that judge gives a score."""
+        if self.judge.scorer is not None or not 0 <= score <= 1:
+            return 0.0
+        if self.judge.task == "regression":
+            return (1 - score) * math.sqrt(2 / self._n_judging)
+        return math.sqrt(score * (1 - score) / self._n_judging)
+
+    def _is_ended(self) -> bool:
+        if not self.families or self.ending:
+            return bool(self.ending)
+        if self.plan.max_trials is not None and len(self.trials) >= self.plan.max_trials:
+            self.ending = "Ended by max_trials."
+        elif not self._clock.has(self._finish_seconds):
+            self.ending = "Ended by time_limit."
+        elif self._is_hardly_ever_wrong:
+            self.ending = "Ended where the best tree is hardly ever wrong."
+        return bool(self.ending)
+
+    @property
+    def _is_hardly_ever_wrong(self) -> bool:
+        """Whether the rows that judge could show nothing better, once strong recipes were tried."""
+        if self.judge.task != "classification" or self.judge.scorer or self._n_judging < _MANY:
+            return False
+        best = self.best
+        if best.recipe.lesson is not None and best.validation_score < self._teacher_score:
+            return False
+        is_strong = any(each.lesson or each.start == "reinforced" for each in self.families)
+        return is_strong and (1 - best.validation_score) * self._n_judging < _FEW_WRONG
+
+    @property
+    def _n_judging(self) -> int:
+        return sum(len(problem.valid) for problem in self.folds)
+
+    @property
+    def _clock(self) -> Clock:
+        return self.kitchen.clock
+
+    @property
+    def _finish_seconds(self) -> float:
+        """What the finish of the best tree will take, going by how long it took to find."""
+        best = self.best
+        seconds = best.seconds + (self._teacher_seconds if best.recipe.lesson else 0.0)
+        return seconds * self.n_finish / len(self.folds)
+
+    def _has_time_for(self, recipe: Recipe) -> bool:
+        """Whether a recipe may be finished, and its finish, going by the last one of its kind."""
+        kind = (recipe.start, recipe.lesson is None, recipe.polish is None)
+        seconds = self._seconds_of.get(kind, 0.0)
+        return not self.families or self._clock.has(seconds + self._finish_seconds)
+
+    # What is tried
+
+    def _recipes(self) -> Iterator[Recipe]:
+        for depth in sorted({min(depth, self.plan.max_depth) for depth in _PLAIN_DEPTHS}):
+            yield Recipe("axis", depth)
+        yield from self._polished_axis()
+        yield from self._reinforced(None)
+        lesson, *further = _LESSONS if self._has_able_teacher() else (None,)
+        yield from self._oblique(lesson)
+        if lesson is not None:
+            yield from self._reinforced(lesson)
+        best = self._ranked[0].recipe
+        if best.lesson is not None:
+            for other in further:
+                yield replace(best, lesson=other)
+        yield from self._rounds()
+        if len(self.folds) == 1:
+            yield from self._restarts()
+
+    def _polished_axis(self) -> Iterator[Recipe]:
+        """Alternation from ordinary trees: of the best depth, then of the largest.
+
+        Few rows do not always fill a deep tree: then of half the depth, too. Linear leaves answer
+        more, so that small trees may be enough: all depths are tried.
+        """
+        most = self.plan.max_depth
+        depths = {self.best.recipe.max_depth or most}
+        if len(self.folds) > 1:
+            depths.add(max(1, most // 2))
+        if self.plan.leaves == "linear":
+            depths |= {depth for depth in _LINEAR_DEPTHS if depth < most}
+        for depth in sorted(depths - {most}):
+            yield Recipe("axis", depth, self.plan.polish())
+        for penalty in _PENALTIES:
+            yield Recipe("axis", most, self.plan.polish(penalty))
+
+    def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
+        """Alternation with made-up rows, with each penalty; from oblique starts, with the best.
+
+        Few rows do not always fill a deep tree, nor rows with linear leaves: then smaller ones too.
+        """
+        depths = {self.plan.max_depth}
+        if len(self.folds) > 1 or self.plan.leaves == "linear":
+            depths.add(self.best.recipe.max_depth or self.plan.max_depth)
+        for depth in sorted(depths):
+            if lesson is not None:
+                for penalty in self._penalties:
+                    yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
+            best = self._ranked[0].recipe
+            yield Recipe("co2", depth, best.polish or self.plan.polish(), lesson)
+
+    def _reinforced(self, lesson: Lesson | None) -> Iterator[Recipe]:
+        """Trees that are learned as policies: their splits and leaves all at once.
+
+        Their splits weigh all columns, and their leaves are constant. All leaves stay, so there
+        are fewer where rows are few.
+        """
+        if self.plan.leaves == "linear" or self.plan.max_features_per_split is not None:
+            return
+        n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
+        depth = min(self.plan.max_depth, int(math.log2(n_leaves)))
+        yield Recipe("reinforced", depth, None, lesson)
+
+    @property
+    def _penalties(self) -> list[tuple[float, float]]:
+        """Penalties, the one that did best without a teacher first."""
+
+        def score(penalty: tuple[float, float]) -> float:
+            recipe = Recipe("axis", self.plan.max_depth, self.plan.polish(penalty))
+            return self.families[recipe].score if recipe in self.families else -math.inf
+
+        return sorted(_PENALTIES, key=score, reverse=True)
+
+    def _rounds(self) -> Iterator[Recipe]:
+        """Try the best few families again, so that luck does not decide between them."""
+        oblique = [each for each in self._ranked if not each.recipe.is_plain]
+        for seed in range(1, _ROUNDS):
+            for family in oblique[:_MOST_COMPARED]:
+                yield replace(family.recipe, seed=seed)
+
+    def _restarts(self) -> Iterator[Recipe]:
+        """Restart the best family until that has not helped for a while."""
+        in_vain = 0
+        while in_vain < _PATIENCE:
+            family = self._ranked[0]
+            if family.recipe.is_plain:
+                return
+            before, recipe = self.best, replace(family.recipe, seed=len(family.members))
+            if not self._has_time_for(recipe):
+                self.ending = "Ended by time_limit."
+                return
+            yield recipe
+            in_vain = 0 if self.best is not before else in_vain + 1
+        self.ending = f"Ended after {_PATIENCE} restarts in a row that were not better."
+
+    # How it is tried
+
+    def _try(self, recipe: Recipe) -> None:
+        begun = self._clock.spent
+        outcome: Outcome = "not better"
+        message, candidate = "", None
+        try:
+            candidate = self._candidate(recipe)
+        except CutOff:
+            outcome = "cut off"
+        except ValueError as error:
+            if not self.families:
+                raise  # the table is at fault
+            outcome, message = "failed", str(error)
+        if candidate is not None:
+            known = self.families.get(recipe.family, Family(()))
+            self.families[recipe.family] = Family((*known.members, candidate))
+            outcome = "best so far" if self.best is candidate else "not better"
+        seconds = self._clock.spent - begun
+        self._seconds_of[recipe.start, recipe.lesson is None, recipe.polish is None] = seconds
+        self._note(recipe, candidate, outcome, message, seconds)
+
+    def _candidate(self, recipe: Recipe) -> Candidate:
+        trees, scores = [], []
+        begun = self._clock.spent
+        for i, problem in enumerate(self.folds):
+            teacher = self._teachers[i] if recipe.lesson is not None else None
+            tree = self.kitchen.made(recipe, problem, teacher)
+            trees.append(tree)
+            scores.append([self.score(tree, problem, part) for part in ("train", "valid")])
+            if self.families and len(trees) < len(self.folds) and self._clock.is_past():
+                raise CutOff
+        train, valid = np.mean(scores, axis=0).tolist()
+        return Candidate(recipe, tuple(trees), train, valid, self._clock.spent - begun)
+
+    def score(self, tree: ObliqueTree, problem: Problem, part: str) -> float:
+        """Judge a tree by the training or the validation rows of a problem."""
+        rows = getattr(problem, part)
+        outputs = outputs_of(tree, problem.matrix, rows, self.kitchen.n_jobs)
+        return self.judge.score(outputs, self.exercise.data.target[rows], problem.weight[rows])
+
+    def _note(
+        self,
+        recipe: Recipe,
+        candidate: Candidate | None,
+        outcome: Outcome,
+        message: str,
+        seconds: float,
+    ) -> None:
+        trees = candidate.trees if candidate else ()
+        trial = Trial(
+            len(self.trials) + 1,
+            str(recipe),
+            float(np.mean([tree.depth for tree in trees])) if trees else math.nan,
+            candidate.size if candidate else math.nan,
+            candidate.train_score if candidate else math.nan,
+            candidate.validation_score if candidate else math.nan,
+            outcome,
+            seconds,
+            message,
+        )
+        self.trials.append(trial)
+        answers = [bool(callback(trial)) for callback in self.on_trial]  # all hear of every trial
+        if any(answers):
+            self.ending = "Ended by a callback."
+
+    # The teacher
+
+    def _has_able_teacher(self) -> bool:
+        """Fit the teachers of all folds; whether they are on a par with the best tree so far."""
+        if self.teach is None or self._is_ended():
+            return False
+        scores = []
+        begun = self._clock.spent
+        for problem in self.folds:
+            # Without a teacher there is a tree all the same: its finish comes first.
+            teacher = self.teach(problem, is_over=lambda: not self._clock.has(self._finish_seconds))
+            self._teachers.append(teacher)
+            if teacher is None:
+                self.teacher_words = "No teacher: there was no time, or the table is sparse."
+                return False
+            answers = teacher.answers(problem, problem.matrix[problem.valid])
+            answers = answers * problem.target_scale + problem.target_center
+            truth = self.exercise.data.target[problem.valid]
+            scores.append(self.judge.score(answers, truth, problem.weight[problem.valid]))
+        self._teacher_seconds = self._clock.spent - begun
+        score, best = float(np.mean(scores)), self.best.validation_score
+        is_on_a_par = score >= best - _PAR * self._error(best)
+        self._teacher_score = score
+        self.teacher_words = (
+            f"Teacher: {teacher.name}, {self.judge.name} {figure(score)}"
+            f"{'' if is_on_a_par else ': worse than the best tree, and not asked'}."
+        )
+        return is_on_a_par
+
+    def teacher_of(self, best: Candidate, everything: Problem) -> Teacher | None:
+        """Return who teaches the best recipe with all rows; None where nobody does.
+
+        Where there is no time to learn from all rows, that is who knows a part of them.
+        """
+        if best.recipe.lesson is None:
+            return None
+        assert self.teach is not None
+        known, is_polished = self._teachers[0], len(self.folds) == 1
+        return self.teach(everything, known=known, goes_on=is_polished) or known

@@ -1,0 +1,358 @@
+"""How a latent tree is learned, in torch; see `hardwood.learn.latent`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from hardwood.learn.bisection import bisect
+from hardwood.learn.latent import GrownLatentTree, Latent
+from hardwood.learn.latent_start import place_splits, solve_predictor
+from hardwood.learn.losses import SquaredError
+from hardwood.learn.problem import Problem
+from hardwood.learn.torch_losses import row_losses
+from hardwood.learn.training import Callback, Epoch
+from hardwood.nn.latent import LatentTree
+
+# The program is solved for as many training rows as give these values, evenly spaced.
+_SETTLED_VALUES = 2**23
+_CHUNK_ROWS = 2**14
+_HUGE = 1e15
+
+
+class QHAdam:
+    """Quasi-hyperbolic Adam (Ma, Yarats. ICLR 2019): Adam's mean, and the gradient itself.
+
+    Weights decay apart from the gradients, by `weight_decay` times the learning rate in each step.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        weight_decay: float = 0.0,
+        nu: float = 0.7,
+        betas: tuple[float, float] = (0.95, 0.998),
+        epsilon: float = 1e-8,
+    ) -> None:
+        self.parameters = list(parameters)
+        self.weight_decay = weight_decay
+        self.nu, self.betas, self.epsilon = nu, betas, epsilon
+        self.means = [torch.zeros_like(p) for p in self.parameters]
+        self.squares = [torch.zeros_like(p) for p in self.parameters]
+        self.n_steps = 0
+
+    @torch.no_grad()
+    def step(self, learning_rate: float) -> None:
+        """Take a step along the parameters' gradients, and forget them."""
+        self.n_steps += 1
+        first, second = (1 - beta**self.n_steps for beta in self.betas)
+        for p, mean, square in zip(self.parameters, self.means, self.squares, strict=True):
+            if p.grad is None:
+                continue
+            p.mul_(1 - learning_rate * self.weight_decay)
+            mean.lerp_(p.grad, 1 - self.betas[0])
+            square.lerp_(p.grad.square(), 1 - self.betas[1])
+            direction = (1 - self.nu) * p.grad + self.nu / first * mean
+            p.addcdiv_(direction, (square / second).sqrt_() + self.epsilon, value=-learning_rate)
+            p.grad = None
+
+
+class Predictor(nn.Module):
+    """f(x, z): layers with ELU between them, and dropout by a generator of its own."""
+
+    def __init__(self, sizes: Sequence[int], dropout: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.dropout, self.generator = dropout, generator
+        self.layers = nn.ModuleList(nn.Linear(*size) for size in pairwise(sizes))
+        for layer in self.linear_layers:
+            bound = layer.in_features**-0.5
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
+            nn.init.zeros_(layer.bias)
+
+    @property
+    def linear_layers(self) -> list[nn.Linear]:
+        """The layers, by their type."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
+    def forward(self, values: Tensor) -> Tensor:
+        *hidden, last = self.linear_layers
+        for layer in hidden:
+            values = self._dropped(nn.functional.elu(layer(values)))
+        return last(values)
+
+    def _dropped(self, values: Tensor) -> Tensor:
+        if not self.training or self.dropout == 0:
+            return values
+        kept = torch.rand(values.shape, generator=self.generator) >= self.dropout
+        return values * kept / (1 - self.dropout)
+
+
+class Network(nn.Module):
+    """A tree and the predictor on top of it."""
+
+    def __init__(self, n_columns: int, n_outputs: int, config: Latent, seed: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.tree = LatentTree(
+            n_columns, config.max_depth, config.pruning, config.split, generator=generator
+        )
+        n_inputs = self.tree.n_nodes + (n_columns if config.skip else 0)
+        self.skip = config.skip
+        self.predictor = Predictor((n_inputs, *config.head, n_outputs), config.dropout, generator)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the predictor sees of rows: z, and with `skip` the rows themselves."""
+        z, _ = self.tree(x)
+        return torch.cat([z, x], dim=1) if self.skip else z
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.predictor(self.features(x))
+
+
+@dataclass
+class _Rows:
+    """The rows of a problem as tensors, encoded."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor
+
+    @classmethod
+    def of(cls, problem: Problem, rows: np.ndarray) -> _Rows:
+        return cls(
+            torch.from_numpy(encoded(problem, rows)),
+            torch.from_numpy(problem.y[rows]),
+            torch.from_numpy(problem.weight[rows]),
+        )
+
+
+def encoded(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """Return rows as a learner sees them, (n, c) float32."""
+    parts = []
+    for first in range(0, len(rows), _CHUNK_ROWS):
+        taken = problem.matrix[rows[first : first + _CHUNK_ROWS]]
+        dense = taken.toarray() if sparse.issparse(taken) else taken
+        parts.append(problem.schema.encoder.encode(np.ascontiguousarray(dense)))
+    if not parts:
+        return np.empty((0, problem.schema.n_columns), dtype=np.float32)
+    return np.concatenate(parts)
+
+
+class _Run:
+    """One run: the network, what it is judged by, and the best it has been."""
+
+    def __init__(self, problem: Problem, config: Latent, seed: int) -> None:
+        self.problem, self.config = problem, config
+        train = problem.train if len(problem.train) > 1 else np.repeat(problem.train, 2)
+        self.train, self.valid = _Rows.of(problem, train), _Rows.of(problem, problem.valid)
+        self.batch_size = min(config.batch_size, len(train))
+        self.network = Network(self.train.x.shape[1], problem.n_outputs, config, seed)
+        self.random = np.random.default_rng(seed)
+        n_settled = max(1, _SETTLED_VALUES // self.network.tree.n_nodes)
+        step = -(-len(train) // n_settled)
+        self.settled_rows = self.train.x[::step]
+        self.start(seed)
+        self.optimizer = QHAdam(self.network.parameters(), weight_decay=config.weight_decay)
+        self.history: list[Epoch] = []
+        self.best_epoch = -1
+        self.best_loss = math.inf
+        self.best_state: dict[str, Tensor] = {}
+        self.settle()
+        if config.solves_head:
+            self.solve_head()
+        self.keep(-1)
+
+    def start(self, seed: int) -> None:
+        """Give the splits their start."""
+        tree, rows = self.network.tree, self.settled_rows[:_CHUNK_ROWS]
+        if self.config.init == "random":
+            tree.centre(rows)
+            return
+        weight = self.train.weight.numpy().astype(np.float64)
+        weights, bias = bisect(self.train.x.numpy(), weight, tree.depth, seed)
+        place_splits(tree, weights, bias, rows)
+
+    @torch.no_grad()
+    def solve_head(self) -> None:
+        """Start a linear predictor of the squared error where ridge regression ends."""
+        if self.config.head or not isinstance(self.problem.loss, SquaredError):
+            raise ValueError("solves_head is for linear heads and the squared error")
+        network, rows = self.network.eval(), self.train
+        features = torch.cat([network.features(x) for x in torch.split(rows.x, _CHUNK_ROWS)])
+        solve_predictor(network.predictor.linear_layers[0], features, rows.y, rows.weight)
+
+    @property
+    def judges(self) -> bool:
+        """Whether the best pass is told by validation rows."""
+        return self.config.early_stopping and len(self.valid.x) > 0
+
+    def batches(self) -> list[np.ndarray]:
+        """Draw the batches of a pass: nearly equal ones, of two rows at least."""
+        n = len(self.train.x)
+        n_batches = max(1, min(-(-n // self.batch_size), n // 2))
+        return np.array_split(self.random.permutation(n), n_batches)
+
+    def one_pass(self, epoch: int, max_epochs: int) -> float:
+        """Take the steps of a pass; return the mean loss of its rows."""
+        network, rows, total = self.network.train(), self.train, 0.0
+        batches = self.batches()
+        for b, batch in enumerate(batches):
+            part = torch.from_numpy(batch)
+            network.tree.pruning = self.config.pruning * len(batch) / self.batch_size
+            losses = row_losses(self.problem.loss, network(rows.x[part]), rows.y[part])
+            loss = (rows.weight[part] * losses).mean()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step(self.rate((epoch + b / len(batches)) / max_epochs))
+            total += loss.item() * len(batch)
+        network.tree.pruning = self.config.pruning
+        return total / len(rows.x)
+
+    def rate(self, progress: float) -> float:
+        """Return the learning rate: half a cosine."""
+        return self.config.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """Take the moments of the training rows and solve for them: what rows are judged by."""
+        tree = self.network.tree
+        if tree.norm is not None and tree.linear is not None:
+            scores = tree.linear(self.settled_rows)
+            tree.norm.running_mean = scores.mean(0)
+            tree.norm.running_var = scores.var(0, correction=0)
+        tree.settle(self.settled_rows, batch_size=self.batch_size, least=self.config.least_activity)
+
+    @torch.no_grad()
+    def validation_loss(self) -> float:
+        """Return the weighted mean loss of the validation rows; NaN where there are none."""
+        network, rows = self.network.eval(), self.valid
+        if len(rows.x) == 0:
+            return math.nan
+        parts = [
+            row_losses(self.problem.loss, network(x), y)
+            for x, y in zip(
+                torch.split(rows.x, _CHUNK_ROWS), torch.split(rows.y, _CHUNK_ROWS), strict=True
+            )
+        ]
+        return float((rows.weight * torch.cat(parts)).sum() / rows.weight.sum())
+
+    @torch.no_grad()
+    def has_diverged(self) -> bool:
+        """Whether parameters are beyond what any sensible steps come to, or no numbers."""
+        return not all(bool((p.abs() < _HUGE).all()) for p in self.network.parameters())
+
+    def keep(self, epoch: int) -> None:
+        """Keep the network as it is now."""
+        self.best_epoch = epoch
+        self.best_state = {
+            name: value.clone() if isinstance(value, Tensor) else value
+            for name, value in self.network.state_dict().items()
+        }
+
+    def follow(self, callbacks: Sequence[Callback]) -> None:
+        """Take all passes."""
+        max_epochs = self.config.epochs(len(self.train.x))
+        patience = max(1, math.ceil(min(self.config.patience, 1.0) * max_epochs))
+        for epoch in range(max_epochs):
+            rate = self.rate(epoch / max_epochs)
+            train_loss = self.one_pass(epoch, max_epochs)
+            if self.has_diverged():
+                if self.judges and self.best_epoch >= 0:
+                    return
+                raise diverged()
+            self.settle()
+            valid_loss = self.validation_loss()
+            active = float((self.network.tree.activity > 0).double().mean())
+            record = Epoch(0, epoch, max_epochs, train_loss, valid_loss, rate, active_nodes=active)
+            self.history.append(record)
+            if not self.judges or valid_loss < self.best_loss:
+                self.best_loss = valid_loss
+                self.keep(epoch)
+            answers = [bool(callback(record)) for callback in callbacks]  # all hear of every epoch
+            if any(answers) or (self.judges and epoch - self.best_epoch >= patience):
+                return
+
+
+def diverged() -> ValueError:
+    """Say that learning came to nothing, and what to try."""
+    return ValueError(
+        "Learning diverged: weights became huge. Lower learning_rate, or the range of "
+        "sample_weight."
+    )
+
+
+def learn(
+    problem: Problem, config: Latent, *, seed: int, callbacks: Sequence[Callback]
+) -> GrownLatentTree:
+    """Learn as `hardwood.learn.latent.learn` says."""
+    interrupted = False
+    with _one_thread():
+        run = _Run(problem, config, seed)
+        try:
+            run.follow(callbacks)
+        except KeyboardInterrupt:
+            interrupted = True
+        run.network.load_state_dict(run.best_state)
+        return _grown(run, interrupted)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread, whose sums have one order; and its random numbers as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _grown(run: _Run, interrupted: bool) -> GrownLatentTree:
+    """Take out what was learned, without what is not active, in float64."""
+    pruned = run.network.tree.pruned()
+    weights, bias = _folded(pruned.split)
+    nodes = pruned.nodes.numpy()
+    linear_layers = run.network.predictor.linear_layers
+    layers = [(_array(layer.weight), _array(layer.bias)) for layer in linear_layers]
+    first, n_nodes = layers[0][0], run.network.tree.n_nodes
+    layers[0] = (np.hstack([first[:, nodes], first[:, n_nodes:]]), layers[0][1])
+    arrays = [weights, bias, *(part for layer in layers for part in layer)]
+    if not all((np.abs(array) < _HUGE).all() for array in arrays):
+        raise diverged()
+    return GrownLatentTree(
+        nodes=nodes,
+        activity=_array(pruned.activity),
+        splits=pruned.splits.numpy(),
+        weights=weights,
+        bias=bias,
+        layers=tuple(layers),
+        history=tuple(run.history),
+        best_epoch=run.best_epoch,
+        interrupted=interrupted,
+    )
+
+
+def _folded(split: nn.Module) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights and biases of splits with the normalisation in them."""
+    assert isinstance(split, nn.Sequential)
+    linear, norm = split[0], split[1]
+    assert isinstance(linear, nn.Linear)
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    factor = _array(norm.weight) / np.sqrt(_array(norm.running_var) + norm.eps)
+    bias = (_array(linear.bias) - _array(norm.running_mean)) * factor + _array(norm.bias)
+    return _array(linear.weight) * factor[:, None], bias
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().double().numpy()

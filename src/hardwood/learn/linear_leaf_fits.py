@@ -1,0 +1,215 @@
+r"""Linear leaves fitted to their rows: ridge regression, and for other losses steps of Newton's.
+
+A leaf predicts :math:`f(x) = \theta + A x`, and minimises over its rows
+
+.. math:: \sum_n w_n L(y_n, f(x_n)) + \rho L(\bar y, f(0)) + \frac\lambda2 \|A\|^2
+
+Outputs are fitted side by side, each to a parabola that has the loss's slope and about its
+curvature; a step is halved until the sum falls, so that it never rises. The parabola of the squared
+loss is the loss, and one step is the minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.learn.leaf_fits import LeafRows, Prior, rows_by_leaf
+from hardwood.learn.losses import (
+    AbsoluteError,
+    CrossEntropy,
+    Huber,
+    Loss,
+    Poisson,
+    Quantile,
+    SquaredError,
+)
+
+_MAX_STEPS = 10
+_MAX_HALVINGS = 12
+_WORTH_A_STEP = 1e-4  # of the objective
+_LEAST_CURVATURE = 1e-4  # in parts of the largest at a leaf
+_KINK = 1e-3  # of losses with a kink: residuals closer than this count as this far away
+
+
+@dataclass(frozen=True)
+class LinearLeaves:
+    """Scores (L, k) and weights (L, k, c), float64."""
+
+    scores: np.ndarray
+    weights: np.ndarray
+
+
+def linear_leaves(
+    loss: Loss,
+    rows: LeafRows,
+    columns: Callable[[np.ndarray], np.ndarray],
+    old: LinearLeaves,
+    prior: Prior,
+    l2: float,
+) -> LinearLeaves:
+    """Fit all leaves, from what they hold.
+
+    Parameters
+    ----------
+    loss
+        Any of the engine's.
+    rows
+        What the leaves are fitted to.
+    columns
+        Gives encoded rows (r, c) by their places among `rows`.
+    old
+        Where fits start; leaves without weight stay as they are.
+    prior
+        Rows of the mean target, at the mean of all columns, that each leaf has besides its own.
+    l2
+        The penalty.
+    """
+    scores, weights = old.scores.copy(), old.weights.copy()
+    for leaf, at in enumerate(rows_by_leaf(rows.leaf, rows.n_leaves)):
+        at = at[rows.weight[at] > 0]
+        if len(at) == 0:
+            continue
+        fit = _LeafFit(loss, columns(at), rows.target[at], rows.weight[at], prior, l2)
+        found = fit.from_start(np.hstack([weights[leaf], scores[leaf][:, None]]))
+        weights[leaf], scores[leaf] = found[:, :-1], found[:, -1]
+    return LinearLeaves(scores, weights)
+
+
+class _LeafFit:
+    """The problem of one leaf; points are [A | theta], (k, c + 1)."""
+
+    def __init__(
+        self,
+        loss: Loss,
+        X: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        prior: Prior,
+        l2: float,
+    ) -> None:
+        ones = np.ones((len(X), 1))
+        self._loss, self._prior, self._l2 = loss, prior, l2
+        self._X = np.hstack([X.astype(np.float64), ones])  # (r, c + 1)
+        self._target, self._weight = target, weight
+
+    def from_start(self, P: np.ndarray) -> np.ndarray:
+        value = self._value(P)
+        for _ in range(_MAX_STEPS):
+            step = self._newton(P) - P
+            for _ in range(_MAX_HALVINGS):
+                next_value = self._value(P + step)
+                if next_value < value:
+                    break
+                step = 0.5 * step
+            else:
+                return P
+            P, gained, value = P + step, value - next_value, next_value
+            if isinstance(self._loss, SquaredError) or gained <= _WORTH_A_STEP * abs(value):
+                return P
+        return P
+
+    def _value(self, P: np.ndarray) -> float:
+        rows = self._weight @ _values(self._loss, self._X @ P.T, self._target)
+        of_prior = 0.0
+        if self._prior.n_rows > 0:
+            of_prior = self._prior.n_rows * _prior_value(self._loss, P[:, -1], self._prior)
+        return float(rows + of_prior + 0.5 * self._l2 * (P[:, :-1] ** 2).sum())
+
+    def _newton(self, P: np.ndarray) -> np.ndarray:
+        """Return the minimum of the parabolas at P, output by output."""
+        X, w = self._with_prior()
+        f = X @ P.T
+        slope, curvature = _slopes(self._loss, f, self._all_targets())
+        h = np.maximum(curvature, _LEAST_CURVATURE * curvature.max())
+        found = np.empty_like(P)
+        for o in range(len(P)):
+            found[o] = _weighted_ridge(X, f[:, o] - slope[:, o] / h[:, o], w * h[:, o], self._l2)
+        return found
+
+    def _with_prior(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._prior.n_rows == 0:
+            return self._X, self._weight
+        center = np.zeros((1, self._X.shape[1]))
+        center[0, -1] = 1.0
+        return np.vstack([self._X, center]), np.append(self._weight, self._prior.n_rows)
+
+    def _all_targets(self) -> np.ndarray:
+        """Targets of the rows and the prior; classes as shares (r, k)."""
+        target = self._target
+        if isinstance(self._loss, CrossEntropy):
+            target = np.eye(len(self._prior.target))[target[:, 0].astype(np.int64)]
+        return target if self._prior.n_rows == 0 else np.vstack([target, self._prior.target])
+
+
+def _weighted_ridge(X: np.ndarray, z: np.ndarray, h: np.ndarray, l2: float) -> np.ndarray:
+    """Minimise sum h (X q - z)^2 + l2 |q|^2 over q, whose last entry, the bias, is free."""
+    least = 1e-9 * float(h.sum()) + 1e-30
+    penalty = np.full(X.shape[1], max(l2, least))
+    penalty[-1] = least
+    if len(X) >= X.shape[1]:
+        gram = (X * h[:, None]).T @ X
+        gram[np.diag_indices_from(gram)] += penalty
+        primal: np.ndarray = np.linalg.solve(gram, X.T @ (h * z))
+        return primal
+    # As many equations as rows: q = D^-1 X^T (X D^-1 X^T + H^-1)^-1 z
+    scaled = X / penalty
+    kernel = scaled @ X.T
+    kernel[np.diag_indices_from(kernel)] += 1.0 / h
+    dual: np.ndarray = scaled.T @ np.linalg.solve(kernel, z)
+    return dual
+
+
+def _values(loss: Loss, f: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Loss of each row (r,); definitions as in ``reference/losses.py``."""
+    if isinstance(loss, CrossEntropy):
+        top = f.max(axis=1)
+        log_sum = top + np.log(np.exp(f - top[:, None]).sum(axis=1))
+        values: np.ndarray = log_sum - f[np.arange(len(f)), target[:, 0].astype(np.int64)]
+        return values
+    values = _elementwise(loss, f, target)[0]
+    return np.asarray(values.mean(axis=1))
+
+
+def _prior_value(loss: Loss, f: np.ndarray, prior: Prior) -> float:
+    if isinstance(loss, CrossEntropy):
+        top = f.max()
+        return float(top + np.log(np.exp(f - top).sum()) - prior.target @ f)
+    return float(_elementwise(loss, f[None], prior.target[None])[0].mean())
+
+
+def _slopes(loss: Loss, f: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First derivatives by each output, and curvatures > 0 to go with them, (r, k)."""
+    if isinstance(loss, CrossEntropy):
+        p = loss.link(f)
+        return p - target, np.maximum(p * (1.0 - p), 1e-6)
+    _, slope, curvature = _elementwise(loss, f, target)
+    k = f.shape[1]
+    return slope / k, curvature / k
+
+
+def _elementwise(
+    loss: Loss, f: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value, slope and curvature of each entry."""
+    r = f - y
+    size = np.abs(r)
+    if isinstance(loss, SquaredError):
+        return r**2, 2.0 * r, np.full_like(r, 2.0)
+    if isinstance(loss, Huber):
+        inside = size <= loss.delta
+        value = np.where(inside, 0.5 * r**2, loss.delta * (size - 0.5 * loss.delta))
+        return value, np.clip(r, -loss.delta, loss.delta), loss.delta / np.maximum(size, loss.delta)
+    if isinstance(loss, AbsoluteError | Quantile):
+        level = loss.level if isinstance(loss, Quantile) else 0.5
+        factor = 1.0 if isinstance(loss, Quantile) else 2.0
+        slope = np.where(r < 0, -level, 1.0 - level)
+        return factor * slope * r, factor * slope, 0.5 * factor / np.maximum(size, _KINK)
+    if isinstance(loss, Poisson):
+        mean = np.exp(np.minimum(f, 50.0))
+        return mean - y * f, mean - y, mean
+    p = 0.5 + 0.5 * np.tanh(0.5 * f)  # logistic, of one score or of several labels
+    value = np.logaddexp(0.0, f) - y * f
+    return value, p - y, np.maximum(p * (1.0 - p), 1e-6)

@@ -1,0 +1,132 @@
+"""Rewards instead of losses: what trajectories of a policy tree did is judged by a black box.
+
+A loss is known for every leaf, and has a gradient. A reward is a number that somebody returns for
+what was done, and nothing more; the policy view needs nothing more. Leaves then hold scores of
+actions, and the choice of one of them is the last decision of a trajectory [Reinforced16, Sec. 2.3
+without its second term].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from hardwood.learn.losses import Loss
+from hardwood.learn.problem import Problem
+from hardwood.learn.reinforced import GrownPolicy, Reinforced, grown_by_engine
+from hardwood.learn.training import Callback
+
+Level = Literal["row", "batch"]
+Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
+"""``reward(rows (B,), actions (B,))``: a number per row, or one for all of them."""
+
+# The engine counts in float32, and squares what it is told.
+_LARGEST_REWARD = 1e15
+# Row numbers go through the engine as targets, in two parts that float32 holds exactly.
+_ROWS_PER_PART = 2**20
+
+
+def row_target(n_rows: int) -> np.ndarray:
+    """Return the target that tells rows apart, (n, 2) float64."""
+    return np.stack(np.divmod(np.arange(n_rows), _ROWS_PER_PART), axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Rewards(Loss):
+    """What the engine minimises: less than nothing for what is rewarded.
+
+    Parameters
+    ----------
+    function
+        The black box.
+    actions
+        What trajectories choose from.
+    level
+        Whether a number is for a row, or for all rows of a batch together.
+    """
+
+    function: Reward
+    actions: tuple[Any, ...]
+    level: Level
+    labels: np.ndarray = field(compare=False)
+    name: ClassVar[str] = "custom"
+    link_name: ClassVar[str] = "softmax"
+
+    def link(self, scores: np.ndarray) -> np.ndarray:
+        """From scores of actions (L, k) to their probabilities."""
+        e = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def scores(self, values: np.ndarray) -> np.ndarray:
+        """From probabilities to scores."""
+        return np.log(np.clip(values, 1e-6, 1.0))
+
+    def __call__(self, drawn: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Costs (B,) and, of each trajectory, its cost less the mean of the others', (B, M)."""
+        rows = (target[:, 0].astype(np.int64) * _ROWS_PER_PART) + target[:, 1].astype(np.int64)
+        cost = -self._rewards(rows, drawn.astype(np.int64))  # (B, M)
+        M = cost.shape[1]
+        advantage = (M * cost - cost.sum(axis=1, keepdims=True)) / (M - 1)
+        return (
+            cost.mean(axis=1).astype(np.float32),
+            np.ascontiguousarray(advantage, dtype=np.float32),
+        )
+
+    def _rewards(self, rows: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        n, M = drawn.shape
+        if self.level == "row":
+            flat = self._asked(np.tile(rows, M), drawn.T.ravel(), n * M)
+            return flat.reshape(M, n).T
+        of_batch = [self._asked(rows, drawn[:, s], 1)[0] for s in range(M)]
+        return np.repeat(np.array(of_batch)[None], n, axis=0)
+
+    def _asked(self, rows: np.ndarray, action: np.ndarray, n_expected: int) -> np.ndarray:
+        answer = np.asarray(self.function(rows, self.labels[action]))
+        if answer.size != n_expected or answer.dtype.kind not in "biuf":
+            expected = (
+                f"one number for each of {n_expected} actions"
+                if self.level == "row"
+                else "one number for the batch"
+            )
+            raise ValueError(
+                f"The reward function returned {answer.dtype} of shape {answer.shape}; expected "
+                f"{expected}. level={self.level!r} says which."
+            )
+        answer = answer.reshape(n_expected).astype(np.float64)
+        if not np.isfinite(answer).all():
+            raise ValueError("The reward function returned a reward that is not finite.")
+        if (largest := np.abs(answer).max()) > _LARGEST_REWARD:
+            raise ValueError(
+                f"The reward function returned a reward of {largest:g}; expected at most "
+                f"{_LARGEST_REWARD:g} in size. Divide rewards so that they differ by about 1."
+            )
+        return answer
+
+
+def learn(
+    problem: Problem,
+    config: Reinforced,
+    *,
+    n_jobs: int = 1,
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+) -> GrownPolicy:
+    """Learn a policy tree by what its trajectories are rewarded.
+
+    The problem's loss is a `Rewards`, its target is `row_target` and its outputs are as many as
+    trajectories per row. `Reinforced.entropy` is in units of the reward here, per nat.
+    """
+    assert isinstance(problem.loss, Rewards)
+    return grown_by_engine(
+        problem,
+        config,
+        # A reward of a batch is shared by its rows, and so is what their entropy is worth.
+        price=config.entropy / (config.batch_size if problem.loss.level == "batch" else 1),
+        n_actions=len(problem.loss.actions),
+        n_jobs=n_jobs,
+        seed=seed,
+        callbacks=callbacks,
+    )

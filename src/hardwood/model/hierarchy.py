@@ -1,0 +1,149 @@
+"""A tree as a hierarchy of clusters: merges of leaves, how high they are, and cuts through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hardwood.arguments import integer
+from hardwood.model.paths import node_depths
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The splits of a binary tree, read from the leaves up.
+
+    Attributes
+    ----------
+    splits
+        (m, 2) int32, the tree's own: a split by its number, leaf l as -1 - l.
+    heights
+        (m,) how high each split lies, none above its parent.
+    """
+
+    splits: np.ndarray
+    heights: np.ndarray
+
+    @classmethod
+    def by_variation(
+        cls, splits: np.ndarray, leaves: np.ndarray, columns: np.ndarray, weight: np.ndarray
+    ) -> Hierarchy:
+        """Let the height of a split be the share of all variation that is within its rows.
+
+        The variation of rows is the weighted sum of squared distances from their mean. That of a
+        node is at least that of both its children together, so heights fall from 1 at the root.
+
+        Parameters
+        ----------
+        splits
+            Of the tree.
+        leaves
+            (n,) the leaf that each row reaches.
+        columns
+            (n, c) the rows, in standard units.
+        weight
+            (n,) what each counts.
+        """
+        m = len(splits)
+        weight = weight / weight.max()  # so that no sum overflows
+        mass, squares = np.zeros(2 * m + 1), np.zeros(2 * m + 1)
+        sums = np.zeros((2 * m + 1, columns.shape[1]))
+        mass[m:] = np.bincount(leaves, weight, minlength=m + 1)
+        # About the mean of all: sums of squares of large numbers would drown the differences.
+        mean = (columns * weight[:, None]).sum(axis=0, dtype=np.float64) / weight.sum()
+        for j in range(columns.shape[1]):
+            about = columns[:, j] - mean[j]
+            sums[m:, j] = np.bincount(leaves, weight * about, minlength=m + 1)
+            squares[m:] += np.bincount(leaves, weight * about**2, minlength=m + 1)
+        for i in range(m - 1, -1, -1):
+            below = np.where(splits[i] >= 0, splits[i], m + ~splits[i])
+            mass[i], squares[i] = mass[below].sum(), squares[below].sum()
+            sums[i] = sums[below].sum(axis=0)
+        within = squares - (sums**2).sum(axis=1) / np.maximum(mass, np.finfo(float).tiny)
+        heights = np.maximum(within[:m], 0.0) / max(float(within[0]), np.finfo(float).tiny)
+        return cls(splits, _monotone(splits, heights))
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves: the finest clusters."""
+        return len(self.splits) + 1
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """(m,) the splits from the lowest to the highest; children come before their parents."""
+        return np.lexsort((-np.arange(len(self.splits)), self.heights))
+
+    @cached_property
+    def children(self) -> np.ndarray:
+        """(m, 2) merges as scikit-learn writes them: leaves first, then merge i is n_leaves + i."""
+        number = np.empty(len(self.splits), dtype=np.int64)
+        number[self.order] = self.n_leaves + np.arange(len(self.splits))
+        ordered = self.splits[self.order].astype(np.int64)
+        return np.where(ordered >= 0, number[np.maximum(ordered, 0)], ~ordered)
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """(m,) heights of the merges, increasing."""
+        return self.heights[self.order]
+
+    def linkage(self) -> np.ndarray:
+        """Return the matrix that `scipy.cluster.hierarchy.dendrogram` draws, (m, 4) float64.
+
+        Its observations are the leaves: the last column counts those that a merge holds.
+        """
+        sizes = [1] * self.n_leaves
+        for left, right in self.children.tolist():
+            sizes.append(sizes[left] + sizes[right])
+        return np.column_stack([self.children, self.distances, sizes[self.n_leaves :]]).astype(
+            np.float64
+        )
+
+    def clusters(self, *, level: int | None = None, n_clusters: int | None = None) -> np.ndarray:
+        """Cut the hierarchy: the cluster of each leaf, (n_leaves,), numbered from left to right.
+
+        Parameters
+        ----------
+        level
+            Keep so many levels of splits: 0 is one cluster, 1 two. A leaf above stays a cluster.
+        n_clusters
+            Keep the n_clusters - 1 highest splits; all leaves where there are not so many.
+        """
+        m = len(self.splits)
+        if level is not None and n_clusters is not None:
+            raise ValueError("Give level or n_clusters, not both.")
+        if level is not None:
+            is_kept = node_depths(self.splits)[:m] < integer("level", level, 0)
+        elif n_clusters is not None:
+            is_kept = np.zeros(m, dtype=bool)
+            n_kept = min(integer("n_clusters", n_clusters, 1) - 1, m)
+            is_kept[self.order[m - n_kept :]] = True
+        else:
+            is_kept = np.ones(m, dtype=bool)
+        return self._clusters_below(is_kept)
+
+    def _clusters_below(self, is_kept: np.ndarray) -> np.ndarray:
+        """Return the part of each leaf where only some of the splits, at the top, are kept."""
+        cluster = np.empty(self.n_leaves, dtype=np.int64)
+        n_clusters = 0
+        todo = [(0 if len(self.splits) else -1, False)]
+        while todo:
+            node, is_within = todo.pop()
+            if not is_within and (node < 0 or not is_kept[node]):
+                n_clusters += 1
+                is_within = True
+            if node < 0:
+                cluster[~node] = n_clusters - 1
+                continue
+            left, right = self.splits[node].tolist()
+            todo += [(right, is_within), (left, is_within)]
+        return cluster
+
+
+def _monotone(splits: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """Lift what rounding left below a child."""
+    for i in range(len(splits) - 1, -1, -1):
+        inner = splits[i][splits[i] >= 0]
+        heights[i] = max(heights[i], *heights[inner]) if len(inner) else heights[i]
+    return heights

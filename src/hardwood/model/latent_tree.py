@@ -1,0 +1,501 @@
+"""A latent tree and its predictor, as learned: the predictive form of `hardwood.nn.LatentTree`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from hardwood.model import engine, one_row, structure
+from hardwood.model.cost import Flops, Operations
+from hardwood.model.frozen import FrozenModel
+from hardwood.model.split import Split
+from hardwood.model.structure import Link, Task
+from hardwood.model.tree import ObliqueTree
+from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    import os
+
+    from hardwood.model.hardening import HardeningCost
+    from hardwood.show.page import Page
+
+MAX_DEPTH = 16
+ACTIVATIONS = ("linear", "elu")
+
+_PARTS = (
+    "nodes",
+    "activity",
+    "weights",
+    "bias",
+    "head_weights",
+    "head_bias",
+    "widths",
+    "skip",
+    "activation",
+    "schema",
+    "task",
+    "link",
+    "classes",
+    "target_names",
+    "record",
+)
+_ARRAYS = ("nodes", "activity", "weights", "bias", "head_weights", "head_bias")
+# Rows are multiplied in blocks of this many, so that BLAS sums each in the same order, whatever
+# other rows there are.
+_BLOCK = 64
+_CHUNK = 4096
+_FURTHEST = 2.0**64  # scales from the centre, as for soft ensembles
+
+
+class LatentTreeModel(FrozenModel):
+    r"""A tree that rows go down by shares, and a predictor on top, in raw feature units.
+
+    Node t has the reward :math:`q_t(x)`, the score of the least sure split on the way to it, and
+    the traversal :math:`z_t(x) = \min(\max(q_t(x) + 1/2, 0), a_t)` [LT21, Proposition 1]. The
+    answer is :math:`\mathrm{link}(f(z(x), x))`. Activities a are part of the model: an answer
+    depends on its row alone. Nodes that are not active are not there.
+
+    The value is frozen, as every model of hardwood.
+
+    Parameters
+    ----------
+    nodes
+        (A,) numbers of the nodes in the heap order of a perfect tree, ascending, the root 0 first
+        and the parent of each among them: the children of t are 2t + 1 (left) and 2t + 2 (right).
+    activity
+        (A,) float64 in (0, 1], no child's above its parent's.
+    weights, bias
+        (S, c) and (S,) float64, per column of the schema in raw units, of the splits that lead to
+        these nodes, in ascending order: see `splits`.
+    head_weights, head_bias
+        Of the predictor's layers, one after the other, flat: each (out, in) and (out,). The first
+        takes z of the nodes and, with `skip`, the columns of the schema; the last gives k scores.
+    widths
+        Outputs of all layers but the last; () for a linear predictor. Between layers is an ELU.
+    skip
+        Whether the predictor sees the row beside its traversals.
+    activation
+        ``"linear"``, or ``"elu"`` where scores of splits pass through an ELU.
+    schema
+        How a table becomes the columns that the weights multiply.
+    task, link, classes, target_names, record
+        As of `TreeEnsemble`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays are no such tree of finite numbers that fit the schema.
+
+    Notes
+    -----
+    NumPy computes, in float64; torch is not needed.
+    """
+
+    noun = "a latent tree"
+    nodes: np.ndarray
+    activity: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    head_weights: np.ndarray
+    head_bias: np.ndarray
+    widths: tuple[int, ...]
+    skip: bool
+    activation: Literal["linear", "elu"]
+    link: Link
+
+    def __init__(
+        self,
+        nodes: Any,
+        activity: Any,
+        weights: Any,
+        bias: Any,
+        head_weights: Any,
+        head_bias: Any,
+        *,
+        widths: Sequence[int] = (),
+        skip: bool = False,
+        activation: Literal["linear", "elu"] = "linear",
+        schema: Schema,
+        task: Task,
+        link: Link | None = None,
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        nodes = _nodes(nodes)
+        activity = structure.float_array("activity", activity, (len(nodes),))
+        _check_activity(nodes, activity)
+        n_splits = len(_splits(nodes))
+        labels = structure.class_labels(classes, task)
+        widths = _widths(widths)
+        if not isinstance(skip, bool):
+            raise TypeError(f"skip must be true or false, not {skip!r:.80}")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be 'linear' or 'elu', not {activation!r:.80}")
+        head_bias = structure.float_array("head_bias", head_bias, (None,))
+        n_outputs = len(head_bias) - sum(widths)
+        if n_outputs < 1 or (labels is not None and n_outputs != len(labels)):
+            wanted = "at least 1" if labels is None else str(len(labels))
+            raise ValueError(f"head_bias leaves {n_outputs} outputs, expected {wanted}")
+        sizes = (len(nodes) + (schema.n_columns if skip else 0), *widths, n_outputs)
+        n_weights = sum(a * b for a, b in zip(sizes, sizes[1:], strict=False))
+        link = structure.LINKS[task][0] if link is None else link
+        structure.check_score_link(link, task)
+        self.__dict__.update(
+            nodes=nodes,
+            activity=activity,
+            weights=structure.float_array("weights", weights, (n_splits, schema.n_columns)),
+            bias=structure.float_array("bias", bias, (n_splits,)),
+            head_weights=structure.float_array("head_weights", head_weights, (n_weights,)),
+            head_bias=head_bias,
+            widths=widths,
+            skip=skip,
+            activation=activation,
+            schema=schema,
+            task=task,
+            link=link,
+            classes=labels,
+            target_names=structure.target_names(target_names, task, n_outputs),
+            _record=structure.record_text(record),
+        )
+
+    # What it is
+
+    @cached_property
+    def splits(self) -> np.ndarray:
+        """Numbers of the nodes that are splits, ascending: the parents of all other nodes."""
+        return _splits(self.nodes)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits that are computed."""
+        return len(self.bias)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of active nodes, A."""
+        return len(self.nodes)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of active nodes without an active child."""
+        return self.n_nodes - self.n_splits
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of classes, labels, or regression outputs, k."""
+        return len(self.head_bias) - sum(self.widths)
+
+    @property
+    def depth(self) -> int:
+        """Number of splits on the longest way from the root to an active node."""
+        return int(self.nodes[-1] + 1).bit_length() - 1
+
+    @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves answer by a linear model of the row: they do not, the predictor does."""
+        return False
+
+    @cached_property
+    def layers(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """The predictor: weights (out, in) and biases (out,) of each layer."""
+        n_inputs = self.n_nodes + (self.schema.n_columns if self.skip else 0)
+        sizes = (n_inputs, *self.widths, self.n_outputs)
+        made, w, b = [], 0, 0
+        for n_in, n_out in zip(sizes, sizes[1:], strict=False):
+            weights = self.head_weights[w : w + n_in * n_out].reshape(n_out, n_in)
+            made.append((weights, self.head_bias[b : b + n_out]))
+            w, b = w + n_in * n_out, b + n_out
+        return tuple(made)
+
+    def split(self, index: int) -> Split:
+        """Return a split, numbered as in `splits`, to read; its scores are those before an ELU."""
+        return self._routes.split(index)
+
+    # What it answers
+
+    def traversals(self, X: Any) -> np.ndarray:
+        """Return how much of each row passes each node, z (n, A) float64, in the order of nodes."""
+        return self._ask(X, lambda columns: self._traversals(self._scores(columns)))
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Return the number of the last active node on each row's hard path, (n,) int64.
+
+        A row goes right where a score is at least 0, and stays at a node whose child on that side
+        is not active.
+        """
+        return self._ask(X, lambda columns: self._ends(self._scores(columns)))
+
+    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+        return engine.linked(self._ask(X, self._head_scores), self.link, n_jobs)
+
+    @property
+    def _output_of(self) -> Callable[[Any], np.ndarray]:
+        return one_row.not_for_the_engine
+
+    def _ask(self, X: Any, answer: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Read a table and answer its rows, some at a time, by their columns (n, c) float64."""
+
+        def of_dense(table: np.ndarray, _: int) -> np.ndarray:
+            parts = [
+                answer(self._columns(table[i : i + _CHUNK])) for i in range(0, len(table), _CHUNK)
+            ]
+            return np.concatenate(parts)
+
+        def of_sparse(data: Any, indices: Any, indptr: Any, _: int) -> np.ndarray:
+            from scipy.sparse import csr_array
+
+            rows = csr_array((data, indices, indptr), (len(indptr) - 1, self.n_features))
+            parts = [
+                answer(self._columns(rows[i : i + _CHUNK].toarray()))
+                for i in range(0, rows.shape[0], _CHUNK)
+            ]
+            return np.concatenate(parts)
+
+        return engine.ask(self.schema, X, of_dense, of_sparse, n_jobs=1, who="LatentTreeModel")
+
+    def _columns(self, table: np.ndarray) -> np.ndarray:
+        encoded = self.schema.encoder.encode(np.ascontiguousarray(table))
+        return np.clip(encoded, -_FURTHEST, _FURTHEST) * self.schema.column_scale
+
+    def _scores(self, columns: np.ndarray) -> np.ndarray:
+        scores = times(columns, self.weights) + self.bias
+        return elu(scores) if self.activation == "elu" else scores
+
+    @cached_property
+    def _ways(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of every node but the root: the place of its parent, its split's, and the side."""
+        above = (self.nodes[1:] - 1) // 2
+        place, own = np.searchsorted(self.nodes, above), np.searchsorted(self.splits, above)
+        return place, own, np.where(self.nodes[1:] % 2 == 0, 1.0, -1.0)
+
+    def _traversals(self, scores: np.ndarray) -> np.ndarray:
+        place, own, sign = self._ways
+        q = np.empty((len(scores), self.n_nodes))
+        q[:, 0] = np.inf
+        for i in range(1, self.n_nodes):  # parents come before their children
+            np.minimum(q[:, place[i - 1]], sign[i - 1] * scores[:, own[i - 1]], out=q[:, i])
+        q[:, 0] = 1.0
+        return np.clip(q + 0.5, 0.0, self.activity)
+
+    def _ends(self, scores: np.ndarray) -> np.ndarray:
+        at = np.zeros(len(scores), dtype=np.int64)
+        rows = np.arange(len(scores))
+        for _ in range(self.depth):
+            split = np.minimum(np.searchsorted(self.splits, at), max(self.n_splits - 1, 0))
+            is_split = self.splits[split] == at
+            child = 2 * at + 1 + (scores[rows, split] >= 0)
+            place = np.minimum(np.searchsorted(self.nodes, child), self.n_nodes - 1)
+            at = np.where(is_split & (self.nodes[place] == child), child, at)
+        return at
+
+    def _head_scores(self, columns: np.ndarray) -> np.ndarray:
+        return self.predicted(self._traversals(self._scores(columns)), columns)
+
+    def predicted(self, z: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the predictor's scores (n, k) for traversals (n, A) and columns (n, c)."""
+        values = np.hstack([z, columns]) if self.skip else z
+        for i, (weights, bias) in enumerate(self.layers):
+            values = times(elu(values) if i else values, weights) + bias
+        return values
+
+    # Other forms
+
+    def routes(self) -> ObliqueTree:
+        """Return the hard tree of the model's splits, without answers (all are 0).
+
+        A side whose node is not active is a leaf, too: rows that go there stay at the split.
+        """
+        return self._routes
+
+    @cached_property
+    def _routes(self) -> ObliqueTree:
+        place = {int(t): i for i, t in enumerate(self.splits)}
+        children = np.empty((self.n_splits, 2), dtype=np.int32)
+        n_leaves = 0
+        for t, i in place.items():
+            for side in (0, 1):
+                child = place.get(2 * t + 1 + side)
+                children[i, side] = ~n_leaves if child is None else child
+                n_leaves += child is None
+        return ObliqueTree(
+            self.weights,
+            self.bias,
+            children,
+            np.zeros((self.n_splits + 1, self.n_outputs)),
+            schema=self.schema,
+            task="regression",
+        )
+
+    def harden(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        leaves: Literal["constant", "linear"] = "constant",
+        sample_weight: Any = None,
+    ) -> ObliqueTree:
+        """Make a hard tree: every row goes one way, and leaves are fitted anew.
+
+        Parameters
+        ----------
+        X
+            Rows to fit the leaves to: those that the tree was learned from.
+        y
+            Their true answers. None: the model's own answers.
+        leaves
+            ``"constant"``: means, or shares of classes. ``"linear"``: linear models of the row by
+            ridge regression; of classes and labels, and of numbers behind an exponential, they are
+            fitted to the model's scores, whatever y is.
+        sample_weight
+            (n,) at least 0; None for ones.
+
+        Returns
+        -------
+        tree
+            Simplified; `hardening_cost` compares it with this model.
+        """
+        from hardwood.model.latent_hardening import hardened
+
+        return hardened(self, X, y, leaves=leaves, sample_weight=sample_weight)
+
+    def hardening_cost(
+        self, tree: ObliqueTree, X: Any, y: Any, sample_weight: Any = None
+    ) -> HardeningCost:
+        """Compare the model with a hard tree, see `harden`, on rows whose answers are known."""
+        from hardwood.model.hardening import compared
+
+        z = self.traversals(X)
+        ends = np.isin(self.nodes, self.splits, invert=True)
+        reached = (z[:, ends] > 0).sum(axis=1)
+        return compared(self, tree, X, y, sample_weight, reached=reached, n_leaves=self.n_leaves)
+
+    def flops(self, X: Any = None) -> Flops:
+        """Operations per prediction, the same for every row: all splits and the predictor."""
+        of_weights = np.count_nonzero(self.weights) + np.count_nonzero(self.head_weights)
+        all_rows = Operations(float(of_weights), float(of_weights), float(2 * self.n_nodes))
+        return Flops(all_rows, all_rows)
+
+    def to_text(
+        self,
+        *,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
+        """Write the tree in words: splits, and how active the nodes are.
+
+        Parameters
+        ----------
+        max_depth
+            Levels of splits to show; None for all.
+        max_terms
+            Largest terms of a split to show; None for all.
+        digits
+            Of weights; None for all.
+        """
+        from hardwood.show.latent import latent_text
+
+        return latent_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
+
+    def show(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+        max_rows: int = 300,
+    ) -> Page:
+        """Refuse: pages show hard trees. `harden` makes one of this."""
+        return _no_page()
+
+    def _repr_html_(self) -> None:
+        return None
+
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
+
+    # A frozen value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LatentTreeModel):
+            return NotImplemented
+        return (
+            all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
+            and (self.widths, self.skip, self.activation)
+            == (other.widths, other.skip, other.activation)
+            and self.link == other.link
+            and self._is_like(other)
+        )
+
+    def __repr__(self) -> str:
+        head = "linear" if not self.widths else "-".join(map(str, self.widths))
+        return (
+            f"LatentTreeModel({self._answer_words()}, {self.n_features} features, "
+            f"{self.n_nodes} active nodes, depth {self.depth}, {head} head)"
+        )
+
+
+def times(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return rows (n, c) times weights (m, c), of which each row's is the same in any company."""
+    n, c = rows.shape
+    padded = np.zeros((-(-n // _BLOCK) * _BLOCK, c))
+    padded[:n] = rows
+    product = padded.reshape(-1, _BLOCK, c) @ weights.T
+    return product.reshape(len(padded), len(weights))[:n]
+
+
+def elu(values: np.ndarray) -> np.ndarray:
+    """Return values above 0 as they are, and e^v - 1 of those below."""
+    return np.where(values > 0, values, np.expm1(np.minimum(values, 0.0)))
+
+
+def _nodes(value: Any) -> np.ndarray:
+    """Check that numbers of nodes are those of one tree."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise TypeError(
+            f"nodes must be a list of whole numbers, not {array.dtype} of shape {array.shape}"
+        )
+    if len(array) == 0 or array[0] != 0:
+        raise ValueError("nodes must begin with the root, 0")
+    if (array[1:] <= array[:-1]).any() or array[-1] >= 2 ** (MAX_DEPTH + 1) - 1:
+        raise ValueError(f"nodes must ascend and be those of a tree of depth <= {MAX_DEPTH}")
+    array = np.array(array, dtype=np.int32)
+    orphans = array[1:][~np.isin((array[1:] - 1) // 2, array)]
+    if len(orphans):
+        raise ValueError(f"nodes must hold the parent of each, but that of {orphans[0]} is missing")
+    array.flags.writeable = False
+    return array
+
+
+def _splits(nodes: np.ndarray) -> np.ndarray:
+    return np.unique((nodes[1:] - 1) // 2)
+
+
+def _check_activity(nodes: np.ndarray, activity: np.ndarray) -> None:
+    if (activity <= 0).any() or (activity > 1).any():
+        raise ValueError("activity must lie in (0, 1]: nodes that are not active are left out")
+    above = activity[np.searchsorted(nodes, (nodes[1:] - 1) // 2)]
+    if (activity[1:] > above).any():
+        raise ValueError("no node may be more active than its parent")
+
+
+def _widths(value: Any) -> tuple[int, ...]:
+    if isinstance(value, str) or not all(
+        isinstance(width, int | np.integer) and not isinstance(width, bool) and width > 0
+        for width in value
+    ):
+        raise ValueError(f"widths must be whole numbers above 0, not {value!r:.80}")
+    return tuple(int(width) for width in value)
+
+
+def _no_page() -> NoReturn:
+    raise TypeError(
+        "a latent tree sends rows both ways and has a predictor on top, which no page shows. Make "
+        "a hard tree of it: model.harden(X, y).show()"
+    )

@@ -1,0 +1,509 @@
+"""The policy tree: nodes with any number of children, and the probabilities of moving to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from hardwood.model import engine, one_row, paths, structure
+from hardwood.model.answers import answer_of_one, answers
+from hardwood.model.frozen import FrozenModel
+from hardwood.model.policy_split import PolicySplit
+from hardwood.model.structure import Link, Task
+from hardwood.model.terms import Column, columns_of
+from hardwood.table import Schema
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from scipy.sparse import csr_array
+
+    from hardwood._native import PolicyRouter
+    from hardwood.model.tree import ObliqueTree
+
+Path = Literal["greedy", "most_probable"]
+
+_PARTS = (
+    "parents",
+    "weights",
+    "bias",
+    "scores",
+    "counts",
+    "schema",
+    "task",
+    "link",
+    "classes",
+    "target_names",
+    "record",
+)
+
+
+class PolicyTree(FrozenModel):
+    r"""A decision tree whose nodes have any number of children, in raw feature units.
+
+    A row x has, for moving to node i, the score
+
+    .. math:: s_i(x) = b_i + \sum_{j\ \text{number}} w_{ij} (x_j - c_j)
+              + \sum_{j\ \text{level or flag that is on}} w_{ij}
+
+    where a missing number adds nothing. From a node p it moves to a child i with the probability
+
+    .. math:: \pi(i \mid p, x) = \frac{\exp s_i(x)}{\sum_{i' : \mathrm{parent}(i') = p}
+              \exp s_{i'}(x)}
+
+    and the probability of a leaf is the product of those of the moves to it. The answer to a row is
+    the link of the scores of one leaf: of the leaf at the end of the **greedy** path, which goes to
+    the most probable child at every node, or of the **most probable** leaf. The two may differ: the
+    most probable leaf may lie below a child that is not the most probable.
+
+    The value is frozen: its arrays are read-only copies, it compares by value, and whatever changes
+    a tree returns a new one.
+
+    Parameters
+    ----------
+    parents
+        (N,) int32, the parent of each node. Node 0 is the root, whose parent is -1; parents come
+        before their children. Nodes without children are the leaves, numbered in the order of
+        nodes. ``[-1]`` is a single leaf.
+    weights
+        (N, c) float64, per column of the schema: per raw unit of a number, or what a level or a
+        missing flag adds to the score of moving to the node. Those of the root are 0.
+    bias
+        (N,) float64, the score where all numbers are at their centres and all flags are off; 0 for
+        the root.
+    scores
+        (L, k) float64, what the leaves say, before the link.
+    schema
+        How a table becomes the columns that the weights multiply.
+    task
+        ``"classification"``, ``"regression"`` or ``"multilabel"`` (k labels, each yes or no).
+    link
+        From scores to outputs: ``"softmax"`` for classification, ``"identity"`` or ``"exp"`` for
+        regression, ``"logistic"`` for several labels. By default the first for the task.
+    counts
+        (N,) weighted training samples that reached each node; optional.
+    classes
+        The k distinct labels, for classification.
+    target_names
+        What is predicted: one name for classification, k names otherwise; optional.
+    record
+        JSON-able notes of the training; optional.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the arrays do not form exactly one tree with finite numbers that fits the schema; or if
+        siblings differ by more than float64 holds.
+
+    Notes
+    -----
+    Of several children that are as probable, the last is taken, and so is of leaves: a tree with
+    two children everywhere goes right where :math:`s_{right} \ge s_{left}`, as `ObliqueTree` does,
+    and sends every row to the leaf to which `to_oblique` sends it.
+
+    Splits are scored in float32, as differences from the first child, and probabilities made of
+    that in float64. No answer depends on other rows or on ``n_jobs``.
+
+    Examples
+    --------
+    >>> from hardwood import PolicyTree
+    >>> from hardwood.table import Schema
+    >>> tree = PolicyTree([-1, 0, 0, 0], [[0.0], [-2.0], [0.0], [2.0]], [0.0, -1.0, 0.0, -1.0],
+    ...                   [[10.0], [20.0], [30.0]], schema=Schema.numeric(1), task="regression")
+    >>> tree.predict([[-4.0], [0.1], [4.0]]).tolist()
+    [10.0, 20.0, 30.0]
+    >>> tree.leaf_probabilities([[0.0]]).round(2).tolist()
+    [[0.21, 0.58, 0.21]]
+    """
+
+    noun = "a policy tree"
+    parents: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    scores: np.ndarray
+    counts: np.ndarray | None
+    link: Link
+
+    def __init__(
+        self,
+        parents: Any,
+        weights: Any,
+        bias: Any,
+        scores: Any,
+        *,
+        schema: Schema,
+        task: Task,
+        link: Link | None = None,
+        counts: Any = None,
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        parents = structure.parents_array(parents)
+        n_nodes = parents.size
+        n_leaves = n_nodes - np.unique(parents[1:]).size
+        weights = structure.float_array("weights", weights, (n_nodes, schema.n_columns))
+        bias = structure.float_array("bias", bias, (n_nodes,))
+        if weights[0].any() or bias[0] != 0:
+            raise ValueError(
+                "weights[0] and bias[0] must be 0: the root is where rows begin, nothing moves "
+                "there"
+            )
+        scores = structure.float_array("scores", scores, (n_leaves, None))
+        if counts is not None:
+            counts = structure.float_array("counts", counts, (n_nodes,))
+            structure.check_counts(counts)
+        labels = structure.class_labels(classes, task)
+        structure.check_values(scores, task, labels, are_scores=True, name="scores")
+        link = structure.LINKS[task][0] if link is None else link
+        structure.check_score_link(link, task, noun="policy tree")
+        self.__dict__.update(
+            parents=parents,
+            weights=weights,
+            bias=bias,
+            scores=scores,
+            counts=counts,
+            schema=schema,
+            task=task,
+            link=link,
+            classes=labels,
+            target_names=structure.target_names(target_names, task, scores.shape[1]),
+            _record=structure.record_text(record),
+        )
+        self._check_differences()
+
+    def _check_differences(self) -> None:
+        for what, array in (("weights", self.advantages), ("bias", self.leads)):
+            bad = ~np.isfinite(array)
+            if bad.any():
+                node = int(np.argwhere(bad)[0, 0])
+                raise ValueError(
+                    f"the {what} of node {node} and of its sibling {self._first_sibling[node]} "
+                    "differ by more than float64 holds"
+                )
+
+    # What it is
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, N."""
+        return int(self.parents.size)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of internal nodes."""
+        return self.n_nodes - self.n_leaves
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves, L."""
+        return int(self.scores.shape[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of ``scores``: classes, labels, or regression outputs."""
+        return int(self.scores.shape[1])
+
+    @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves answer by a linear model of the row: never."""
+        return False
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """What each column of ``weights`` multiplies."""
+        return columns_of(self.schema)
+
+    @cached_property
+    def n_children(self) -> np.ndarray:
+        """Number of children of each node, (N,) int32; 0 for leaves."""
+        counts = np.bincount(self.parents[1:], minlength=self.n_nodes).astype(np.int32)
+        return _read_only(counts)
+
+    @property
+    def max_children(self) -> int:
+        """Number of children of the widest node; 0 of a single leaf."""
+        return int(self.n_children.max())
+
+    @cached_property
+    def leaf_nodes(self) -> np.ndarray:
+        """Node of each leaf, (L,) int32."""
+        return _read_only(np.flatnonzero(self.n_children == 0).astype(np.int32))
+
+    @cached_property
+    def split_nodes(self) -> np.ndarray:
+        """Nodes that have children, (m,) int32, in the order of nodes."""
+        return _read_only(np.flatnonzero(self.n_children).astype(np.int32))
+
+    @cached_property
+    def leaf_numbers(self) -> np.ndarray:
+        """Number of each node among the leaves, (N,) int32; -1 for splits."""
+        numbers = np.full(self.n_nodes, -1, dtype=np.int32)
+        numbers[self.leaf_nodes] = np.arange(self.n_leaves, dtype=np.int32)
+        return _read_only(numbers)
+
+    def children(self, node: int) -> tuple[int, ...]:
+        """Return the children of a node, in the order of nodes; none of a leaf."""
+        self._check_node(node)
+        first = int(self._first_child[node])
+        children: list[int] = self._siblings[first : first + int(self.n_children[node])].tolist()
+        return tuple(children)
+
+    def split(self, node: int) -> PolicySplit:
+        """View an internal node: its ways, what moves a row to each, in words and terms."""
+        self._check_node(node)
+        if not self.n_children[node]:
+            raise IndexError(f"node {node} is leaf {self.leaf_numbers[node]}, not a split")
+        return PolicySplit(self, int(node))
+
+    def _check_node(self, node: int) -> None:
+        if not 0 <= node < self.n_nodes:
+            raise IndexError(f"the tree has nodes 0 to {self.n_nodes - 1}, asked for {node}")
+
+    @cached_property
+    def node_depths(self) -> np.ndarray:
+        """Depth of each node, (N,) int32; the root has depth 0."""
+        depths = [0] * self.n_nodes
+        for i, parent in enumerate(self.parents[1:].tolist(), start=1):
+            depths[i] = depths[parent] + 1
+        return _read_only(np.array(depths, dtype=np.int32))
+
+    @property
+    def depth(self) -> int:
+        """Number of splits on the longest way from root to leaf."""
+        return int(self.node_depths.max())
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether every internal node has two children, so that there is an oblique tree of it."""
+        return bool((self.n_children[self.split_nodes] == 2).all())
+
+    # Nothing but differences between siblings decides: each node is compared with its first
+    # sibling, which is ahead of itself by nothing.
+
+    @cached_property
+    def advantages(self) -> np.ndarray:
+        """Weights of each node less those of its first sibling, (N, c); 0 for the root."""
+        with np.errstate(over="ignore"):
+            return _read_only(self.weights - self.weights[self._first_sibling])
+
+    @cached_property
+    def leads(self) -> np.ndarray:
+        """Bias of each node less that of its first sibling, (N,); 0 for the root."""
+        with np.errstate(over="ignore"):
+            return _read_only(self.bias - self.bias[self._first_sibling])
+
+    @cached_property
+    def _siblings(self) -> np.ndarray:
+        """Nodes but the root, those of one parent side by side, (N - 1,) int32."""
+        order = np.argsort(self.parents[1:], kind="stable").astype(np.int32)
+        return _read_only(order + np.int32(1))
+
+    @cached_property
+    def _first_child(self) -> np.ndarray:
+        """Where the children of each node begin in ``_siblings``, (N,)."""
+        return _read_only(np.cumsum(self.n_children, dtype=np.int64) - self.n_children)
+
+    @cached_property
+    def _first_sibling(self) -> np.ndarray:
+        """First child of each node's parent, (N,) int32; the root itself for the root."""
+        first = np.zeros(self.n_nodes, dtype=np.int32)
+        first[1:] = self._siblings[self._first_child[self.parents[1:]]]
+        return _read_only(first)
+
+    # What it answers
+
+    def apply(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
+        """Leaf number of each row, (n,) int32.
+
+        Parameters
+        ----------
+        X
+            Any table.
+        path
+            ``"greedy"``: to the most probable child at every node. It costs the scores of the nodes
+            on the path: O(depth). ``"most_probable"``: the most probable of all leaves, exactly,
+            found by best-first search. It scores the nodes that are at least as probable as that
+            leaf: little more where the tree is sure, all nodes where it is not sure of anything.
+        n_jobs
+            Threads; -1 uses all processors.
+        """
+        most_probable = _is_most_probable(path)
+        router = self._router
+        return engine.ask(
+            self.schema,
+            X,
+            lambda table, n: router.apply(table, most_probable, n),
+            lambda data, indices, indptr, n: router.apply_csr(
+                data, indices, indptr, most_probable, n
+            ),
+            n_jobs=n_jobs,
+            who="PolicyTree",
+        )
+
+    def leaf_probabilities(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
+        """Probability of each leaf for each row, (n, L) float64: all nodes are scored."""
+        router = self._router
+        return engine.ask(
+            self.schema,
+            X,
+            router.leaf_probabilities,
+            router.leaf_probabilities_csr,
+            n_jobs=n_jobs,
+            who="PolicyTree",
+        )
+
+    def predict(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
+        """Predict each row, by the leaf that `apply` finds with this ``path``.
+
+        Returns
+        -------
+        answers
+            (n,) class labels, the first where several are as likely; (n,) values, or (n, k) where
+            there are k > 1; or (n, k) int64 of labels, 1 where the probability of yes is at least a
+            half.
+        """
+        decided: np.ndarray = self._leaf_answers[self.apply(X, path=path, n_jobs=n_jobs)]
+        return decided
+
+    def predict_proba(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
+        """Probabilities that the leaf of `apply` says, (n, k): of classes, or of yes per label."""
+        if self.task == "regression":
+            return super().predict_proba(X, n_jobs=n_jobs)  # says that there are none
+        outputs: np.ndarray = self.values[self.apply(X, path=path, n_jobs=n_jobs)]
+        return outputs
+
+    def predict_one(self, x: Any) -> Any:
+        try:
+            return self._answers[self._leaf_of(x)]
+        except (TypeError, ValueError):
+            table = one_row.as_table(x, self.feature_names)
+            return self._answers[int(self.apply(table)[0])]
+
+    def decision_path(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> csr_array:
+        """Nodes on the way of each row to its leaf: 0/1 CSR (n, N)."""
+        leaves = self.apply(X, path=path, n_jobs=n_jobs)
+        return paths.ways_to(self.parents, self.leaf_nodes[leaves])
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """What each leaf answers, (L, k): the link of its scores."""
+        return _read_only(engine.linked(self.scores.copy(), self.link, 1))
+
+    @cached_property
+    def _router(self) -> PolicyRouter:
+        return engine.packed_policy(self)
+
+    @cached_property
+    def _leaf_of(self) -> Callable[[Any], int]:
+        return self._router.apply_one if self.schema.is_numeric else one_row.not_for_the_engine
+
+    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+        outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
+        return outputs
+
+    @cached_property
+    def _output_of(self) -> Callable[[Any], np.ndarray]:
+        leaf_of, values = self._leaf_of, self.values
+        return lambda x: values[leaf_of(x)].copy()
+
+    @cached_property
+    def _answers(self) -> list[Any]:
+        return [answer_of_one(value, self.task, self.classes) for value in self.values]
+
+    @cached_property
+    def _leaf_answers(self) -> np.ndarray:
+        return answers(self.values, self.task, self.classes)
+
+    # Other forms
+
+    def to_text(
+        self,
+        *,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
+        """Write the tree in words; arguments as in :meth:`ObliqueTree.to_text`.
+
+        A split of two ways reads as that of an oblique tree. One of more ways lists their scores,
+        as far as they are ahead of the first way, and the way with the largest is taken.
+        """
+        from hardwood.show.policy import policy_text
+
+        return policy_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        max_depth: int | None = 4,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+        fontsize: float = 9.0,
+    ) -> Axes:
+        """Draw the tree with matplotlib; arguments as in :meth:`ObliqueTree.plot`."""
+        from hardwood.show.policy import plot_policy
+
+        return plot_policy(
+            self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
+        )
+
+    def to_oblique(self) -> ObliqueTree:
+        """Make the oblique tree of one with two ways everywhere: see `policy_rewrite`.
+
+        It sends every row to the leaf that the greedy path leads to, and answers the same; what
+        the policy says of the most probable leaf, and of probabilities, is lost.
+
+        Raises
+        ------
+        ValueError
+            If a node has another number of children than two.
+        """
+        from hardwood.model.policy_rewrite import to_oblique
+
+        return to_oblique(self)
+
+    def simplify(self) -> PolicyTree:
+        """Drop what the greedy path does not need: see `policy_rewrite.simplify`."""
+        from hardwood.model.policy_rewrite import simplify
+
+        return simplify(self)
+
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
+
+    # A frozen value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PolicyTree):
+            return NotImplemented
+        return (
+            all(
+                np.array_equal(getattr(self, name), getattr(other, name))
+                for name in ("parents", "bias", "weights", "scores")
+            )
+            and structure.same(self.counts, other.counts)
+            and self.link == other.link
+            and self._is_like(other)
+        )
+
+    def __repr__(self) -> str:
+        ways = "" if self.is_binary else f" of up to {self.max_children} ways"
+        return (
+            f"PolicyTree({self._answer_words()}, {self.n_features} features, depth {self.depth}, "
+            f"{self.n_splits} splits{ways}, {self.n_leaves} leaves)"
+        )
+
+
+def _is_most_probable(path: Any) -> bool:
+    if path not in get_args(Path):
+        raise ValueError(f"path must be 'greedy' or 'most_probable', not {path!r:.80}")
+    return bool(path == "most_probable")
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array

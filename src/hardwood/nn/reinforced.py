@@ -1,0 +1,531 @@
+r"""Reinforced trees as a torch layer: the tree as a policy, whose node policies are any modules.
+
+Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016. [RDT16]
+
+A sample moves from a node to one of its children with the probabilities that the node's policy says
+(Sec. 2.2), and is answered by the leaf it comes to. The gradient of the expected loss is estimated
+from sampled ways (Sec. 2.3): each way's loss times the gradient of its log-probability, and the
+gradient of the loss at the leaf.
+
+What differs from the paper:
+
+1. A baseline is taken from the loss, which leaves the mean of the estimate as it is and makes its
+   variance smaller. ``baseline="none"`` is the paper's.
+2. The expectation may be taken over all leaves (``estimator="exact"``), without sampling.
+3. The entropy of the leaves' probabilities may be worth something (`entropy`), and policies be
+   softer than their scores say (`temperature`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from hardwood.nn import reinforced_walk
+from hardwood.nn.checks import checked_input, integer, own_precision, supported
+from hardwood.nn.reinforced_topology import Topology, parents_of
+from hardwood.nn.reinforced_walk import NodePolicies, Trajectories, last_largest, sampled
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from hardwood.model import PolicyTree
+    from hardwood.model.structure import Task
+    from hardwood.table import Schema
+
+Path = Literal["greedy", "most_probable"]
+Baseline = Literal["none", "leave-one-out", "value"]
+Estimator = Literal["sampled", "exact"]
+Criterion = Callable[[Tensor, Tensor], Tensor]
+
+
+class ReinforcedTree(nn.Module):
+    r"""A tree that is learned as a policy, as a layer.
+
+    With :math:`\pi(i \mid p, x)` the probability that sample x moves from node p to its child i,
+    and :math:`P(H \mid x)` the product of these along a way H to the leaf l(H), the layer is
+    trained by `loss`, whose gradient is an unbiased estimate of that of
+
+    .. math:: J = \mathrm{E}_{H \sim P(\cdot \mid x)} \Delta(\alpha_{l(H)}, y)
+        \qquad \text{[RDT16, Sec. 2.3]}
+
+    and asked by ``layer(x)``: in evaluation mode for the scores of the leaf at the end of `path`,
+    in training mode for those of a sampled leaf. Of these scores alone policies learn nothing:
+    which leaf a sample comes to has no derivative.
+
+    Parameters
+    ----------
+    in_features
+        Size d of the last dimension of the input, for linear policies; None with a `policy` of
+        your own, whose input is what you give the layer, samples first.
+    out_features
+        Numbers k per leaf, hence the last dimension of the output.
+    depth
+        Moves to every leaf, of a tree with `n_ways` at every split.
+    parents
+        Instead of `depth`: the parent of each node, the root first with -1, parents before their
+        children. Nodes without children are the leaves, numbered in the order of nodes.
+    n_ways
+        Children of every split, where `depth` is given.
+    policy
+        None: linear, one score w.x + b for moving to each node but the root. A module: from samples
+        to the scores of all moves, (n, N - 1), that to node i in column i - 1: one network that all
+        nodes share. A function: called with the number of children of each split, in the order of
+        nodes, it returns the module that scores these from samples, (n, children): a network of its
+        own for each node, which sees the samples that come there, so that a sample costs as many
+        modules as the path is long.
+    path
+        Whose leaf answers in evaluation mode. ``"greedy"``: to the most probable child at every
+        node; it costs O(depth) policies of nodes. ``"most_probable"``: the most probable of all
+        leaves, as in the paper; it costs all policies.
+    temperature
+        What scores are divided by before the soft-max: above 1, policies are softer. An attribute
+        that may be changed while learning.
+    generator
+        Where the random start comes from; by default torch's own generator.
+    device, dtype
+        Of the parameters. float32 and float64 are supported.
+
+    Attributes
+    ----------
+    leaves
+        (L, out_features), the scores alpha of the leaves.
+    policy
+        What scores the moves: a `torch.nn.Linear`, the module given, or a list of modules.
+    state_values
+        (N,), the running mean of losses at each node, for ``baseline="value"``.
+    topology
+        The tree's shape.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hardwood.nn import ReinforcedTree
+    >>> tree = ReinforcedTree(8, 3, depth=4)
+    >>> x, y = torch.randn(6, 8), torch.randint(3, (6,))
+    >>> criterion = torch.nn.CrossEntropyLoss(reduction="none")
+    >>> tree.loss(x, y, criterion, n_samples=10).backward()
+    >>> tree.eval()(x).shape
+    torch.Size([6, 3])
+    """
+
+    child: Tensor
+    leaf_number: Tensor
+    leaf_place: Tensor
+    leaves: Tensor
+    level_order: Tensor
+    move: Tensor
+    parent: Tensor
+    place_above: Tensor
+    state_values: Tensor
+    states_seen: Tensor
+
+    def __init__(
+        self,
+        in_features: int | None,
+        out_features: int,
+        depth: int | None = None,
+        *,
+        parents: Iterable[int] | None = None,
+        n_ways: int = 2,
+        policy: nn.Module | Callable[[int], nn.Module] | None = None,
+        path: Path = "greedy",
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.topology = Topology.of(parents_of(depth, parents, n_ways))
+        self.in_features = _width(in_features, policy)
+        self.out_features = integer("out_features", out_features, 1)
+        self.path = _one_of("path", path, get_args(Path))
+        self.temperature = _positive("temperature", temperature)
+        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
+        self.policy = self._make_policy(policy, place)
+        n_leaves, n_nodes = len(self.topology.leaves), self.topology.n_nodes
+        self.leaves = nn.Parameter(torch.empty((n_leaves, self.out_features), **place))
+        self.register_buffer("state_values", torch.zeros(n_nodes, **place))
+        self.register_buffer("states_seen", torch.zeros(n_nodes, dtype=torch.bool, device=device))
+        numbers = torch.full((n_nodes,), -1)
+        numbers[list(self.topology.leaves)] = torch.arange(n_leaves)
+        tables = {
+            "child": self.topology.child_table(),
+            "move": self.topology.move_table(),
+            "parent": list(self.topology.parents),
+            "leaf_number": numbers.tolist(),
+            "level_order": self.topology.level_order(),
+            "place_above": self.topology.places_above(),
+            "leaf_place": self.topology.leaf_places(),
+        }
+        for name, table in tables.items():  # they follow from the arguments
+            self.register_buffer(name, torch.tensor(table, device=device), persistent=False)
+        self.reset_parameters(generator)
+
+    def _make_policy(
+        self, policy: nn.Module | Callable[[int], nn.Module] | None, place: dict[str, Any]
+    ) -> nn.Module:
+        if policy is None:
+            return nn.Linear(self.in_features, self.topology.n_moves, **place)
+        if isinstance(policy, nn.Module):
+            return policy
+        modules = [policy(len(self.topology.children[node])) for node in self.topology.splits]
+        for module in modules:
+            if not isinstance(module, nn.Module):
+                raise TypeError(
+                    "policy must be a module, or a function of the number of children that returns "
+                    f"one for each split; it returned a {type(module).__name__}"
+                )
+        return NodePolicies(modules)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves, L."""
+        return len(self.topology.leaves)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether policies are the layer's own linear ones, which a `PolicyTree` can hold."""
+        return self.in_features is not None
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        r"""Draw a new random start of the leaves and, where they are the layer's own, of policies.
+
+        Weights are uniform in :math:`\pm \sqrt{3 / d}` and biases zero, so that scores of
+        normalised input deviate by 1: a way of two is then rarely taken for sure. Leaves deviate by
+        0.1, so that they differ: a policy learns from nothing but their differences.
+        """
+        nn.init.normal_(self.leaves, std=0.1, generator=generator)
+        self.state_values.zero_()
+        self.states_seen.zero_()
+        if self.is_linear:
+            bound = math.sqrt(3 / self.in_features)
+            nn.init.uniform_(self.policy.weight, -bound, bound, generator=generator)
+            nn.init.zeros_(self.policy.bias)
+
+    # What it answers
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of one leaf for each sample, (..., out_features).
+
+        Parameters
+        ----------
+        x
+            (..., in_features), of the parameters' dtype; or what the policies take, samples first.
+        """
+        return self.leaves[self.leaf(x)]
+
+    def leaf(self, x: Tensor, path: Path | None = None) -> Tensor:
+        """Return the leaf that answers each sample, (...,) int64.
+
+        Parameters
+        ----------
+        x
+            As in `forward`.
+        path
+            By default the layer's own in evaluation mode, and a sampled one in training mode.
+        """
+        rows, shape = self._rows(x)
+        if path is None:
+            path = None if self.training else self.path
+        else:
+            _one_of("path", path, get_args(Path))
+        with torch.no_grad(), own_precision(rows):
+            if path == "most_probable":
+                found = last_largest(reinforced_walk.leaf_log_probabilities(self, rows))
+            else:
+                choose = sampled(None) if path is None else last_largest
+                found = reinforced_walk.walk(self, rows, 1, choose).leaf[:, 0]
+        return found.reshape(shape)
+
+    def leaf_log_probabilities(self, x: Tensor) -> Tensor:
+        """Return the log-probability of every leaf for each sample, (..., L), differentiable."""
+        rows, shape = self._rows(x)
+        with own_precision(rows):
+            logs = reinforced_walk.leaf_log_probabilities(self, rows)
+        return logs.reshape(*shape, self.n_leaves)
+
+    def sample(
+        self, x: Tensor, n_samples: int = 1, generator: torch.Generator | None = None
+    ) -> Trajectories:
+        """Sample ways of each sample (n, ...) by the policies; log-probabilities have gradients."""
+        rows, _ = self._rows(x)
+        n_samples = integer("n_samples", n_samples, 1)
+        with own_precision(rows):
+            return reinforced_walk.walk(self, rows, n_samples, sampled(generator))
+
+    def move_scores(self, x: Tensor) -> Tensor:
+        """Return the scores of all moves for samples (n, ...), (n, N - 1), by the temperature."""
+        if isinstance(self.policy, NodePolicies):
+            return self.policy.all_scores(self, x) / self.temperature
+        scores = self.policy(x)
+        if tuple(scores.shape) != (len(x), self.topology.n_moves):
+            raise ValueError(
+                f"the policy must return scores of all {self.topology.n_moves} moves, "
+                f"({len(x)}, {self.topology.n_moves}), found {tuple(scores.shape)}"
+            )
+        return scores / self.temperature
+
+    def _rows(self, x: Tensor) -> tuple[Tensor, torch.Size]:
+        """Return samples in one dimension, and the dimensions that they came in."""
+        if self.is_linear:
+            x = checked_input(self, x, self.leaves.dtype)
+            return x.reshape(-1, self.in_features), x.shape[:-1]
+        if not isinstance(x, Tensor) or x.dim() == 0:
+            raise TypeError(
+                f"{type(self).__name__} takes a tensor (n, ...), found {type(x).__name__}"
+            )
+        return x, x.shape[:1]
+
+    # How it learns
+
+    def loss(
+        self,
+        x: Tensor,
+        y: Tensor,
+        criterion: Criterion,
+        n_samples: int = 10,
+        baseline: Baseline = "leave-one-out",
+        *,
+        estimator: Estimator = "sampled",
+        entropy: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return the mean loss of sampled ways; its gradient estimates that of the expected loss.
+
+        Parameters
+        ----------
+        x
+            (n, ...), samples first.
+        y
+            (n, ...), what `criterion` compares with.
+        criterion
+            From scores (r, out_features) and targets (r, ...) to a loss for each row, (r,) or
+            (r, ...), whose mean is taken: the losses of torch with ``reduction="none"``.
+        n_samples
+            Ways sampled of each sample, M.
+        baseline
+            What is taken from a way's loss where it meets the log-probabilities. ``"none"``;
+            ``"leave-one-out"``, the mean loss of the sample's other ways, for which there have to
+            be two; ``"value"``, at each move the running mean of losses of ways through the node,
+            which calls in training mode update.
+        estimator
+            ``"sampled"``, or ``"exact"``: the expectation over all leaves, which costs all policies
+            and the criterion at all leaves, and takes neither samples nor a baseline.
+        entropy
+            What a unit of the entropy of a sample's distribution over the leaves is worth; it is
+            part of the loss that is minimised, not of the value that is returned.
+        generator
+            Of the sampled ways.
+
+        Returns
+        -------
+        loss
+            A scalar; call ``backward`` on it.
+        """
+        _one_of("estimator", estimator, get_args(Estimator))
+        rows, shape = self._rows(x)
+        if len(shape) != 1:
+            raise ValueError(f"loss takes samples (n, in_features), found {tuple(x.shape)}")
+        if not isinstance(y, Tensor) or y.dim() == 0 or len(y) != len(rows):
+            found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+            raise ValueError(f"y must be a tensor with {len(rows)} rows, as x has; found {found}")
+        worth = _positive("entropy", entropy, or_zero=True)
+        if estimator == "exact":
+            return self._expected_loss(rows, y, criterion, worth)
+        ways = self.sample(rows, n_samples, generator)
+        losses = self._losses(self.leaves[ways.leaf], y, criterion)  # (n, M)
+        return losses.mean() + self.policy_loss(ways, losses, baseline, entropy=worth)
+
+    def policy_loss(
+        self,
+        ways: Trajectories,
+        losses: Tensor,
+        baseline: Baseline = "leave-one-out",
+        *,
+        entropy: float = 0.0,
+    ) -> Tensor:
+        """Return a zero whose gradient by the policies is the score-function estimate.
+
+        It is all that is needed where losses come from a black box: rewards with their signs
+        changed, which need no derivative.
+
+        Parameters
+        ----------
+        ways
+            What `sample` returned.
+        losses
+            (n, M), what each way cost.
+        baseline, entropy
+            As in `loss`.
+        """
+        _one_of("baseline", baseline, get_args(Baseline))
+        if losses.shape != ways.leaf.shape:
+            raise ValueError(
+                f"losses must have an entry for each way, {tuple(ways.leaf.shape)}, "
+                f"found {tuple(losses.shape)}"
+            )
+        costs = losses.detach() + entropy * ways.log_probability.detach()
+        advantages = costs[..., None] - self._baseline(ways, costs, baseline)  # (n, M, 1 or depth)
+        estimate = (ways.steps * advantages).sum(-1).mean()
+        return estimate - estimate.detach()
+
+    def _baseline(self, ways: Trajectories, costs: Tensor, baseline: Baseline) -> Tensor:
+        if baseline == "none":
+            return costs.new_zeros(())
+        if baseline == "leave-one-out":
+            n_samples = costs.shape[1]
+            if n_samples < 2:
+                raise ValueError(
+                    "baseline='leave-one-out' is the mean of a sample's other ways, so n_samples "
+                    f"must be at least 2, found {n_samples}. Use more, or baseline='value'"
+                )
+            return ((costs.sum(1, keepdim=True) - costs) / (n_samples - 1))[..., None]
+        known = self.state_values[ways.nodes]  # before this batch has its say: still unbiased
+        if self.training:
+            self._update_values(ways, costs)
+        return known
+
+    @torch.no_grad()
+    def _update_values(self, ways: Trajectories, costs: Tensor, share: float = 0.1) -> None:
+        """Move the values of nodes towards the mean of this batch's costs there."""
+        nodes = ways.nodes.flatten()
+        every = costs[..., None].expand(ways.nodes.shape).flatten().to(self.state_values.dtype)
+        zeros = torch.zeros_like(self.state_values)
+        times = zeros.index_add(0, nodes, torch.ones_like(every))
+        means = zeros.index_add(0, nodes, every) / times.clamp(min=1)
+        moved = torch.lerp(self.state_values, means, share)
+        moved = torch.where(self.states_seen, moved, means)
+        self.state_values.copy_(torch.where(times > 0, moved, self.state_values))
+        self.states_seen.logical_or_(times > 0)
+
+    def _expected_loss(self, rows: Tensor, y: Tensor, criterion: Criterion, worth: float) -> Tensor:
+        logs = self.leaf_log_probabilities(rows)  # (n, L)
+        scores = self.leaves.expand(len(rows), *self.leaves.shape)  # (n, L, k)
+        losses = self._losses(scores, y, criterion)
+        shares = logs.exp()
+        expected = (shares * losses).sum(1).mean()
+        if worth == 0:
+            return expected
+        # A leaf of no probability adds nothing, whatever its logarithm.
+        negative_entropy = torch.where(shares > 0, shares * logs, 0.0).sum(1).mean()
+        return expected + worth * (negative_entropy - negative_entropy.detach())
+
+    def _losses(self, scores: Tensor, y: Tensor, criterion: Criterion) -> Tensor:
+        """Loss of each of a sample's scores (n, M, k), (n, M)."""
+        n, m = scores.shape[:2]
+        with own_precision(scores):
+            losses = criterion(scores.reshape(n * m, -1), y.repeat_interleave(m, dim=0))
+        if not isinstance(losses, Tensor) or losses.dim() == 0 or len(losses) != n * m:
+            raise ValueError(
+                "criterion must return a loss for each row of its scores; make those of torch with "
+                "reduction='none'"
+            )
+        return losses.reshape(n, m, -1).mean(-1)
+
+    # Other forms
+
+    def to_policy_tree(
+        self,
+        *,
+        feature_names: Iterable[str] | None = None,
+        classes: Iterable[Any] | None = None,
+        target_names: Iterable[str] | str | None = None,
+        schema: Schema | None = None,
+        task: Task | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> PolicyTree:
+        """Return the tree as a model: to read, save, and predict by without torch.
+
+        Policies have to be linear. Needs a whole installation of hardwood.
+
+        Parameters
+        ----------
+        feature_names
+            Names of the inputs; by default x0, x1, ...
+        classes
+            Labels, one for each output, whose probabilities are the softmax of a leaf's scores; or
+            two labels where there is one output, the score of the second. Without labels it is a
+            regression that predicts what the layer returns.
+        target_names
+            What is predicted.
+        schema
+            Instead of names: the schema of numbers that the tree came from (see
+            `from_policy_tree`).
+        task
+            ``"multilabel"`` where each output is the score of one yes/no label. Otherwise it
+            follows from `classes`.
+        record
+            Notes to keep with the tree.
+        """
+        from hardwood.nn import reinforced_tree
+
+        return reinforced_tree.to_policy_tree(
+            self,
+            feature_names=feature_names,
+            classes=classes,
+            target_names=target_names,
+            schema=schema,
+            task=task,
+            record=record,
+        )
+
+    @classmethod
+    def from_policy_tree(
+        cls, tree: PolicyTree, *, device: Any = None, dtype: torch.dtype | None = None
+    ) -> Self:
+        """Make a layer that goes on where a policy tree of numbers stands, in raw units.
+
+        ``layer.to_policy_tree(schema=tree.schema, ...)`` leads back.
+        """
+        from hardwood.nn import reinforced_tree
+
+        return reinforced_tree.from_policy_tree(cls, tree, device=device, dtype=dtype)
+
+    def extra_repr(self) -> str:
+        """Say what stands between the brackets of ``repr(layer)``."""
+        topology = self.topology
+        return (
+            f"{self.in_features}, {self.out_features}, depth={topology.depth}, "
+            f"leaves={len(topology.leaves)}, path={self.path!r}"
+        )
+
+
+def _width(in_features: Any, policy: Any) -> int | None:
+    if policy is None:
+        if in_features is None:
+            raise ValueError("linear policies need in_features; only a policy of your own does not")
+        return integer("in_features", in_features, 1)
+    if in_features is not None:
+        raise ValueError(
+            "with a policy of your own, in_features must be None: what it takes, the policy knows"
+        )
+    if not callable(policy):
+        raise TypeError(
+            "policy must be a module, or a function of the number of children that returns one; "
+            f"found a {type(policy).__name__}"
+        )
+    return None
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> Any:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {list(known)}, got {value!r}")
+    return value
+
+
+def _positive(name: str, value: Any, *, or_zero: bool = False) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    is_fine = 0 < number < math.inf or (or_zero and number == 0)
+    if isinstance(value, (bool, str)) or not is_fine:
+        raise ValueError(
+            f"{name} must be a {'number from 0' if or_zero else 'positive number'}, got {value!r}"
+        )
+    return number

@@ -1,0 +1,90 @@
+"""The matrix that a schema's model takes -> a table of the kind that the user has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardwood.table.frames import open_frame
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from hardwood.table.feature import Feature
+    from hardwood.table.schema import Schema
+
+
+def table_like(like: Any, schema: Schema, matrix: np.ndarray | csr_matrix) -> Any:
+    """Write rows as a table of a given kind: what `Schema.read` turns into the matrix again.
+
+    Parameters
+    ----------
+    like
+        The table that the schema was learned from.
+    schema
+        What its columns are.
+    matrix
+        (n, p) as `Schema.read` returns it.
+
+    Returns
+    -------
+    table
+        A sparse matrix stays one. A data frame of the same library, with the names of `like`;
+        numbers are floats, other columns have the type they have in `like`. Else an array: of
+        floats where all columns are numbers, else of objects.
+    """
+    if not isinstance(matrix, np.ndarray):
+        return matrix
+    frame = None if isinstance(like, np.ndarray | list | tuple) else open_frame(like)
+    if frame is not None:
+        return _frame_like(like, frame, schema, matrix)
+    if schema.is_numeric:
+        return matrix
+    rows = np.empty(matrix.shape, dtype=object)
+    for j in range(schema.n_features):
+        rows[:, j] = _entries(schema, matrix, j)
+    return rows
+
+
+def _entries(schema: Schema, matrix: np.ndarray, j: int) -> list[Any]:
+    """Return a column as Python's values, None where missing."""
+    feature = schema.features[j]
+    if feature.kind == "numeric":
+        return [None if np.isnan(number) else number for number in matrix[:, j].tolist()]
+    levels = feature.levels
+    return [None if np.isnan(code) else levels[int(code)] for code in matrix[:, j].tolist()]
+
+
+def _frame_like(like: Any, frame: Any, schema: Schema, matrix: np.ndarray) -> Any:
+    import narwhals.stable.v1 as nw
+
+    columns = []
+    for j, (name, feature) in enumerate(zip(frame.columns, schema.features, strict=True)):
+        is_categorical = feature.kind == "categorical"
+        values = _entries(schema, matrix, j) if is_categorical else _numbers(matrix[:, j], feature)
+        series = nw.new_series(name, values, backend=frame.implementation)
+        if is_categorical or feature.origin != "number":
+            series = _cast(series, frame.schema[name], like, name)
+        columns.append(series.to_frame())
+    return nw.concat(columns, how="horizontal").to_native()
+
+
+def _numbers(column: np.ndarray, feature: Feature) -> np.ndarray:
+    """Return numbers as floats, seconds as what they were."""
+    if feature.origin not in ("date", "duration"):
+        return np.asarray(column, dtype=np.float64)
+    kind = "datetime64[us]" if feature.origin == "date" else "timedelta64[us]"
+    values = np.where(np.isnan(column), 0.0, column * 1e6).astype(np.int64).astype(kind)
+    values[np.isnan(column)] = np.array("NaT", kind)
+    return values
+
+
+def _cast(series: Any, dtype: Any, like: Any, name: str) -> Any:
+    """Give a column the type it has in the user's table, of pandas with the same categories."""
+    import narwhals.stable.v1 as nw
+
+    native = series.to_native()
+    if hasattr(native, "astype") and hasattr(like, "iloc"):
+        return nw.from_native(native.astype(like[name].dtype), series_only=True)
+    return series.cast(dtype)

@@ -1,0 +1,282 @@
+"""What a comparison of models has found, as text, HTML, JSON, data frames and a drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hardwood.report.blocks import Block, Grid, Words
+from hardwood.report.drawing import BLUE, GREY, ORANGE, label, name_axes, ticks
+from hardwood.report.faces import DrawnReport
+from hardwood.report.words import counted, duration, figure, size, span
+from hardwood.tuning import verdict
+from hardwood.tuning.contestants import Kind
+from hardwood.tuning.paired import CONFIDENCE, Interval, interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardwood.report.faces import Tables
+
+_COLOURS = {"oblique tree": BLUE, "ensemble": ORANGE}
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """How one model did.
+
+    Attributes
+    ----------
+    name, kind
+        What it is called, and what it is.
+    scores
+        (folds,) on the rows of each fold, which did not teach.
+    score
+        Their mean, with its 95 % interval.
+    fit_seconds
+        Of one fold, in the mean.
+    batch_us, one_row_us
+        Microseconds of a prediction on one thread: per row of a batch, and of a single row.
+    nodes, weights
+        Splits and leaves, and weights other than zero (`hardwood.tuning.sizes.Size`), in the mean
+        over folds; None where a library does not tell.
+    n_bytes
+        Of the model's file, of other libraries' models of the pickle; None where there is none.
+    """
+
+    name: str
+    kind: Kind
+    scores: np.ndarray
+    score: Interval
+    fit_seconds: float
+    batch_us: float
+    one_row_us: float
+    nodes: float | None
+    weights: float | None
+    n_bytes: float | None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison(DrawnReport):
+    """Models side by side on the same folds, made by `compare`.
+
+    Attributes
+    ----------
+    task, metric
+        What is predicted, and what is judged by, in words.
+    larger_is_better
+        Which scores are good.
+    entrants
+        The models, in the order in which they were named.
+    n_rows, n_columns
+        Size of the table.
+    n_folds, of_folds
+        Complete folds, and how many there should have been.
+    n_train, n_test
+        Rows that teach and that score, in the mean over folds.
+    left_out
+        Models that did not take part, with the reason.
+    seconds
+        How long all of it took.
+    interrupted
+        Whether Ctrl-C ended it.
+    notes
+        What a reader should know.
+    """
+
+    task: Literal["classification", "regression"]
+    metric: str
+    larger_is_better: bool
+    entrants: tuple[Entrant, ...]
+    n_rows: int
+    n_columns: int
+    n_folds: int
+    of_folds: int
+    n_train: float
+    n_test: float
+    left_out: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+    # --- what was found ------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Entrant:
+        """Return a model by its name."""
+        for entrant in self.entrants:
+            if entrant.name == name:
+                return entrant
+        raise KeyError(f"{name!r}; compared were {[entrant.name for entrant in self.entrants]}")
+
+    @cached_property
+    def ranked(self) -> tuple[Entrant, ...]:
+        """The models, the best mean first."""
+        sign = -1 if self.larger_is_better else 1
+        return tuple(sorted(self.entrants, key=lambda entrant: sign * entrant.score.mean))
+
+    @property
+    def lead(self) -> Entrant | None:
+        """The oblique tree that speaks for its kind: the first that was named."""
+        return next((e for e in self.entrants if e.kind == "oblique tree"), None)
+
+    def best_of(self, kind: str) -> Entrant | None:
+        """Return the model of a kind with the best mean, None where there is none."""
+        return next((entrant for entrant in self.ranked if entrant.kind == kind), None)
+
+    def gain(self, one: str | Entrant, other: str | Entrant) -> Interval:
+        """Return how much better one model is than another: the difference on the same folds.
+
+        Positive where the first is better, whichever scores are good; with its 95 % interval,
+        corrected for the rows that folds share.
+        """
+        first, second = (self[e] if isinstance(e, str) else e for e in (one, other))
+        sign = 1 if self.larger_is_better else -1
+        return interval(sign * (first.scores - second.scores), self.n_train, self.n_test)
+
+    @property
+    def answer(self) -> verdict.Answer | None:
+        """Whether an oblique tree pays here: "yes", "no" or "unclear".
+
+        None where no oblique tree was compared with an axis-aligned tree or a linear model.
+        """
+        return verdict.answer(self)
+
+    @property
+    def words(self) -> str:
+        """The answer in sentences."""
+        return "\n".join(verdict.words(self))
+
+    # --- the faces of the report ---------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """What was compared on what."""
+        table = f"{counted(self.n_rows, 'row')}, {counted(self.n_columns, 'column')}"
+        models = counted(len(self.entrants), "model")
+        return f"Comparison: {models}, {self.task}, {table}, {counted(self.n_folds, 'fold')}"
+
+    def _blocks(self) -> Sequence[Block]:
+        blocks: list[Block] = [Words(self.words), self._score_grid(), self._size_grid()]
+        notes = [f"left out: {name}, {why}" for name, why in self.left_out.items()]
+        notes += [f"note: {note}" for note in self.notes]
+        return [*blocks, *([Words("\n".join(notes))] if notes else [])]
+
+    def _score_grid(self) -> Grid:
+        lead = self.lead
+        header = ["model", self.metric, "95 % interval"]
+        header += [] if lead is None else [f"{lead.name} is better by", "95 % interval"]
+        rows = []
+        for e in self.ranked:
+            row = [e.name, figure(e.score.mean), span(e.score.low, e.score.high)]
+            if lead is not None:
+                gain = None if e is lead else self.gain(lead, e)
+                row += ["", ""] if gain is None else [figure(gain.mean), span(gain.low, gain.high)]
+            rows.append(row)
+        good = "larger is better" if self.larger_is_better else "smaller is better"
+        note = (
+            f"{good}; means over {counted(self.n_folds, 'fold')}, intervals corrected for overlap"
+        )
+        return Grid.of("Scores, the best first", header, rows, note=note)
+
+    def _size_grid(self) -> Grid:
+        header = ["model", "fit", "per row of a batch", "one row", "nodes", "weights", "size"]
+        rows = [
+            [
+                e.name,
+                f"{figure(e.fit_seconds)} s",
+                duration(e.batch_us),
+                duration(e.one_row_us),
+                _count(e.nodes),
+                _count(e.weights),
+                "-" if e.n_bytes is None else size(round(e.n_bytes)),
+            ]
+            for e in self.ranked
+        ]
+        note = (
+            "means over folds; predictions on one thread; weights: numbers other than zero; size: "
+            "of the model's file, of other libraries' the pickle"
+        )
+        return Grid.of("Cost and size", header, rows, note=note)
+
+    def _content(self) -> dict[str, Any]:
+        lead = self.lead
+        return {
+            "task": self.task,
+            "metric": self.metric,
+            "larger_is_better": self.larger_is_better,
+            "confidence": CONFIDENCE,
+            "n_rows": self.n_rows,
+            "n_columns": self.n_columns,
+            "n_folds": self.n_folds,
+            "of_folds": self.of_folds,
+            "answer": self.answer,
+            "words": verdict.words(self),
+            "models": [
+                asdict(e)
+                | {"gain_of_oblique_tree": None if lead is None else asdict(self.gain(lead, e))}
+                for e in self.ranked
+            ],
+            "left_out": self.left_out,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+            "notes": self.notes,
+        }
+
+    def _tables(self) -> Tables:
+        plain_names = ("fit_seconds", "batch_us", "one_row_us", "nodes", "weights", "n_bytes")
+        models: dict[str, list[Any]] = {
+            "name": [e.name for e in self.ranked],
+            "kind": [e.kind for e in self.ranked],
+            "mean": [e.score.mean for e in self.ranked],
+            "low": [e.score.low for e in self.ranked],
+            "high": [e.score.high for e in self.ranked],
+        }
+        models |= {name: [getattr(e, name) for e in self.ranked] for name in plain_names}
+        folds: dict[str, list[Any]] = {
+            "name": [e.name for e in self.ranked for _ in e.scores],
+            "fold": list(range(self.n_folds)) * len(self.ranked),
+            "score": [score for e in self.ranked for score in e.scores.tolist()],
+        }
+        return {"models": models, "folds": folds}
+
+    @property
+    def _picture_words(self) -> str:
+        return f"{self.metric} of {', '.join(e.name for e in self.ranked)}, with intervals"
+
+    def _figure_size(self) -> tuple[float, float]:
+        return 10.0, 1.6 + 0.34 * len(self.entrants)
+
+    def _draw(self, figure: Figure) -> None:
+        left, right = figure.subplots(1, 2, sharey=False)
+        shown = self.ranked[::-1]
+        for place, e in enumerate(shown):
+            colour = _COLOURS.get(e.kind, GREY)
+            reach = [[e.score.mean - e.score.low], [e.score.high - e.score.mean]]
+            bars = reach if math.isfinite(e.score.low) else None
+            left.errorbar([e.score.mean], [place], xerr=bars, fmt="o", color=colour, capsize=3)
+            right.plot([e.one_row_us], [e.score.mean], "o", color=colour)
+            right.annotate(
+                label(e.name),
+                (e.one_row_us, e.score.mean),
+                xytext=(4, 3),
+                textcoords="offset points",
+                fontsize="x-small",
+                parse_math=False,
+            )
+        ticks(left.yaxis, range(len(shown)), [e.name for e in shown])
+        name_axes(left, f"mean and 95 % interval over {self.n_folds} folds", self.metric, "")
+        name_axes(right, "score and price", "microseconds for one row", self.metric)
+        right.set_xscale("log")
+        right.margins(x=0.25)
+        for ax in (left, right):
+            ax.grid(color="0.92")
+            ax.spines[["top", "right"]].set_visible(False)
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

@@ -1,0 +1,186 @@
+"""Models of other libraries on the columns that our trees see: what a comparison puts beside them.
+
+A table of any kind is encoded as for our own learners: numbers in standard units, a column of 0
+and 1 for every level of a category and for every column with missing entries. So every model gets
+the same columns, and none fails on text or on what is missing.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from hardwood.estimators.target import class_target, number_target
+from hardwood.table import Schema, Table
+from hardwood.table.rows import n_rows
+from hardwood.tuning.rows import Rows, folds_of
+
+CART_HEIGHTS = (2, 3, 4, 6, 8, 10, 14, None)
+CART_LEAF_ROWS = (1, 10)
+_INNER_FOLDS = 3
+_RIDGE_ALPHAS = tuple(10.0**power for power in range(-3, 5))
+
+
+class _Encoded(BaseEstimator):
+    """A model that learns from encoded columns; it is copied, never changed."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def _learn(self, X: Any, target: np.ndarray, sample_weight: Any) -> None:
+        table = Table.of(X)
+        self.schema_ = Schema.learn(table, sample_weight)
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.model_ = clone(self.model).fit(self.encode(table), target, **options)
+
+    def encode(self, X: Any) -> np.ndarray:
+        """Return the columns (n, c) float32 that the model learns from."""
+        matrix = self.schema_.read(X, who=type(self.model).__name__)
+        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        encoded: np.ndarray = self.schema_.encoder.encode(np.ascontiguousarray(dense))
+        return encoded
+
+
+class EncodedClassifier(ClassifierMixin, _Encoded):
+    """A classifier of another library; it is told positions of classes in place of labels."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EncodedClassifier:
+        """Learn from a table of any kind."""
+        target = class_target(y, n_rows(X))
+        self.classes_ = target.classes
+        self._learn(X, target.index, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return labels."""
+        return self.classes_[np.asarray(self.model_.predict(self.encode(X)), dtype=np.int64)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return probabilities (n, classes)."""
+        return np.asarray(self.model_.predict_proba(self.encode(X)))
+
+
+class EncodedRegressor(RegressorMixin, _Encoded):
+    """A regressor of another library."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EncodedRegressor:
+        """Learn from a table of any kind."""
+        self._learn(X, number_target(y, n_rows(X)).values.ravel(), sample_weight)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return numbers."""
+        return np.asarray(self.model_.predict(self.encode(X)), dtype=np.float64).ravel()
+
+
+class TunedCart(BaseEstimator):
+    """CART whose height and rows per leaf are chosen by cross-validation on the rows it is given.
+
+    Parameters
+    ----------
+    has_classes
+        What it predicts.
+    scoring
+        A scorer of scikit-learn by its name; None: accuracy, or the share of variance explained.
+    random_state
+        Of the trees and of the folds.
+    """
+
+    def __init__(self, has_classes: bool, scoring: str | None = None, random_state: int = 0):
+        self.has_classes = has_classes
+        self.scoring = scoring
+        self.random_state = random_state
+
+    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any = None) -> TunedCart:
+        """Choose, then learn from all rows."""
+        kind = DecisionTreeClassifier if self.has_classes else DecisionTreeRegressor
+        rng = np.random.default_rng(self.random_state)
+        n_folds = min(_INNER_FOLDS, len(y))
+        folds = folds_of(n_folds, Rows(X, y, None), is_classifier=self.has_classes, rng=rng)
+        search = GridSearchCV(
+            kind(random_state=self.random_state),
+            {"max_depth": CART_HEIGHTS, "min_samples_leaf": CART_LEAF_ROWS},
+            scoring=self.scoring,
+            cv=[(fold.train, fold.validation) for fold in folds],
+        )
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.tree_ = search.fit(X, y, **options).best_estimator_
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return what the chosen tree predicts."""
+        return self.tree_.predict(X)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return probabilities of the chosen tree."""
+        return self.tree_.predict_proba(X)
+
+
+def constant(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return the best answer that looks at no column."""
+    return _encoded(DummyClassifier(strategy="prior") if has_classes else DummyRegressor())
+
+
+def linear(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return logistic regression, or ridge regression with a penalty chosen on its own rows."""
+    if has_classes:
+        return _encoded(LogisticRegression(max_iter=1000))
+    return _encoded(RidgeCV(alphas=_RIDGE_ALPHAS))
+
+
+def cart(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return one axis-aligned tree of tuned height."""
+    name = scoring if isinstance(scoring, str) else None
+    return _encoded(TunedCart(has_classes, name, seed), has_classes)
+
+
+def random_forest(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return scikit-learn's forest of 100 trees."""
+    kind = RandomForestClassifier if has_classes else RandomForestRegressor
+    return _encoded(kind(random_state=seed, n_jobs=n_jobs))
+
+
+def boosting(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return scikit-learn's histogram gradient boosting, up to 100 rounds."""
+    kind = HistGradientBoostingClassifier if has_classes else HistGradientBoostingRegressor
+    return _encoded(kind(random_state=seed))
+
+
+def xgboost(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return XGBoost at its default."""
+    import xgboost as library
+
+    kind = library.XGBClassifier if has_classes else library.XGBRegressor
+    return _encoded(kind(random_state=seed, n_jobs=n_jobs))
+
+
+def lightgbm(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+    """Return LightGBM at its default."""
+    import lightgbm as library
+
+    kind = library.LGBMClassifier if has_classes else library.LGBMRegressor
+    return _encoded(kind(random_state=seed, n_jobs=n_jobs, verbose=-1))
+
+
+def is_there(package: str) -> bool:
+    """Whether a library could be imported; it is not imported for that."""
+    return find_spec(package) is not None
+
+
+def _encoded(model: Any, has_classes: bool | None = None) -> Any:
+    if has_classes is None:
+        has_classes = isinstance(model, ClassifierMixin)
+    return EncodedClassifier(model) if has_classes else EncodedRegressor(model)

@@ -1,0 +1,303 @@
+"""`hardwood.compare`: whether an oblique tree pays on a table, and compared with what."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from hardwood.arguments import choice, real
+from hardwood.errors import FitInterruptedWarning
+from hardwood.estimators.parameters import level, n_threads
+from hardwood.estimators.target import class_target, has_several_labels, number_target
+from hardwood.table import Table
+from hardwood.tuning.comparison import Comparison, Entrant
+from hardwood.tuning.contest import MIN_FOLDS, Contest, Judged, OnFit
+from hardwood.tuning.contestants import Contestant, Terms, chosen
+from hardwood.tuning.metric import metric_of
+from hardwood.tuning.paired import interval
+from hardwood.tuning.rows import Fold, Rows, folds_of
+
+Task = Literal["classification", "regression"]
+
+TASKS = ("auto", "classification", "regression")
+# As on the command line: more different whole numbers are a quantity, with fewer rows each a name.
+MAX_WHOLE_NUMBER_CLASSES = 20
+MIN_ROWS_PER_CLASS = 2
+_TREES_PART = 0.5  # of the time limit, for the trees that choose for themselves
+_MAX_SEED = 2**31 - 1
+_DEFAULT_SCORERS = {True: "accuracy", False: "neg_root_mean_squared_error"}
+_METRICS = {
+    "neg_root_mean_squared_error": "RMSE",
+    "neg_mean_absolute_error": "MAE",
+    "neg_log_loss": "log loss",
+    "roc_auc": "AUC",
+    "r2": "R2",
+}
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    models: Any = None,
+    task: str = "auto",
+    cv: Any = 5,
+    metric: Any = None,
+    time_limit: float | None = 60.0,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    callbacks: OnFit | None = None,
+    verbose: int = 0,
+) -> Comparison:
+    """Compare a linear model, CART, ensembles and oblique trees under cross-validation.
+
+    Parameters
+    ----------
+    X, y
+        A table of any kind, with categories and missing entries, and its target: one column.
+    sample_weight : array of shape (n,), default=None
+        What each row counts, in learning and in the scores.
+    models : list or dict, default=None
+        What to compare. None: ``"constant"`` (the best answer that looks at no column),
+        ``"linear"``, ``"CART"`` of tuned height, ``"oblique tree"`` (`TreeClassifier` or
+        `TreeRegressor`; of numbers also with linear leaves), ``"random forest"``, ``"gradient
+        boosting"`` (scikit-learn's), and ``"XGBoost"`` and ``"LightGBM"`` where they are installed.
+        Otherwise a list of such names (``"DGT"`` and ``"TAO"`` are known, too) and of estimators
+        of your own, or a dict from names to either. Your own get `X` as it is.
+    task : "auto", "classification" or "regression", default="auto"
+        "auto": text, booleans and up to 20 different whole numbers are classes.
+    cv : int, list or splitter, default=5
+        Number of folds, with every class in proportion; a list of ``(train, test)`` row numbers; or
+        a splitter of scikit-learn. All models have the same folds.
+    metric : str or function, default=None
+        A scorer of scikit-learn by its name, or a function ``(estimator, X, y) -> float``, the
+        larger the better. Those named ``neg_...`` are shown as errors. None: accuracy, or the root
+        mean squared error.
+    time_limit : float, default=60.0
+        Seconds. The oblique trees that choose for themselves share half of them; after all of them
+        no fold begins. Two folds are made in any case. None: no limit, and the result is the same
+        every time.
+    random_state : int, RandomState instance or None, default=None
+        Of folds and models.
+    n_jobs : int, default=None
+        Threads of a fit, of models that take them; predictions are timed on one.
+    callbacks : function, default=None
+        Called before every fit with a model's name, the number of the fold and of all folds.
+    verbose : int, default=0
+        1 prints a line per fit.
+
+    Returns
+    -------
+    comparison : Comparison
+        Print it, `plot` it, take `words`, `answer`, `gain("CART", "linear")` or `to_frame()`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a table, target or arguments that nothing can be learned from; what the first model
+        raised, where all of them failed.
+
+    Notes
+    -----
+    Ctrl-C ends the comparison with a `FitInterruptedWarning`: complete folds are kept. Before two
+    are complete it raises KeyboardInterrupt.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hardwood import compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = compare(X, y, models=["constant", "linear", "CART"], random_state=0)
+    >>> found.best_of("linear").name, found.gain("linear", "constant").low > 0.3
+    ('linear', True)
+    """
+    start = time.monotonic()
+    rows = Rows.of(X, y, sample_weight)
+    n_columns = Table.of(X).n_features
+    found_task = _task(task, y)
+    _check_target(y, len(rows), found_task)
+    has_classes = found_task == "classification"
+    contestants, left_out = chosen(models, has_classes=has_classes)
+    scorer = _DEFAULT_SCORERS[has_classes] if metric is None else metric
+    seed = int(check_random_state(random_state).randint(_MAX_SEED))
+    folds = _folds(cv, rows, has_classes, seed)
+    limit = None if time_limit is None else real("time_limit", time_limit, 0, 1e9, open_low=True)
+    contest = Contest(
+        rows,
+        folds,
+        metric_of(None, scorer),
+        Terms(has_classes, seed, n_threads(n_jobs), scorer, _share(limit, contestants, folds)),
+        math.inf if limit is None else start + limit,
+        _told_of(callbacks, level("verbose", verbose)),
+    )
+    n_folds = contest.hold(contestants)
+    if contest.interrupted:
+        warnings.warn(
+            f"The comparison was interrupted; {n_folds} of {len(folds)} folds are complete.",
+            FitInterruptedWarning,
+            stacklevel=2,
+        )
+    return replace(
+        _result(contest, contestants, n_folds, n_columns),
+        left_out=left_out | contest.failed,
+        seconds=time.monotonic() - start,
+    )
+
+
+def _result(
+    contest: Contest, contestants: list[Contestant], n_folds: int, n_columns: int
+) -> Comparison:
+    """Return what a contest says; who was not there, and how long all took, it does not know."""
+    name, sign = _metric_words(contest.metric.name)
+    n_train, n_test = _part_sizes(contest.folds[:n_folds])
+    return Comparison(
+        task="classification" if contest.terms.has_classes else "regression",
+        metric=name,
+        larger_is_better=sign > 0,
+        entrants=tuple(
+            _entrant(c, contest.judged[c.name], sign, n_train, n_test)
+            for c in contestants
+            if c.name in contest.judged
+        ),
+        n_rows=len(contest.rows),
+        n_columns=n_columns,
+        n_folds=n_folds,
+        of_folds=len(contest.folds),
+        n_train=n_train,
+        n_test=n_test,
+        interrupted=contest.interrupted,
+        notes=tuple(contest.notes + _notes(contest, n_folds)),
+    )
+
+
+def task_of(y: Any) -> Task:
+    """Tell classes from numbers: text, booleans and few different whole numbers are classes."""
+    values = np.asarray(y)
+    if values.dtype == object:
+        values = np.array(values.tolist())
+    if values.dtype.kind not in "iuf":
+        return "classification"
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+        return "regression"
+    n_different = np.unique(values).size
+    is_few = n_different <= MAX_WHOLE_NUMBER_CLASSES
+    is_few = is_few and n_different * MIN_ROWS_PER_CLASS <= values.size
+    return "classification" if is_few else "regression"
+
+
+def _task(task: str, y: Any) -> Task:
+    chosen_task: Any = choice("task", task, TASKS)
+    return task_of(y) if chosen_task == "auto" else chosen_task
+
+
+def _check_target(y: Any, n: int, task: Task) -> None:
+    """Refuse, before anything is learned, what no model could be told."""
+    if has_several_labels(y):
+        raise ValueError("y has several columns; compare models on one target at a time.")
+    if task == "classification":
+        class_target(y, n)
+    else:
+        number_target(y, n)
+
+
+def _folds(cv: Any, rows: Rows, has_classes: bool, seed: int) -> tuple[Fold, ...]:
+    is_number = isinstance(cv, numbers.Integral) and not isinstance(cv, bool)
+    is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
+    if not (is_number or is_splitter or isinstance(cv, list)):
+        raise TypeError(
+            f"cv must be a number of folds, a list of (train, test) rows or a splitter, got {cv!r}."
+        )
+    if is_number and not MIN_FOLDS <= cv <= len(rows.y):
+        raise ValueError(
+            f"cv as a number of folds goes from {MIN_FOLDS} to the number of rows, {len(rows.y)}, "
+            f"got {cv}."
+        )
+    try:
+        folds = folds_of(cv, rows, is_classifier=has_classes, rng=np.random.default_rng(seed))
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"cv: {str(error).removeprefix('validation: ')}") from error
+    if len(folds) < MIN_FOLDS:
+        raise ValueError(f"cv: a comparison needs at least {MIN_FOLDS} folds, got {len(folds)}.")
+    return folds
+
+
+def _share(
+    limit: float | None, contestants: list[Contestant], folds: tuple[Fold, ...]
+) -> float | None:
+    """Return the seconds of one fit of a tree that chooses for itself."""
+    n_fits = len(folds) * sum(contestant.is_budgeted for contestant in contestants)
+    return None if limit is None or n_fits == 0 else _TREES_PART * limit / n_fits
+
+
+def _told_of(callback: OnFit | None, verbose: int) -> OnFit:
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callbacks must be None or a function, got {callback!r:.80}.")
+
+    def told(name: str, fold: int, n_folds: int) -> None:
+        if verbose:
+            print(f"fold {fold + 1} of {n_folds}: {name}", flush=True)
+        if callback is not None:
+            callback(name, fold, n_folds)
+
+    return told
+
+
+def _metric_words(name: str) -> tuple[str, int]:
+    """Return what a scorer is called in a report, and the sign that makes it that."""
+    if name in _METRICS:
+        return _METRICS[name], -1 if name.startswith("neg_") else 1
+    if name.startswith("neg_"):
+        return name.removeprefix("neg_").replace("_", " "), -1
+    return name.replace("_", " "), 1
+
+
+def _part_sizes(folds: tuple[Fold, ...]) -> tuple[float, float]:
+    """Return rows that teach and that score, in the mean."""
+    return (
+        float(np.mean([len(fold.train) for fold in folds])),
+        float(np.mean([len(fold.validation) for fold in folds])),
+    )
+
+
+def _entrant(
+    contestant: Contestant, judged: list[Judged], sign: int, n_train: float, n_test: float
+) -> Entrant:
+    scores = sign * np.array([fold.score for fold in judged])
+    return Entrant(
+        contestant.name,
+        contestant.kind,
+        scores,
+        interval(scores, n_train, n_test),
+        fit_seconds=_mean([fold.fit_seconds for fold in judged]),
+        batch_us=min(fold.batch_us for fold in judged),
+        one_row_us=min(fold.one_row_us for fold in judged),
+        nodes=_mean_known([fold.size.nodes for fold in judged]),
+        weights=_mean_known([fold.size.weights for fold in judged]),
+        n_bytes=_mean_known([fold.size.n_bytes for fold in judged]),
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values))
+
+
+def _mean_known(values: list[int | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
+def _notes(contest: Contest, n_folds: int) -> list[str]:
+    if n_folds == len(contest.folds) or contest.interrupted:
+        return []
+    return [
+        f"time was up after {n_folds} of {len(contest.folds)} folds; a larger time_limit makes the "
+        "intervals shorter"
+    ]

@@ -1,0 +1,27 @@
+"""The example that clusters penguins runs, and finds their species."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_penguins_fall_into_their_species(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location(
+        "cluster_penguins", ROOT / "examples" / "cluster_penguins.py"
+    )
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    purity = example.main(["--figure", str(tmp_path / "clusters.png")])
+    assert purity > 0.85
+    assert (tmp_path / "clusters.png").stat().st_size > 10_000
+    assert "Three clusters" in capsys.readouterr().out
+    matplotlib.pyplot.close("all")

@@ -1,0 +1,192 @@
+"""`refine`: learners one after the other, kept where they help."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+import hardwood
+from hardwood import (
+    DGTClassifier,
+    FitInterruptedWarning,
+    GreedyTreeClassifier,
+    GreedyTreeRegressor,
+    TAOClassifier,
+    TAORegressor,
+    refine,
+)
+
+
+@pytest.fixture(scope="module")
+def wedges():
+    """Two classes that an oblique line parts, and a tree that cannot: 300 rows to learn from."""
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    y = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.fixture(scope="module")
+def start(wedges):
+    return GreedyTreeClassifier(max_depth=2).fit(*wedges[:2])
+
+
+def test_a_stage_that_helps_is_kept_and_judged_by_the_rows_given(wedges, start):
+    X, y, X_val, y_val = wedges
+    refined = refine(start, X, y, with_=["tao"], X_val=X_val, y_val=y_val, random_state=0)
+    first, second = refined.stages
+    assert (first.name, first.kept, second.name, second.kept) == ("start", True, "tao", True)
+    assert first.tree == start.tree_
+    assert refined.tree_ is second.tree
+    assert first.validation_score == pytest.approx(start.score(X_val, y_val))
+    assert second.validation_score == pytest.approx((second.tree.predict(X_val) == y_val).mean())
+    assert second.train_score == pytest.approx((second.tree.predict(X) == y).mean())
+    assert second.validation_score > 0.95
+    assert (refined.n_train, refined.n_validation) == (300, 300)
+
+
+class Spoiler(TAOClassifier):
+    """A learner that makes any tree worse."""
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        self.tree_ = self.tree_.replace(values=self.tree_.values[:, ::-1])
+        return self
+
+
+def test_a_stage_that_does_not_help_is_not_kept_nor_learned_on(wedges, start):
+    X, y, X_val, y_val = wedges
+    tao = TAOClassifier(max_depth=2, random_state=0)
+    stages = refine(start, X, y, with_=[Spoiler(max_depth=2), tao], X_val=X_val, y_val=y_val).stages
+    assert [stage.kept for stage in stages] == [True, False, True]
+    assert stages[1].validation_score < 0.5
+    alone = refine(start, X, y, with_=tao, X_val=X_val, y_val=y_val).stages[1]
+    assert stages[2].tree == alone.tree
+
+
+def test_what_is_kept_never_gets_worse_on_the_rows_that_judge():
+    X, y = load_iris(return_X_y=True)
+    tree = GreedyTreeClassifier(split="random", max_depth=2, random_state=0).fit(X, y)
+    refined = refine(tree, X, y, with_=["dgt", "tao", "non_greedy"], random_state=0)
+    kept = [stage.validation_score for stage in refined.stages if stage.kept]
+    assert kept == sorted(set(kept))
+    assert [stage.name for stage in refined.stages] == ["start", "dgt", "tao", "non_greedy"]
+    assert refined.tree_ is [stage for stage in refined.stages if stage.kept][-1].tree
+
+
+def test_rows_are_kept_apart_where_none_are_given_and_equal_ones_stay_together(wedges, start):
+    X, y = np.repeat(wedges[0], 2, axis=0), np.repeat(wedges[1], 2)
+    refined = refine(start, X, y, with_=["tao"], validation_fraction=0.25, random_state=0)
+    assert (refined.n_train, refined.n_validation) == (450, 150)
+    again = refine(start, X, y, with_=["tao"], validation_fraction=0.25, random_state=0)
+    assert again.tree_ == refined.tree_
+
+
+def test_numbers_with_constant_and_linear_leaves():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 3))
+    y = np.where(X[:, 0] > X[:, 1], X[:, 2], -X[:, 2])
+    start = GreedyTreeRegressor(max_depth=3).fit(X, y)
+    refined = refine(start, X, y, with_=["tao"], random_state=0)
+    assert refined.metric == "R2"
+    linear = TAORegressor(max_depth=3, leaves="linear", random_state=0)
+    both = refine(start, X, y, with_=[linear, "dgt"], random_state=0)
+    assert [stage.tree.has_linear_leaves for stage in both.stages] == [False, True, True]
+    assert both.stages[1].validation_score > refined.stages[-1].validation_score
+
+
+def test_weights_names_and_a_scorer(wedges):
+    X = pd.DataFrame(wedges[0], columns=["left", "right"])
+    y = pd.Series(wedges[1], name="where")
+    tree = GreedyTreeClassifier(max_depth=1).fit(X, y)
+    refined = refine(
+        tree,
+        X,
+        y,
+        with_=["tao"],
+        sample_weight=np.arange(300) % 3,
+        scoring="neg_log_loss",
+        random_state=0,
+    )
+    assert refined.metric == "neg_log_loss"
+    assert refined.n_train + refined.n_validation == 200
+    assert refined.tree_.schema.names == ("left", "right")
+    assert refined.tree_.target_names == ("where",)
+
+
+def test_it_is_a_table_in_text_frame_and_json(wedges, start):
+    refined = refine(start, *wedges[:2], with_=["tao"], random_state=0)
+    assert "stage" in str(refined)
+    assert "yes" in str(refined)
+    assert list(refined.to_frame()["name"]) == ["start", "tao"]
+    assert refined.to_dict()["stages"][1]["leaves"] == refined.stages[1].tree.n_leaves
+
+
+def test_verbose_prints_a_line_per_stage(wedges, start, capsys):
+    refine(start, *wedges[:2], with_=["tao"], random_state=0, verbose=1)
+    assert capsys.readouterr().out.startswith("tao  accuracy ")
+
+
+def test_a_tree_of_scikit_learn_is_refined(wedges):
+    X, y = wedges[:2]
+    sklearn_tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    tree = hardwood.from_sklearn(sklearn_tree)
+    assert refine(tree, X, y, with_=["tao"], random_state=0).stages[1].kept
+    with pytest.raises(TypeError, match="from_sklearn"):
+        refine(sklearn_tree, X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"with_": ["boost"]}, ValueError, "a learner of with_ must be one of"),
+        ({"with_": [GreedyTreeClassifier()]}, TypeError, "takes init="),
+        ({"with_": [DGTClassifier]}, TypeError, "takes init="),
+        ({"with_": 3}, TypeError, "with_ must be learners in turn"),
+        ({"with_": [TAORegressor()]}, TypeError, "expected a classifier"),
+        (
+            {"X_val": np.zeros((2, 2)), "y_val": ["up"]},
+            ValueError,
+            "X_val has 2 rows, but y_val has 1",
+        ),
+        ({"X_val": np.zeros((2, 2))}, ValueError, "belong together"),
+        ({"validation_fraction": 0.0}, ValueError, "validation_fraction"),
+        ({"scoring": "beauty"}, ValueError, "no scorer"),
+        (
+            {"X_val": np.zeros((2, 2)), "y_val": ["up", "sideways"]},
+            ValueError,
+            "classes that y has not: .*sideways",
+        ),
+    ],
+)
+def test_bad_input(wedges, start, options, error, message):
+    with pytest.raises(error, match=message):
+        refine(start, *wedges[:2], **options)
+
+
+def test_a_tree_of_other_classes_is_refused(wedges, start):
+    with pytest.raises(ValueError, match="tree is a tree for the classes 'down', 'up'"):
+        refine(start, wedges[0], np.where(wedges[1] == "up", 1, 0))
+
+
+def test_linear_leaves_are_not_given_to_who_cannot_learn_them():
+    X, y = load_diabetes(return_X_y=True)
+    tree = TAORegressor(leaves="linear", max_depth=1, l1=1.0, l2=1.0, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="'non_greedy', whose leaves are constant"):
+        refine(tree, X, y, with_=["tao", "non_greedy"], random_state=0)
+
+
+@pytest.mark.parametrize(("learner", "n_stages"), [(DGTClassifier, 1), (TAOClassifier, 2)])
+def test_ctrl_c_ends_it_and_keeps_what_was_reached(wedges, start, learner, n_stages):
+    """An interrupted stage that has a tree is judged as any other; none begins after it."""
+
+    def interrupt(record):
+        raise KeyboardInterrupt
+
+    first = learner(max_depth=2, callbacks=interrupt, random_state=0)
+    with pytest.warns(FitInterruptedWarning, match=f"after {n_stages - 1} stage"):
+        refined = refine(start, *wedges[:2], with_=[first, "tao"], random_state=0)
+    assert len(refined.stages) == n_stages
+    assert refined.tree_ is [stage.tree for stage in refined.stages if stage.kept][-1]

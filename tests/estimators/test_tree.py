@@ -1,0 +1,487 @@
+"""`TreeClassifier` and `TreeRegressor`: the best of many trees."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import hardwood
+from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
+from hardwood.estimators import recipe
+from hardwood.estimators.clock import Clock, Stop, Whole
+from hardwood.estimators.made_up_rows import Lesson
+from hardwood.estimators.recipe import Recipe
+from hardwood.learn.tao import Alternation
+from hardwood.learn.training import Epoch
+
+SHORT = {"time_limit": None, "max_depth": 2, "random_state": 0, "teacher": None}
+
+
+@parametrize_with_checks(
+    [
+        TreeClassifier(**SHORT, max_trials=6),
+        TreeRegressor(**SHORT, max_trials=6),
+        TreeRegressor(**SHORT, max_trials=6, leaves="linear", n_jobs=2),
+    ]
+)
+def test_scikit_learn_has_nothing_to_object(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(autouse=True)
+def quick_networks(monkeypatch):
+    monkeypatch.setattr("hardwood.estimators.teacher._EPOCHS", (2, 60))
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def wedges():
+    """1,600 rows of three classes that oblique lines part, some of them wrong."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1600, 2)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[(X[:, 0] > X[:, 1]) + (X[:, 0] + X[:, 1] > 1).astype(int)]
+    y[::20] = "a"
+    return X, y
+
+
+def short(**options) -> TreeClassifier:
+    return TreeClassifier(**{"time_limit": None, "max_depth": 3, "random_state": 0, **options})
+
+
+def test_one_part_of_a_larger_table_judges_and_oblique_trees_win(wedges):
+    model = short(max_trials=10, teacher=None).fit(*wedges)
+    report = model.fit_report_
+    assert "judged by 320 others." in report.rows
+    assert "TAO" in report.best
+    assert report.finish == "Polished with all rows."
+    plain = max(t.validation_score for t in report.trials if "TAO" not in t.recipe)
+    assert max(t.validation_score for t in report.trials) > plain
+    assert model.score(*wedges) > 0.94
+
+
+def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves():
+    X, y = load_digits(return_X_y=True)
+    model = short(max_depth=4, max_trials=13, teacher=None).fit(X, y)
+    report = model.fit_report_
+    assert report.best.startswith("reinforced, depth 4")
+    assert report.finish == "Made again from all rows."
+    assert model.tree_.n_leaves == 16
+    assert model.score(X, y) > 0.94
+    assert model.tree_.counts[: model.tree_.n_splits].max() == len(y)
+
+
+def test_reinforced_trees_are_left_out_where_they_cannot_be_as_asked():
+    """Their splits weigh all columns, and their leaves are constant."""
+    X, y = load_digits(return_X_y=True)
+    for options in ({"max_features_per_split": 1}, {"leaves": "linear"}):
+        report = short(max_trials=12, teacher=None, **options).fit(X[:300], y[:300]).fit_report_
+        assert not any("reinforced" in trial.recipe for trial in report.trials)
+
+
+def test_the_search_ends_where_nothing_better_could_be_seen():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(6000, 2)).astype(np.float32)
+    report = short(teacher=None).fit(X, X[:, 0] > X[:, 1]).fit_report_
+    assert report.ending == "Ended where the best tree is hardly ever wrong."
+    assert "reinforced" in report.trials[-1].recipe
+
+
+def test_a_run_that_will_not_be_finished_is_cut_off_at_once(monkeypatch):
+    now = iter(range(100))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(now)))
+    whole = Whole(Clock(30.0))
+    assert not whole(Epoch(0, 0, 10, 0.1, 0.1, 0.01))
+    assert not whole.is_cut_off
+    assert whole(Epoch(0, 1, 60, 0.1, 0.1, 0.01))
+    assert whole.is_cut_off
+
+
+def test_a_small_table_is_judged_by_folds(iris):
+    report = short(max_trials=6, teacher=None).fit(*iris).fit_report_
+    assert report.rows.endswith("4 times over.")
+    assert report.finish in ("Grown again from all rows.", "Made again from all rows.")
+
+
+def test_a_teacher_is_asked_where_it_is_able(wedges):
+    report = short(max_trials=12).fit(*wedges).fit_report_
+    assert report.teacher.startswith("Teacher: 3 networks, accuracy 0.9")
+    assert any("taught" in trial.recipe for trial in report.trials)
+
+
+class Wrong(TreeClassifier):
+    """A teacher that always answers the first class."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+    def predict_proba(self, X):
+        return np.eye(len(self.classes_))[np.zeros(len(X), dtype=int)]
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "classes_")
+
+
+def test_teachers_leave_time_for_the_finish(iris, monkeypatch):
+    ends = []
+
+    def learn_nothing(problem, exercise, seed, is_over):
+        ends.append(is_over)
+
+    monkeypatch.setattr("hardwood.estimators.tree_fit.learned_networks", learn_nothing)
+    short(max_trials=30).fit(*iris)
+    assert not ends[0]()
+    monkeypatch.setattr(Clock, "has", lambda self, seconds: False)
+    assert ends[0]()
+
+
+def test_a_teacher_that_knows_less_than_the_tree_is_not_asked(wedges):
+    report = short(max_trials=12, teacher=Wrong()).fit(*wedges).fit_report_
+    assert "Wrong" in report.teacher
+    assert "worse than the best tree" in report.teacher
+    assert not any("taught" in trial.recipe for trial in report.trials)
+
+
+def test_an_ordinary_tree_wins_ties():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = short(max_trials=8, teacher=None).fit(X, X[:, 1] > 0)
+    assert model.fit_report_.best == "axis-aligned, depth 1"
+    assert model.tree_.n_splits == 1
+    assert np.count_nonzero(model.tree_.weights) == 1
+
+
+def test_noise_gets_a_single_leaf():
+    random = np.random.default_rng(1)
+    y = np.where(random.random(400) < 0.2, "rare", "common")
+    model = short(max_trials=5, teacher=None).fit(random.normal(size=(400, 2)), y)
+    assert model.tree_.n_leaves == 1
+    assert set(model.predict(np.zeros((2, 2)))) == {"common"}
+
+
+@pytest.mark.parametrize("teacher", [None, "auto"])
+def test_the_same_tree_every_time_on_any_number_of_threads(wedges, teacher):
+    X, y = (part[:400] for part in wedges)
+    models = [short(max_trials=9, teacher=teacher, n_jobs=n).fit(X, y) for n in (1, 2)]
+    assert models[0].tree_ == models[1].tree_
+    scores = [[t.validation_score for t in m.fit_report_.trials] for m in models]
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("teacher", [None, "auto"])
+def test_a_row_of_weight_two_is_the_row_twice_in_any_order(wedges, teacher):
+    X, y = (part[:300] for part in wedges)
+    weight = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
+    twice = np.random.default_rng(0).permutation(np.repeat(np.arange(300), weight.astype(int)))
+    model = short(max_trials=9, teacher=teacher)
+    weighted = model.fit(X, y, sample_weight=weight).tree_
+    assert weighted == model.fit(X[twice], y[twice]).tree_
+
+
+def test_max_trials_ends_the_search_and_more_go_on(iris):
+    first = short(max_trials=3, teacher=None).fit(*iris).fit_report_
+    second = short(max_trials=5, teacher=None).fit(*iris).fit_report_
+    assert first.ending == "Ended by max_trials."
+    assert [len(report.trials) for report in (first, second)] == [3, 5]
+    names = [[trial.recipe for trial in report.trials] for report in (first, second)]
+    assert names[0] == names[1][:3]
+
+
+def test_without_a_limit_the_search_ends_by_itself(iris):
+    report = short(max_trials=None, teacher=None, max_depth=2).fit(*iris).fit_report_
+    assert report.ending == "Nothing was left to try."
+
+
+def test_a_clock_that_has_run_out_still_gives_a_tree(iris):
+    model = TreeClassifier(time_limit=1e-9, random_state=0).fit(*iris)
+    assert model.fit_report_.ending == "Ended by time_limit."
+    assert len(model.fit_report_.trials) == 1
+    assert model.predict(iris[0]).shape == (150,)
+
+
+def test_a_run_stops_when_another_pass_would_be_too_long():
+    epoch = Epoch(0, 0, 10, 0.0, 0.0, 0.0)
+    assert not Stop(Clock(None))(epoch)
+    assert not Stop(Clock(1e6))(epoch)
+    assert Stop(Clock(1e-9))(epoch)
+
+
+def test_ctrl_c_keeps_the_best_so_far(iris):
+    def interrupt(trial):
+        if trial.number == 4:
+            raise KeyboardInterrupt
+
+    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidate\(s\)"):
+        model = short(max_trials=9, teacher=None, callbacks=interrupt).fit(*iris)
+    assert model.fit_report_.ending == "Interrupted by the user."
+    assert model.score(*iris) > 0.9
+
+
+def test_ctrl_c_in_the_finish_keeps_the_best_too(iris, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hardwood.estimators.tree_fit._used_all", interrupt)
+    with pytest.warns(FitInterruptedWarning, match=r"after 4 candidate\(s\)"):
+        model = short(max_trials=4, teacher=None).fit(*iris)
+    assert model.fit_report_.finish == "Not finished on all rows, since it was interrupted."
+    assert model.score(*iris) > 0.9
+
+
+def test_ctrl_c_before_the_first_tree_leaves_the_estimator_as_it_was(iris, monkeypatch):
+    model = short(max_trials=2, teacher=None).fit(*iris)
+    before = model.tree_
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hardwood.estimators.recipe.Kitchen.made", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*iris)
+    assert model.tree_ is before
+
+
+def test_a_callback_sees_every_candidate_and_can_end_the_search(iris):
+    seen = []
+
+    def third(trial):
+        seen.append(trial)
+        return trial.number == 3
+
+    report = short(max_trials=9, teacher=None, callbacks=[third]).fit(*iris).fit_report_
+    assert report.ending == "Ended by a callback."
+    assert seen == list(report.trials)
+    assert len(seen) == 3
+
+
+def test_a_candidate_that_fails_is_noted_and_left_out(iris, monkeypatch):
+    def fail(*args, **options):
+        raise ValueError("no such luck")
+
+    monkeypatch.setattr("hardwood.estimators.recipe.Kitchen.polished", fail)
+    report = short(max_trials=6, teacher=None).fit(*iris).fit_report_
+    failed = [trial for trial in report.trials if trial.outcome == "failed"]
+    assert failed
+    assert all(trial.message == "no such luck" for trial in failed)
+    assert "no such luck" in str(report)
+
+
+def test_splits_weigh_no_more_features_than_allowed(wedges):
+    X = np.column_stack([wedges[0], np.random.default_rng(0).normal(size=(1600, 3))])
+    model = short(max_trials=12, teacher=None, max_features_per_split=1).fit(X, wedges[1])
+    assert "TAO" in str(model.fit_report_)
+    assert (np.count_nonzero(model.tree_.weights, axis=1) <= 1).all()
+
+
+@pytest.mark.parametrize("unit", [1e300, 1e-320])
+def test_numbers_whose_squares_are_none(unit):
+    X, y = load_diabetes(return_X_y=True)
+    options = {"time_limit": None, "max_trials": 8, "max_depth": 3, "random_state": 0}
+    model = TreeRegressor(**options, teacher=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = model.fit(X, y / y.max() * unit).fit_report_
+    assert 0.3 < report.score < 0.6
+
+
+def test_linear_leaves_for_numbers():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1600, 3))
+    y = np.where(X[:, 0] + X[:, 1] > 0, 3 * X[:, 2], -X[:, 1]) + 0.1 * random.normal(size=1600)
+    options = {"time_limit": None, "max_trials": 12, "max_depth": 3, "random_state": 0}
+    constant = TreeRegressor(**options, teacher=None).fit(X, y)
+    linear = TreeRegressor(**options, teacher=None, leaves="linear").fit(X, y)
+    assert linear.tree_.has_linear_leaves
+    assert linear.score(X, y) > max(0.95, constant.score(X, y))
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], ["low", "middle", "high"]])
+def test_linear_leaves_for_classes(classes):
+    """Which sum decides depends on a third column."""
+    X = np.random.default_rng(0).normal(size=(1600, 3))
+    slope = np.where(X[:, 2] > 0, X[:, 0] + X[:, 1], X[:, 0] - X[:, 1])
+    y = np.array(classes)[np.digitize(slope, [-0.5, 0.5][: len(classes) - 1])]
+    model = short(max_depth=2, max_trials=8, teacher=None, leaves="linear").fit(X, y)
+    assert not any(trial.outcome == "failed" for trial in model.fit_report_.trials)
+    assert model.tree_.has_linear_leaves
+    assert model.score(X, y) > 0.95
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, rtol=1e-6)
+
+
+def test_a_table_with_categories_missing_entries_and_names():
+    random = np.random.default_rng(0)
+    n = 300
+    X = pd.DataFrame(
+        {
+            "size": np.where(random.random(n) < 0.1, np.nan, random.normal(size=n)),
+            "kind": pd.Categorical(random.choice(["x", "y", "z"], n)),
+            "is_old": random.random(n) < 0.5,
+        }
+    )
+    y = np.where((X["size"].fillna(1) > 0) == (X["kind"] == "x"), "good", "bad")
+    model = short(max_trials=12).fit(X, y)
+    assert list(model.feature_names_in_) == ["size", "kind", "is_old"]
+    assert model.score(X, y) > 0.9
+
+
+def test_a_sparse_table(wedges):
+    X = sparse.csr_matrix(np.where(np.abs(wedges[0]) < 0.3, 0, wedges[0]))
+    model = short(max_trials=11).fit(X, wedges[1])
+    assert "sparse" in model.fit_report_.teacher
+    assert model.score(X, wedges[1]) > 0.85
+
+
+def test_several_labels_and_several_numbers(iris):
+    X, _ = iris
+    labels = (X[:, :2] > X[:, :2].mean(axis=0)).astype(int)
+    model = short(max_trials=8).fit(X, labels)
+    assert model.predict(X).shape == (150, 2)
+    assert model.score(X, labels) > 0.8
+    regressor = TreeRegressor(time_limit=None, max_trials=8, max_depth=3, random_state=0)
+    assert regressor.fit(X[:, :2], X[:, 2:]).predict(X[:, :2]).shape == (150, 2)
+    assert regressor.score(X[:, :2], X[:, 2:]) > 0.6
+
+
+def test_scoring_decides(wedges):
+    X, y = wedges[0], wedges[1] == "c"
+    model = short(max_trials=6, teacher=None, scoring="roc_auc").fit(X, y)
+    assert model.fit_report_.metric == "roc_auc"
+    assert all(0.4 < trial.validation_score <= 1 for trial in model.fit_report_.trials)
+
+
+def test_class_weight_counts(wedges):
+    X = wedges[0]
+    share = np.where(X[:, 0] > 0.5, 0.4, 0.05)
+    y = np.where(np.random.default_rng(0).random(1600) < share, "rare", "common")
+    options = {"max_trials": 8, "teacher": None}
+    even = short(**options).fit(X, y).predict(X)
+    balanced = short(**options, class_weight="balanced").fit(X, y).predict(X)
+    assert (balanced == "rare").sum() > (even == "rare").sum()
+
+
+def test_the_report_is_text_json_frame_and_file(iris, tmp_path):
+    report = short(max_trials=4, teacher=None).fit(*iris).fit_report_
+    assert str(report).startswith("The best of 4 trees: axis-aligned, depth")
+    assert "Ended by max_trials." in str(report)
+    content = json.loads(report.to_json())
+    assert [trial["number"] for trial in content["trials"]] == [1, 2, 3, 4]
+    assert list(report.to_frame()["recipe"])[0] == "a single leaf"
+    report.save(tmp_path / "report.html")
+    assert "<table>" in (tmp_path / "report.html").read_text()
+
+
+def test_the_score_of_the_report_is_that_of_the_tree_that_was_taken(wedges):
+    report = short(max_trials=8, teacher=None).fit(*wedges).fit_report_
+    scores = [trial.validation_score for trial in report.trials]
+    assert report.score == report.to_dict()["score"] == max(scores)
+
+
+def test_a_recipe_says_what_is_done_to_what():
+    polish = Alternation(0.03, 10.0, max_sweeps=1)
+    assert str(Recipe("axis", 3)) == "axis-aligned, depth 3"
+    words = "TAO from CO2, depth 8, restart 2, l1 0.03, l2 10, taught 12x, noise 0.05"
+    assert str(Recipe("co2", 8, polish, Lesson(12, 0.05), 2)) == words
+
+
+def test_few_rows_do_not_get_many_leaves():
+    X, y = load_diabetes(return_X_y=True)
+    model = TreeRegressor(time_limit=None, random_state=0, teacher=None).fit(X[:12], y[:12])
+    reinforced = [t for t in model.fit_report_.trials if t.recipe.startswith("reinforced")]
+    assert reinforced
+    assert all(trial.leaves <= 4 for trial in reinforced)
+
+
+def test_a_scorer_for_other_targets_is_named(iris):
+    with pytest.raises(ValueError, match="scoring='roc_auc' cannot judge .* 'roc_auc_ovr'"):
+        short(scoring="roc_auc").fit(*iris)
+
+
+def test_verbose_prints_a_line_per_candidate(iris, capsys):
+    short(max_trials=3, teacher=None, verbose=1).fit(*iris)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert "axis-aligned, depth 2" in lines[2]
+    assert "accuracy" in lines[2]
+
+
+def test_the_tree_is_saved_with_how_it_came_about(iris, tmp_path):
+    model = short(max_trials=4, teacher=None).fit(*iris)
+    model.save(tmp_path / "tree.hardwood")
+    tree = hardwood.load(tmp_path / "tree.hardwood")
+    assert tree == model.tree_
+    assert tree.record["learner"] == "TreeClassifier"
+    assert tree.record["resolved"]["recipe"] == model.fit_report_.best
+    assert tree.counts[0] == 150
+
+
+def test_warnings_of_networks_do_not_reach_the_user(iris):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        short(max_trials=8, max_depth=2).fit(*iris)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time_limit": 0}, "time_limit must be a number in"),
+        ({"max_trials": 0}, "max_trials must be an integer from 1"),
+        ({"max_depth": 0}, "max_depth must be an integer from 1 to 16"),
+        ({"leaves": "round"}, "leaves must be one of"),
+        ({"validation_fraction": 0.0}, "validation_fraction must be a number in"),
+        ({"teacher": "me"}, "teacher must be None, 'auto', or an estimator"),
+        ({"teacher": TreeRegressor()}, "teacher must be a classifier"),
+        ({"scoring": "beauty"}, "no scorer of scikit-learn"),
+        ({"max_features_per_split": 0}, "max_features_per_split must be an integer"),
+        ({"callbacks": 3}, "callbacks must be"),
+    ],
+)
+def test_bad_parameters(iris, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        TreeClassifier(**{"max_trials": 3, **options}).fit(*iris)
+
+
+def test_regression_is_better_than_an_ordinary_tree():
+    X, y = load_diabetes(return_X_y=True)
+    report = (
+        TreeRegressor(time_limit=None, max_trials=10, max_depth=3, teacher=None, random_state=0)
+        .fit(X, y)
+        .fit_report_
+    )
+    plain = max(t.validation_score for t in report.trials if t.recipe.startswith("axis-aligned"))
+    assert max(t.validation_score for t in report.trials) > plain
+    assert report.metric == "R2"
+
+
+def test_alternation_knows_when_time_is_up(iris, monkeypatch):
+    """Not only between sweeps: one sweep over a large table may take longer than there is."""
+    ends = []
+    alternate = recipe.alternate
+
+    def noted(*args, until, **options):
+        ends.append(until)
+        return alternate(*args, until=until, **options)
+
+    monkeypatch.setattr(recipe, "alternate", noted)
+    begun = time.monotonic()
+    options = {"max_trials": 5, "max_depth": 2, "teacher": None, "random_state": 0}
+    TreeClassifier(time_limit=1e6, **options).fit(*iris)
+    assert ends
+    assert all(begun < end - 1e6 <= time.monotonic() for end in ends)
+    ends.clear()
+    TreeClassifier(time_limit=None, **options).fit(*iris)
+    assert ends
+    assert all(end == np.inf for end in ends)

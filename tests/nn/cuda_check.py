@@ -588,10 +588,10 @@ def latent_equals_cpu(n: int, depth: int, pruning: float, is_q: bool, dtype: tor
     slope = torch.randn(n, 2 ** (depth + 1) - 1, dtype=dtype)
     found = []
     for device in ("cpu", "cuda"):
-        own = rows.to(device).requires_grad_()
+        own = rows.clone().to(device).requires_grad_()
         z, a = latent_operator.solve(own, pruning, is_q=is_q)
         ((z * slope.to(device)).sum() + (a**2).sum()).backward()
-        found.append([z, a, own.grad])
+        found.append([z.detach(), a.detach(), own.grad])
     assert_all_close(found[1], found[0], 1e-10 if dtype == torch.float64 else 1e-4)
 
 

@@ -1,8 +1,9 @@
-"""The example that clusters penguins runs, and finds their species."""
+"""The example that clusters penguins runs, and finds their species; so does the guide's code."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -24,4 +25,15 @@ def test_penguins_fall_into_their_species(tmp_path, capsys):
     assert purity > 0.85
     assert (tmp_path / "clusters.png").stat().st_size > 10_000
     assert "Three clusters" in capsys.readouterr().out
+    matplotlib.pyplot.close("all")
+
+
+def test_the_code_of_the_guide_runs(tmp_path, monkeypatch, capsys):
+    page = ROOT / "docs" / "guide" / "clustering.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 5
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), str(page), "exec"), {})
+    assert "10,000 pairs" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("*.png"))) == 4
     matplotlib.pyplot.close("all")

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from hardwood import DGTClassifier, TreeClassifier
 from hardwood.cli.fit import fit
 from hardwood.cli.models import size_words
-from hardwood.estimators import DGTClassifier
 from hardwood.model import ObliqueTree
 from hardwood.report.feature_use import feature_use
 from hardwood.report.made_up_rows import made_up_rows
@@ -329,8 +329,11 @@ def test_help_names_arguments_and_defaults(run, monkeypatch):
     assert "auto: 4 where there is a validation part, else 1" in help_text
     defaults = inspect.signature(DGTClassifier).parameters
     command = inspect.signature(fit).parameters
-    for name in ("max_depth", "l1"):
-        assert command[name].default == defaults[name].default
+    assert command["l1"].default == defaults["l1"].default
+    best = inspect.signature(TreeClassifier).parameters
+    depths = (defaults["max_depth"].default, best["max_depth"].default)
+    assert command["max_depth"].default is None
+    assert "[default: ({}, with --best {})]".format(*depths) in help_text
 
 
 def test_describe_tells_the_cost_and_cuts_long_tables(run, classifier_file, tmp_path):

@@ -192,7 +192,7 @@ def test_parameters_of_the_wrong_kind_are_named(name, value):
 
 def test_losses_of_the_other_task():
     with pytest.raises(ValueError, match="not a loss for classification"):
-        DGTClassifier(loss="squared_error").fit(X, LABELS)
+        DGTClassifier(loss="huber").fit(X, LABELS)
     with pytest.raises(ValueError, match="not a loss for regression"):
         DGTRegressor(loss="log_loss").fit(X, NUMBERS)
     with pytest.raises(ValueError, match="two classes, found 3"):

@@ -381,6 +381,19 @@ def test_threads_and_torchs_state_change_nothing(cancer):
     assert other.model_ != one.model_
 
 
+def test_threads_predict_the_same_bits(cancer):
+    """Over more than one chunk of rows, which is what threads share."""
+    X, _, y, _ = cancer
+    model = LatentTreeClassifier(**QUICK).fit(X, y)
+    rows = pd.concat([X] * 20)
+    for answer in (model.predict_proba, model.traversals, model.apply):
+        one = answer(rows)
+        model.set_params(n_jobs=3)
+        assert (answer(rows) == one).all()
+        assert (one == np.concatenate([answer(X)] * 20)).all()
+        model.set_params(n_jobs=1)
+
+
 def test_a_callback_may_end_it(cancer):
     X, _, y, _ = cancer
     model = LatentTreeClassifier(callbacks=lambda epoch: epoch.epoch == 4, **QUICK).fit(X, y)

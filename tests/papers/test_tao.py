@@ -99,8 +99,16 @@ def posed(
     return problem, tree
 
 
-@pytest.mark.parametrize("leaves", ["constant", "linear"])
-@pytest.mark.parametrize("name", BY_NAME)
+# Linear leaves are fitted to losses that have a slope.
+EVERY_LEAF = [
+    (name, leaves)
+    for name in BY_NAME
+    for leaves in ("constant", "linear")
+    if (name, leaves) != ("Misclassification", "linear")
+]
+
+
+@pytest.mark.parametrize(("name", "leaves"), EVERY_LEAF)
 @settings(max_examples=8)
 @given(
     seed=st.integers(0, 10_000),
@@ -117,8 +125,6 @@ def posed(
 def test_the_objective_never_rises(
     name, leaves, seed, l1, l2, n_splits, order, price, most, leaf_rows, leaf_l2, is_far
 ):
-    if leaves == "linear" and name == "Misclassification":
-        pytest.skip("linear leaves have losses with a slope")
     problem, tree = posed(seed, name, n_splits=n_splits, is_far=is_far)
     config = Alternation(
         l1=l1,

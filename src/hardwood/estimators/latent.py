@@ -36,12 +36,12 @@ class LatentEstimator(ModelEstimator):
     def apply(self, X: Any) -> np.ndarray:
         """Return the last active node on the hard path of each row, (n,), by its heap number."""
         self._check_predictable(X)
-        return self.model_.apply(X)
+        return self.model_.apply(X, n_jobs=self.n_jobs)
 
     def traversals(self, X: Any) -> np.ndarray:
         """Return how much of each row passes each node of `model_.nodes`, (n, n_nodes)."""
         self._check_predictable(X)
-        return self.model_.traversals(X)
+        return self.model_.traversals(X, n_jobs=self.n_jobs)
 
     def harden(
         self,
@@ -103,7 +103,8 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
         Whether the pass with the smallest loss on a validation part is kept, and learning ends when
         0.3 of all passes went by without a smaller one; "auto": with at least 100 different rows.
     n_jobs : int, default=None
-        Not used: learning runs on one thread, so that the same seed gives the same bits.
+        Threads that predict; -1 for all processors. Learning runs on one, since torch's sums
+        depend on their number.
 
     Attributes
     ----------

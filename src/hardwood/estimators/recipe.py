@@ -147,7 +147,6 @@ class Kitchen:
             tree,
             polish,
             n_jobs=self.n_jobs,
-            seed=self.seed,
             callbacks=[Stop(self.clock)],
             until=self.clock.end,
         )

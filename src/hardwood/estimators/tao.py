@@ -265,7 +265,6 @@ def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, Alter
         whole=exercises.problem_of(estimator, exercise, False, seed),
         cuts_start=isinstance(estimator.init, str),
         n_jobs=n_jobs,
-        seed=seed,
         callbacks=exercises.callbacks_of(estimator, "run"),
     )
     return _tree_of(estimator, exercise, grown, n_jobs), grown

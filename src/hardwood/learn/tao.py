@@ -204,14 +204,13 @@ def learn(
     whole: Problem | None = None,
     cuts_start: bool = False,
     n_jobs: int = 1,
-    seed: int = 0,
     callbacks: Sequence[Callback] = (),
 ) -> Alternated:
     """Alternate from a tree that another learner grew; choose the penalties that are "auto".
 
     Parameters
     ----------
-    problem, config, n_jobs, seed, callbacks
+    problem, config, n_jobs, callbacks
         As of `alternate`. Runs are numbered as they come: those of a search, then the run on
         `whole`.
     start
@@ -231,7 +230,7 @@ def learn(
     tree = start(problem)
 
     def run(one: Problem, first: ObliqueTree, own: Alternation, number: int = 0) -> Alternated:
-        return alternate(one, first, own, n_jobs=n_jobs, seed=seed, callbacks=callbacks, run=number)
+        return alternate(one, first, own, n_jobs=n_jobs, callbacks=callbacks, run=number)
 
     if not config.is_searched:
         return run(problem, tree, config)
@@ -323,7 +322,6 @@ def alternate(
     config: Alternation,
     *,
     n_jobs: int = 1,
-    seed: int = 0,
     callbacks: Sequence[Callback] = (),
     run: int = 0,
     until: float = math.inf,
@@ -341,8 +339,6 @@ def alternate(
         The hyper-parameters; `l1` and `l2` numbers.
     n_jobs
         Threads; the result does not depend on their number.
-    seed
-        Not used: nothing is drawn. It is here because every learner has it.
     callbacks
         Called after every sweep; a true answer ends the run.
     run

@@ -53,7 +53,10 @@ def _of_residual(loss: Loss, residual: Tensor) -> Tensor:
         return torch.where(size <= delta, 0.5 * size.square(), delta * (size - 0.5 * delta))
     if loss.name == "quantile":
         return torch.where(residual < 0, loss.parameter * size, (1.0 - loss.parameter) * size)
-    raise NotImplementedError(f"the loss {loss.name!r} is not known to torch")
+    raise ValueError(
+        f"Latent trees do not know the loss {loss.name!r}. Give its name, a loss object of "
+        "hardwood.learn.losses, or a function (prediction, target) -> gradient."
+    )
 
 
 class _CustomLoss(torch.autograd.Function):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -217,45 +218,46 @@ class LatentTreeModel(FrozenModel):
 
     # What it answers
 
-    def traversals(self, X: Any) -> np.ndarray:
+    def traversals(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return how much of each row passes each node, z (n, A) float64, in the order of nodes."""
-        return self._ask(X, lambda columns: self._traversals(self._scores(columns)))
+        return self._ask(X, lambda columns: self._traversals(self._scores(columns)), n_jobs)
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Return the number of the last active node on each row's hard path, (n,) int64.
 
         A row goes right where a score is at least 0, and stays at a node whose child on that side
         is not active.
         """
-        return self._ask(X, lambda columns: self._ends(self._scores(columns)))
+        return self._ask(X, lambda columns: self._ends(self._scores(columns)), n_jobs)
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
-        return engine.linked(self._ask(X, self._head_scores), self.link, n_jobs)
+        return engine.linked(self._ask(X, self._head_scores, n_jobs), self.link, n_jobs)
 
     @property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         return one_row.not_for_the_engine
 
-    def _ask(self, X: Any, answer: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def _ask(
+        self, X: Any, answer: Callable[[np.ndarray], np.ndarray], n_jobs: int | None = 1
+    ) -> np.ndarray:
         """Read a table and answer its rows, some at a time, by their columns (n, c) float64."""
 
-        def of_dense(table: np.ndarray, _: int) -> np.ndarray:
-            parts = [
-                answer(self._columns(table[i : i + _CHUNK])) for i in range(0, len(table), _CHUNK)
-            ]
-            return np.concatenate(parts)
+        def of_dense(table: np.ndarray, n_threads: int) -> np.ndarray:
+            return in_chunks(len(table), lambda rows: table[rows], n_threads)
 
-        def of_sparse(data: Any, indices: Any, indptr: Any, _: int) -> np.ndarray:
+        def of_sparse(data: Any, indices: Any, indptr: Any, n_threads: int) -> np.ndarray:
             from scipy.sparse import csr_array
 
-            rows = csr_array((data, indices, indptr), (len(indptr) - 1, self.n_features))
-            parts = [
-                answer(self._columns(rows[i : i + _CHUNK].toarray()))
-                for i in range(0, rows.shape[0], _CHUNK)
-            ]
-            return np.concatenate(parts)
+            table = csr_array((data, indices, indptr), (len(indptr) - 1, self.n_features))
+            return in_chunks(table.shape[0], lambda rows: table[rows].toarray(), n_threads)
 
-        return engine.ask(self.schema, X, of_dense, of_sparse, n_jobs=1, who="LatentTreeModel")
+        def in_chunks(n: int, read: Callable[[slice], np.ndarray], n_threads: int) -> np.ndarray:
+            chunks = [slice(i, i + _CHUNK) for i in range(0, n, _CHUNK)]
+            with ThreadPoolExecutor(n_threads) as threads:  # NumPy lets go of the interpreter
+                parts = threads.map(lambda rows: answer(self._columns(read(rows))), chunks)
+                return np.concatenate(list(parts))
+
+        return engine.ask(self.schema, X, of_dense, of_sparse, n_jobs=n_jobs, who="LatentTreeModel")
 
     def _columns(self, table: np.ndarray) -> np.ndarray:
         encoded = self.schema.encoder.encode(np.ascontiguousarray(table))

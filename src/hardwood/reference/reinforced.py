@@ -192,8 +192,3 @@ def sampled_gradient(
         leaf = policy.leaf(node)
         gradient.alpha[leaf] += leaf_slope(policy, leaf, y, loss, parameter) / M
     return gradient
-
-
-def most_probable_leaf(policy: Policy, x: np.ndarray) -> int:
-    """Return the leaf with the largest probability, by asking all of them."""
-    return max((p, -policy.leaf(node)) for _, node, p in policy.trajectories(x))[1] * -1

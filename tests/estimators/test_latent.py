@@ -522,6 +522,11 @@ def test_a_model_by_hand():
     assert model.apply(X).tolist() == [1, 2, 2]
 
 
+def test_answers_beyond_float64_are_infinite_without_a_warning():
+    model = make_model(head_weights=[0.0, 1e308, 1e308, 0.0, 1e308])
+    assert model.predict([[-3.0], [0.25], [3.0]], n_jobs=2).tolist() == [-np.inf, 1e308, np.inf]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -534,6 +539,7 @@ def test_a_model_by_hand():
         ({"head_weights": [1.0]}, r"head_weights must have shape \(5\)"),
         ({"head_bias": []}, "leaves 0 outputs"),
         ({"weights": [[np.inf], [1.0]]}, "weights must be finite"),
+        ({"weights": [[1.0], [1e300]]}, "weights and bias of split 1 are too large"),
         ({"widths": (0,)}, "widths must be whole numbers"),
         ({"activation": "tanh"}, "activation must be"),
         ({"skip": 1}, "skip must be true or false"),

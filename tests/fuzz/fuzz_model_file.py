@@ -26,12 +26,20 @@ import numpy as np
 
 with atheris.instrument_imports(include=["hardwood"]):
     from hardwood.errors import ModelFileError
-    from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble, dumps, loads
+    from hardwood.model import (
+        LatentTreeModel,
+        ObliqueForest,
+        ObliqueTree,
+        PolicyTree,
+        TreeEnsemble,
+        dumps,
+        loads,
+    )
     from hardwood.table import Feature, Schema
 
 
 def seeds() -> list[bytes]:
-    """Valid files to start from: single trees of all kinds, forests, soft trees, policies."""
+    """Valid files to start from: single trees of all kinds, forests, soft trees, policies, latent trees."""
     mixed = Schema(
         (
             Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),
@@ -87,7 +95,21 @@ def seeds() -> list[bytes]:
         classes=["no", "yes"],
         counts=[3, 1, 1, 1],
     )
-    models = [*trees, linear, labels, *forests, soft, harder, soft.harden(), policy]
+    latent = LatentTreeModel(
+        [0, 1, 2, 5],
+        [1.0, 1.0, 0.5, 0.25],
+        np.ones((2, mixed.n_columns)),
+        [0.0, 1.0],
+        np.ones(3 * (4 + mixed.n_columns) + 2 * 3),
+        np.zeros(3 + 2),
+        widths=(3,),
+        skip=True,
+        activation="elu",
+        schema=mixed,
+        task="classification",
+        classes=["no", "yes"],
+    )
+    models = [*trees, linear, labels, *forests, soft, harder, soft.harden(), policy, latent]
     return [dumps(model) for model in models] + [model.to_json().encode() for model in models]
 
 
@@ -98,7 +120,7 @@ def repaired(content: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[end:]
 
 
-def check(model: ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree) -> None:
+def check(model: ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel) -> None:
     """Use an accepted model in every way that should then work."""
     row = [[None] * model.n_features]
     with np.errstate(all="ignore"):  # what linear leaves say may be beyond float64
@@ -118,6 +140,8 @@ def check(model: ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree) -> Non
         model.harden()
         if not (model.reachable_leaves(row) >= 1).all():
             raise AssertionError("a row reaches no leaf")
+    if isinstance(model, LatentTreeModel) and not (model.traversals(row)[:, 0] > 0).all():
+        raise AssertionError("a row does not pass the root")
 
 
 def one_input(content: bytes) -> None:
@@ -129,6 +153,7 @@ def one_input(content: bytes) -> None:
         (ObliqueForest.from_json, content),
         (TreeEnsemble.from_json, content),
         (PolicyTree.from_json, content),
+        (LatentTreeModel.from_json, content),
     ):
         try:
             model = read(text)

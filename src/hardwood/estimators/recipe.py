@@ -22,7 +22,6 @@ from hardwood.model import ObliqueTree
 Start = Literal["axis", "co2", "reinforced"]
 
 _WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
-_MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
 _PASSES = 60  # over real rows; over more rows fewer, but not below a third
 _MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
 _CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
@@ -50,7 +49,7 @@ class Recipe:
         Which made-up rows a teacher adds; None for real rows alone.
     seed
         Tells restarts apart: 0 for the first. A restart has made-up rows of its own, or without
-        any grows its start from a part of the rows.
+        any grows a greedy start from a part of the rows; a reinforced one draws other numbers.
     """
 
     start: Start
@@ -179,7 +178,7 @@ class Kitchen:
         """Learn policies of all nodes at once, and make splits of them."""
         n_rows = 1 if recipe.lesson is None else 1 + recipe.lesson.rows_per_row
         config = Reinforced(
-            perfect_parents(min(recipe.max_depth, _MAX_REINFORCED_DEPTH)),
+            perfect_parents(recipe.max_depth),
             max_epochs=max(_PASSES // 3, int(_PASSES / n_rows)),
         )
         whole = Whole(self.clock)

@@ -1,10 +1,12 @@
 """The search for one tree: candidates from cheap to dear, judged by rows they did not learn from.
 
 Every candidate is a `Recipe`. Ordinary trees of several depths come first, so that nothing dearer
-is chosen without being better; then alternation from them; then what a teacher adds, where the
-teacher is on a par with the best tree so far. Restarts of a recipe are a family, and families are
-compared by their means: the luckiest of many restarts says little about the next row. The best
-family is restarted until that helps no more, and its best tree is kept.
+is chosen without being better; then alternation from them; then trees that are learned as
+policies; then what a teacher adds, where the teacher is on a par with the best tree so far.
+Restarts of a recipe are a family, and families are compared by their means: the luckiest of many
+restarts says little about the next row. The best family is restarted until that helps no more, and
+its best tree is kept. Where a tree is as good as its teacher and hardly ever wrong, the search ends
+at once: the rows that judge could tell no better one from it.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ _PAR = 2.0  # standard errors that a teacher may score less than the best tree
 _FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
 _MANY = 1_000  # where so many judge
 _ROWS_PER_LEAF = 4  # at least, in the mean, of trees whose leaves all stay
+_MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
 _PATIENCE = 4  # restarts in a row that are not better
 
 OnTrial = Callable[[Trial], Any]
@@ -313,7 +316,7 @@ class Search:
         if self.plan.leaves == "linear" or self.plan.max_features_per_split is not None:
             return
         n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
-        depth = min(self.plan.max_depth, int(math.log2(n_leaves)))
+        depth = min(self.plan.max_depth, int(math.log2(n_leaves)), _MAX_REINFORCED_DEPTH)
         yield Recipe("reinforced", depth, None, lesson)
 
     @property

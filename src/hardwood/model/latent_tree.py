@@ -145,11 +145,14 @@ class LatentTreeModel(FrozenModel):
         n_weights = sum(a * b for a, b in zip(sizes, sizes[1:], strict=False))
         link = structure.LINKS[task][0] if link is None else link
         structure.check_score_link(link, task)
+        weights = structure.float_array("weights", weights, (n_splits, schema.n_columns))
+        bias = structure.float_array("bias", bias, (n_splits,))
+        _check_reach(weights, bias, schema)
         self.__dict__.update(
             nodes=nodes,
             activity=activity,
-            weights=structure.float_array("weights", weights, (n_splits, schema.n_columns)),
-            bias=structure.float_array("bias", bias, (n_splits,)),
+            weights=weights,
+            bias=bias,
             head_weights=structure.float_array("head_weights", head_weights, (n_weights,)),
             head_bias=head_bias,
             widths=widths,
@@ -300,8 +303,9 @@ class LatentTreeModel(FrozenModel):
     def predicted(self, z: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the predictor's scores (n, k) for traversals (n, A) and columns (n, c)."""
         values = np.hstack([z, columns]) if self.skip else z
-        for i, (weights, bias) in enumerate(self.layers):
-            values = times(elu(values) if i else values, weights) + bias
+        with np.errstate(over="ignore", invalid="ignore"):  # answers may be infinite, as in leaves
+            for i, (weights, bias) in enumerate(self.layers):
+                values = times(elu(values) if i else values, weights) + bias
         return values
 
     # Other forms
@@ -485,6 +489,18 @@ def _check_activity(nodes: np.ndarray, activity: np.ndarray) -> None:
     above = activity[np.searchsorted(nodes, (nodes[1:] - 1) // 2)]
     if (activity[1:] > above).any():
         raise ValueError("no node may be more active than its parent")
+
+
+def _check_reach(weights: np.ndarray, bias: np.ndarray, schema: Schema) -> None:
+    """Check that the scores of all splits are finite, whatever the row."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = np.abs(weights) @ (_FURTHEST * schema.column_scale) + np.abs(bias)
+    if not np.isfinite(reach).all():
+        split = int(np.argmin(np.isfinite(reach)))
+        raise ValueError(
+            f"weights and bias of split {split} are too large: its score of a row {_FURTHEST:.3g} "
+            "scales from the centre is no float64"
+        )
 
 
 def _widths(value: Any) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ with atheris.instrument_imports(include=["hardwood"]):
 
 
 def seeds() -> list[bytes]:
-    """Valid files to start from: single trees of all kinds, forests, soft trees, policies, latent trees."""
+    """Valid files to start from: trees of all kinds, forests, soft trees, policies, latent ones."""
     mixed = Schema(
         (
             Feature("a", "numeric", center=1.5, scale=2.0, has_missing=True),

@@ -468,20 +468,20 @@ def test_regression_is_better_than_an_ordinary_tree():
 
 def test_alternation_knows_when_time_is_up(iris, monkeypatch):
     """Not only between sweeps: one sweep over a large table may take longer than there is."""
-    ends = []
+    left = []
     alternate = recipe.alternate
 
-    def noted(*args, until, **options):
-        ends.append(until)
-        return alternate(*args, until=until, **options)
+    def noted(*args, seconds_left, **options):
+        left.append(seconds_left())
+        return alternate(*args, seconds_left=seconds_left, **options)
 
     monkeypatch.setattr(recipe, "alternate", noted)
     begun = time.monotonic()
     options = {"max_trials": 5, "max_depth": 2, "teacher": None, "random_state": 0}
     TreeClassifier(time_limit=1e6, **options).fit(*iris)
-    assert ends
-    assert all(begun < end - 1e6 <= time.monotonic() for end in ends)
-    ends.clear()
+    assert left
+    assert all(1e6 - (time.monotonic() - begun) < each < 1e6 for each in left)
+    left.clear()
     TreeClassifier(time_limit=None, **options).fit(*iris)
-    assert ends
-    assert all(end == np.inf for end in ends)
+    assert left
+    assert all(each == np.inf for each in left)

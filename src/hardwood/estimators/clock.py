@@ -26,9 +26,9 @@ class Clock:
         return cls(parameters.real("time_limit", limit, 0.0, 1e9, open_low=True))
 
     @property
-    def end(self) -> float:
-        """When there is no time left, by `time.monotonic`."""
-        return self._begun + self._limit
+    def left(self) -> float:
+        """Seconds until there is no time left; below 0 after that."""
+        return self._limit - self.spent
 
     @property
     def spent(self) -> float:

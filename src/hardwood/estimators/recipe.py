@@ -147,7 +147,7 @@ class Kitchen:
             polish,
             n_jobs=self.n_jobs,
             callbacks=[Stop(self.clock)],
-            until=self.clock.end,
+            seconds_left=lambda: self.clock.left,
         )
         if answer.interrupted:
             raise KeyboardInterrupt

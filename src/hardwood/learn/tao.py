@@ -36,7 +36,6 @@ The sweep is native (``native/learn/tao_sweep.hpp``, ``tao_logistic.hpp``, ``tao
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
@@ -324,7 +323,7 @@ def alternate(
     n_jobs: int = 1,
     callbacks: Sequence[Callback] = (),
     run: int = 0,
-    until: float = math.inf,
+    seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> Alternated:
     """Improve a tree by sweeps over its splits and leaves.
 
@@ -343,9 +342,9 @@ def alternate(
         Called after every sweep; a true answer ends the run.
     run
         The number of the run that callbacks are told (`Epoch.restart`).
-    until
-        By `time.monotonic`: the sweep that is under way then ends where it is, and so does the run.
-        Splits that are improved by then stay so.
+    seconds_left
+        Asked before every sweep, which ends where it is when so much time has passed, and the run
+        with it. Splits that are improved by then stay so.
 
     Raises
     ------
@@ -364,7 +363,7 @@ def alternate(
     best_epoch, interrupted = -1, False
     try:
         for sweep in range(config.max_sweeps):
-            state, n_changed, ending = work.swept(state, until - time.monotonic())
+            state, n_changed, ending = work.swept(state, seconds_left())
             if interrupted := ending == "interrupted":
                 break
             objective.append(work.objective(state))

@@ -218,7 +218,7 @@ def test_a_teacher_of_other_classes_is_refused():
     y = (X[:, 0] > 0).astype(int)
     other = LogisticRegression().fit(X, y + 1)
     with pytest.raises(ValueError, match=r"knows the class .*2.*, which y has not: \[0, 1\]"):
-        TreeClassifier(teacher=other, time_limit=None, max_trials=9, max_depth=2).fit(X, y)
+        TreeClassifier(teacher=other, time_limit=None, max_trials=20, max_depth=2).fit(X, y)
 
 
 @pytest.mark.parametrize("is_fitted", [True, False])
@@ -240,7 +240,7 @@ def test_a_teacher_of_another_number_of_targets_is_refused():
     X = np.random.default_rng(0).normal(size=(50, 2))
     other = LinearRegression().fit(X, X)
     with pytest.raises(ValueError, match=r"50|expected 1 target"):
-        TreeRegressor(teacher=other, time_limit=None, max_trials=9, max_depth=2).fit(X, X[:, 0])
+        TreeRegressor(teacher=other, time_limit=None, max_trials=20, max_depth=2).fit(X, X[:, 0])
 
 
 def test_weights_reach_an_unfitted_teacher():

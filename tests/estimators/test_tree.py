@@ -60,6 +60,64 @@ def short(**options) -> TreeClassifier:
     return TreeClassifier(**{"time_limit": None, "max_depth": 3, "random_state": 0, **options})
 
 
+@pytest.fixture
+def many_rows(wedges, monkeypatch):
+    """The wedges, as if they were too many rows for a search."""
+    monkeypatch.setattr("hardwood.estimators.tree_fit._SEARCH_ENTRIES", 600)
+    return wedges
+
+
+@pytest.mark.parametrize("is_taught", [False, True])
+def test_the_best_of_each_kind_learn_again_from_all_rows_of_a_large_table(many_rows, is_taught):
+    teacher = short(max_trials=7, teacher=None).fit(*many_rows) if is_taught else None
+    model = short(max_trials=30, teacher=teacher).fit(*many_rows)
+    report = model.fit_report_
+    assert report.rows == (
+        "Candidates learned from 300 rows and were judged by 320 others; the best few learned "
+        "again, from 1,280 rows."
+    )
+    wide = [trial for trial in report.trials if trial.recipe.endswith(", 1,280 rows")]
+    assert wide
+    assert wide == list(report.trials[-len(wide) :])
+    narrow = report.trials[: -len(wide)]
+    assert any("reinforced" in trial.recipe for trial in narrow)
+    assert {trial.recipe.removesuffix(", 1,280 rows") for trial in wide[:3]} <= {
+        trial.recipe for trial in narrow
+    }
+    assert any("taught" in trial.recipe for trial in narrow) == is_taught
+    assert max(t.validation_score for t in wide) >= max(t.validation_score for t in narrow) - 0.02
+    assert model.tree_.counts[0] == len(many_rows[1])
+    assert model.score(*many_rows) > 0.94
+
+
+def test_a_limit_of_candidates_leaves_one_for_all_rows(many_rows):
+    report = short(max_trials=6, teacher=None).fit(*many_rows).fit_report_
+    assert len(report.trials) == 7
+    assert report.trials[-1].recipe.endswith(", 1,280 rows")
+    assert report.ending == "Ended by max_trials."
+
+
+def test_half_of_the_time_is_kept_for_all_rows(many_rows, monkeypatch):
+    """Where every candidate takes a twentieth of the time."""
+    spent = []
+    monkeypatch.setattr(Clock, "spent", property(lambda clock: 1.0 * len(spent)))
+    note = spent.append
+    report = short(time_limit=20, teacher=None, callbacks=note).fit(*many_rows).fit_report_
+    is_wide = [trial.recipe.endswith(", 1,280 rows") for trial in report.trials]
+    assert 10 <= is_wide.index(True) <= 11
+
+
+def test_ctrl_c_among_the_finalists_keeps_the_best_so_far(many_rows):
+    def interrupt(trial):
+        if trial.recipe.endswith("rows"):
+            raise KeyboardInterrupt
+
+    with pytest.warns(FitInterruptedWarning):
+        model = short(max_trials=12, teacher=None, callbacks=interrupt).fit(*many_rows)
+    assert model.fit_report_.ending == "Interrupted by the user."
+    assert model.score(*many_rows) > 0.85
+
+
 def test_one_part_of_a_larger_table_judges_and_oblique_trees_win(wedges):
     model = short(max_trials=10, teacher=None).fit(*wedges)
     report = model.fit_report_
@@ -73,7 +131,7 @@ def test_one_part_of_a_larger_table_judges_and_oblique_trees_win(wedges):
 
 def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves():
     X, y = load_digits(return_X_y=True)
-    model = short(max_depth=4, max_trials=13, teacher=None).fit(X, y)
+    model = short(max_depth=4, max_trials=9, teacher=None).fit(X, y)
     report = model.fit_report_
     assert report.best.startswith("reinforced, depth 4")
     assert report.finish == "Made again from all rows."

@@ -11,10 +11,10 @@ from hardwood.learn.training import Epoch
 
 
 class Clock:
-    """Counts from when it is made; without a limit there is always time."""
+    """Counts from when it is made; without a limit, which is infinity, there is always time."""
 
     def __init__(self, limit: float | None) -> None:
-        self._limit = math.inf if limit is None else limit
+        self.limit = math.inf if limit is None else limit
         self._begun = time.monotonic()
 
     @classmethod
@@ -28,7 +28,7 @@ class Clock:
     @property
     def left(self) -> float:
         """Seconds until there is no time left; below 0 after that."""
-        return self._limit - self.spent
+        return self.limit - self.spent
 
     @property
     def spent(self) -> float:
@@ -37,11 +37,11 @@ class Clock:
 
     def is_past(self) -> bool:
         """Whether there is no time left."""
-        return self.spent > self._limit
+        return self.spent > self.limit
 
     def has(self, seconds: float) -> bool:
         """Whether there is time for something that takes so long."""
-        return self.spent + seconds <= self._limit
+        return self.spent + seconds <= self.limit
 
 
 class Stop:

@@ -22,7 +22,8 @@ from hardwood.model import ObliqueTree
 Start = Literal["axis", "co2", "reinforced"]
 
 _WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
-_PASSES = 60  # over real rows; over more rows fewer, but not below a third
+_STEPS = 6_000  # of a reinforced tree: so many passes that there are as many, within limits
+_PASSES = (10, 60)
 _MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
 _CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
 _RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
@@ -75,6 +76,11 @@ class Recipe:
     def family(self) -> Recipe:
         """The recipe without what tells restarts apart."""
         return replace(self, seed=0)
+
+    @property
+    def kind(self) -> tuple[Start, bool, bool]:
+        """What it has in common with recipes that take as long."""
+        return self.start, self.polish is None, self.lesson is None
 
     @property
     def has_soft_leaves(self) -> bool:
@@ -176,11 +182,9 @@ class Kitchen:
 
     def _reinforced(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
         """Learn policies of all nodes at once, and make splits of them."""
-        n_rows = 1 if recipe.lesson is None else 1 + recipe.lesson.rows_per_row
-        config = Reinforced(
-            perfect_parents(recipe.max_depth),
-            max_epochs=max(_PASSES // 3, int(_PASSES / n_rows)),
-        )
+        config = Reinforced(perfect_parents(recipe.max_depth))
+        n_passes = _STEPS * config.batch_size // len(problem.train)
+        config = replace(config, max_epochs=min(max(n_passes, _PASSES[0]), _PASSES[1]))
         whole = Whole(self.clock)
         grown = learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[whole])
         if grown.interrupted:

@@ -29,10 +29,9 @@ _MAX_TRIALS = 100_000
 _FOLDED_BELOW = 1_500
 _FOLDS = 4
 # Rows that candidates learn from and are judged by: more take longer and hardly choose better.
-_SEARCH_ENTRIES = 4_000_000
+_SEARCH_ENTRIES = 6_000_000
 _JUDGING_ROWS = 20_000
 _LAST_SWEEPS = 3
-_WIDE_SWEEPS = 30
 
 
 @dataclass(frozen=True)
@@ -53,18 +52,22 @@ def fit_tree(estimator: Any, exercise: Exercise, X: Any, clock: Clock) -> Fitted
     n_jobs = parameters.n_threads(estimator.n_jobs)
     whole = _posed(estimator, exercise, seed)
     folds = _folds(whole, exercise, seed)
-    kitchen = Kitchen(exercise, n_jobs, seed, clock)
+    is_part = len(whole.valid) > 0 and len(folds[0].train) < len(whole.train)
     search = Search(
         exercise,
-        kitchen,
+        Kitchen(exercise, n_jobs, seed, clock),
         judge,
         plan,
         folds,
         _teaching(estimator, exercise, X, seed, clock),
         (len(whole.train) + len(whole.valid)) / len(folds[0].train),
         _callbacks(estimator, judge),
+        replace(whole, valid=folds[0].valid) if is_part else None,
     )
-    best = search.run()
+    search.run()
+    if is_part:
+        search = _widened(search)
+    best = search.best
     tree, finish = _finished(search, best, whole)
     report = FitReport(
         tuple(search.trials),
@@ -152,6 +155,22 @@ def _teaching(
     return teach
 
 
+def _widened(search: Search) -> Search:
+    """Let the best recipes of a large table learn from more rows; go on with what is better."""
+    if search.interrupted:
+        return search
+    wide = search
+    try:
+        wide = search.widened()
+        wide.run()
+    except KeyboardInterrupt:
+        wide.interrupted, wide.ending = True, "Interrupted by the user."
+    if wide.families and wide.best.validation_score >= search.best.validation_score:
+        return wide
+    search.interrupted, search.ending = wide.interrupted, wide.ending
+    return search
+
+
 def _finished(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
     """Use all rows: those that did not fit into the search, and those that judged it."""
     tree = best.trees[0]
@@ -173,8 +192,6 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     )
     if best.recipe.is_plain:
         return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
-    if len(search.folds[0].train) < len(whole.train) and len(whole.valid):
-        return _widened(search, best, whole)
     teacher = search.teacher_of(best, everything)
     if len(search.folds) > 1 or not len(whole.valid) or best.recipe.polish is None:
         return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
@@ -184,29 +201,13 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     return kitchen.polished(tree, polish, everything), "Polished with all rows."
 
 
-def _widened(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
-    """Make the best recipe of a large table again, from all rows but those that judge."""
-    judged = search.folds[0]
-    wide = replace(whole, valid=judged.valid)
-    teacher = search.teacher_of(best, wide)
-    recipe = best.recipe
-    if recipe.polish is not None:
-        recipe = replace(recipe, polish=replace(recipe.polish, max_sweeps=_WIDE_SWEEPS))
-    tree = search.kitchen.made(recipe, wide, teacher)
-    score = search.score(tree, judged, "valid")
-    words = f"Made again from {len(wide.train):,} rows: {search.judge.name} {figure(score)}"
-    if score < best.validation_score:
-        return best.trees[0], f"{words}, which is worse, and not kept."
-    return tree, f"{words}."
-
-
 def _rows_in_words(folds: list[Problem], whole: Problem) -> str:
     n_train, n_valid = len(folds[0].train), len(folds[0].valid)
     words = f"Candidates learned from {n_train:,} rows and were judged by {n_valid:,} others"
     if len(folds) > 1:
         return f"{words}, {len(folds)} times over."
     if n_train < len(whole.train):
-        return f"{words}, of {len(whole.train) + len(whole.valid):,} rows in all."
+        return f"{words}; the best few learned again, from {len(whole.train):,} rows."
     return f"{words}."
 
 

@@ -5,8 +5,10 @@ is chosen without being better; then alternation from them; then trees that are 
 policies; then what a teacher adds, where the teacher is on a par with the best tree so far.
 Restarts of a recipe are a family, and families are compared by their means: the luckiest of many
 restarts says little about the next row. The best family is restarted until that helps no more, and
-its best tree is kept. Where a tree is as good as its teacher and hardly ever wrong, the search ends
-at once: the rows that judge could tell no better one from it.
+its best tree is kept. Of a large table candidates see a part of the rows; then the best of each
+kind is tried again with all of them, since some gain more by rows than others. Where a tree is as
+good as its teacher and hardly ever wrong, the search ends at once: the rows that judge could tell
+no better one from it.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ _MANY = 1_000  # where so many judge
 _ROWS_PER_LEAF = 4  # at least, in the mean, of trees whose leaves all stay
 _MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
 _PATIENCE = 4  # restarts in a row that are not better
+_FINALISTS = 3  # kinds of recipes that are tried again with all rows of a large table,
+_FINAL_SHARE = 0.5  # for which this part of the time is kept back
 
 OnTrial = Callable[[Trial], Any]
 """Called after every candidate; a true answer ends the search."""
@@ -144,6 +148,11 @@ class Search:
         How many times the rows of a candidate its finish has.
     on_trial
         Called after every candidate.
+    wide
+        A problem with more training rows than the only fold, which the same rows judge: the best
+        are to be tried again with it. None where folds have all rows.
+    finalists
+        What is tried, and restarted; () for all that there is.
     """
 
     exercise: Exercise
@@ -154,6 +163,8 @@ class Search:
     teach: Callable[..., Teacher | None] | None
     n_finish: float = 1.0
     on_trial: Sequence[OnTrial] = ()
+    wide: Problem | None = None
+    finalists: Sequence[Recipe] = ()
     trials: list[Trial] = field(default_factory=list)
     families: dict[Recipe, Family] = field(default_factory=dict)
     ending: str = ""
@@ -164,8 +175,8 @@ class Search:
     _teacher_score: float = math.nan
     _seconds_of: dict[tuple[str, bool, bool], float] = field(default_factory=dict)
 
-    def run(self) -> Candidate:
-        """Try candidates until time, patience or ideas are out; return the best.
+    def run(self) -> None:
+        """Try candidates until time, patience or ideas are out.
 
         Raises
         ------
@@ -187,7 +198,44 @@ class Search:
             self.interrupted, self.ending = True, "Interrupted by the user."
         last = "Ended by time_limit." if was_short else "Nothing was left to try."
         self.ending = self.ending or last
-        return self.best
+
+    def widened(self) -> Search:
+        """Return a search that tries the best of each kind again, with all rows but the judges."""
+        assert self.wide is not None
+        n_times = len(self.wide.train) / len(self.folds[0].train)
+        finalists = self._finalists(n_times)
+        begun, known = self._clock.spent, self._teachers
+        if any(recipe.lesson is not None for recipe in finalists):
+            assert self.teach is not None
+            known = [self.teach(self.wide, is_over=self._clock.is_past) or self._teachers[0]]
+        most = self.plan.max_trials
+        return replace(
+            self,
+            plan=replace(self.plan, max_trials=most and max(most, len(self.trials) + 1)),
+            folds=[self.wide],
+            n_finish=1 + len(self.wide.valid) / len(self.wide.train),
+            wide=None,
+            finalists=finalists,
+            families={},
+            ending="",
+            _teachers=known,
+            _teacher_seconds=self._clock.spent - begun,
+            _seconds_of={kind: n_times * each for kind, each in self._seconds_of.items()},
+        )
+
+    def _finalists(self, n_times: float) -> list[Recipe]:
+        """Return the best of each kind if there is time for it with more rows, else the fastest."""
+        kinds: dict[Any, Family] = {}
+        for family in self._ranked:
+            kinds.setdefault(family.recipe.kind, family)
+        best = list(kinds.values())[:_FINALISTS]
+
+        def seconds(family: Family) -> float:
+            teaching = self._teacher_seconds if family.recipe.lesson else 0.0
+            return n_times * (family.best.seconds + teaching)
+
+        in_time = [each.recipe for each in best if self._clock.has(seconds(each))]
+        return in_time or [min(best, key=seconds).recipe]
 
     @property
     def best(self) -> Candidate:
@@ -248,32 +296,37 @@ class Search:
         """What the finish of the best tree will take, going by how long it took to find."""
         best = self.best
         seconds = best.seconds + (self._teacher_seconds if best.recipe.lesson else 0.0)
-        return seconds * self.n_finish / len(self.folds)
+        finals = 0.0 if self.wide is None else _FINAL_SHARE * self._clock.limit
+        return max(finals, seconds * self.n_finish / len(self.folds))
 
     def _has_time_for(self, recipe: Recipe) -> bool:
         """Whether a recipe may be finished, and its finish, going by the last one of its kind."""
-        kind = (recipe.start, recipe.lesson is None, recipe.polish is None)
-        seconds = self._seconds_of.get(kind, 0.0)
+        seconds = self._seconds_of.get(recipe.kind, 0.0)
         return not self.families or self._clock.has(seconds + self._finish_seconds)
 
     # What is tried
 
     def _recipes(self) -> Iterator[Recipe]:
+        yield from self.finalists or self._all_recipes()
+        if len(self.folds) == 1 and self.wide is None:
+            yield from self._restarts()
+
+    def _all_recipes(self) -> Iterator[Recipe]:
         for depth in sorted({min(depth, self.plan.max_depth) for depth in _PLAIN_DEPTHS}):
             yield Recipe("axis", depth)
         yield from self._polished_axis()
         yield from self._reinforced(None)
         lesson, *further = _LESSONS if self._has_able_teacher() else (None,)
-        yield from self._oblique(lesson)
         if lesson is not None:
             yield from self._reinforced(lesson)
+            yield from self._taught_axis(lesson)
         best = self._ranked[0].recipe
         if best.lesson is not None:
             for other in further:
                 yield replace(best, lesson=other)
-        yield from self._rounds()
-        if len(self.folds) == 1:
-            yield from self._restarts()
+        yield from self._oblique(lesson)
+        if self.wide is None:
+            yield from self._rounds()
 
     def _polished_axis(self) -> Iterator[Recipe]:
         """Alternation from ordinary trees: of the best depth, then of the largest.
@@ -292,23 +345,28 @@ class Search:
         for penalty in _PENALTIES:
             yield Recipe("axis", most, self.plan.polish(penalty))
 
-    def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
-        """Alternation with made-up rows, with each penalty; from oblique starts, with the best.
+    def _taught_axis(self, lesson: Lesson) -> Iterator[Recipe]:
+        """Alternation from ordinary trees with made-up rows, with each penalty."""
+        for depth in self._filled_depths:
+            for penalty in self._penalties:
+                yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
 
-        Few rows do not always fill a deep tree, nor rows with linear leaves: then smaller ones too.
-        """
+    def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
+        """Alternation from oblique starts, with the best penalty."""
+        for depth in self._filled_depths:
+            polish = self._ranked[0].recipe.polish or self.plan.polish()
+            yield Recipe("co2", depth, polish, lesson)
+
+    @property
+    def _filled_depths(self) -> list[int]:
+        """Few rows, or rows with linear leaves, need not fill a deep tree: smaller ones too."""
         depths = {self.plan.max_depth}
         if len(self.folds) > 1 or self.plan.leaves == "linear":
             depths.add(self.best.recipe.max_depth or self.plan.max_depth)
-        for depth in sorted(depths):
-            if lesson is not None:
-                for penalty in self._penalties:
-                    yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
-            best = self._ranked[0].recipe
-            yield Recipe("co2", depth, best.polish or self.plan.polish(), lesson)
+        return sorted(depths)
 
     def _reinforced(self, lesson: Lesson | None) -> Iterator[Recipe]:
-        """Trees that are learned as policies: their splits and leaves all at once.
+        """Trees that are learned as policies, their splits and leaves all at once; then polished.
 
         Their splits weigh all columns, and their leaves are constant. All leaves stay, so there
         are fewer where rows are few.
@@ -318,6 +376,7 @@ class Search:
         n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
         depth = min(self.plan.max_depth, int(math.log2(n_leaves)), _MAX_REINFORCED_DEPTH)
         yield Recipe("reinforced", depth, None, lesson)
+        yield Recipe("reinforced", depth, self.plan.polish(self._penalties[0]), lesson)
 
     @property
     def _penalties(self) -> list[tuple[float, float]]:
@@ -370,7 +429,7 @@ class Search:
             self.families[recipe.family] = Family((*known.members, candidate))
             outcome = "best so far" if self.best is candidate else "not better"
         seconds = self._clock.spent - begun
-        self._seconds_of[recipe.start, recipe.lesson is None, recipe.polish is None] = seconds
+        self._seconds_of[recipe.kind] = seconds
         self._note(recipe, candidate, outcome, message, seconds)
 
     def _candidate(self, recipe: Recipe) -> Candidate:
@@ -403,7 +462,7 @@ class Search:
         trees = candidate.trees if candidate else ()
         trial = Trial(
             len(self.trials) + 1,
-            str(recipe),
+            str(recipe) + (f", {len(self.folds[0].train):,} rows" if self.finalists else ""),
             float(np.mean([tree.depth for tree in trees])) if trees else math.nan,
             candidate.size if candidate else math.nan,
             candidate.train_score if candidate else math.nan,

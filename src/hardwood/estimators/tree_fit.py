@@ -193,7 +193,7 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     if best.recipe.is_plain:
         return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
     teacher = search.teacher_of(best, everything)
-    if len(search.folds) > 1 or not len(whole.valid) or best.recipe.polish is None:
+    if search.is_made_again(best.recipe):
         return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
     if teacher is not None:
         everything = kitchen.lesson(best.recipe, everything, teacher)

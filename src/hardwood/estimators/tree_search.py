@@ -44,11 +44,12 @@ _MOST_COMPARED = 3  # families that have more than one round
 # Standard errors that a taught tree may score less: made-up rows keep it from learning by heart,
 # which few rows that judge do not show.
 _TAUGHT_BONUS = 0.5
-_PAR = 2.0  # standard errors that a teacher may score less than the best tree
+_PAR = 2.0  # standard errors that a teacher or a promising tree may score less than the best
 _FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
 _MANY = 1_000  # where so many judge
 _ROWS_PER_LEAF = 4  # at least, in the mean, of trees whose leaves all stay
 _MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
+_POLISH_SHARE = 0.4  # of the time that finding a tree took, to polish it with all rows
 _PATIENCE = 4  # restarts in a row that are not better
 _FINALISTS = 3  # kinds of recipes that are tried again with all rows of a large table,
 _FINAL_SHARE = 0.5  # for which this part of the time is kept back
@@ -294,10 +295,16 @@ class Search:
     @property
     def _finish_seconds(self) -> float:
         """What the finish of the best tree will take, going by how long it took to find."""
+        if self.wide is not None:
+            return _FINAL_SHARE * self._clock.limit
         best = self.best
         seconds = best.seconds + (self._teacher_seconds if best.recipe.lesson else 0.0)
-        finals = 0.0 if self.wide is None else _FINAL_SHARE * self._clock.limit
-        return max(finals, seconds * self.n_finish / len(self.folds))
+        share = 1.0 if self.is_made_again(best.recipe) else _POLISH_SHARE
+        return share * seconds * self.n_finish / len(self.folds)
+
+    def is_made_again(self, recipe: Recipe) -> bool:
+        """Whether all rows make a new tree in the end; else they polish the one that was found."""
+        return len(self.folds) > 1 or recipe.polish is None or not len(self.folds[0].valid)
 
     def _has_time_for(self, recipe: Recipe) -> bool:
         """Whether a recipe may be finished, and its finish, going by the last one of its kind."""
@@ -320,10 +327,7 @@ class Search:
         if lesson is not None:
             yield from self._reinforced(lesson)
             yield from self._taught_axis(lesson)
-        best = self._ranked[0].recipe
-        if best.lesson is not None:
-            for other in further:
-                yield replace(best, lesson=other)
+            yield from self._further(further)
         yield from self._oblique(lesson)
         if self.wide is None:
             yield from self._rounds()
@@ -346,16 +350,38 @@ class Search:
             yield Recipe("axis", most, self.plan.polish(penalty))
 
     def _taught_axis(self, lesson: Lesson) -> Iterator[Recipe]:
-        """Alternation from ordinary trees with made-up rows, with each penalty."""
+        """Alternation from ordinary trees with made-up rows: each penalty, if one is promising."""
         for depth in self._filled_depths:
             for penalty in self._penalties:
-                yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
+                recipe = Recipe("axis", depth, self.plan.polish(penalty), lesson)
+                yield recipe
+                if not self._is_on_a_par(recipe):
+                    break
+
+    def _further(self, lessons: Sequence[Lesson]) -> Iterator[Recipe]:
+        """Other lessons for the best recipe, if it was taught, where they differ from its own."""
+        best = self._ranked[0].recipe
+        if best.lesson is None:
+            return
+        n_rows = self.kitchen.n_made_up(best.lesson, self.folds[0])
+        for lesson in lessons:
+            is_larger = self.kitchen.n_made_up(lesson, self.folds[0]) > n_rows
+            if is_larger or lesson.noise != best.lesson.noise:
+                yield replace(best, lesson=lesson)
 
     def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
-        """Alternation from oblique starts, with the best penalty."""
+        """Alternation from oblique starts, with the best penalty, if other starts are promising."""
         for depth in self._filled_depths:
             polish = self._ranked[0].recipe.polish or self.plan.polish()
-            yield Recipe("co2", depth, polish, lesson)
+            if self._is_on_a_par(Recipe("axis", depth, polish, lesson)):
+                yield Recipe("co2", depth, polish, lesson)
+
+    def _is_on_a_par(self, recipe: Recipe) -> bool:
+        """Whether a recipe is not clearly worse than the best; one that was not tried is not."""
+        if recipe not in self.families:
+            return True
+        best = self._ranked[0].score
+        return self.families[recipe].score >= best - _PAR * self._error(best)
 
     @property
     def _filled_depths(self) -> list[int]:
@@ -497,13 +523,13 @@ class Search:
             scores.append(self.judge.score(answers, truth, problem.weight[problem.valid]))
         self._teacher_seconds = self._clock.spent - begun
         score, best = float(np.mean(scores)), self.best.validation_score
-        is_on_a_par = score >= best - _PAR * self._error(best)
+        is_able = score >= best - _PAR * self._error(best)
         self._teacher_score = score
         self.teacher_words = (
             f"Teacher: {teacher.name}, {self.judge.name} {figure(score)}"
-            f"{'' if is_on_a_par else ': worse than the best tree, and not asked'}."
+            f"{'' if is_able else ': worse than the best tree, and not asked'}."
         )
-        return is_on_a_par
+        return is_able
 
     def teacher_of(self, best: Candidate, everything: Problem) -> Teacher | None:
         """Return who teaches the best recipe with all rows; None where nobody does.

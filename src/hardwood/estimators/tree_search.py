@@ -307,8 +307,13 @@ class Search:
         return len(self.folds) > 1 or recipe.polish is None or not len(self.folds[0].valid)
 
     def _has_time_for(self, recipe: Recipe) -> bool:
-        """Whether a recipe may be finished, and its finish, going by the last one of its kind."""
-        seconds = self._seconds_of.get(recipe.kind, 0.0)
+        """Whether a recipe may be finished, and its finish, going by the last one of its kind.
+
+        The first of its kind takes as long as what differs from it in the start alone.
+        """
+        _, *how = recipe.kind
+        alike = [each for (_, *other), each in self._seconds_of.items() if other == how]
+        seconds = self._seconds_of.get(recipe.kind, max(alike, default=0.0))
         return not self.families or self._clock.has(seconds + self._finish_seconds)
 
     # What is tried
@@ -353,9 +358,8 @@ class Search:
         """Alternation from ordinary trees with made-up rows: each penalty, if one is promising."""
         for depth in self._filled_depths:
             for penalty in self._penalties:
-                recipe = Recipe("axis", depth, self.plan.polish(penalty), lesson)
-                yield recipe
-                if not self._is_on_a_par(recipe):
+                yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
+                if not self._is_promising(lesson):
                     break
 
     def _further(self, lessons: Sequence[Lesson]) -> Iterator[Recipe]:
@@ -372,16 +376,16 @@ class Search:
     def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
         """Alternation from oblique starts, with the best penalty, if other starts are promising."""
         for depth in self._filled_depths:
-            polish = self._ranked[0].recipe.polish or self.plan.polish()
-            if self._is_on_a_par(Recipe("axis", depth, polish, lesson)):
+            if self._is_promising(lesson):
+                polish = self._ranked[0].recipe.polish or self.plan.polish()
                 yield Recipe("co2", depth, polish, lesson)
 
-    def _is_on_a_par(self, recipe: Recipe) -> bool:
-        """Whether a recipe is not clearly worse than the best; one that was not tried is not."""
-        if recipe not in self.families:
-            return True
+    def _is_promising(self, lesson: Lesson | None) -> bool:
+        """Whether alternation from ordinary trees is on a par with the best."""
+        kind = Recipe("axis", 1, self.plan.polish(), lesson).kind
+        alike = [each.score for each in self.families.values() if each.recipe.kind == kind]
         best = self._ranked[0].score
-        return self.families[recipe].score >= best - _PAR * self._error(best)
+        return not alike or max(alike) >= best - _PAR * self._error(best)
 
     @property
     def _filled_depths(self) -> list[int]:

@@ -107,6 +107,21 @@ def test_half_of_the_time_is_kept_for_all_rows(many_rows, monkeypatch):
     assert 10 <= is_wide.index(True) <= 11
 
 
+def test_finalists_that_are_cut_off_leave_the_best_so_far(many_rows, monkeypatch):
+    made = recipe.Kitchen.made
+
+    def cut_off(kitchen, recipe_, problem, teacher):
+        if len(problem.train) == 1280 and len(problem.valid):
+            raise recipe.CutOff
+        return made(kitchen, recipe_, problem, teacher)
+
+    monkeypatch.setattr(recipe.Kitchen, "made", cut_off)
+    model = short(max_trials=12, teacher=None).fit(*many_rows)
+    *narrow, last = model.fit_report_.trials
+    assert last.outcome == "cut off"
+    assert model.score(*many_rows) > max(trial.validation_score for trial in narrow) - 0.05
+
+
 def test_ctrl_c_among_the_finalists_keeps_the_best_so_far(many_rows):
     def interrupt(trial):
         if trial.recipe.endswith("rows"):

@@ -167,7 +167,8 @@ def _widened(search: Search) -> Search:
         wide.interrupted, wide.ending = True, "Interrupted by the user."
     if wide.families and wide.best.validation_score >= search.best.validation_score:
         return wide
-    search.interrupted, search.ending = wide.interrupted, wide.ending
+    if wide.interrupted:
+        search.interrupted, search.ending = True, wide.ending
     return search
 
 

@@ -320,7 +320,7 @@ class Search:
 
     def _recipes(self) -> Iterator[Recipe]:
         yield from self.finalists or self._all_recipes()
-        if len(self.folds) == 1 and self.wide is None:
+        if self.families and len(self.folds) == 1 and self.wide is None:
             yield from self._restarts()
 
     def _all_recipes(self) -> Iterator[Recipe]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from hardwood.learn.tao import Alternation, alternate
 from hardwood.model import ObliqueTree
 
 Start = Literal["axis", "co2", "reinforced"]
+Kind: TypeAlias = tuple[Start, bool, bool]
+"""The start of a recipe, whether it is polished and whether it is taught."""
 
 _WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
 _STEPS = 6_000  # of a reinforced tree: so many passes that there are as many, within limits
 _PASSES = (10, 60)
+_BATCH = 128
 # Of a reinforced tree, for one column: a score sums over columns, so that more of them make it move
 # faster. Chosen, as the steps, on validation rows of letter, satimage, optdigits, connect4, mnist.
 _LEARNING_RATE = 0.12
@@ -32,6 +35,11 @@ _MAX_LEARNING_RATE = 0.03
 _MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
 _CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
 _RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
+
+
+def reinforced_passes(n_rows: int) -> int:
+    """Return how many passes over so many rows a reinforced tree learns for."""
+    return min(max(_STEPS * _BATCH // n_rows, _PASSES[0]), _PASSES[1])
 
 
 class CutOff(Exception):
@@ -83,9 +91,9 @@ class Recipe:
         return replace(self, seed=0)
 
     @property
-    def kind(self) -> tuple[Start, bool, bool]:
+    def kind(self) -> Kind:
         """What it has in common with recipes that take as long."""
-        return self.start, self.polish is None, self.lesson is None
+        return self.start, self.polish is not None, self.lesson is not None
 
     @property
     def has_soft_leaves(self) -> bool:
@@ -192,9 +200,12 @@ class Kitchen:
     def _reinforced(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
         """Learn policies of all nodes at once, and make splits of them."""
         rate = min(_LEARNING_RATE / math.sqrt(problem.schema.n_columns), _MAX_LEARNING_RATE)
-        config = Reinforced(perfect_parents(recipe.max_depth), learning_rate=rate)
-        n_passes = _STEPS * config.batch_size // len(problem.train)
-        config = replace(config, max_epochs=min(max(n_passes, _PASSES[0]), _PASSES[1]))
+        config = Reinforced(
+            perfect_parents(recipe.max_depth),
+            learning_rate=rate,
+            batch_size=_BATCH,
+            max_epochs=reinforced_passes(len(problem.train)),
+        )
         whole = Whole(self.clock)
         grown = learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[whole])
         if grown.interrupted:

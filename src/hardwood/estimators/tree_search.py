@@ -25,7 +25,7 @@ from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.fit_report import Outcome, Trial
 from hardwood.estimators.judge import Judge
 from hardwood.estimators.made_up_rows import Lesson
-from hardwood.estimators.recipe import CutOff, Kitchen, Recipe
+from hardwood.estimators.recipe import CutOff, Kind, Kitchen, Recipe, reinforced_passes
 from hardwood.estimators.teacher import Teacher
 from hardwood.learn.assemble import outputs_of
 from hardwood.learn.problem import Problem
@@ -174,7 +174,7 @@ class Search:
     _teachers: list[Teacher | None] = field(default_factory=list)
     _teacher_seconds: float = 0.0
     _teacher_score: float = math.nan
-    _seconds_of: dict[tuple[str, bool, bool], float] = field(default_factory=dict)
+    _seconds_of: dict[Kind, float] = field(default_factory=dict)
 
     def run(self) -> None:
         """Try candidates until time, patience or ideas are out.
@@ -203,8 +203,7 @@ class Search:
     def widened(self) -> Search:
         """Return a search that tries the best of each kind again, with all rows but the judges."""
         assert self.wide is not None
-        n_times = len(self.wide.train) / len(self.folds[0].train)
-        finalists = self._finalists(n_times)
+        finalists = self._finalists()
         begun, known = self._clock.spent, self._teachers
         if any(recipe.lesson is not None for recipe in finalists):
             assert self.teach is not None
@@ -221,22 +220,28 @@ class Search:
             ending="",
             _teachers=known,
             _teacher_seconds=self._clock.spent - begun,
-            _seconds_of={kind: n_times * each for kind, each in self._seconds_of.items()},
+            _seconds_of={kind: self._wide_seconds(kind) for kind in self._seconds_of},
         )
 
-    def _finalists(self, n_times: float) -> list[Recipe]:
-        """Return the best of each kind if there is time for it with more rows, else the fastest."""
-        kinds: dict[Any, Family] = {}
+    def _finalists(self) -> list[Recipe]:
+        """Return the best of the best kinds that there is time for, the fastest first."""
+        kinds: dict[Kind, Recipe] = {}
         for family in self._ranked:
-            kinds.setdefault(family.recipe.kind, family)
-        best = list(kinds.values())[:_FINALISTS]
+            kinds.setdefault(family.recipe.kind, family.recipe)
+        fastest, *others = sorted(list(kinds)[:_FINALISTS], key=self._wide_seconds)
+        in_time = [kind for kind in others if self._clock.has(self._wide_seconds(kind))]
+        return [kinds[kind] for kind in (fastest, *in_time)]
 
-        def seconds(family: Family) -> float:
-            teaching = self._teacher_seconds if family.recipe.lesson else 0.0
-            return n_times * (family.best.seconds + teaching)
-
-        in_time = [each.recipe for each in best if self._clock.has(seconds(each))]
-        return in_time or [min(best, key=seconds).recipe]
+    def _wide_seconds(self, kind: Kind) -> float:
+        """Return what a kind of recipe will probably take with all rows but those that judge."""
+        assert self.wide is not None
+        start, is_polished, is_taught = kind
+        n, n_wide = len(self.folds[0].train), len(self.wide.train)
+        n_times = n_wide / n
+        if start == "reinforced" and not is_polished:
+            n_times *= reinforced_passes(n_wide) / reinforced_passes(n)
+        seconds = self._seconds_of[kind] + (self._teacher_seconds if is_taught else 0.0)
+        return n_times * seconds
 
     @property
     def best(self) -> Candidate:

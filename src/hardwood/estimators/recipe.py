@@ -25,7 +25,10 @@ Kind: TypeAlias = tuple[Start, bool, bool]
 """The start of a recipe, whether it is polished and whether it is taught."""
 
 _WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
-_STEPS = 6_000  # of a reinforced tree: so many passes that there are as many, within limits
+# Of a reinforced tree: so many passes that there are as many steps, within limits. Made-up rows keep
+# it from learning by heart, and it may learn for longer.
+_STEPS = 3_000
+_TAUGHT_STEPS = 6_000
 _PASSES = (10, 60)
 _BATCH = 128
 # Of a reinforced tree, for one column: a score sums over columns, so that more of them make it move
@@ -37,9 +40,10 @@ _CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all r
 _RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
 
 
-def reinforced_passes(n_rows: int) -> int:
+def reinforced_passes(n_rows: int, is_taught: bool) -> int:
     """Return how many passes over so many rows a reinforced tree learns for."""
-    return min(max(_STEPS * _BATCH // n_rows, _PASSES[0]), _PASSES[1])
+    n_steps = _TAUGHT_STEPS if is_taught else _STEPS
+    return min(max(n_steps * _BATCH // n_rows, _PASSES[0]), _PASSES[1])
 
 
 class CutOff(Exception):
@@ -204,7 +208,7 @@ class Kitchen:
             perfect_parents(recipe.max_depth),
             learning_rate=rate,
             batch_size=_BATCH,
-            max_epochs=reinforced_passes(len(problem.train)),
+            max_epochs=reinforced_passes(len(problem.train), recipe.lesson is not None),
         )
         whole = Whole(self.clock)
         grown = learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[whole])

@@ -44,6 +44,7 @@ _MOST_COMPARED = 3  # families that have more than one round
 # Standard errors that a taught tree may score less: made-up rows keep it from learning by heart,
 # which few rows that judge do not show.
 _TAUGHT_BONUS = 0.5
+_TAUGHT_TIMES = 2.0  # as long as without made-up rows, at least
 _PAR = 2.0  # standard errors that a teacher or a promising tree may score less than the best
 _FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
 _MANY = 1_000  # where so many judge
@@ -239,7 +240,7 @@ class Search:
         n, n_wide = len(self.folds[0].train), len(self.wide.train)
         n_times = n_wide / n
         if start == "reinforced" and not is_polished:
-            n_times *= reinforced_passes(n_wide) / reinforced_passes(n)
+            n_times *= reinforced_passes(n_wide, is_taught) / reinforced_passes(n, is_taught)
         seconds = self._seconds_of[kind] + (self._teacher_seconds if is_taught else 0.0)
         return n_times * seconds
 
@@ -314,11 +315,14 @@ class Search:
     def _has_time_for(self, recipe: Recipe) -> bool:
         """Whether a recipe may be finished, and its finish, going by the last one of its kind.
 
-        The first of its kind takes as long as what differs from it in the start alone.
+        The first of its kind takes as long as what differs from it in the start alone, or, if it is
+        the first that is taught, twice as long as without a teacher.
         """
-        _, *how = recipe.kind
-        alike = [each for (_, *other), each in self._seconds_of.items() if other == how]
-        seconds = self._seconds_of.get(recipe.kind, max(alike, default=0.0))
+        start, is_polished, is_taught = recipe.kind
+        known = self._seconds_of
+        alike = [known[kind] for kind in known if kind[1:] == (is_polished, is_taught)]
+        untaught = _TAUGHT_TIMES * known.get((start, is_polished, False), 0.0)
+        seconds = known.get(recipe.kind, max(alike, default=untaught))
         return not self.families or self._clock.has(seconds + self._finish_seconds)
 
     # What is tried

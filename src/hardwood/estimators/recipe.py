@@ -25,8 +25,8 @@ Kind: TypeAlias = tuple[Start, bool, bool]
 """The start of a recipe, whether it is polished and whether it is taught."""
 
 _WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
-# Of a reinforced tree: so many passes that there are as many steps, within limits. Made-up rows keep
-# it from learning by heart, and it may learn for longer.
+# Of a reinforced tree: so many passes that there are as many steps, within limits. Made-up rows
+# keep it from learning by heart, so that it may learn for longer.
 _STEPS = 3_000
 _TAUGHT_STEPS = 6_000
 _PASSES = (10, 60)

@@ -19,6 +19,7 @@ from hardwood.estimators import recipe
 from hardwood.estimators.clock import Clock, Stop, Whole
 from hardwood.estimators.made_up_rows import Lesson
 from hardwood.estimators.recipe import Recipe
+from hardwood.estimators.tree_search import Search
 from hardwood.learn.tao import Alternation
 from hardwood.learn.training import Epoch
 
@@ -92,9 +93,76 @@ def test_the_best_of_each_kind_learn_again_from_all_rows_of_a_large_table(many_r
 
 def test_a_limit_of_candidates_leaves_one_for_all_rows(many_rows):
     report = short(max_trials=6, teacher=None).fit(*many_rows).fit_report_
-    assert len(report.trials) == 7
-    assert report.trials[-1].recipe.endswith(", 1,280 rows")
+    assert len(report.trials) == 6
+    assert [trial.recipe.endswith(", 1,280 rows") for trial in report.trials] == [False] * 5 + [
+        True
+    ]
     assert report.ending == "Ended by max_trials."
+    single = short(max_trials=1, teacher=None).fit(*many_rows).fit_report_
+    assert [trial.recipe for trial in single.trials] == ["a single leaf"]
+    assert single.rows.endswith("of 1,600 rows in all.")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_score_of_a_large_table_is_that_of_the_tree(many_rows, seed):
+    report = short(teacher=None, max_depth=2, random_state=seed).fit(*many_rows).fit_report_
+    [best] = [trial for trial in report.trials if trial.recipe == report.best]
+    assert report.score == best.validation_score
+    assert report.to_dict()["score"] == best.validation_score
+    best_so_far = [trial for trial in report.trials if trial.outcome == "best so far"]
+    scores = [trial.validation_score for trial in best_so_far if "rows" in trial.recipe]
+    narrow = [t.validation_score for t in report.trials if "rows" not in t.recipe]
+    assert all(score >= max(narrow) for score in scores)
+
+
+@pytest.mark.parametrize("max_trials", [8, 12, None])
+def test_without_a_limit_no_clock_decides_about_a_large_table(many_rows, monkeypatch, max_trials):
+    tree = short(teacher=None, max_trials=max_trials).fit(*many_rows).tree_
+    seconds = Search._wide_seconds
+    monkeypatch.setattr(Search, "_wide_seconds", lambda search, kind: -seconds(search, kind))
+    assert short(teacher=None, max_trials=max_trials, n_jobs=2).fit(*many_rows).tree_ == tree
+
+
+def test_a_callback_that_ends_the_search_ends_it_before_all_rows(many_rows):
+    report = (
+        short(teacher=None, callbacks=lambda trial: trial.number == 3).fit(*many_rows).fit_report_
+    )
+    assert len(report.trials) == 3
+    assert report.ending == "Ended by a callback."
+
+
+def test_a_finalist_that_fails_loses_nothing(many_rows, monkeypatch):
+    made = recipe.Kitchen.made
+
+    def failing(kitchen, recipe_, problem, teacher):
+        if len(problem.train) == 1280 and len(problem.valid):
+            raise ValueError("too many rows")
+        return made(kitchen, recipe_, problem, teacher)
+
+    monkeypatch.setattr(recipe.Kitchen, "made", failing)
+    report = short(teacher=None, max_trials=9).fit(*many_rows).fit_report_
+    assert report.trials[-1].outcome == "failed"
+    assert "rows" not in report.best
+
+
+def test_a_large_table_out_of_time_is_not_grown_again(many_rows, monkeypatch):
+    spent = []
+    monkeypatch.setattr(Clock, "spent", property(lambda clock: 100.0 * len(spent)))
+    model = short(time_limit=10, teacher=None, callbacks=spent.append).fit(*many_rows)
+    assert [trial.recipe for trial in model.fit_report_.trials] == ["a single leaf"]
+    assert model.fit_report_.ending == "Ended by time_limit."
+
+
+@pytest.mark.parametrize("leaves", ["constant", "linear"])
+def test_large_tables_of_numbers_and_sparse_ones(many_rows, leaves):
+    X, _ = many_rows
+    y = np.abs(X[:, 0] - X[:, 1])
+    model = TreeRegressor(
+        time_limit=None, max_trials=14, max_depth=3, teacher=None, leaves=leaves, random_state=0
+    )
+    report = model.fit(sparse.csr_array(X), y).fit_report_
+    assert any(trial.recipe.endswith("1,280 rows") for trial in report.trials)
+    assert model.score(sparse.csr_array(X), y) > (0.75 if leaves == "constant" else 0.95)
 
 
 def test_half_of_the_time_is_kept_for_all_rows(many_rows, monkeypatch):
@@ -117,9 +185,11 @@ def test_finalists_that_are_cut_off_leave_the_best_so_far(many_rows, monkeypatch
 
     monkeypatch.setattr(recipe.Kitchen, "made", cut_off)
     model = short(max_trials=12, teacher=None).fit(*many_rows)
-    *narrow, last = model.fit_report_.trials
-    assert last.outcome == "cut off"
-    assert model.score(*many_rows) > max(trial.validation_score for trial in narrow) - 0.05
+    trials = model.fit_report_.trials
+    assert len(trials) == 12
+    assert {trial.outcome for trial in trials if "rows" in trial.recipe} == {"cut off"}
+    narrow = max(trial.validation_score for trial in trials if "rows" not in trial.recipe)
+    assert model.score(*many_rows) > narrow - 0.05
 
 
 def test_ctrl_c_among_the_finalists_keeps_the_best_so_far(many_rows):

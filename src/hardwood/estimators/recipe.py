@@ -96,7 +96,7 @@ class Recipe:
 
     @property
     def kind(self) -> Kind:
-        """What it has in common with recipes that take as long."""
+        """What decides how long it takes, together with its depth and its rows."""
         return self.start, self.polish is not None, self.lesson is not None
 
     @property

@@ -35,11 +35,11 @@ class TreeClassifier(base.TreeClassifier):
         Features that a split may weigh, for splits that are easy to read; None for all.
     teacher : "auto", estimator or None, default="auto"
         A stronger model, whose answers to made-up rows near and between the real ones teach the
-        tree. "auto": three small networks, unless they are no better than the best tree without
+        tree. "auto": three small networks, unless they are clearly worse than the best tree without
         them. An estimator of scikit-learn's kind: fitted, it is asked as it is; else it is fitted
         on the rows that are learned from.
     time_limit : float or None, default=60.0
-        Seconds that a fit may take, to within a tenth; it ends earlier when nothing gets better.
+        Seconds that a fit may take, as nearly as can be; it ends earlier when nothing gets better.
         What the clock cuts off differs between runs: for the same tree every time, bit for bit,
         give None, and perhaps `max_trials`.
     max_trials : int, default=None

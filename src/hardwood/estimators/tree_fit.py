@@ -65,16 +65,17 @@ def fit_tree(estimator: Any, exercise: Exercise, X: Any, clock: Clock) -> Fitted
         replace(whole, valid=folds[0].valid) if is_part else None,
     )
     search.run()
+    n_before = len(search.trials)
     if is_part:
         search = _widened(search)
     best = search.best
     tree, finish = _finished(search, best, whole)
     report = FitReport(
         tuple(search.trials),
-        str(best.recipe),
+        search.words(best.recipe),
         judge.name,
         search.teacher_words,
-        _rows_in_words(folds, whole),
+        _rows_in_words(folds, whole, is_wider=len(search.trials) > n_before),
         search.ending,
         finish,
         clock.spent,
@@ -157,18 +158,20 @@ def _teaching(
 
 def _widened(search: Search) -> Search:
     """Let the best recipes of a large table learn from more rows; go on with what is better."""
-    if search.interrupted:
+    if search.interrupted or search.is_stopped:
         return search
-    wide = search
+    wide = None
     try:
         wide = search.widened()
+        if wide is None:
+            return search
         wide.run()
     except KeyboardInterrupt:
-        wide.interrupted, wide.ending = True, "Interrupted by the user."
-    if wide.families and wide.best.validation_score >= search.best.validation_score:
+        search.interrupted = True
+    if wide is not None and wide.families and wide.best.validation_score >= wide.to_beat:
         return wide
-    if wide.interrupted:
-        search.interrupted, search.ending = True, wide.ending
+    if search.interrupted or (wide is not None and wide.interrupted):
+        search.interrupted, search.ending = True, "Interrupted by the user."
     return search
 
 
@@ -192,6 +195,8 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
         whole, train=np.concatenate([whole.train, whole.valid]), valid=whole.valid[:0]
     )
     if best.recipe.is_plain:
+        if not kitchen.clock.has(best.seconds * search.n_finish):  # growing cannot be cut short
+            raise CutOff
         return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
     teacher = search.teacher_of(best, everything)
     if search.is_made_again(best.recipe):
@@ -202,13 +207,15 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     return kitchen.polished(tree, polish, everything), "Polished with all rows."
 
 
-def _rows_in_words(folds: list[Problem], whole: Problem) -> str:
+def _rows_in_words(folds: list[Problem], whole: Problem, is_wider: bool) -> str:
     n_train, n_valid = len(folds[0].train), len(folds[0].valid)
     words = f"Candidates learned from {n_train:,} rows and were judged by {n_valid:,} others"
     if len(folds) > 1:
         return f"{words}, {len(folds)} times over."
-    if n_train < len(whole.train):
+    if is_wider:
         return f"{words}; the best few learned again, from {len(whole.train):,} rows."
+    if n_train < len(whole.train):
+        return f"{words}, of {len(whole.train) + len(whole.valid):,} rows in all."
     return f"{words}."
 
 

@@ -152,9 +152,11 @@ class Search:
         Called after every candidate.
     wide
         A problem with more training rows than the only fold, which the same rows judge: the best
-        are to be tried again with it. None where folds have all rows.
+        are to be tried again with it. None where the folds have all rows.
     finalists
         What is tried, and restarted; () for all that there is.
+    to_beat
+        The best score before.
     """
 
     exercise: Exercise
@@ -167,10 +169,12 @@ class Search:
     on_trial: Sequence[OnTrial] = ()
     wide: Problem | None = None
     finalists: Sequence[Recipe] = ()
+    to_beat: float = -math.inf
     trials: list[Trial] = field(default_factory=list)
     families: dict[Recipe, Family] = field(default_factory=dict)
     ending: str = ""
     interrupted: bool = False
+    is_stopped: bool = False
     teacher_words: str = ""
     _teachers: list[Teacher | None] = field(default_factory=list)
     _teacher_seconds: float = 0.0
@@ -201,22 +205,29 @@ class Search:
         last = "Ended by time_limit." if was_short else "Nothing was left to try."
         self.ending = self.ending or last
 
-    def widened(self) -> Search:
-        """Return a search that tries the best of each kind again, with all rows but the judges."""
+    def widened(self) -> Search | None:
+        """Return a search that tries the best of each kind again, with more rows.
+
+        None where there is no time for any of them, or no trial left.
+        """
         assert self.wide is not None
-        finalists = self._finalists()
+        is_last = self.plan.max_trials is not None and len(self.trials) >= self.plan.max_trials
+        finalists = [] if is_last else self._finalists()
+        if not finalists:
+            return None
         begun, known = self._clock.spent, self._teachers
         if any(recipe.lesson is not None for recipe in finalists):
             assert self.teach is not None
-            known = [self.teach(self.wide, is_over=self._clock.is_past) or self._teachers[0]]
-        most = self.plan.max_trials
+            least = min(self._wide_seconds(recipe.kind) for recipe in finalists)
+            teacher = self.teach(self.wide, is_over=lambda: not self._clock.has(least))
+            known = [teacher or self._teachers[0]]
         return replace(
             self,
-            plan=replace(self.plan, max_trials=most and max(most, len(self.trials) + 1)),
             folds=[self.wide],
-            n_finish=1 + len(self.wide.valid) / len(self.wide.train),
+            n_finish=self.n_finish * len(self.folds[0].train) / len(self.wide.train),
             wide=None,
             finalists=finalists,
+            to_beat=self.best.validation_score,
             families={},
             ending="",
             _teachers=known,
@@ -225,24 +236,40 @@ class Search:
         )
 
     def _finalists(self) -> list[Recipe]:
-        """Return the best of the best kinds that there is time for, the fastest first."""
+        """Return the best of the best kinds that there is time for, the fastest first.
+
+        Without a time limit the best is first: no clock may decide what is tried.
+        """
         kinds: dict[Kind, Recipe] = {}
         for family in self._ranked:
             kinds.setdefault(family.recipe.kind, family.recipe)
-        fastest, *others = sorted(list(kinds)[:_FINALISTS], key=self._wide_seconds)
-        in_time = [kind for kind in others if self._clock.has(self._wide_seconds(kind))]
-        return [kinds[kind] for kind in (fastest, *in_time)]
+        best = list(kinds)[:_FINALISTS]
+        if math.isinf(self._clock.limit):
+            return [kinds[kind] for kind in best]
+
+        def seconds(kind: Kind) -> float:
+            return (
+                self._wide_seconds(kind) + self._wide_times(kind) * self._teacher_seconds * kind[2]
+            )
+
+        return [kinds[kind] for kind in sorted(best, key=seconds) if self._clock.has(seconds(kind))]
 
     def _wide_seconds(self, kind: Kind) -> float:
-        """Return what a kind of recipe will probably take with all rows but those that judge."""
+        """Return what a kind of recipe will probably take with more rows, once it has a teacher."""
+        return self._wide_times(kind) * self._seconds_of[kind]
+
+    def _wide_times(self, kind: Kind) -> float:
+        """Return how many times as much there is to do with more rows."""
         assert self.wide is not None
         start, is_polished, is_taught = kind
-        n, n_wide = len(self.folds[0].train), len(self.wide.train)
-        n_times = n_wide / n
-        if start == "reinforced" and not is_polished:
-            n_times *= reinforced_passes(n_wide, is_taught) / reinforced_passes(n, is_taught)
-        seconds = self._seconds_of[kind] + (self._teacher_seconds if is_taught else 0.0)
-        return n_times * seconds
+        n, n_wide = (
+            len(problem.train) + is_taught * self.kitchen.n_made_up(_LESSONS[0], problem)
+            for problem in (self.folds[0], self.wide)
+        )
+        if start != "reinforced" or is_polished:
+            return n_wide / n
+        n_passes, n_wide_passes = (reinforced_passes(each, is_taught) for each in (n, n_wide))
+        return n_wide * n_wide_passes / (n * n_passes)
 
     @property
     def best(self) -> Candidate:
@@ -269,11 +296,13 @@ class Search:
         return math.sqrt(score * (1 - score) / self._n_judging)
 
     def _is_ended(self) -> bool:
+        most = self.plan.max_trials
+        # One trial is kept back for the best with more rows.
+        if most is not None and len(self.trials) >= max(1, most - (self.wide is not None)):
+            self.ending = self.ending or "Ended by max_trials."
         if not self.families or self.ending:
             return bool(self.ending)
-        if self.plan.max_trials is not None and len(self.trials) >= self.plan.max_trials:
-            self.ending = "Ended by max_trials."
-        elif not self._clock.has(self._finish_seconds):
+        if not self._clock.has(self._finish_seconds):
             self.ending = "Ended by time_limit."
         elif self._is_hardly_ever_wrong:
             self.ending = "Ended where the best tree is hardly ever wrong."
@@ -460,13 +489,14 @@ class Search:
         except CutOff:
             outcome = "cut off"
         except ValueError as error:
-            if not self.families:
+            if not self.families and not self.finalists:
                 raise  # the table is at fault
             outcome, message = "failed", str(error)
         if candidate is not None:
             known = self.families.get(recipe.family, Family(()))
             self.families[recipe.family] = Family((*known.members, candidate))
-            outcome = "best so far" if self.best is candidate else "not better"
+            is_best = self.best is candidate and candidate.validation_score >= self.to_beat
+            outcome = "best so far" if is_best else "not better"
         seconds = self._clock.spent - begun
         self._seconds_of[recipe.kind] = seconds
         self._note(recipe, candidate, outcome, message, seconds)
@@ -490,6 +520,10 @@ class Search:
         outputs = outputs_of(tree, problem.matrix, rows, self.kitchen.n_jobs)
         return self.judge.score(outputs, self.exercise.data.target[rows], problem.weight[rows])
 
+    def words(self, recipe: Recipe) -> str:
+        """Return a recipe in words; with the number of rows, if it was tried with fewer before."""
+        return str(recipe) + (f", {len(self.folds[0].train):,} rows" if self.finalists else "")
+
     def _note(
         self,
         recipe: Recipe,
@@ -501,7 +535,7 @@ class Search:
         trees = candidate.trees if candidate else ()
         trial = Trial(
             len(self.trials) + 1,
-            str(recipe) + (f", {len(self.folds[0].train):,} rows" if self.finalists else ""),
+            self.words(recipe),
             float(np.mean([tree.depth for tree in trees])) if trees else math.nan,
             candidate.size if candidate else math.nan,
             candidate.train_score if candidate else math.nan,
@@ -513,7 +547,7 @@ class Search:
         self.trials.append(trial)
         answers = [bool(callback(trial)) for callback in self.on_trial]  # all hear of every trial
         if any(answers):
-            self.ending = "Ended by a callback."
+            self.is_stopped, self.ending = True, "Ended by a callback."
 
     # The teacher
 

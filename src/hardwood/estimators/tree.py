@@ -39,7 +39,7 @@ class TreeClassifier(base.TreeClassifier):
         them. An estimator of scikit-learn's kind: fitted, it is asked as it is; else it is fitted
         on the rows that are learned from.
     time_limit : float or None, default=60.0
-        Seconds that a fit may take, as nearly as can be; it ends earlier when nothing gets better.
+        Seconds that a fit may take, to within a tenth; it ends earlier when nothing gets better.
         What the clock cuts off differs between runs: for the same tree every time, bit for bit,
         give None, and perhaps `max_trials`.
     max_trials : int, default=None

@@ -151,6 +151,7 @@ def test_a_large_table_out_of_time_is_not_grown_again(many_rows, monkeypatch):
     model = short(time_limit=10, teacher=None, callbacks=spent.append).fit(*many_rows)
     assert [trial.recipe for trial in model.fit_report_.trials] == ["a single leaf"]
     assert model.fit_report_.ending == "Ended by time_limit."
+    assert model.fit_report_.finish == "Not finished on all rows: there was no time left."
 
 
 @pytest.mark.parametrize("leaves", ["constant", "linear"])

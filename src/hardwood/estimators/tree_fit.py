@@ -194,9 +194,9 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     everything = replace(
         whole, train=np.concatenate([whole.train, whole.valid]), valid=whole.valid[:0]
     )
+    if search.is_made_again(best.recipe) and not kitchen.clock.has(search.finish_seconds):
+        raise CutOff  # half a tree is none
     if best.recipe.is_plain:
-        if not kitchen.clock.has(best.seconds * search.n_finish):  # growing cannot be cut short
-            raise CutOff
         return kitchen.made(best.recipe, everything, None), "Grown again from all rows."
     teacher = search.teacher_of(best, everything)
     if search.is_made_again(best.recipe):

@@ -302,7 +302,7 @@ class Search:
             self.ending = self.ending or "Ended by max_trials."
         if not self.families or self.ending:
             return bool(self.ending)
-        if not self._clock.has(self._finish_seconds):
+        if not self._clock.has(self._kept_back):
             self.ending = "Ended by time_limit."
         elif self._is_hardly_ever_wrong:
             self.ending = "Ended where the best tree is hardly ever wrong."
@@ -328,14 +328,19 @@ class Search:
         return self.kitchen.clock
 
     @property
-    def _finish_seconds(self) -> float:
+    def finish_seconds(self) -> float:
         """What the finish of the best tree will take, going by how long it took to find."""
-        if self.wide is not None:
-            return _FINAL_SHARE * self._clock.limit
         best = self.best
         seconds = best.seconds + (self._teacher_seconds if best.recipe.lesson else 0.0)
         share = 1.0 if self.is_made_again(best.recipe) else _POLISH_SHARE
         return share * seconds * self.n_finish / len(self.folds)
+
+    @property
+    def _kept_back(self) -> float:
+        """Seconds for what comes after the search: trials with more rows, or the finish."""
+        if self.wide is not None:
+            return _FINAL_SHARE * self._clock.limit
+        return self.finish_seconds
 
     def is_made_again(self, recipe: Recipe) -> bool:
         """Whether all rows make a new tree in the end; else they polish the one that was found."""
@@ -352,7 +357,7 @@ class Search:
         alike = [known[kind] for kind in known if kind[1:] == (is_polished, is_taught)]
         untaught = _TAUGHT_TIMES * known.get((start, is_polished, False), 0.0)
         seconds = known.get(recipe.kind, max(alike, default=untaught))
-        return not self.families or self._clock.has(seconds + self._finish_seconds)
+        return not self.families or self._clock.has(seconds + self._kept_back)
 
     # What is tried
 
@@ -559,7 +564,7 @@ class Search:
         begun = self._clock.spent
         for problem in self.folds:
             # Without a teacher there is a tree all the same: its finish comes first.
-            teacher = self.teach(problem, is_over=lambda: not self._clock.has(self._finish_seconds))
+            teacher = self.teach(problem, is_over=lambda: not self._clock.has(self._kept_back))
             self._teachers.append(teacher)
             if teacher is None:
                 self.teacher_words = "No teacher: there was no time, or the table is sparse."

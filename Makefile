@@ -1,7 +1,8 @@
 # Every command of this repository. Each one makes the environment it needs.
 #
 #   make demo         learn a tree from a table that ships with the package, read it, draw it
-#   make test         the whole test suite (what .ci/run calls)
+#   make test         the test suite but for its slow part, at most 4 minutes on 2 cores
+#   make test-slow    the slow part (.ci/run calls lint, test and test-slow)
 #   make lint         ruff, mypy, import layers, clang-format
 #   make sanitize     native code under the address and undefined-behaviour sanitizers
 #   make test-oldest  the test suite on the oldest supported scikit-learn
@@ -19,7 +20,7 @@ FUZZ_SECONDS ?= 60
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser lint sanitize test-oldest test-wheel fuzz bench clean
+.PHONY: help demo test test-slow browser lint sanitize test-oldest test-wheel fuzz bench clean
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -73,8 +74,14 @@ $(ENVIRONMENTS:%=%/bin/python):
 demo: .venv/.built
 	.venv/bin/hardwood demo
 
+# Tests share nothing, so any worker may take any of them; more than eight gain little.
+IN_PARALLEL := -n logical --maxprocesses 8 --dist worksteal
+
 test: .venv/.built .venv/.ready browser
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest $(IN_PARALLEL) -m 'not slow'
+
+test-slow: .venv/.built .venv/.ready browser
+	.venv/bin/python -m pytest $(IN_PARALLEL) -m slow
 
 # Pages are tested in a real browser. Where none is found it is installed, if that takes nobody's
 # permission (root, Debian's apt); otherwise the tests in tests/browser say why they are skipped.
@@ -136,7 +143,7 @@ sanitize: .venv-sanitize/.ready
 	@touch $@
 
 test-oldest: .venv-oldest/.ready
-	.venv-oldest/bin/python -m pytest
+	.venv-oldest/bin/python -m pytest $(IN_PARALLEL)
 
 # A copy, not an editable installation: atheris cannot instrument what that one's import hook loads, and
 # fuzzing without instrumentation finds nothing.

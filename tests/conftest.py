@@ -6,11 +6,17 @@ import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
-os.environ.setdefault("MPLBACKEND", "Agg")  # drawings need no screen
+# Before NumPy is imported. Tests run side by side, one on each core: there, threads of BLAS and
+# torch only wait for each other. And drawings need no screen.
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import numpy as np  # noqa: E402
+
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one, such as trees.py
 
 # Times on a shared machine say nothing about correctness. The same examples every time: a change

@@ -19,23 +19,26 @@ from hardwood import ObliqueTree, _native
 ROOT = Path(__file__).parents[2]
 OTHERS = [name for name in _native.instruction_sets() if name != _native.instruction_set()]
 
-# What compares the engine with its NumPy twins. Of this file one test only: no set tests others.
-AGAINST_TWINS = [
+# What compares the engine with its NumPy twins: first what takes a second or two. Of this file one
+# test only: no set tests others.
+QUICK = [
     "tests/native/test_core.py",
+    "tests/native/test_instruction_sets.py::test_a_score_that_is_not_a_number_goes_left",
+    "tests/native/test_losses.py",
+    "tests/native/test_optimise.py",
+    "tests/native/test_policy.py",
+    "tests/native/test_route.py",
+    "tests/unit/table/test_encode.py",
+]
+LONGER = [
     "tests/native/test_dgt.py",
     "tests/native/test_ensemble.py",
     "tests/native/test_forest.py",
     "tests/native/test_greedy.py",
     "tests/native/test_layers.py",
-    "tests/native/test_instruction_sets.py::test_a_score_that_is_not_a_number_goes_left",
     "tests/native/test_loop.py",
-    "tests/native/test_losses.py",
-    "tests/native/test_optimise.py",
-    "tests/native/test_policy.py",
-    "tests/native/test_route.py",
     "tests/native/test_shapley.py",
     "tests/native/test_tel.py",
-    "tests/unit/table/test_encode.py",
 ]
 
 
@@ -50,9 +53,10 @@ def run(instruction_set: str, *arguments: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.parametrize("tests", [QUICK, pytest.param(LONGER, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_instruction_set_equals_the_twins(name):
-    answer = run(name, "-m", "pytest", "-x", "-p", "no:cacheprovider", *AGAINST_TWINS)
+def test_every_instruction_set_equals_the_twins(name, tests):
+    answer = run(name, "-m", "pytest", "-x", "-p", "no:cacheprovider", *tests)
     assert answer.returncode == 0, answer.stdout[-4000:] + answer.stderr[-1000:]
 
 

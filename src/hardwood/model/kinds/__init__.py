@@ -1,0 +1,1 @@
+"""The kinds of model: trees, forests, soft ensembles, policy trees, latent trees, hierarchies."""

@@ -1,0 +1,1 @@
+"""Which tree: the best tree, its candidates, augmentation, distillation and refinement."""

@@ -1,0 +1,1 @@
+"""Numbers, conditions, tables and reports in words; knows nothing above it."""

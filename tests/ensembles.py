@@ -59,7 +59,7 @@ def _counts(rng: np.random.Generator, n_trees: int, m: int) -> np.ndarray:
 
 def columns_of(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
     """What the weights of an ensemble multiply, (n, c) float64."""
-    from hardwood.reference.encode import encode
+    from reference.encode import encode
 
     schema = ensemble.schema
     return encode(schema, schema.read(X)).astype(np.float64) * schema.column_scale
@@ -67,7 +67,7 @@ def columns_of(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
 
 def scores_by_hand(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
     """Scores (n, k) by the definition, in float64."""
-    from hardwood.reference import tel
+    from reference import tel
 
     return tel.forward(
         columns_of(ensemble, X),

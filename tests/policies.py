@@ -72,7 +72,7 @@ def _counts(rng: np.random.Generator, parents: np.ndarray) -> np.ndarray:
 
 def columns_of(tree: PolicyTree, X: Any) -> np.ndarray:
     """What the weights of a tree multiply, (n, c) float64."""
-    from hardwood.reference.encode import encode
+    from reference.encode import encode
 
     schema = tree.schema
     return encode(schema, schema.read(X)).astype(np.float64) * schema.column_scale

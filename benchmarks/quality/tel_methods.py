@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import TELClassifier
-from hardwood.tuning import Range, space_of
+from hardwood.selection import Range, space_of
 
 Setting = dict[str, Any]
 

@@ -36,7 +36,7 @@ from benchmarks.quality.tel_paper import TABLE_3
 from benchmarks.quality.trials import OutOfTimeError, some_of
 from benchmarks.record import RESULTS, Column, Table
 from benchmarks.timing import one_thread
-from hardwood.tuning import space_of
+from hardwood.selection import space_of
 
 FOLDER = RESULTS / "tel_tables"
 TEST_PART = 0.3

@@ -23,7 +23,7 @@ from benchmarks.quality.dgt_paper import Task
 from benchmarks.quality.learners import Method, Setting, sizes
 from benchmarks.quality.ledger import Entry, Ledger, alone
 from benchmarks.quality.parts import Parts, n_splits, parts, split_words
-from hardwood.tuning.sizes import microseconds, size_of
+from hardwood.selection.size import microseconds, size_of
 
 Pair = tuple[Task, Method]
 

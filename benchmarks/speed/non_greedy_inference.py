@@ -45,7 +45,7 @@ from hardwood.learn.non_greedy import (
     left_to_right,
     start_from,
 )
-from hardwood.learn.problem import Problem, TrainingSet
+from hardwood.learn.task import Problem, TrainingSet
 from hardwood.table import Table as DataTable
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "non_greedy_inference.png"

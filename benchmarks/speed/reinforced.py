@@ -26,8 +26,8 @@ from benchmarks.record import Column, verdict
 from benchmarks.record import Table as Printed
 from benchmarks.timing import in_turns, one_thread
 from hardwood.learn.losses import CrossEntropy
-from hardwood.learn.problem import Problem, TrainingSet
 from hardwood.learn.reinforced import Estimator, Reinforced, learn, perfect_parents
+from hardwood.learn.task import Problem, TrainingSet
 from hardwood.table import Table
 
 BATCH, LEARNING_RATE, N_SAMPLES = 128, 0.03, 10

@@ -10,7 +10,7 @@
 // where it is 0, and leaves a subtree out when even its largest loss could not make up for it. Ties
 // go to the leaf furthest left, whatever the way of searching.
 //
-// Twin: reference/non_greedy.py. What other code calls is NonGreedyLearner, non_greedy_learner.hpp.
+// Twin: tests/reference/non_greedy.py. What other code calls is NonGreedyLearner, non_greedy_learner.hpp.
 #pragma once
 
 #include "learn/leaf_losses.hpp"

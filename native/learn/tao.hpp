@@ -3,7 +3,7 @@
 // Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
 // Learning Sparse Oblique Trees. NeurIPS 2018.
 //
-// Twin: reference/tao.py. What other code calls is tao_sweep.hpp.
+// Twin: tests/reference/tao.py. What other code calls is tao_sweep.hpp.
 #pragma once
 
 #include "learn/non_greedy.hpp"

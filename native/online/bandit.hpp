@@ -1,4 +1,4 @@
-// Trees that learn from the reward of the action they took. Twin: reference/bandit.py.
+// Trees that learn from the reward of the action they took. Twin: tests/reference/bandit.py.
 //
 // Two estimators:
 //

@@ -1,5 +1,5 @@
 // Trees that set a number and learn from what it, or two numbers about it, cost. Twin:
-// reference/bandit.py.
+// tests/reference/bandit.py.
 //
 //   replay   Rounds are stored as the number p that was predicted and the slope s of the loss there, as
 //            it was estimated. With c, how much the loss bends (loss_shape.hpp), the loss of round i is

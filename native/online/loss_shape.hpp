@@ -1,6 +1,6 @@
 // What losses that were seen say about the loss function: how much it bends, and, where one number is
 // tried per round, what is lost in the mean and how noisy an estimate of the slope is therefore.
-// Twin: reference/bandit.py.
+// Twin: tests/reference/bandit.py.
 //
 // Two points: a loss that bends by c has the mean m = (slope^2) / (2 c) + constant at the two numbers
 // that are tried, so that c comes from the regression of m on slope^2; of a squared loss, exactly.

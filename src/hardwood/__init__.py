@@ -18,13 +18,12 @@ if TYPE_CHECKING:
         TableError,
         TableWarning,
     )
+    from hardwood.estimators.clustering import LatentTreeClustering
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
     from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
-    from hardwood.estimators.latent_clustering import LatentTreeClustering
     from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
-    from hardwood.estimators.refine import refine
     from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
     from hardwood.estimators.rewards import learn_from_rewards
     from hardwood.estimators.tao import TAOClassifier, TAORegressor
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
         load,
     )
     from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
-    from hardwood.tuning import compare, tune
+    from hardwood.search.refine import refine
+    from hardwood.selection import compare, tune
 
 __version__ = "0.1.0"
 
@@ -51,8 +51,8 @@ __version__ = "0.1.0"
 # model loads without scikit-learn.
 _HOME = {
     "DGTClassifier": "hardwood.estimators.dgt",
-    "DGTForestClassifier": "hardwood.estimators.dgt_forest",
-    "DGTForestRegressor": "hardwood.estimators.dgt_forest",
+    "DGTForestClassifier": "hardwood.estimators.forest",
+    "DGTForestRegressor": "hardwood.estimators.forest",
     "DGTRegressor": "hardwood.estimators.dgt",
     "Epoch": "hardwood.learn.training",
     "FitInterruptedWarning": "hardwood.errors",
@@ -61,7 +61,7 @@ _HOME = {
     "HardwoodError": "hardwood.errors",
     "Huber": "hardwood.learn.losses",
     "LatentTreeClassifier": "hardwood.estimators.latent",
-    "LatentTreeClustering": "hardwood.estimators.latent_clustering",
+    "LatentTreeClustering": "hardwood.estimators.clustering",
     "LatentTreeModel": "hardwood.model",
     "LatentTreeRegressor": "hardwood.estimators.latent",
     "ModelFileError": "hardwood.errors",
@@ -84,14 +84,14 @@ _HOME = {
     "TreeClassifier": "hardwood.estimators.tree",
     "TreeEnsemble": "hardwood.model",
     "TreeRegressor": "hardwood.estimators.tree",
-    "compare": "hardwood.tuning",
+    "compare": "hardwood.selection",
     "dendrogram_purity": "hardwood.report.purity",
     "from_sklearn": "hardwood.model",
     "learn_from_rewards": "hardwood.estimators.rewards",
     "load": "hardwood.model",
-    "refine": "hardwood.estimators.refine",
+    "refine": "hardwood.search.refine",
     "sampled_dendrogram_purity": "hardwood.report.purity",
-    "tune": "hardwood.tuning",
+    "tune": "hardwood.selection",
 }
 
 __all__ = [

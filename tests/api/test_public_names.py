@@ -19,10 +19,10 @@ MODULES = [
     "hardwood.bandit",
     "hardwood.explain",
     "hardwood.export",
-    "hardwood.model.pruning",
+    "hardwood.model.edit",
     "hardwood.nn",
     "hardwood.report",
-    "hardwood.tuning",
+    "hardwood.selection",
 ]
 
 

@@ -318,7 +318,7 @@ def test_no_name_breaks_the_page(open_page):
       return { answer: document.querySelector("#prediction .answer").textContent };
     })""")
     ]
-    from hardwood.show.terms import label_text
+    from hardwood.text.terms import label_text
 
     assert answers == [label_text(label) for label in hostile.predict(X).tolist()]
     reader.page.click("#tab-model")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hardwood.tuning import contest
+from hardwood.selection import contest
 
 QUICK = ["--model", "constant", "--model", "linear", "--model", "CART", "--folds", 2]
 

@@ -10,7 +10,7 @@ import pytest
 
 from hardwood.export import rules as rules_module
 from hardwood.export.plan import plan_of
-from hardwood.model.ensemble import TreeEnsemble
+from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.table import Schema
 
 

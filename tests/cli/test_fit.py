@@ -553,7 +553,7 @@ def test_ctrl_c_keeps_the_best_tree_so_far(run, mixed_csv, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hardwood.estimators.tree_fit._used_all", interrupt)
+    monkeypatch.setattr("hardwood.search.best_tree._used_all", interrupt)
     result = run("fit", mixed_csv, "-t", "answer", "--json", *BEST)
     assert result.exit_code == 130
     assert json.loads(result.stdout)["interrupted"] is True

@@ -10,7 +10,7 @@ import pytest
 import hardwood
 from hardwood.cli.prune import _size
 from hardwood.model import ObliqueTree
-from hardwood.model.pruning import cost_complexity_path, prune_unreached, sparsify
+from hardwood.model.edit import cost_complexity_path, prune_unreached, sparsify
 
 
 @pytest.fixture

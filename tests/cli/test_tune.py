@@ -13,10 +13,11 @@ import hardwood
 from hardwood.cli import options
 from hardwood.cli.fit import BEST_MAX_DEPTH, BEST_TIME_LIMIT, DEFAULT_MAX_DEPTH
 from hardwood.cli.tune import doubt_of_last_fit, trial_bar
-from hardwood.estimators import dgt, dgt_fit, tree_fit
-from hardwood.model.forest import MAX_TREES
+from hardwood.estimators import dgt, dgt_fit
+from hardwood.model.kinds.forest import MAX_TREES
 from hardwood.report.resampling import Score
-from hardwood.tuning import FinishedTrial, TuningResult
+from hardwood.search import best_tree as tree_fit
+from hardwood.selection import FinishedTrial, TuningResult
 
 QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]
 
@@ -271,7 +272,7 @@ def test_ctrl_c_before_the_first_trial_says_how_to_go_on(run, table, tmp_path, m
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hardwood.tuning.search.tune", interrupted)
+    monkeypatch.setattr("hardwood.selection.tune.tune", interrupted)
     result = run("tune", table, "-t", "answer", "--storage", "s.db", *QUICK)
     assert result.exit_code == 130
     assert "no model was written. The same command continues from s.db" in result.stderr

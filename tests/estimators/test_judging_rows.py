@@ -10,10 +10,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import GreedyTreeClassifier, refine
 from hardwood.estimators import exercise as exercises
-from hardwood.estimators import teacher
-from hardwood.estimators.made_up_rows import Lesson, made_up_rows
 from hardwood.estimators.tao import TAOClassifier
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
+from hardwood.search import distill as teacher
+from hardwood.search.augment import Lesson, made_up_rows
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,8 @@ from hardwood import (
 )
 from hardwood.estimators import exercise as exercises
 from hardwood.learn import losses
-from hardwood.reference import latent as reference
-from hardwood.reference import losses as twin
+from reference import latent as reference
+from reference import losses as twin
 
 torch = pytest.importorskip("torch", reason="latent trees are learned by torch")
 

@@ -328,7 +328,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was(wine):
     with pytest.raises(ValueError, match="infinity"):
         model.fit(np.full((20, 3), np.inf))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hardwood.estimators.latent_clustering.prune_unreached", _fails)
+        patch.setattr("hardwood.estimators.clustering.prune_unreached", _fails)
         with pytest.raises(MemoryError):
             model.fit(X.iloc[:, :5])
     assert model.tree_ is tree

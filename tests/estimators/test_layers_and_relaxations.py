@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 
 from hardwood import DGTClassifier, DGTRegressor, Quantile, Relaxation, Training
 from hardwood.learn.dgt import DGT
-from hardwood.reference import losses as twin
+from reference import losses as twin
 
 ALL_RELAXATIONS = [
     Relaxation(path=path, routing=routing)

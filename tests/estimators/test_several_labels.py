@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import hardwood
 from hardwood import DGTClassifier
-from hardwood.reference import losses as twin
+from reference import losses as twin
 
 OPTIONS = {"max_depth": 3, "max_epochs": 120, "random_state": 0}
 NAMES = ["north", "south", "east"]

@@ -148,7 +148,7 @@ def test_sparse_tables_give_the_tree_of_the_dense_one(container, Estimator):
 
 def test_float32_is_not_copied():
     X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    from hardwood.learn.problem import TrainingSet
+    from hardwood.learn.task import TrainingSet
     from hardwood.table import Table
 
     data = TrainingSet.of(Table.of(X), X[:, :1].astype(float), None)

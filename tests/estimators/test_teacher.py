@@ -18,9 +18,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from hardwood import DGTClassifier, DGTRegressor, TreeClassifier, TreeRegressor
 from hardwood.estimators import exercise as exercises
-from hardwood.estimators import teacher as teachers
-from hardwood.estimators.made_up_rows import Lesson, made_up_rows
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
+from hardwood.search import distill as teachers
+from hardwood.search.augment import Lesson, made_up_rows
 
 
 def posed(X, y, weight=None, fraction=0.0):

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 import hardwood
 from hardwood import ObliqueForest, TELClassifier, TELRegressor, TreeEnsemble
 from hardwood.estimators import exercise as exercises
-from hardwood.reference import losses as twin
+from reference import losses as twin
 
 QUICK = {"n_estimators": 4, "max_depth": 3, "max_epochs": 30, "random_state": 0}
 

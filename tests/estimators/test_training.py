@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from hardwood import DGTClassifier, DGTRegressor, ObliqueTree, Training
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn.losses import CrossEntropy, Custom, Huber, Logistic, Quantile
-from hardwood.reference import losses as twin
+from reference import losses as twin
 
 
 @pytest.fixture(scope="module")

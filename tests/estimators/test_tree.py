@@ -15,13 +15,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
-from hardwood.estimators import recipe
-from hardwood.estimators.clock import Clock, Stop, Whole
-from hardwood.estimators.made_up_rows import Lesson
-from hardwood.estimators.recipe import Recipe
-from hardwood.estimators.tree_search import Search
+from hardwood.learn.clock import Clock, Stop, Whole
 from hardwood.learn.tao import Alternation
 from hardwood.learn.training import Epoch
+from hardwood.search import candidates as recipe
+from hardwood.search.augment import Lesson
+from hardwood.search.candidates import Recipe
+from hardwood.search.tree_search import Search
 
 SHORT = {"time_limit": None, "max_depth": 2, "random_state": 0, "teacher": None}
 
@@ -39,7 +39,7 @@ def test_scikit_learn_has_nothing_to_object(estimator, check):
 
 @pytest.fixture(autouse=True)
 def quick_networks(monkeypatch):
-    monkeypatch.setattr("hardwood.estimators.teacher._EPOCHS", (2, 60))
+    monkeypatch.setattr("hardwood.search.distill._EPOCHS", (2, 60))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def short(**options) -> TreeClassifier:
 @pytest.fixture
 def many_rows(wedges, monkeypatch):
     """The wedges, as if they were too many rows for a search."""
-    monkeypatch.setattr("hardwood.estimators.tree_fit._SEARCH_ENTRIES", 600)
+    monkeypatch.setattr("hardwood.search.best_tree._SEARCH_ENTRIES", 600)
     return wedges
 
 
@@ -287,7 +287,7 @@ def test_teachers_leave_time_for_the_finish(iris, monkeypatch):
     def learn_nothing(problem, exercise, seed, is_over):
         ends.append(is_over)
 
-    monkeypatch.setattr("hardwood.estimators.tree_fit.learned_networks", learn_nothing)
+    monkeypatch.setattr("hardwood.search.best_tree.learned_networks", learn_nothing)
     short(max_trials=30).fit(*iris)
     assert not ends[0]()
     monkeypatch.setattr(Clock, "has", lambda self, seconds: False)
@@ -379,7 +379,7 @@ def test_ctrl_c_in_the_finish_keeps_the_best_too(iris, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hardwood.estimators.tree_fit._used_all", interrupt)
+    monkeypatch.setattr("hardwood.search.best_tree._used_all", interrupt)
     with pytest.warns(FitInterruptedWarning, match=r"after 4 candidate\(s\)"):
         model = short(max_trials=4, teacher=None).fit(*iris)
     assert model.fit_report_.finish == "Not finished on all rows, since it was interrupted."
@@ -393,7 +393,7 @@ def test_ctrl_c_before_the_first_tree_leaves_the_estimator_as_it_was(iris, monke
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hardwood.estimators.recipe.Kitchen.made", interrupt)
+    monkeypatch.setattr("hardwood.search.candidates.Kitchen.made", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*iris)
     assert model.tree_ is before
@@ -416,7 +416,7 @@ def test_a_candidate_that_fails_is_noted_and_left_out(iris, monkeypatch):
     def fail(*args, **options):
         raise ValueError("no such luck")
 
-    monkeypatch.setattr("hardwood.estimators.recipe.Kitchen.polished", fail)
+    monkeypatch.setattr("hardwood.search.candidates.Kitchen.polished", fail)
     report = short(max_trials=6, teacher=None).fit(*iris).fit_report_
     failed = [trial for trial in report.trials if trial.outcome == "failed"]
     assert failed

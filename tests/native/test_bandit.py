@@ -7,7 +7,7 @@ import pytest
 
 from hardwood import _native
 from hardwood.bandit.options import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
-from hardwood.reference import bandit as twin
+from reference import bandit as twin
 
 N_COLUMNS, K, HEIGHT = 5, 3, 3
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.reference import dgt, losses
-from hardwood.reference.dgt import Relaxation
-from hardwood.reference.optimise import RMSprop
+from reference import dgt, losses
+from reference.dgt import Relaxation
+from reference.optimise import RMSprop
 
 TOLERANCE = 1e-5
 TILE, DEEP_TILE, DEEP = 128, 64, 9  # samples that share one mu; trees of this height have smaller

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.reference import dgt
+from reference import dgt
 
 
 def dyadic(rng: np.random.Generator, shape, unit: float, bound: float) -> np.ndarray:

@@ -12,8 +12,8 @@ from ensembles import ACTIVATIONS, columns_of, make_ensemble, scores_by_hand
 from forests import make_forest
 from hardwood import _native
 from hardwood.model import TreeEnsemble
-from hardwood.reference import tel
-from hardwood.reference.route import LINKS
+from reference import tel
+from reference.route import LINKS
 from trees import make_rows, make_schema
 
 # Around whole vectors of eight numbers, and beyond.

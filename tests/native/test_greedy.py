@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hardwood import _native
 from hardwood.learn.greedy import Greedy
-from hardwood.reference import greedy
 from hardwood.table import Schema, Table
+from reference import greedy
 
 TASKS = {
     "class entropy": ("classification", "entropy"),

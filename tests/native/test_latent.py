@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardwood import _native
-from hardwood.reference import latent
+from reference import latent
 
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-12}
 

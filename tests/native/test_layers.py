@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.reference import layers, optimise
+from reference import layers, optimise
 
 # nodes, columns, hidden sizes
 SIZES = [

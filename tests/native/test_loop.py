@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from hardwood import DGTClassifier, DGTRegressor, Training, _native
-from hardwood.reference import dgt, layers, losses, optimise
-from hardwood.reference.bootstrap import bootstrap_counts, bootstrap_sample
-from hardwood.reference.dgt import Relaxation
-from hardwood.reference.encode import encode
 from hardwood.table import Feature, Schema
+from reference import dgt, layers, losses, optimise
+from reference.bootstrap import bootstrap_counts, bootstrap_sample
+from reference.dgt import Relaxation
+from reference.encode import encode
 
 PLAIN = {
     "optimizer": "sgd",

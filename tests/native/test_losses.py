@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.reference.losses import LOSSES
+from reference.losses import LOSSES
 
 # name, options of the twin, parameter of the engine
 ALL_LOSSES = [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hardwood import _native
 from hardwood.learn.non_greedy import NonGreedy, StartTree, left_to_right
 from hardwood.learn.training import Training
-from hardwood.reference import non_greedy as twin
 from hardwood.table import Schema
+from reference import non_greedy as twin
 
 LOSSES = {
     "cross_entropy": 0.0,

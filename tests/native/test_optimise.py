@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.reference import optimise as twin
+from reference import optimise as twin
 
 ALL_OPTIMISERS = [
     ("sgd", 0.0, 0.99, lambda: twin.SGD()),

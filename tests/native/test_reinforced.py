@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hardwood import _native
 from hardwood.learn.reinforced import Reinforced, perfect_parents
-from hardwood.reference import reinforced as twin
+from reference import reinforced as twin
 
 LOSSES = {
     "cross_entropy": 0.0,

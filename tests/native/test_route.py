@@ -10,9 +10,9 @@ from scipy import sparse
 
 from hardwood import _native
 from hardwood.model import ObliqueTree
-from hardwood.reference.encode import encode
-from hardwood.reference.route import answer, route
 from hardwood.table import Feature, Schema
+from reference.encode import encode
+from reference.route import answer, route
 from trees import make_rows, make_tree
 
 

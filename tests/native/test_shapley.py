@@ -15,7 +15,7 @@ from hardwood import _native
 from hardwood.explain import ShapleyValues, shapley
 from hardwood.explain.shapley import _packed
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.reference.shapley import shapley as by_definition
+from reference.shapley import shapley as by_definition
 from trees import LINKS, make_rows, make_tree
 
 TASKS = sorted(LINKS)

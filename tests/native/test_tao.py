@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood import _native
-from hardwood.reference import tao as twin
 from hardwood.table import Schema, Table
 from native.test_non_greedy import LOSSES, random_targets, random_tree
+from reference import tao as twin
 
 OPTIONS = {
     "l1": [0.1],

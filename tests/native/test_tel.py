@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardwood import _native
-from hardwood.reference import tel
+from reference import tel
 
 # Largest error, in parts of the natural scale: what the absolute values of an entry's terms add up
 # to, of the entry where that is largest.

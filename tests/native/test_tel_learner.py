@@ -9,9 +9,9 @@ import pytest
 
 from hardwood import Training, _native
 from hardwood.learn.tel import TEL
-from hardwood.reference import optimise
-from hardwood.reference import tel as twin
 from hardwood.table import Schema
+from reference import optimise
+from reference import tel as twin
 
 N, D, K, TREES, DEPTH = 11, 3, 2, 2, 3
 GAMMA, RATE, L2, PASSES = 0.8, 0.05, 0.3, 3

@@ -8,7 +8,7 @@ import torch
 from path_matrix import path_matrix, prediction
 
 from hardwood.nn import DenseGradientTree, dgt_gradient, engine, engine_available
-from hardwood.reference import dgt as reference
+from reference import dgt as reference
 
 SIZES = [(1, 1), (2, 3), (3, 1), (4, 2), (6, 10), (8, 1)]  # depth, outputs
 

@@ -19,7 +19,7 @@ from hardwood.nn import (
     latent_operator,
     latent_projection,
 )
-from hardwood.reference import latent as reference
+from reference import latent as reference
 
 WAYS = [
     latent_gradient,

@@ -13,7 +13,7 @@ import torch.fx.experimental.proxy_tensor
 from soft_trees import leaf_probabilities, prediction
 
 from hardwood.nn import TreeEnsembleLayer, engine_available, tel_engine, tel_gradient, tel_operator
-from hardwood.reference import tel as reference
+from reference import tel as reference
 
 ACTIVATIONS = ["smooth_step", "smooth_step_5", "logistic"]
 DTYPES = [torch.float32, torch.float64]

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hardwood import _native
 from hardwood.bandit.options import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
-from hardwood.reference import bandit as twin
+from reference import bandit as twin
 
 numbers = st.floats(-3.0, 3.0)
 

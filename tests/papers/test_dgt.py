@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 
 from hardwood.learn.dgt import hidden_size
-from hardwood.reference import dgt, layers, losses, optimise
-from hardwood.reference.dgt import Relaxation
+from reference import dgt, layers, losses, optimise
+from reference.dgt import Relaxation
 
 HEIGHTS = range(1, 9)
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 from hardwood import _native
-from hardwood.reference import latent
+from reference import latent
 
 
 def solved(q, pruning):

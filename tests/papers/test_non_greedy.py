@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier, _native
-from hardwood.reference import non_greedy as twin
+from reference import non_greedy as twin
 
 LOSSES = ("cross_entropy", "squared_error")
 

@@ -14,7 +14,7 @@ from hardwood import ReinforcedTreeClassifier, _native, learn_from_rewards
 from hardwood.learn.reinforced import Reinforced, perfect_parents
 from hardwood.learn.rewards import Rewards, row_target
 from hardwood.learn.training import Training
-from hardwood.reference import reinforced as twin
+from reference import reinforced as twin
 
 BASELINES = ("none", "leave-one-out", "value")
 # The terms of the gradient: of log pi times the loss, and of the loss itself.

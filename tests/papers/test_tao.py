@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood.learn.leaf_fits import LeafRows, Prior, constant_leaves
-from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
+from hardwood.learn.leaves import LeafRows, Prior, constant_leaves
+from hardwood.learn.linear_leaves import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
     AbsoluteError,
     CrossEntropy,
@@ -22,12 +22,12 @@ from hardwood.learn.losses import (
     Quantile,
     SquaredError,
 )
-from hardwood.learn.problem import Problem, TrainingSet
 from hardwood.learn.tao import Alternation, alternate, cut
+from hardwood.learn.task import Problem, TrainingSet
 from hardwood.model import ObliqueTree
-from hardwood.reference.losses import LOSSES as VALUES
 from hardwood.table import Table
 from native.test_non_greedy import random_children
+from reference.losses import LOSSES as VALUES
 
 QUICK = {"l1": 0.1, "l2": 0.0, "max_sweeps": 3}
 LOSSES = [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood.reference import dgt, tel
+from reference import dgt, tel
 
 # Of single precision, so that small multiples of half of them are exact in float64.
 GAMMAS = [float(np.float32(gamma)) for gamma in (1e-4, 1e-2, 0.1, 1.0, 10.0)]

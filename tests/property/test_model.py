@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ensembles import ensembles
 from forests import forests
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
-from hardwood.show.numbers import number
 from hardwood.table import Schema
+from hardwood.text.numbers import number
 from trees import make_rows, make_tree, trees
 
 seeds = st.integers(0, 2**32 - 1)

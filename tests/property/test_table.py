@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hardwood.errors import TableError
-from hardwood.reference.encode import encode
 from hardwood.table import Schema, Table
+from reference.encode import encode
 
 NUMBERS = st.floats(-1e300, 1e300, allow_subnormal=False) | st.none()
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3) | st.none()

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from hardwood.reference import dgt, layers
-from hardwood.reference.bootstrap import words
-from hardwood.reference.optimise import Adam, RMSprop
+from reference import dgt, layers
+from reference.bootstrap import words
+from reference.optimise import Adam, RMSprop
 
 LESSONS = 1 << 62
 FIRST_LOSSES = 20  # which count the same

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.reference.bootstrap import words
+from reference.bootstrap import words
 
 UNIT = 2.0**24
 NO_WORTH = -math.inf

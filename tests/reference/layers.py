@@ -30,7 +30,7 @@ from functools import reduce
 
 import numpy as np
 
-from hardwood.reference import optimise
+from reference import optimise
 
 # Table 12: sizes of the L - 1 = 2 hidden layers, both the same, by the height of the tree.
 HIDDEN = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}

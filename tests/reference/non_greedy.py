@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hardwood.reference.losses import LOSSES
+from reference.losses import LOSSES
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def node_log_probabilities(
     parents, weights, bias
         (N,), (N, c), (N,): a policy tree.
     columns
-        (n, c) what the weights multiply, in their units: as for `hardwood.reference.route.route`.
+        (n, c) what the weights multiply, in their units: as for `reference.route.route`.
     """
     scores = columns.astype(np.float64) @ weights.T + bias  # (n, N)
     logs = np.zeros_like(scores)

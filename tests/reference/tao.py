@@ -2,7 +2,7 @@
 
 Everything is written for one tree of any topology and float64. A tree is `non_greedy.Tree`: (W, b,
 children, theta), with leaves numbered from left to right. The loss is a name of
-``reference/losses.py``, or "misclassification".
+``tests/reference/losses.py``, or "misclassification".
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hardwood.reference.losses import LOSSES
-from hardwood.reference.non_greedy import Tree
+from reference.losses import LOSSES
+from reference.non_greedy import Tree
 
 
 @dataclass(frozen=True)

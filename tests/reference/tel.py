@@ -53,7 +53,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from hardwood.reference.dgt import height_of
+from reference.dgt import height_of
 
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 ACTIVATIONS: tuple[Activation, ...] = ("smooth_step", "smooth_step_5", "logistic")

@@ -18,7 +18,7 @@ from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.log import action_names
 from hardwood.bandit.reward_model import deal
 from hardwood.bandit.simulators import LOSSES, LossSimulator, Simulator, Stream
-from hardwood.table.rows import taken
+from hardwood.table.subset import taken
 
 _FOLDS = 5
 _QUANTILES = 101

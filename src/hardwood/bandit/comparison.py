@@ -13,15 +13,15 @@ from hardwood import arguments
 from hardwood.bandit import baselines
 from hardwood.bandit.simulation import simulate
 from hardwood.bandit.simulators import LossSimulator, Simulator
-from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.drawing import COLOURS, GREY, VERMILION, label, legend, name_axes
-from hardwood.report.faces import DrawnReport
-from hardwood.report.words import counted, figure, span
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.report import DrawnReport
+from hardwood.text.words import counted, figure, span
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 World = Simulator | LossSimulator
 Progress = Callable[[str, int, int, int], None]

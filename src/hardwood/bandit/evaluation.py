@@ -32,7 +32,7 @@ from hardwood import arguments
 from hardwood.bandit.log import Log, policy_of
 from hardwood.bandit.reward_model import cross_fitted, given_estimates
 from hardwood.report.resampling import Kinds, effective_rows, n_resamples
-from hardwood.report.words import figure, span
+from hardwood.text.words import figure, span
 
 METHODS = ("ips", "snips", "dm", "dr", "switch")
 INTERVALS = ("normal", "bootstrap", "bernstein")

@@ -1,6 +1,6 @@
 """The file of a learner: all of it, so that it goes on as if it had never stopped.
 
-A `hardwood.model.container` of its settings, its open decisions and the engine's state.
+A `hardwood.model.files.container` of its settings, its open decisions and the engine's state.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hardwood.bandit.options import MAX_HEIGHT
 from hardwood.bandit.policy import DGTBandit
 from hardwood.bandit.regressor import DGTBanditRegressor
 from hardwood.errors import ModelFileError
-from hardwood.model import container
-from hardwood.model.container import Kinds
+from hardwood.model.files import container
+from hardwood.model.files.container import Kinds
 from hardwood.table import Schema
 
 FORMAT = 1

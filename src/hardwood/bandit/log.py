@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hardwood import arguments
-from hardwood.table.rows import n_rows
+from hardwood.table.subset import n_rows
 
 _MAX_ACTIONS = 100_000
 _SUM_TOLERANCE = 1e-6  # probabilities are often float32

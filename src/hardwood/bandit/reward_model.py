@@ -9,7 +9,7 @@ import numpy as np
 from hardwood import arguments
 from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.log import Log, action_names, occurring
-from hardwood.table.rows import taken
+from hardwood.table.subset import taken
 
 _DEFAULT_DEPTH = 4
 _MIN_ROWS = 10  # fewer rounds of an action say no more than their mean

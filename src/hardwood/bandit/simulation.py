@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.bandit.history import History, LossHistory, name_array
 from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.simulators import LOSSES, NEVER, LossSimulator, Simulator, Stream
-from hardwood.table.rows import taken
+from hardwood.table.subset import taken
 
 _REPORTS = 100  # how often progress is told
 

@@ -18,7 +18,7 @@ from hardwood import arguments
 from hardwood.bandit.log import action_names, column, masks_of, numbers, occurring, positions
 from hardwood.table import Schema, Table
 from hardwood.table.frames import open_frame
-from hardwood.table.rows import n_rows, taken
+from hardwood.table.subset import n_rows, taken
 
 Losses = Callable[[np.ndarray, np.ndarray], np.ndarray]
 World = TypeVar("World", bound="Stream")

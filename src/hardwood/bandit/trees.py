@@ -10,8 +10,8 @@ import numpy as np
 
 from hardwood.bandit.contexts import Contexts
 from hardwood.model import ObliqueTree
+from hardwood.model.kinds.tree import heap_children
 from hardwood.model.structure import Label
-from hardwood.model.tree import heap_children
 from hardwood.table import Schema
 
 Parts = Mapping[str, Any]

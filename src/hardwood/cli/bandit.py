@@ -28,7 +28,7 @@ from hardwood.cli.options import (
 )
 from hardwood.cli.pictures import draw_report
 from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 if TYPE_CHECKING:
     from hardwood.bandit import LossSimulator, Simulator

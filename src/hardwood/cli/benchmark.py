@@ -10,7 +10,7 @@ from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
 from hardwood.cli.report import print_json, print_text
 from hardwood.report.subject import is_forest, is_soft, size_words
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model

@@ -37,10 +37,10 @@ from hardwood.cli.options import (
 )
 from hardwood.cli.pictures import draw_report
 from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 if TYPE_CHECKING:
-    from hardwood.tuning import Comparison
+    from hardwood.selection import Comparison
 
 _REPORTS = (".html", ".json", ".txt")
 
@@ -119,7 +119,7 @@ def _compared(
     jobs: int,
     on_fit: Callable[[str, int, int], None],
 ) -> Comparison:
-    from hardwood.tuning import compare as compare_models
+    from hardwood.selection import compare as compare_models
 
     return compare_models(
         problem.features,

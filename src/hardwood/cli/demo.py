@@ -22,7 +22,7 @@ from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.cli.targets import label_positions
 from hardwood.report.metrics import classification_scores, scores_json
 from hardwood.report.resampling import Score
-from hardwood.report.words import figure, span
+from hardwood.text.words import figure, span
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree

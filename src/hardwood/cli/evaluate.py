@@ -25,7 +25,7 @@ from hardwood.cli.pictures import check_drawable, draw_report
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
 from hardwood.cli.targets import columns_named, known_answers, read_weights
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from hardwood.cli.models import Model
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.tree import TreeClassifier, TreeRegressor
 
     Searched = TreeClassifier | TreeRegressor
@@ -192,7 +192,7 @@ def _fitted(estimator: Any, problem: Problem, bar: Any) -> Any:
 
 def _estimator(task: Task, options: dict[str, Any]) -> Estimator:
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.estimators.dgt_forest import DGTForestClassifier, DGTForestRegressor
+    from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
 
     limits = {"restarts": ("--restarts", MAX_RESTARTS), "n_estimators": ("--trees", MAX_TREES)}
     for name, (option, most) in limits.items():

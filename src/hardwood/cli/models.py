@@ -16,7 +16,7 @@ from hardwood.report.subject import (
 )
 
 if TYPE_CHECKING:
-    from hardwood.model.document import Model
+    from hardwood.model.files.header import Model
 
 __all__ = [
     "is_forest",

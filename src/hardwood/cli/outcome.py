@@ -10,11 +10,11 @@ from hardwood.cli.models import is_forest, size_words, trees_of
 from hardwood.cli.report import Notes, print_text
 from hardwood.report.metrics import scores_grid, scores_json
 from hardwood.report.resampling import Score
-from hardwood.report.words import counted, figure
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
-    from hardwood.estimators.fit_report import FitReport
+    from hardwood.search.fit_report import FitReport
 
 
 # What a forest's `oob_score_` is, by the task.

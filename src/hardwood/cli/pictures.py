@@ -11,7 +11,7 @@ from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
-    from hardwood.report.faces import DrawnReport
+    from hardwood.text.report import DrawnReport
 
 
 def check_drawable(path: Path) -> None:

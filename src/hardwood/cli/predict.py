@@ -101,7 +101,7 @@ def prediction_table(
 
 
 def _answers(model: Model, rows: pa.Table, *, with_proba: bool, **options: Any) -> dict[str, Any]:
-    from hardwood.model.answers import answers
+    from hardwood.model.outputs import answers
 
     if not with_proba:
         return _columns("prediction", model, model.predict(rows, **options))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 
 @contextmanager

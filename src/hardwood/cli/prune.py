@@ -29,13 +29,13 @@ from hardwood.cli.tables import read_table
 from hardwood.cli.targets import label_positions, read_weights
 from hardwood.report.metrics import scores_json
 from hardwood.report.resampling import Score
-from hardwood.report.words import counted, figure
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hardwood.model import ObliqueTree
-    from hardwood.show.readable import Readable
+    from hardwood.model.edit.readable import Readable
 
 _VALIDATION_FRACTION = 0.3
 # The sizes that are shown, and how they are called.

@@ -14,8 +14,8 @@ from typing import Any
 import typer
 
 from hardwood.errors import FitInterruptedWarning, TableWarning
-from hardwood.report.blocks import Grid
-from hardwood.report.plain import plain
+from hardwood.text.blocks import Grid
+from hardwood.text.plain import plain
 
 
 def print_json(payload: dict[str, Any]) -> None:

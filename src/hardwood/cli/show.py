@@ -15,7 +15,7 @@ from hardwood.cli.models import oblique, open_model
 from hardwood.cli.options import AsJson, ModelFile, output_option
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model

@@ -63,10 +63,10 @@ from hardwood.cli.outcome import (
 from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.errors import MissingExtraError
 from hardwood.report.resampling import Score
-from hardwood.report.words import counted, figure
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
-    from hardwood.tuning import FinishedTrial, TuningResult
+    from hardwood.selection import FinishedTrial, TuningResult
 
 
 # What a search may go by, among the scores of a model: the name there, and the sign of good.
@@ -382,7 +382,7 @@ def _note_unfinished(found: TuningResult, plan: _Plan, n_trials: int, notes: Not
 
 
 def _done_before(plan: _Plan) -> tuple[int, float | None]:
-    from hardwood.tuning.study import found_before
+    from hardwood.selection.study import found_before
 
     with data_mistakes():
         return found_before(plan.storage, plan.study)
@@ -397,7 +397,7 @@ def _search(
     on_trial: Callable[[FinishedTrial], None],
 ) -> TuningResult:
     """Search on the training rows."""
-    from hardwood.tuning.search import tune as search
+    from hardwood.selection.tune import tune as search
 
     try:
         with data_mistakes(), failures_in_notes():
@@ -439,8 +439,8 @@ def failures_in_notes() -> Iterator[None]:
 
 
 def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
-    from hardwood.tuning.search import DEFAULT_TRIALS
-    from hardwood.tuning.spaces import grid, space_of
+    from hardwood.selection.spaces import grid, space_of
+    from hardwood.selection.tune import DEFAULT_TRIALS
 
     size = len(grid(space_of(estimator, None, fixed)))
     return min(plan.trials or (size if plan.sampler == "grid" else DEFAULT_TRIALS), size)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
-    from hardwood.model.hardening import HardeningCost
+    from hardwood.model.edit.harden import HardeningCost
 
 
 class ModelEstimator(BaseEstimator):

@@ -22,10 +22,10 @@ from hardwood.estimators.base import ModelEstimator
 from hardwood.estimators.latent import LatentTreeRegressor, learn_model
 from hardwood.estimators.weights import row_weights
 from hardwood.learn.latent import INITS, GrownLatentTree
-from hardwood.learn.problem import TrainingSet
+from hardwood.learn.task import TrainingSet
 from hardwood.model import LatentTreeModel, ObliqueTree
-from hardwood.model.hierarchy import Hierarchy
-from hardwood.model.pruning import prune_unreached
+from hardwood.model.edit import prune_unreached
+from hardwood.model.kinds.hierarchy import Hierarchy
 from hardwood.table import Schema, Table
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hardwood.estimators import dgt_fit, parameters
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.start import start_of
 from hardwood.learn.dgt import Grown, learn
+from hardwood.learn.start import start_of
 from hardwood.model import ObliqueTree
 
 # restarts="auto": so many trees for a validation part to choose from (what that is worth:

@@ -14,14 +14,14 @@ import numpy as np
 
 from hardwood.estimators import parameters
 from hardwood.estimators.exercise import Exercise, max_epochs, record_of
-from hardwood.learn.assemble import assemble
 from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER
 from hardwood.learn.dgt import DGT, Grown, Relaxation
-from hardwood.learn.problem import Problem
+from hardwood.learn.finish import assemble
+from hardwood.learn.task import Problem
 from hardwood.learn.training import Training
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import ObliqueTree
-from hardwood.model.tree import heap_children
+from hardwood.model.kinds.tree import heap_children
 
 _MAX_DEPTH = 16
 _MAX_LAYERS = 16

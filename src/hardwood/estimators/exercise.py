@@ -26,7 +26,7 @@ from hardwood.estimators.target import (
 from hardwood.estimators.weights import class_weights, row_weights
 from hardwood.learn.curves import MAX_POINTS, learning_curve
 from hardwood.learn.losses import Custom, Logistic, Loss, Poisson, loss_of
-from hardwood.learn.problem import Problem, TrainingSet
+from hardwood.learn.task import Problem, TrainingSet
 from hardwood.learn.training import Callback, Epoch
 from hardwood.model.structure import Task
 from hardwood.table import Table

@@ -17,13 +17,13 @@ from hardwood.estimators import dgt_fit, parameters
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators.base import ForestClassifier, ForestRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.start import start_of
-from hardwood.learn.assemble import outputs_of
 from hardwood.learn.dgt import DGT, Grown, Runs, learn_forest
-from hardwood.learn.problem import Problem
+from hardwood.learn.finish import outputs_of
+from hardwood.learn.start import start_of
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.model.answers import YES
-from hardwood.model.forest import MAX_TREES
+from hardwood.model.kinds.forest import MAX_TREES
+from hardwood.model.outputs import YES
 from hardwood.model.structure import Task
 
 _COMBINATIONS = ("mean", "vote")

@@ -18,9 +18,9 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.learn.assemble import assemble
+from hardwood.learn.finish import assemble
 from hardwood.learn.greedy import SPLITS, Greedy, GrownTree, SplitSearch, learn, one_hot
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
 

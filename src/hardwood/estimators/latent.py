@@ -18,10 +18,10 @@ from hardwood.estimators import parameters
 from hardwood.estimators.base import ModelClassifier, ModelEstimator, ModelRegressor
 from hardwood.estimators.exercise import Exercise
 from hardwood.learn.latent import GrownLatentTree, Latent, Split, learn
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import LatentTreeModel, ObliqueTree
-from hardwood.model.hardening import HardeningCost
+from hardwood.model.edit.harden import HardeningCost
 
 _MAX_DEPTH = 12
 _MAX_WIDTH = 100_000

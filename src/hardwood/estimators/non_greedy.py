@@ -15,8 +15,7 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.start import start_of
-from hardwood.learn.assemble import assemble
+from hardwood.learn.finish import assemble
 from hardwood.learn.greedy import SPLITS
 from hardwood.learn.losses import Custom
 from hardwood.learn.non_greedy import (
@@ -30,7 +29,8 @@ from hardwood.learn.non_greedy import (
     learn,
     start_from,
 )
-from hardwood.learn.problem import Problem
+from hardwood.learn.start import start_of
+from hardwood.learn.task import Problem
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
 

@@ -18,10 +18,8 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.start import start_of
-from hardwood.learn.assemble import policy_counts
+from hardwood.learn.finish import policy_counts
 from hardwood.learn.losses import CrossEntropy, Custom, Hinge, SquaredCodes
-from hardwood.learn.problem import Problem
 from hardwood.learn.reinforced import (
     Baseline,
     Estimator,
@@ -35,9 +33,11 @@ from hardwood.learn.reinforced import (
     start_from,
     with_first_ways,
 )
+from hardwood.learn.start import start_of
+from hardwood.learn.task import Problem
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree, PolicyTree
-from hardwood.model.policy_tree import Path
+from hardwood.model.kinds.policy_tree import Path
 from hardwood.model.structure import Link
 
 _MAX_DEPTH = 16

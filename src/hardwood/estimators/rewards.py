@@ -15,9 +15,9 @@ from hardwood.estimators import parameters
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.reinforced import parents_of, policy_of, temperatures, tree_of
 from hardwood.estimators.weights import row_weights
-from hardwood.learn.problem import Problem, TrainingSet
 from hardwood.learn.reinforced import GrownPolicy, Reinforced, default_training
 from hardwood.learn.rewards import Level, Reward, Rewards, learn, row_target
+from hardwood.learn.task import Problem, TrainingSet
 from hardwood.learn.training import Epoch
 from hardwood.model import ObliqueTree, PolicyTree
 from hardwood.table import Table

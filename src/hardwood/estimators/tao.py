@@ -15,12 +15,12 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.start import start_of
-from hardwood.learn.assemble import assemble
+from hardwood.learn.finish import assemble
 from hardwood.learn.greedy import SPLITS
 from hardwood.learn.losses import Custom, Loss, Misclassification, loss_of
-from hardwood.learn.problem import Problem
+from hardwood.learn.start import start_of
 from hardwood.learn.tao import Alternated, Alternation, Leaves, Start, learn
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
 
 _MAX_DEPTH = 32

@@ -14,8 +14,8 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.base import EnsembleClassifier, EnsembleRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.learn.assemble import with_counts
-from hardwood.learn.problem import Problem
+from hardwood.learn.finish import with_counts
+from hardwood.learn.task import Problem
 from hardwood.learn.tel import TEL, Activation, GrownEnsemble, default_training, learn
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import TreeEnsemble

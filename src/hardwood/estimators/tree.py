@@ -13,9 +13,9 @@ from sklearn.utils.validation import validate_data
 from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators import base
 from hardwood.estimators import exercise as exercises
-from hardwood.estimators.clock import Clock
-from hardwood.estimators.fit_report import FitReport
-from hardwood.estimators.tree_fit import Fitted, fit_tree
+from hardwood.learn.clock import Clock
+from hardwood.search.best_tree import Fitted, fit_tree
+from hardwood.search.fit_report import FitReport
 
 
 class TreeClassifier(base.TreeClassifier):

@@ -12,9 +12,9 @@ import numpy as np
 from hardwood.explain.entries import entry
 from hardwood.explain.freedom import Freedom
 from hardwood.model import ObliqueTree
-from hardwood.report.frames import Backend, make_frame
-from hardwood.show.numbers import quantity
-from hardwood.show.terms import label_text
+from hardwood.text.frames import Backend, make_frame
+from hardwood.text.numbers import quantity
+from hardwood.text.terms import label_text
 
 Norm = Literal["l2", "l1", "l0"]
 

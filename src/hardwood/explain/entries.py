@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.show.numbers import quantity
-from hardwood.show.terms import label_text
 from hardwood.table import Schema
+from hardwood.text.numbers import quantity
+from hardwood.text.terms import label_text
 
 
 def entry(schema: Schema, feature: int, value: float) -> Any:

@@ -21,7 +21,7 @@ from hardwood.explain.regions import Regions, regions_of
 from hardwood.explain.subject import hard_model_of
 from hardwood.explain.wanted import Wanted, other_classes, read_wanted
 from hardwood.model import ObliqueTree, engine
-from hardwood.model.answers import answers
+from hardwood.model.outputs import answers
 from hardwood.model.structure import positive_number
 
 if TYPE_CHECKING:

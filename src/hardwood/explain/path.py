@@ -24,15 +24,15 @@ from hardwood.errors import TableError
 from hardwood.explain.entries import dense_matrix, entry, entry_text
 from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueTree, one_row
-from hardwood.model.answers import answer_of_one
-from hardwood.report.blocks import Block, Grid, Words
-from hardwood.report.faces import Report
-from hardwood.report.words import counted, figure
-from hardwood.show.leaf import leaf_equations, says_equations
+from hardwood.model.outputs import answer_of_one
 from hardwood.show.text import equation_lines, leaf_text
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.leaf import leaf_equations, says_equations
+from hardwood.text.report import Report
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 _MAX_TREES = 5  # of a forest, whose decisions are written out
 _ROWS = 4096  # that are encoded at a time

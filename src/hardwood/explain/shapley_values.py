@@ -11,16 +11,16 @@ import numpy as np
 from hardwood.errors import MissingExtraError
 from hardwood.explain.entries import entry, entry_text
 from hardwood.model.structure import Task
-from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.drawing import BLUE, VERMILION, name_axes, ticks
-from hardwood.report.faces import DrawnReport
-from hardwood.report.words import counted, figure
 from hardwood.table import Schema
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.report import DrawnReport
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 _MAX_SHOWN = 12  # features in print and in the drawing
 _MAX_OUTPUTS = 4

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.model import ObliqueTree
-from hardwood.model.answers import YES
+from hardwood.model.outputs import YES
 
 LeafRegion = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Half-spaces of a linear leaf: normals (q, c), bias (q,), and the room (q,) for a margin."""

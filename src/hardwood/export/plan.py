@@ -16,8 +16,8 @@ import numpy as np
 
 from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.model.edit.policy_rewrite import hard_form
 from hardwood.model.engine import linked, scaled_splits
-from hardwood.model.policy_rewrite import hard_form
 from hardwood.model.structure import Label, Link, Task
 from hardwood.show.forest import forest_summary
 from hardwood.show.text import summary

@@ -32,11 +32,11 @@ from hardwood.export.probes import Probes
 from hardwood.export.rules_reader import read_answers
 from hardwood.export.verify import FLOAT_VALUES, Check, measured, verified
 from hardwood.model import ObliqueTree
-from hardwood.show.numbers import number, quantity
-from hardwood.show.terms import exact_sum
 from hardwood.show.text import count_text
 from hardwood.table import Schema
 from hardwood.table.feature import Level
+from hardwood.text.numbers import number, quantity
+from hardwood.text.terms import exact_sum
 
 _FAR = 1e4  # centres so many deviations from 0 are subtracted within a sum
 

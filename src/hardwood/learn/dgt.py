@@ -20,9 +20,9 @@ lambda    ``l1``, ``l2``              on W or its factors, and on the slopes of 
 L, d_i    ``layers``                  number of linear layers, or the sizes between them (Sec. 3.2)
 ========  ==========================  ===========================================
 
-The step is native (``native/learn/dgt.hpp``, ``dgt_soft.hpp``), its twin is ``reference/dgt.py``;
-layers are multiplied into one matrix at every step (``native/learn/layers.hpp``), so what is
-learned is the splits that the tree will have, to the bit.
+The step is native (``native/learn/dgt.hpp``, ``dgt_soft.hpp``), its twin is
+``tests/reference/dgt.py``; layers are multiplied into one matrix at every step
+(``native/learn/layers.hpp``), so what is learned is the splits that the tree will have, to the bit.
 
 What differs from the paper:
 
@@ -37,7 +37,7 @@ What differs from the paper:
 7. With several layers the norm of the factors' gradients is clipped and the penalties apply to the
    factors, biases included, as the authors' code does; a product of sparse factors is not sparse.
 8. Several restarts, of which the best on validation data is kept (`restarts`), and nodes that no
-   training row reaches are dropped when learning ends (`learn/assemble.py`).
+   training row reaches are dropped when learning ends (`learn/finish.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
 from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hardwood.learn.problem import TrainingSet
-from hardwood.learn.rows import Matrix
+from hardwood.learn.canonical_rows import Matrix
+from hardwood.learn.task import TrainingSet
 from hardwood.model import ObliqueTree, PolicyTree, TreeEnsemble, engine
+from hardwood.model.kinds.tree import heap_children
 from hardwood.model.structure import Link, Task
-from hardwood.model.tree import heap_children
 
 _CHUNK_ROWS = 2**16
 

@@ -18,9 +18,9 @@ look for a split that lowers the impurity of a node (entropy, Gini, variance):
             ``learn/non_greedy.py``), from the best axis split; never worse than that
 ==========  ======================================================================================
 
-The search is native (``native/learn/greedy*.cpp``), its twin is ``reference/greedy.py``. What the
-learner holds is every training row encoded, as ranks (two bytes an entry) and for oblique splits as
-numbers (four more).
+The search is native (``native/learn/greedy*.cpp``), its twin is ``tests/reference/greedy.py``.
+What the learner holds is every training row encoded, as ranks (two bytes an entry) and for oblique
+splits as numbers (four more).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hardwood.learn.losses import (
     Logistic,
     SquaredCodes,
 )
-from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import one_of
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree

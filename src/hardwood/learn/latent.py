@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
 from hardwood.learn.training import Callback, Epoch, one_of
 
 Split = Literal["linear", "elu"]
@@ -130,6 +130,6 @@ def learn(
     """
     if find_spec("torch") is None:
         raise MissingExtraError("torch", extra="torch", purpose="Learning a latent tree")
-    from hardwood.learn import latent_training
+    from hardwood.learn import latent_torch as latent_training
 
     return latent_training.learn(problem, config, seed=seed, callbacks=callbacks)

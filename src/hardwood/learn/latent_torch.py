@@ -17,7 +17,7 @@ from hardwood.learn.bisection import bisect
 from hardwood.learn.latent import GrownLatentTree, Latent
 from hardwood.learn.latent_start import place_splits, solve_predictor
 from hardwood.learn.losses import SquaredError
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
 from hardwood.learn.torch_losses import row_losses
 from hardwood.learn.training import Callback, Epoch
 from hardwood.nn.latent import LatentTree

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.learn.leaf_fits import LeafRows, Prior, rows_by_leaf
+from hardwood.learn.leaves import LeafRows, Prior, rows_by_leaf
 from hardwood.learn.losses import (
     AbsoluteError,
     CrossEntropy,
@@ -163,7 +163,7 @@ def _weighted_ridge(X: np.ndarray, z: np.ndarray, h: np.ndarray, l2: float) -> n
 
 
 def _values(loss: Loss, f: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Loss of each row (r,); definitions as in ``reference/losses.py``."""
+    """Loss of each row (r,); definitions as in ``tests/reference/losses.py``."""
     if isinstance(loss, CrossEntropy):
         top = f.max(axis=1)
         log_sum = top + np.log(np.exp(f - top[:, None]).sum(axis=1))

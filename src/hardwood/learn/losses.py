@@ -1,6 +1,7 @@
 """What a learner minimises, as values that can be compared, copied and written down.
 
-The arithmetic is in the engine (``native/core/loss.hpp``), defined by ``reference/losses.py``.
+The arithmetic is in the engine (``native/core/loss.hpp``), its definition in
+``tests/reference/losses.py``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ a(x)       ``solver="ssgd"``           rows keep their leaves for some epochs (E
 =========  ==========================  ==================================================
 
 The step is native (``native/learn/non_greedy.hpp``, ``non_greedy_learner.hpp``), its twin is
-``reference/non_greedy.py``.
+``tests/reference/non_greedy.py``.
 
 What differs from the paper:
 
@@ -46,8 +46,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hardwood.learn.assemble import routed_leaves
-from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.finish import routed_leaves
+from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
 from hardwood.learn.units import start_parameters
 from hardwood.model import ObliqueTree

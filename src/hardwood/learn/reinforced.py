@@ -26,7 +26,7 @@ D            ``max_depth``               or any topology: ``parents``
 ===========  ==========================  ==================================================
 
 The step is native (``native/learn/reinforced.hpp``, ``reinforced_learner.hpp``), its twin is
-``reference/reinforced.py``.
+``tests/reference/reinforced.py``.
 
 What differs from the paper:
 
@@ -51,9 +51,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.assemble import routed_leaves
+from hardwood.learn.finish import routed_leaves
 from hardwood.learn.non_greedy import cautious_scores
-from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
 from hardwood.learn.units import start_parameters
 from hardwood.model import ObliqueTree

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from hardwood.learn.losses import Loss
-from hardwood.learn.problem import Problem
 from hardwood.learn.reinforced import GrownPolicy, Reinforced, grown_by_engine
+from hardwood.learn.task import Problem
 from hardwood.learn.training import Callback
 
 Level = Literal["row", "batch"]

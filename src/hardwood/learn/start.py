@@ -6,9 +6,9 @@ from typing import Any
 
 from hardwood.estimators.exercise import Exercise
 from hardwood.learn.greedy import SPLITS, start_tree
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
-from hardwood.model.policy_rewrite import hard_form
+from hardwood.model.edit.policy_rewrite import hard_form
 from hardwood.model.structure import Task
 
 

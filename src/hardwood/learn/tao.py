@@ -30,7 +30,7 @@ A split or leaf is replaced only where E falls, so E never rises, from node to n
 to sweep.
 
 The sweep is native (``native/learn/tao_sweep.hpp``, ``tao_logistic.hpp``, ``tao.hpp``), its twin is
-``reference/tao.py``; leaves are fitted in ``learn/leaf_fits.py``.
+``tests/reference/tao.py``; leaves are fitted in ``learn/leaves.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hardwood.learn.leaf_fits import (
+from hardwood.learn.leaves import (
     LeafRows,
     Prior,
     class_counts,
@@ -50,7 +50,7 @@ from hardwood.learn.leaf_fits import (
     mean_target,
     rows_by_leaf,
 )
-from hardwood.learn.linear_leaf_fits import LinearLeaves, linear_leaves
+from hardwood.learn.linear_leaves import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
     CrossEntropy,
     Custom,
@@ -59,7 +59,7 @@ from hardwood.learn.losses import (
     SquaredCodes,
 )
 from hardwood.learn.non_greedy import StartTree, left_to_right
-from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, one_of
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from hardwood.learn.canonical_rows import Matrix, Rows, canonical_rows
 from hardwood.learn.losses import Loss
-from hardwood.learn.rows import Matrix, Rows, canonical_rows
 from hardwood.table import Schema, Table
 from hardwood.table.statistics import column_statistics
 

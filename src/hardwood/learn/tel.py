@@ -20,7 +20,7 @@ lambda     ``l2``                      on W
 =========  ==========================  ================================================
 
 The step is native (``native/tree/soft.hpp`` forwards, ``native/learn/tel.hpp`` backwards,
-``native/learn/tel_learner.hpp``), its twin is ``reference/tel.py``.
+``native/learn/tel_learner.hpp``), its twin is ``tests/reference/tel.py``.
 
 What differs from the paper:
 
@@ -47,7 +47,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.problem import Problem, engine_matrix
+from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
 
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]

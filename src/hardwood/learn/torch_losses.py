@@ -12,7 +12,7 @@ from hardwood.learn.losses import Custom, Loss
 
 
 def row_losses(loss: Loss, scores: Tensor, y: Tensor) -> Tensor:
-    """Return the loss of each row, (n,), as `reference/losses.py` defines it.
+    """Return the loss of each row, (n,), as `tests/reference/losses.py` defines it.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hardwood.learn.problem import Problem
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
 

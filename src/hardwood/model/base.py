@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hardwood.model import one_row, strict_json
-from hardwood.model.answers import answer_of_one, answers
+from hardwood.model import one_row
+from hardwood.model.files import strict_json
+from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.structure import Label, Task, typed
 from hardwood.table import Schema
 
@@ -183,20 +184,20 @@ class FrozenModel(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, in whole or not at all: see :func:`hardwood.model.save`."""
-        from hardwood.model.file import save
+        from hardwood.model.files.file import save
 
         save(self, path)
 
     def to_json(self) -> str:
         """Write the model as JSON text, in full precision."""
-        from hardwood.model.json_form import to_json
+        from hardwood.model.files.json import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Read what :meth:`to_json` wrote; ``ModelFileError`` says what is wrong otherwise."""
-        from hardwood.model.json_form import from_json
+        from hardwood.model.files.json import from_json
 
         return from_json(cls, text)
 

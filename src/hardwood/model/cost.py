@@ -19,8 +19,8 @@ import numpy as np
 from hardwood.model.routed_rows import RoutedRows, child_nodes
 
 if TYPE_CHECKING:
-    from hardwood.model.policy_tree import PolicyTree
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.policy_tree import PolicyTree
+    from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.table import Schema
 
 

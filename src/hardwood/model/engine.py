@@ -14,9 +14,9 @@ from hardwood.table import Schema
 
 if TYPE_CHECKING:
     from hardwood._native import LeafModels, PolicyRouter, Router, SoftRouter
-    from hardwood.model.ensemble import TreeEnsemble
-    from hardwood.model.policy_tree import PolicyTree
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.policy_tree import PolicyTree
+    from hardwood.model.kinds.soft_ensemble import TreeEnsemble
+    from hardwood.model.kinds.tree import ObliqueTree
 
 
 def packed_splits(tree: ObliqueTree) -> Router:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import Task
-from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 from hardwood.table.feature import Feature
-from hardwood.table.learning import default_names
+from hardwood.table.features import default_names
 
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.model.terms import Term, terms_of
 
 if TYPE_CHECKING:
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.tree import ObliqueTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class LinearLeaf:
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
         """Write the score in words; ``None`` shows all terms, or numbers in full."""
-        from hardwood.show.formula import formula
+        from hardwood.text.formula import formula
 
         written = formula(
             self.tree.schema, self.terms, self.value, max_terms=max_terms, digits=digits

@@ -15,7 +15,7 @@ import numpy as np
 from hardwood.model.cost import Flops, Operations, additions, multiplications
 
 if TYPE_CHECKING:
-    from hardwood.model.policy_tree import PolicyTree
+    from hardwood.model.kinds.policy_tree import PolicyTree
 
 
 def policy_flops(tree: PolicyTree, X: Any = None) -> Flops:

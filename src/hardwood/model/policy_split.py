@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.model.terms import Term, terms_of
 
 if TYPE_CHECKING:
-    from hardwood.model.policy_tree import PolicyTree
+    from hardwood.model.kinds.policy_tree import PolicyTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Way:
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
         """Write the score in words; ``None`` shows all terms, or numbers in full."""
-        from hardwood.show.formula import formula
+        from hardwood.text.formula import formula
 
         written = formula(
             self.tree.schema, self.terms, self.bias, max_terms=max_terms, digits=digits

@@ -11,9 +11,9 @@ import numpy as np
 from hardwood.errors import TableError
 
 if TYPE_CHECKING:
-    from hardwood.model.frozen import FrozenModel
+    from hardwood.model.base import FrozenModel
+    from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.model.structure import Label
-    from hardwood.model.tree import ObliqueTree
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from hardwood.model import engine
 from hardwood.model.cost import Flops, Operations, node_operations
 
 if TYPE_CHECKING:
-    from hardwood.model.ensemble import TreeEnsemble
+    from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 
 _CHUNK = 1024  # rows at a time: their scores at all splits of a tree take little memory
 

@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.model.terms import Term, terms_of
 
 if TYPE_CHECKING:
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.tree import ObliqueTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Split:
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
         """Write the split in words; ``None`` shows all terms, or numbers in full."""
-        from hardwood.show.condition import condition
+        from hardwood.text.condition import condition
 
         return condition(self, max_terms=max_terms, digits=digits)
 

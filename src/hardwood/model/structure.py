@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.model import strict_json
+from hardwood.model.files import strict_json
 
 PROBABILITY_TOLERANCE = 1e-6
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from hardwood.model.policy_tree import PolicyTree
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.policy_tree import PolicyTree
+    from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.table import Schema
 
 

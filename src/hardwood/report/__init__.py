@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from hardwood.report.curves import LearningCurves, learning_curves
     from hardwood.report.description import Description, describe
     from hardwood.report.evaluation import Evaluation, evaluate
-    from hardwood.report.faces import Report, page
     from hardwood.report.speed import Benchmark, benchmark
+    from hardwood.text.report import Report, page
 
 # Names are imported when first used: the words of the command line need no model.
 _HOME = {
-    "Analysis": "analysis",
-    "Benchmark": "speed",
-    "Description": "description",
-    "Evaluation": "evaluation",
-    "LearningCurves": "curves",
-    "Report": "faces",
-    "analyze": "analysis",
-    "benchmark": "speed",
-    "describe": "description",
-    "evaluate": "evaluation",
-    "learning_curves": "curves",
-    "page": "faces",
+    "Analysis": "hardwood.report.analysis",
+    "Benchmark": "hardwood.report.speed",
+    "Description": "hardwood.report.description",
+    "Evaluation": "hardwood.report.evaluation",
+    "LearningCurves": "hardwood.report.curves",
+    "Report": "hardwood.text.report",
+    "analyze": "hardwood.report.analysis",
+    "benchmark": "hardwood.report.speed",
+    "describe": "hardwood.report.description",
+    "evaluate": "hardwood.report.evaluation",
+    "learning_curves": "hardwood.report.curves",
+    "page": "hardwood.text.report",
 }
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'hardwood.report' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"hardwood.report.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

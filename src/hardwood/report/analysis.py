@@ -15,21 +15,21 @@ from hardwood.report.arguments import (
     thread_count,
     whole_number,
 )
-from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.dependence import Dependence, dependences
 from hardwood.report.error_nodes import NodeErrors, error_nodes
-from hardwood.report.faces import DrawnReport
 from hardwood.report.feature_use import feature_use
 from hardwood.report.importance import Importance, column_groups, importances
 from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
 from hardwood.report.row_losses import row_loss
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
-from hardwood.report.words import amount, counted, figure, share, span
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.report import DrawnReport
+from hardwood.text.words import amount, counted, figure, share, span
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 N_REPEATS = 5
 N_GRID = 20

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import HardwoodError
-from hardwood.report.blocks import Block, Grid
 from hardwood.report.drawing import BLUE, GREY, ORANGE, label, legend, name_axes
-from hardwood.report.faces import DrawnReport
 from hardwood.report.record_words import CURVES
 from hardwood.report.subject import Model, is_forest, model_of, target_words
-from hardwood.report.words import counted, figure
+from hardwood.text.blocks import Block, Grid
+from hardwood.text.report import DrawnReport
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 # What the points are counted in, the first that a record has; a stream has steps.
 _COUNTERS = ("epoch", "step")

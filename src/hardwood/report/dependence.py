@@ -11,8 +11,8 @@ import numpy as np
 from hardwood.report.changed_columns import ChangedColumns
 from hardwood.report.judged_rows import JudgedRows
 from hardwood.report.subject import output_labels, outputs_of
-from hardwood.show.numbers import quantity
 from hardwood.table import Feature
+from hardwood.text.numbers import quantity
 
 _TAILS = (0.05, 0.95)  # between these quantiles of the rows lies the grid of a number
 MISSING = "missing"

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hardwood.model.container import METADATA_KEY
 from hardwood.model.cost import remaining
-from hardwood.model.file import dumps
-from hardwood.report.blocks import Block, Grid, Words
-from hardwood.report.faces import Report
+from hardwood.model.files.container import METADATA_KEY
+from hardwood.model.files.file import dumps
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
-from hardwood.report.frames import columns_of
 from hardwood.report.record_words import readable_record
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, trees_of
-from hardwood.report.words import counted, share, size
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.frames import columns_of
+from hardwood.text.report import Report
+from hardwood.text.words import counted, share, size
 
 if TYPE_CHECKING:
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 MAX_TERMS = 4
 _MAX_TREES_LISTED = 10

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.report.arguments import generator, thread_count, whole_number
-from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
-from hardwood.report.faces import DrawnReport
-from hardwood.report.frames import columns_of
 from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
 from hardwood.report.metrics import (
     classification_scores,
@@ -25,12 +22,15 @@ from hardwood.report.metrics import (
 )
 from hardwood.report.resampling import Score, n_resamples
 from hardwood.report.subject import Model, model_of, output_labels, output_names, target_words
-from hardwood.report.words import amount, counted, figure, share, span
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.frames import columns_of
+from hardwood.text.report import DrawnReport
+from hardwood.text.words import amount, counted, figure, share, span
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 _MAX_CONFUSION_CLASSES = 12  # wider than this, a terminal cannot show the table
 _MAX_MISTAKES = 10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.report.drawing import BLUE, GREY, VERMILION, label, legend, name_axes, some, ticks
-from hardwood.report.words import amount, counted
+from hardwood.text.words import amount, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.frames import Backend, first_installed, make_frame
+from hardwood.text.frames import Backend, first_installed, make_frame
 
 if TYPE_CHECKING:
     from hardwood.table import Schema

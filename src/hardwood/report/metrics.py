@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.report.blocks import Grid
 from hardwood.report.magnitudes import unit_of
 from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_score
-from hardwood.report.words import figure, span
+from hardwood.text.blocks import Grid
+from hardwood.text.words import figure, span
 
 YES = 0.5  # the least probability of a label that is predicted
 _NOISE = 1e-12  # a variance this small beside its terms is what rounding left of zero

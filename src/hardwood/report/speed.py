@@ -14,16 +14,16 @@ import numpy as np
 
 from hardwood.model import dumps, loads
 from hardwood.report.arguments import generator, positive_seconds, thread_count, whole_numbers
-from hardwood.report.blocks import Block, Grid, Words
-from hardwood.report.faces import Report
-from hardwood.report.frames import columns_of
 from hardwood.report.made_up_rows import made_up_rows, single_rows
 from hardwood.report.subject import Model, is_policy, is_soft, model_of, size_words, trees_of
-from hardwood.report.words import counted, duration, size
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.frames import columns_of
+from hardwood.text.report import Report
+from hardwood.text.words import counted, duration, size
 
 if TYPE_CHECKING:
     from hardwood.model.cost import Flops
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 SECONDS = 1.0  # of repeated calls, each kind
 BATCH_SIZES = (1000, 100_000)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.report.words import counted
+from hardwood.text.words import counted
 
 # Where fitted estimators keep their model.
 _ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")

@@ -1,6 +1,6 @@
 """Rows that could have been in a table: near its own rows, or between two of them.
 
-They have no target; a teacher gives them one (`hardwood.estimators.teacher`).
+They have no target; a teacher gives them one (`hardwood.search.distill`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from hardwood import arguments
-from hardwood.learn.problem import Problem
-from hardwood.learn.rows import Matrix
+from hardwood.learn.canonical_rows import Matrix
+from hardwood.learn.task import Problem
 
 _LOOKED_AT = 20_000  # rows that tell which columns are graded
 

@@ -11,17 +11,17 @@ import numpy as np
 
 from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
-from hardwood.estimators.clock import Clock
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.fit_report import FitReport, Trial
-from hardwood.estimators.judge import Judge
-from hardwood.estimators.recipe import CutOff, Kitchen
-from hardwood.estimators.teacher import Teacher, check_teacher, fitted_teacher, learned_networks
-from hardwood.estimators.tree_search import Candidate, Plan, Search
-from hardwood.learn.assemble import assemble
-from hardwood.learn.problem import Problem
+from hardwood.learn.clock import Clock
+from hardwood.learn.finish import assemble
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
-from hardwood.report.words import figure
+from hardwood.search.candidates import CutOff, Kitchen
+from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, learned_networks
+from hardwood.search.fit_report import FitReport, Trial
+from hardwood.search.scorer import Judge
+from hardwood.search.tree_search import Candidate, Plan, Search
+from hardwood.text.words import figure
 
 MAX_DEPTH = 16
 _MAX_TRIALS = 100_000

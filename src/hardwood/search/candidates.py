@@ -8,17 +8,17 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from hardwood.estimators.clock import Clock, Stop, Whole
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.made_up_rows import Lesson
 from hardwood.estimators.reinforced import bare_policy
-from hardwood.estimators.teacher import Teacher, taught
+from hardwood.learn.clock import Clock, Stop, Whole
 from hardwood.learn.greedy import one_hot, start_tree
 from hardwood.learn.losses import Misclassification
-from hardwood.learn.problem import Problem
 from hardwood.learn.reinforced import Reinforced, learn, perfect_parents
 from hardwood.learn.tao import Alternation, alternate
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
+from hardwood.search.augment import Lesson
+from hardwood.search.distill import Teacher, taught
 
 Start = Literal["axis", "co2", "reinforced"]
 Kind: TypeAlias = tuple[Start, bool, bool]

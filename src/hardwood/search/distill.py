@@ -22,14 +22,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.made_up_rows import Lesson, made_up_rows
+from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.greedy import one_hot
 from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, Logistic
-from hardwood.learn.problem import Problem
-from hardwood.learn.rows import Matrix
+from hardwood.learn.task import Problem
 from hardwood.model.structure import Task
-from hardwood.table.alike import table_like
-from hardwood.table.rows import taken
+from hardwood.search.augment import Lesson, made_up_rows
+from hardwood.table.restore import table_like
+from hardwood.table.subset import taken
 
 # Chosen on validation rows of letter, pendigits, satimage, optdigits and segment.
 _NETWORKS = 3

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hardwood.report.blocks import Block, Grid, Words
-from hardwood.report.faces import Report
-from hardwood.report.frames import columns_of
-from hardwood.report.words import counted, figure
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.frames import columns_of
+from hardwood.text.report import Report
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 Outcome = Literal["best so far", "not better", "cut off", "failed"]
 

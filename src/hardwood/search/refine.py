@@ -17,23 +17,23 @@ from hardwood.estimators import exercise as exercises
 from hardwood.estimators import parameters
 from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.judge import Judge
 from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
 from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
-from hardwood.estimators.start import start_of
 from hardwood.estimators.tao import TAOClassifier, TAORegressor
 from hardwood.estimators.target import class_target, label_target, number_target
 from hardwood.estimators.weights import row_weights
-from hardwood.learn.problem import Problem
+from hardwood.learn.start import start_of
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
-from hardwood.report.blocks import Block, Grid
-from hardwood.report.faces import Report
-from hardwood.report.frames import columns_of
-from hardwood.report.words import counted, figure
-from hardwood.table.rows import n_rows, taken
+from hardwood.search.scorer import Judge
+from hardwood.table.subset import n_rows, taken
+from hardwood.text.blocks import Block, Grid
+from hardwood.text.frames import columns_of
+from hardwood.text.report import Report
+from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 # Learners by name: for classes and labels, and for numbers.
 LEARNERS: dict[str, tuple[type, type]] = {

@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.estimators.clock import Clock
 from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.fit_report import Outcome, Trial
-from hardwood.estimators.judge import Judge
-from hardwood.estimators.made_up_rows import Lesson
-from hardwood.estimators.recipe import CutOff, Kind, Kitchen, Recipe, reinforced_passes
-from hardwood.estimators.teacher import Teacher
-from hardwood.learn.assemble import outputs_of
-from hardwood.learn.problem import Problem
+from hardwood.learn.clock import Clock
+from hardwood.learn.finish import outputs_of
 from hardwood.learn.tao import Alternation, Leaves
+from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
-from hardwood.report.words import figure
+from hardwood.search.augment import Lesson
+from hardwood.search.candidates import CutOff, Kind, Kitchen, Recipe, reinforced_passes
+from hardwood.search.distill import Teacher
+from hardwood.search.fit_report import Outcome, Trial
+from hardwood.search.scorer import Judge
+from hardwood.text.words import figure
 
 _PLAIN_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 _LINEAR_DEPTHS = (1, 2, 3, 4, 5)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hardwood.tuning.comparison import Comparison, Entrant
-from hardwood.tuning.paired import Interval
-from hardwood.tuning.result import FinishedTrial, TuningResult
-from hardwood.tuning.search import tune
-from hardwood.tuning.side_by_side import compare
-from hardwood.tuning.spaces import SPACES, Range, When, grid, space_of
+from hardwood.selection.compare import compare
+from hardwood.selection.comparison import Comparison, Entrant
+from hardwood.selection.paired import Interval
+from hardwood.selection.result import FinishedTrial, TuningResult
+from hardwood.selection.spaces import SPACES, Range, When, grid, space_of
+from hardwood.selection.tune import tune
 
 __all__ = [
     "SPACES",

@@ -16,13 +16,13 @@ from hardwood.arguments import choice, real
 from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators.parameters import level, n_threads
 from hardwood.estimators.target import class_target, has_several_labels, number_target
+from hardwood.selection.comparison import Comparison, Entrant
+from hardwood.selection.contest import MIN_FOLDS, Contest, Judged, OnFit
+from hardwood.selection.metric import metric_of
+from hardwood.selection.models import Contestant, Terms, chosen
+from hardwood.selection.paired import interval
+from hardwood.selection.rows import Fold, Rows, folds_of
 from hardwood.table import Table
-from hardwood.tuning.comparison import Comparison, Entrant
-from hardwood.tuning.contest import MIN_FOLDS, Contest, Judged, OnFit
-from hardwood.tuning.contestants import Contestant, Terms, chosen
-from hardwood.tuning.metric import metric_of
-from hardwood.tuning.paired import interval
-from hardwood.tuning.rows import Fold, Rows, folds_of
 
 Task = Literal["classification", "regression"]
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hardwood.report.blocks import Block, Grid, Words
 from hardwood.report.drawing import BLUE, GREY, ORANGE, label, name_axes, ticks
-from hardwood.report.faces import DrawnReport
-from hardwood.report.words import counted, duration, figure, size, span
-from hardwood.tuning import verdict
-from hardwood.tuning.contestants import Kind
-from hardwood.tuning.paired import CONFIDENCE, Interval, interval
+from hardwood.selection import verdict
+from hardwood.selection.models import Kind
+from hardwood.selection.paired import CONFIDENCE, Interval, interval
+from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.report import DrawnReport
+from hardwood.text.words import counted, duration, figure, size, span
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardwood.report.faces import Tables
+    from hardwood.text.report import Tables
 
 _COLOURS = {"oblique tree": BLUE, "ensemble": ORANGE}
 
@@ -43,7 +43,7 @@ class Entrant:
     batch_us, one_row_us
         Microseconds of a prediction on one thread: per row of a batch, and of a single row.
     nodes, weights
-        Splits and leaves, and weights other than zero (`hardwood.tuning.sizes.Size`), in the mean
+        Splits and leaves, and weights other than zero (`hardwood.selection.size.Size`), in the mean
         over folds; None where a library does not tell.
     n_bytes
         Of the model's file, of other libraries' models of the pickle; None where there is none.

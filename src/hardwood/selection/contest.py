@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from hardwood.errors import FitInterruptedWarning
-from hardwood.tuning.contestants import Contestant, Terms
-from hardwood.tuning.metric import Metric
-from hardwood.tuning.rows import Fold, Rows
-from hardwood.tuning.sizes import Size, microseconds, size_of
+from hardwood.selection.metric import Metric
+from hardwood.selection.models import Contestant, Terms
+from hardwood.selection.rows import Fold, Rows
+from hardwood.selection.size import Size, microseconds, size_of
 
 MIN_FOLDS = 2  # of one fold nothing is known about chance
 

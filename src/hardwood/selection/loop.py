@@ -15,10 +15,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sklearn.exceptions import FitFailedWarning
 
 from hardwood.errors import FitInterruptedWarning, TableWarning
-from hardwood.tuning.objective import Objective, Outcome
-from hardwood.tuning.result import FinishedTrial
-from hardwood.tuning.samplers import position_of, untried
-from hardwood.tuning.study import ERROR, Worker, counts, in_order
+from hardwood.selection.objective import Objective, Outcome
+from hardwood.selection.result import FinishedTrial
+from hardwood.selection.samplers import position_of, untried
+from hardwood.selection.study import ERROR, Worker, counts, in_order
 
 _STATES: dict[TrialState, Literal["complete", "pruned", "failed"]] = {
     TrialState.COMPLETE: "complete",

@@ -19,7 +19,7 @@ from hardwood.learn.losses import (
     SquaredError,
     loss_of,
 )
-from hardwood.tuning.rows import Rows
+from hardwood.selection.rows import Rows
 
 _TINY = np.finfo(np.float64).eps  # as in scikit-learn's log loss
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sklearn.base import clone
 
-from hardwood.tuning import peers
+from hardwood.selection import peers
 
 Kind = Literal["constant", "linear", "axis-aligned tree", "oblique tree", "ensemble", "other"]
 Make = Callable[["Terms"], Any]

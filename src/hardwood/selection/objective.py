@@ -13,11 +13,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sklearn.base import clone
 
 from hardwood.estimators.parameters import callback_list
-from hardwood.tuning.metric import Metric
-from hardwood.tuning.pruning import EpochWatch
-from hardwood.tuning.rows import Fold, Rows
-from hardwood.tuning.settings import as_text
-from hardwood.tuning.spaces import Suggest, check_parameters
+from hardwood.selection.metric import Metric
+from hardwood.selection.pruning import EpochWatch
+from hardwood.selection.rows import Fold, Rows
+from hardwood.selection.settings import as_text
+from hardwood.selection.spaces import Suggest, check_parameters
 
 _ENDED: dict[TrialState, Literal["complete", "pruned"]] = {
     TrialState.COMPLETE: "complete",

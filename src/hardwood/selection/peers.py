@@ -24,9 +24,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from hardwood.estimators.target import class_target, number_target
+from hardwood.selection.rows import Rows, folds_of
 from hardwood.table import Schema, Table
-from hardwood.table.rows import n_rows
-from hardwood.tuning.rows import Rows, folds_of
+from hardwood.table.subset import n_rows
 
 CART_HEIGHTS = (2, 3, 4, 6, 8, 10, 14, None)
 CART_LEAF_ROWS = (1, 10)

@@ -14,7 +14,7 @@ from scipy import sparse
 from hardwood.estimators.target import class_target, has_several_labels
 from hardwood.estimators.weights import row_weights
 from hardwood.table import Table
-from hardwood.table.rows import n_rows, taken
+from hardwood.table.subset import n_rows, taken
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from hardwood.model import dumps
 from hardwood.model.cost import remaining
 from hardwood.report.made_up_rows import single_rows
-from hardwood.table.rows import n_rows, taken
-from hardwood.tuning.peers import EncodedClassifier, EncodedRegressor, TunedCart
+from hardwood.selection.peers import EncodedClassifier, EncodedRegressor, TunedCart
+from hardwood.table.subset import n_rows, taken
 
 _MAX_BATCH = 10_000
 _N_SINGLE = 64  # different single rows, asked in turn

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
-from hardwood.tuning.settings import as_text
+from hardwood.selection.settings import as_text
 
 _MAX_GRID = 100_000
 _MAX_POINTS = 10_000

@@ -21,8 +21,8 @@ from optuna.storages.journal import (
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from hardwood.tuning.samplers import POSITION, position_of
-from hardwood.tuning.settings import ROWS, VALIDATION
+from hardwood.selection.samplers import POSITION, position_of
+from hardwood.selection.settings import ROWS, VALIDATION
 
 _SETTINGS = "hardwood"  # of the study: what it searches, to be compared when it goes on
 _WORKER = "worker"  # of a trial: who is at it

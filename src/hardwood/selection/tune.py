@@ -16,11 +16,18 @@ from sklearn.utils import check_random_state
 
 from hardwood.errors import FitInterruptedWarning, MissingExtraError
 from hardwood.estimators.parameters import integer, level, n_threads
-from hardwood.tuning.metric import Metric, metric_of
-from hardwood.tuning.result import FinishedTrial, TuningResult, best_of
-from hardwood.tuning.rows import Fold, Rows, digest_of, folds_of
-from hardwood.tuning.settings import ROWS, VALIDATION, as_text
-from hardwood.tuning.spaces import MappingSpace, Suggest, described, finite_points, grid, space_of
+from hardwood.selection.metric import Metric, metric_of
+from hardwood.selection.result import FinishedTrial, TuningResult, best_of
+from hardwood.selection.rows import Fold, Rows, digest_of, folds_of
+from hardwood.selection.settings import ROWS, VALIDATION, as_text
+from hardwood.selection.spaces import (
+    MappingSpace,
+    Suggest,
+    described,
+    finite_points,
+    grid,
+    space_of,
+)
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -73,10 +80,10 @@ def tune(
         Seconds after which no trial begins; those under way end and do not count. One is completed
         in any case.
     space : dict or function, default=None
-        What to try. None: the values of the estimator's paper (`hardwood.tuning.SPACES`), less the
-        parameters that the estimator has at another value than their default. A dict from names to
-        lists, to `hardwood.tuning.Range` or to `hardwood.tuning.When`; or a function that takes
-        Optuna's trial and returns a dict of parameters.
+        What to try. None: the values of the estimator's paper (`hardwood.selection.SPACES`), less
+        the parameters that the estimator has at another value than their default. A dict from
+        names to lists, to `hardwood.selection.Range` or to `hardwood.selection.When`; or a function
+        that takes Optuna's trial and returns a dict of parameters.
     fixed : list of str, default=()
         Parameters of the built-in space to hold at the estimator's values although these are the
         default.
@@ -133,7 +140,7 @@ def tune(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from hardwood import DGTClassifier
-    >>> from hardwood.tuning import tune
+    >>> from hardwood.selection import tune
     >>> X, y = load_iris(return_X_y=True)
     >>> found = tune(
     ...     DGTClassifier(max_epochs=20), X, y, n_trials=3, random_state=0,
@@ -144,9 +151,9 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="Tuning")
-    from hardwood.tuning.loop import Search
-    from hardwood.tuning.objective import Candidate, Objective
-    from hardwood.tuning.study import opened
+    from hardwood.selection.loop import Search
+    from hardwood.selection.objective import Candidate, Objective
+    from hardwood.selection.study import opened
 
     _check_estimator(estimator)
     _check_limits(n_trials, timeout)
@@ -212,9 +219,9 @@ class _Plan:
         self, storage: BaseStorage | None, study_name: str | None, random_state: Any
     ) -> tuple[Study, tuple[Fold, ...], int]:
         """Return the study, new or continued, with its validation rows and its seed."""
-        from hardwood.tuning.pruning import pruner_of
-        from hardwood.tuning.samplers import sampler_of
-        from hardwood.tuning.study import check_settings, known_settings, open_study
+        from hardwood.selection.pruning import pruner_of
+        from hardwood.selection.samplers import sampler_of
+        from hardwood.selection.study import check_settings, known_settings, open_study
 
         name = study_name or type(self.estimator).__name__
         pruner = pruner_of(self.pruner)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from hardwood.report.words import duration, figure, span
-from hardwood.tuning.paired import Interval
+from hardwood.selection.paired import Interval
+from hardwood.text.words import duration, figure, span
 
 if TYPE_CHECKING:
-    from hardwood.tuning.comparison import Comparison, Entrant
+    from hardwood.selection.comparison import Comparison, Entrant
 
 Answer = Literal["yes", "no", "unclear"]
 

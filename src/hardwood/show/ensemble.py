@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hardwood.show.forest import members_text
-from hardwood.show.numbers import number
 from hardwood.show.text import summary
+from hardwood.text.numbers import number
 
 if TYPE_CHECKING:
     from hardwood.model import TreeEnsemble

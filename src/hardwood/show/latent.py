@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hardwood.show.condition import phrase
-from hardwood.show.numbers import number
+from hardwood.text.condition import phrase
+from hardwood.text.numbers import number
 
 if TYPE_CHECKING:
     from hardwood.model import LatentTreeModel

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.show.condition import Phrase, phrase
-from hardwood.show.leaf import (
+from hardwood.show.text import count_text, subtree_splits
+from hardwood.text.condition import Phrase, phrase
+from hardwood.text.leaf import (
     leaf_class,
     leaf_equations,
     leaf_labels,
@@ -25,8 +26,7 @@ from hardwood.show.leaf import (
     outputs_left_out,
     says_equations,
 )
-from hardwood.show.terms import left_out_text
-from hardwood.show.text import count_text, subtree_splits
+from hardwood.text.terms import left_out_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hardwood.show.condition import phrase
-from hardwood.show.formula import Formula, formula
 from hardwood.show.plot import (
     CUT_FILL,
     SPLIT_FILL,
@@ -20,14 +18,16 @@ from hardwood.show.plot import (
     leaf_fills,
     leaf_lines,
 )
-from hardwood.show.terms import check_options
 from hardwood.show.text import INDENT, Writer, answer_text, count_text, plural, summary
+from hardwood.text.condition import phrase
+from hardwood.text.formula import Formula, formula
+from hardwood.text.terms import check_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hardwood.model.kinds.policy_tree import PolicyTree
     from hardwood.model.policy_split import PolicySplit, Way
-    from hardwood.model.policy_tree import PolicyTree
 
 _MANY_WAYS = (
     "Of several ways a row takes the one with the largest score; the softmax of the scores gives "

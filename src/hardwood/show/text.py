@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardwood.show.condition import phrase
-from hardwood.show.leaf import (
+from hardwood.text.condition import phrase
+from hardwood.text.leaf import (
     MAX_OUTPUTS,
     Equation,
     function_notes,
@@ -19,8 +19,8 @@ from hardwood.show.leaf import (
     outputs_left_out,
     says_equations,
 )
-from hardwood.show.numbers import number, quantity
-from hardwood.show.terms import name_text
+from hardwood.text.numbers import number, quantity
+from hardwood.text.terms import name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree, PolicyTree

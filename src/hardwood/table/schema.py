@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.table.feature import Feature
-from hardwood.table.learning import default_names, learn_features
+from hardwood.table.features import default_names, learn_features
 from hardwood.table.matching import match
 from hardwood.table.table import FLOATS, Table
 

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hardwood.report.words import printable, shortened
+from hardwood.text.words import printable, shortened
 
 MAX_CELL = 72  # characters of a cell of text in a terminal; HTML shows all
 _GAP = "  "

@@ -20,8 +20,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.show.numbers import number, quantity
-from hardwood.show.terms import (
+from hardwood.text.numbers import number, quantity
+from hardwood.text.terms import (
     check_options,
     exact_sum,
     label_text,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.show.numbers import number
-from hardwood.show.terms import (
+from hardwood.text.numbers import number
+from hardwood.text.terms import (
     WrittenTerm,
     check_options,
     exact_sum,

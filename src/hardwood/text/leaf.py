@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardwood.show.formula import Formula, formula
-from hardwood.show.numbers import number
-from hardwood.show.terms import label_text, name_text
+from hardwood.text.formula import Formula, formula
+from hardwood.text.numbers import number
+from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree

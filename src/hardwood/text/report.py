@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from hardwood.atomic_file import whole_file
 from hardwood.errors import MissingExtraError
-from hardwood.report.blocks import STYLE, Block, Picture, Words, to_html, to_page
-from hardwood.report.frames import Backend, is_installed, make_frame
-from hardwood.report.plain import plain
+from hardwood.text.blocks import STYLE, Block, Picture, Words, to_html, to_page
+from hardwood.text.frames import Backend, is_installed, make_frame
+from hardwood.text.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.show.numbers import date_text, number, time_unit
+from hardwood.text.numbers import date_text, number, time_unit
 
 if TYPE_CHECKING:
     from hardwood.model.terms import Term

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood.learn.losses import CrossEntropy, Poisson, Quantile, SquaredError
-from hardwood.learn.problem import Problem, TrainingSet, _draw_validation
+from hardwood.learn.task import Problem, TrainingSet, _draw_validation
 from hardwood.table import Schema, Table
 
 

@@ -16,10 +16,10 @@ from ensembles import columns_of, ensembles, make_ensemble, scores_by_hand
 from hardwood.errors import ModelFileError, TableError
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
 from hardwood.model.cost import remaining
-from hardwood.model.ensemble import MAX_STEEPNESS
+from hardwood.model.kinds.soft_ensemble import MAX_STEEPNESS
 from hardwood.model.soft_cost import reached_shares
-from hardwood.reference import tel
 from hardwood.table import Schema
+from reference import tel
 from trees import make_rows
 
 seeds = st.integers(0, 2**32 - 1)

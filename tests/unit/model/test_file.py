@@ -24,8 +24,8 @@ from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.errors import ModelFileError
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
-from hardwood.model.concatenated import concatenate
-from hardwood.model.container import MAX_HEADER_BYTES
+from hardwood.model.files.arrays import concatenate
+from hardwood.model.files.container import MAX_HEADER_BYTES
 from trees import make_rows, make_tree
 
 

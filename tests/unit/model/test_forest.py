@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from forests import forests, make_forest, make_member
 from hardwood.errors import ModelFileError, TableError
 from hardwood.model import ObliqueForest, ObliqueTree, dumps, load, loads
-from hardwood.model.forest import MAX_TREES
+from hardwood.model.kinds.forest import MAX_TREES
 from trees import make_rows, make_schema, make_tree
 
 

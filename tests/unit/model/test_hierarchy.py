@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import dendrogram, fcluster, is_valid_linkage
 
-from hardwood.model.hierarchy import Hierarchy
+from hardwood.model.kinds.hierarchy import Hierarchy
 from hardwood.model.paths import node_depths, visited_nodes
 from trees import make_children
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors import safe_open
 
 from hardwood.model import LatentTreeModel, TreeEnsemble, dumps, load
-from hardwood.model.document import FORMAT, FURTHER_KEYS, Model
+from hardwood.model.files.header import FORMAT, FURTHER_KEYS, Model
 
 DATA = Path(__file__).parents[2] / "data"
 FILES = sorted(DATA.glob("*_format_*.hardwood"))

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hardwood.errors import ModelFileError, TableError
 from hardwood.model import ObliqueTree, PolicyTree, dumps, load, loads
 from hardwood.model.cost import remaining
-from hardwood.reference import policy as by_hand
 from hardwood.table import Schema
 from policies import columns_of, make_perfect_parents, make_policy, policies
+from reference import policy as by_hand
 from trees import make_rows
 
 seeds = st.integers(0, 2**32 - 1)

@@ -13,7 +13,7 @@ import hardwood
 from hardwood.errors import TableError
 from hardwood.model import ObliqueTree
 from hardwood.model.cost import flops, remaining
-from hardwood.model.pruning import (
+from hardwood.model.edit import (
     cost_complexity_path,
     prune,
     prune_by_validation,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood.model.pruning.each_split import RowsAtSplit
-from hardwood.model.pruning.separation import Gap, Sides, _inverse_covariance, _Terms, fewest_terms
+from hardwood.model.edit.each_split import RowsAtSplit
+from hardwood.model.edit.separation import Gap, Sides, _inverse_covariance, _Terms, fewest_terms
 
 
 def least_moved(sides: Sides, scores: np.ndarray, doubt: np.ndarray) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from hardwood.model import ObliqueTree
-from hardwood.model.pruning import sparsify
+from hardwood.model.edit import sparsify
 from trees import make_rows, make_tree
 
 

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from hardwood.errors import TableError, TableTypeError
 from hardwood.model import ObliqueTree
-from hardwood.reference.encode import encode
-from hardwood.reference.route import route
 from hardwood.table import Feature, Schema
+from reference.encode import encode
+from reference.route import route
 from trees import make_rows, make_tree
 
 

@@ -13,8 +13,8 @@ import pytest
 from hardwood import ObliqueTree
 from hardwood.errors import MissingExtraError
 from hardwood.report import analyze, describe, evaluate, learning_curves, page
-from hardwood.report.blocks import Grid, Words
-from hardwood.report.words import amount, duration, figure, printable, share, size, span
+from hardwood.text.blocks import Grid, Words
+from hardwood.text.words import amount, duration, figure, printable, share, size, span
 
 HOSTILE = "<script>alert(1)</script>\"'&\n\x1b[31m$x_{"
 OTHER = "</style></td><img src=x onerror=alert(2)>"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hardwood.model import ObliqueTree
-from hardwood.show.numbers import number
-from hardwood.show.terms import label_text, name_text
 from hardwood.table import Feature, Schema
+from hardwood.text.numbers import number
+from hardwood.text.terms import label_text, name_text
 
 LEVELS = ("Adelie", "Chinstrap", "Gentoo")
 PENGUINS = Schema(

@@ -16,8 +16,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from hardwood import DGTClassifier
 from hardwood.model import ObliqueTree
-from hardwood.show.readable import readable
-from hardwood.show.rounding import _n_digits, short_number
+from hardwood.model.edit.readable import readable
+from hardwood.model.edit.rounding import _n_digits, short_number
 from hardwood.table import Feature, Schema
 from trees import LEVELS, make_rows, make_tree
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from hardwood.table import Schema, Table
-from hardwood.table.alike import table_like
+from hardwood.table.restore import table_like
 
 FRAME = pd.DataFrame(
     {

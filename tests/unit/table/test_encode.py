@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hardwood.reference.encode import encode
 from hardwood.table import Feature, Schema
+from reference.encode import encode
 
 nan = np.nan
 MIXED = Schema(

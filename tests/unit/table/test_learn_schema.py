@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from hardwood.errors import TableError, TableWarning
-from hardwood.learn.problem import TrainingSet
+from hardwood.learn.task import TrainingSet
 from hardwood.table import Feature, Schema, Table
 
 nan = np.nan

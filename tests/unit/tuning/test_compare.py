@@ -18,12 +18,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import DGTClassifier, FitInterruptedWarning, TableError, compare
 from hardwood.cli import targets
-from hardwood.tuning import contestants, side_by_side
-from hardwood.tuning.comparison import Comparison, Entrant
-from hardwood.tuning.paired import interval
-from hardwood.tuning.peers import CART_HEIGHTS
-from hardwood.tuning.side_by_side import task_of
-from hardwood.tuning.sizes import size_of
+from hardwood.selection import models as contestants
+from hardwood.selection.compare import MAX_WHOLE_NUMBER_CLASSES, MIN_ROWS_PER_CLASS, task_of
+from hardwood.selection.comparison import Comparison, Entrant
+from hardwood.selection.paired import interval
+from hardwood.selection.peers import CART_HEIGHTS
+from hardwood.selection.size import size_of
 
 QUICK = {"max_depth": 2, "max_epochs": 60, "restarts": 2, "random_state": 0}
 
@@ -167,8 +167,8 @@ def test_the_target_tells_the_task(y, task):
 
 
 def test_the_command_line_tells_the_task_alike():
-    names = ("MAX_WHOLE_NUMBER_CLASSES", "MIN_ROWS_PER_CLASS")
-    assert all(getattr(side_by_side, n) == getattr(targets, n) for n in names)
+    assert targets.MAX_WHOLE_NUMBER_CLASSES == MAX_WHOLE_NUMBER_CLASSES
+    assert targets.MIN_ROWS_PER_CLASS == MIN_ROWS_PER_CLASS
 
 
 def test_metrics_by_name_and_by_function():

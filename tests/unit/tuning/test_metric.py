@@ -7,8 +7,8 @@ from sklearn.metrics import log_loss, mean_absolute_error, mean_pinball_loss, me
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import DGTClassifier, DGTRegressor, Huber, Quantile
-from hardwood.tuning.metric import metric_of
-from hardwood.tuning.rows import Rows
+from hardwood.selection.metric import metric_of
+from hardwood.selection.rows import Rows
 
 QUICK = {"max_depth": 2, "max_epochs": 3, "random_state": 0}
 

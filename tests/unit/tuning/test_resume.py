@@ -16,9 +16,9 @@ import pytest
 
 from hardwood import DGTClassifier
 from hardwood.errors import FitInterruptedWarning
-from hardwood.tuning import tune
-from hardwood.tuning.pruning import pruner_of
-from hardwood.tuning.study import Worker, found_before
+from hardwood.selection import tune
+from hardwood.selection.pruning import pruner_of
+from hardwood.selection.study import Worker, found_before
 
 
 def search(storage, seconds=0.0, pruner="median", on_trial=None, n_trials=12):
@@ -236,7 +236,7 @@ def test_trials_of_other_machines_are_given_up_after_an_hour(monkeypatch):
         def now(cls):
             return super().now() + timedelta(hours=2)
 
-    monkeypatch.setattr("hardwood.tuning.study.datetime", Later)
+    monkeypatch.setattr("hardwood.selection.study.datetime", Later)
     Worker().repair(study)
     assert study.trials[0].state.name == "FAIL"
 

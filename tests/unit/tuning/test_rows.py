@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from hardwood.tuning.rows import Rows, digest_of, folds_of
+from hardwood.selection.rows import Rows, digest_of, folds_of
 
 N = 60
 

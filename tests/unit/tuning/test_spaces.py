@@ -15,8 +15,8 @@ from hardwood import (
     Training,
 )
 from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
-from hardwood.tuning import SPACES, Range, When, grid, space_of
-from hardwood.tuning.spaces import described
+from hardwood.selection import SPACES, Range, When, grid, space_of
+from hardwood.selection.spaces import described
 
 PENALTIES = {0.0, 5e-5, 1e-5, 5e-6, 1e-6}
 ALL = (DGTClassifier, DGTRegressor, DGTForestClassifier, DGTForestRegressor)

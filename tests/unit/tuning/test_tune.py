@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import DGTClassifier, DGTRegressor, Training
 from hardwood.errors import MissingExtraError
-from hardwood.tuning import Range, tune
+from hardwood.selection import Range, tune
 
 SPACE = {"max_depth": [1, 2, 3], "momentum": [0.0, 0.3], "learning_rate": [0.003, 0.03]}
 
@@ -373,7 +373,7 @@ def test_callbacks_of_the_estimator_are_not_copied(data):
 def test_without_optuna_the_install_line_is_shown(data, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        "hardwood.tuning.search.find_spec",
+        "hardwood.selection.tune.find_spec",
         lambda name: None if name == "optuna" else find(name),
     )
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[tune\]'"):

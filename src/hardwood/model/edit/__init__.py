@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hardwood.model.pruning.path import PruningPath, cost_complexity_path
-from hardwood.model.pruning.prune import prune, prune_by_validation
-from hardwood.model.pruning.sparsify import Sparsified, sparsify
-from hardwood.model.pruning.unreached import prune_unreached
+from hardwood.model.edit.prune import prune, prune_by_validation
+from hardwood.model.edit.pruning_path import PruningPath, cost_complexity_path
+from hardwood.model.edit.sparsify import Sparsified, sparsify
+from hardwood.model.edit.unreached import prune_unreached
 
 __all__ = [
     "PruningPath",

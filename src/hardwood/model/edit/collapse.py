@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hardwood.model.pruning.criterion import PROBABILITY_EPSILON
-from hardwood.model.tree import ObliqueTree
+from hardwood.model.edit.criterion import PROBABILITY_EPSILON
+from hardwood.model.kinds.tree import ObliqueTree
 
 
 def collapse(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.tree import ObliqueTree
 
 # Where leaves were learned to give a probability of 0, a wrong answer costs 36, not infinity.
 PROBABILITY_EPSILON = float(np.finfo(np.float64).eps)

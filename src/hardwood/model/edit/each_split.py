@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows, child_nodes
-from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 
 

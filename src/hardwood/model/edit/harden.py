@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.model.answers import YES
-from hardwood.model.pruning.criterion import criterion_for
+from hardwood.model.edit.criterion import criterion_for
+from hardwood.model.outputs import YES
 from hardwood.model.routed_rows import row_weights, true_answers
 
 if TYPE_CHECKING:
-    from hardwood.model.ensemble import TreeEnsemble
-    from hardwood.model.frozen import FrozenModel
+    from hardwood.model.base import FrozenModel
+    from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 
 
 @dataclass(frozen=True)

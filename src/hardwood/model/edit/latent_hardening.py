@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hardwood.arguments import choice
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import row_weights, true_answers
-from hardwood.model.tree import ObliqueTree
 
 if TYPE_CHECKING:
-    from hardwood.model.latent_tree import LatentTreeModel
+    from hardwood.model.kinds.latent_tree import LatentTreeModel
 
 _RIDGE = 1.0  # in standard units: of a leaf with few rows the constant is what is left
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.policy_tree import PolicyTree
-from hardwood.model.tree import ObliqueTree
+from hardwood.model.kinds.policy_tree import PolicyTree
+from hardwood.model.kinds.tree import ObliqueTree
 
 
 def hard_form(model: Any, what: str) -> Any:

@@ -10,18 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.model.pruning.collapse import collapse
-from hardwood.model.pruning.criterion import criterion_for
-from hardwood.model.pruning.path import (
+from hardwood.model.edit.collapse import collapse
+from hardwood.model.edit.criterion import criterion_for
+from hardwood.model.edit.pruning_path import (
     Complexity,
     best_outputs,
     cost_complexity_path,
     link_strengths,
     node_losses,
 )
-from hardwood.model.pruning.unreached import prune_unreached
+from hardwood.model.edit.unreached import prune_unreached
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows
-from hardwood.model.tree import ObliqueTree
 
 METHODS = ("path", "reduced_error")
 

@@ -4,7 +4,7 @@ L. Breiman, J. Friedman, R. Olshen and C. Stone, *Classification and Regression 
 chapter 3.
 
 *Collapsing* a split makes it a leaf that gives all its rows one output, the best one for them by a
-criterion (`hardwood.model.pruning.criterion`): for most, the weighted mean or the class shares. A
+criterion (`hardwood.model.edit.criterion`): for most, the weighted mean or the class shares. A
 *pruning* of a tree is what collapsing some splits leaves of it. Weighing what a pruning T loses
 against how large it is,
 
@@ -38,11 +38,11 @@ import numpy as np
 
 from hardwood.errors import TableError
 from hardwood.model.cost import node_operations, node_weights
-from hardwood.model.pruning.collapse import collapse
-from hardwood.model.pruning.criterion import Criterion, criterion_for
-from hardwood.model.pruning.unreached import prune_unreached
+from hardwood.model.edit.collapse import collapse
+from hardwood.model.edit.criterion import Criterion, criterion_for
+from hardwood.model.edit.unreached import prune_unreached
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows, child_nodes, parent_splits, summed_up
-from hardwood.model.tree import ObliqueTree
 
 Complexity = Literal["leaves", "weights", "flops"]
 COMPLEXITIES = ("leaves", "weights", "flops")
@@ -168,7 +168,7 @@ def cost_complexity_path(
         here, too.
     criterion
         What R is the mean of, and of what new leaves hold the best: see
-        `hardwood.model.pruning.criterion.criterion_for`.
+        `hardwood.model.edit.criterion.criterion_for`.
     complexity
         What \|T\| counts: ``"leaves"``; ``"weights"``, those that are not zero; or ``"flops"``,
         the multiplications and additions of a prediction, in the mean over the rows.

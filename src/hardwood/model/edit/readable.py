@@ -4,7 +4,7 @@ A learned split weighs every column with seven digits. For given rows, most of t
 `readable` changes the tree itself, so that what is printed is the model, in three steps per split:
 
 1. Terms go, the least important first, as long as some threshold parts the rows at the split as
-   before (`hardwood.model.pruning.separation`).
+   before (`hardwood.model.edit.separation`).
 2. The split is multiplied such that its first term has the weight 1. The other weights are rounded
    to 1, 2, 3, ... significant digits in the units that they are written in, then each alone to
    fewer.
@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model.pruning.each_split import (
+from hardwood.model.edit.each_split import (
     Changed,
     RowsAtSplit,
     change_each_split,
     check_tolerance,
     share_elsewhere,
 )
-from hardwood.model.pruning.separation import MOST_TOGETHER, Sides, fewest_terms
+from hardwood.model.edit.rounding import ShortSplit, short_split
+from hardwood.model.edit.separation import MOST_TOGETHER, Sides, fewest_terms
 from hardwood.model.routed_rows import RoutedRows
-from hardwood.show.condition import condition
-from hardwood.show.rounding import ShortSplit, short_split
+from hardwood.text.condition import condition
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -154,7 +154,7 @@ def readable(
     Examples
     --------
     >>> from hardwood import ObliqueTree
-    >>> from hardwood.show.readable import readable
+    >>> from hardwood.model.edit.readable import readable
     >>> tree = ObliqueTree.of([[0.7912, -1.5837, 0.0021]], thresholds=[1.0791], values=[0.0, 1.0],
     ...                       feature_names=["length", "width", "age"])
     >>> X = [[2.0, 0.1, 30.0], [3.1, 1.0, 41.0], [4.1, 1.2, 40.0], [5.0, 2.0, 25.0]]

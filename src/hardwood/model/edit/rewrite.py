@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardwood.model.tree import ObliqueTree, heap_children
+from hardwood.model.kinds.tree import ObliqueTree, heap_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardwood.model.pruning.separation import Gap, Separation, Sides
+from hardwood.model.edit.separation import Gap, Separation, Sides
 from hardwood.model.terms import Term, terms_of
-from hardwood.show.numbers import DATE_STEPS, time_unit
-from hardwood.show.terms import Measure, exact_sum, measure_of
+from hardwood.text.numbers import DATE_STEPS, time_unit
+from hardwood.text.terms import Measure, exact_sum, measure_of
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.model.pruning.each_split import RowsAtSplit
+from hardwood.model.edit.each_split import RowsAtSplit
 
 _ROUNDING = 2.0**-24  # of one operation in float32
 # So many terms are tried together first; fewer only if they cannot all go.

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.pruning.each_split import (
+from hardwood.model.edit.each_split import (
     Changed,
     RowsAtSplit,
     change_each_split,
     check_tolerance,
     share_elsewhere,
 )
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows
-from hardwood.model.tree import ObliqueTree
 
 # Of a sum in float32: rounding of products, weights and sums, twice over.
 _ROUNDING = 2.0**-23

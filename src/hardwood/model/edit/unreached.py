@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.pruning.collapse import collapse
+from hardwood.model.edit.collapse import collapse
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows, child_nodes
-from hardwood.model.tree import ObliqueTree
 
 
 def prune_unreached(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.model.tree import ObliqueTree
+from hardwood.model.kinds.tree import ObliqueTree
 
 
 @dataclass(frozen=True)

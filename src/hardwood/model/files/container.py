@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from hardwood.errors import ModelFileError
-from hardwood.model import strict_json
+from hardwood.model.files import strict_json
 
 METADATA_KEY = "hardwood"
 MAX_HEADER_BYTES = 64 * 2**20  # Python objects made from JSON are many times its size

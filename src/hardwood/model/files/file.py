@@ -1,4 +1,4 @@
-"""The ``.hardwood`` file of a model: a `hardwood.model.container` of its arrays and header."""
+"""The ``.hardwood`` file of a model: a `container` of its arrays and header."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from hardwood.atomic_file import checked_target, whole_file
-from hardwood.model import concatenated, container
-from hardwood.model.container import Kinds
-from hardwood.model.document import (
+from hardwood.model.base import FrozenModel
+from hardwood.model.files import arrays as concatenated
+from hardwood.model.files import container
+from hardwood.model.files.container import Kinds
+from hardwood.model.files.header import (
     ENSEMBLE,
     FOREST,
     LATENT,
@@ -24,8 +26,7 @@ from hardwood.model.document import (
     header,
     kind_of,
 )
-from hardwood.model.forest import ObliqueForest
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.kinds.forest import ObliqueForest
 
 ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
 OPTIONAL_ARRAYS = {"counts": ("F64", 1)}

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from hardwood.errors import ModelFileError
-from hardwood.model import concatenated
-from hardwood.model.concatenated import Shares
-from hardwood.model.ensemble import TreeEnsemble
-from hardwood.model.forest import MAX_TREES, ObliqueForest
-from hardwood.model.frozen import FrozenModel
-from hardwood.model.latent_tree import LatentTreeModel
-from hardwood.model.policy_tree import PolicyTree
-from hardwood.model.tree import ObliqueTree
+from hardwood.model.base import FrozenModel
+from hardwood.model.files import arrays as concatenated
+from hardwood.model.files.arrays import Shares
+from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest
+from hardwood.model.kinds.latent_tree import LatentTreeModel
+from hardwood.model.kinds.policy_tree import PolicyTree
+from hardwood.model.kinds.soft_ensemble import TreeEnsemble
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.table import Schema
 
 Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel

@@ -1,4 +1,4 @@
-"""A model as one JSON text: its header (`hardwood.model.document`) and its arrays as lists."""
+"""A model as one JSON text: its header (`hardwood.model.files.header`) and its arrays as lists."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hardwood.errors import ModelFileError
-from hardwood.model import strict_json
-from hardwood.model.document import (
+from hardwood.model.base import FrozenModel
+from hardwood.model.files import strict_json
+from hardwood.model.files.header import (
     ENSEMBLE,
     FOREST,
     LATENT,
@@ -23,8 +24,7 @@ from hardwood.model.document import (
     forest,
     single,
 )
-from hardwood.model.forest import ObliqueForest
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.kinds.forest import ObliqueForest
 from hardwood.table import Schema
 
 M = TypeVar("M", bound=FrozenModel)

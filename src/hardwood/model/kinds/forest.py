@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from hardwood.model import engine, one_row, structure
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.base import FrozenModel
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import LINKS, Label, Link, Task
-from hardwood.model.tree import ObliqueTree
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter

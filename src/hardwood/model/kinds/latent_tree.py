@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from hardwood.model import engine, one_row, structure
+from hardwood.model.base import FrozenModel
 from hardwood.model.cost import Flops, Operations
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.split import Split
 from hardwood.model.structure import Link, Task
-from hardwood.model.tree import ObliqueTree
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
     import os
 
-    from hardwood.model.hardening import HardeningCost
+    from hardwood.model.edit.harden import HardeningCost
     from hardwood.show.page import Page
 
 MAX_DEPTH = 16
@@ -364,7 +364,7 @@ class LatentTreeModel(FrozenModel):
         tree
             Simplified; `hardening_cost` compares it with this model.
         """
-        from hardwood.model.latent_hardening import hardened
+        from hardwood.model.edit.latent_hardening import hardened
 
         return hardened(self, X, y, leaves=leaves, sample_weight=sample_weight)
 
@@ -372,7 +372,7 @@ class LatentTreeModel(FrozenModel):
         self, tree: ObliqueTree, X: Any, y: Any, sample_weight: Any = None
     ) -> HardeningCost:
         """Compare the model with a hard tree, see `harden`, on rows whose answers are known."""
-        from hardwood.model.hardening import compared
+        from hardwood.model.edit.harden import compared
 
         z = self.traversals(X)
         ends = np.isin(self.nodes, self.splits, invert=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from hardwood.model import engine, one_row, paths, structure
-from hardwood.model.answers import answer_of_one, answers
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.base import FrozenModel
+from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.policy_split import PolicySplit
 from hardwood.model.structure import Link, Task
 from hardwood.model.terms import Column, columns_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from hardwood._native import PolicyRouter
-    from hardwood.model.tree import ObliqueTree
+    from hardwood.model.kinds.tree import ObliqueTree
 
 Path = Literal["greedy", "most_probable"]
 
@@ -462,13 +462,13 @@ class PolicyTree(FrozenModel):
         ValueError
             If a node has another number of children than two.
         """
-        from hardwood.model.policy_rewrite import to_oblique
+        from hardwood.model.edit.policy_rewrite import to_oblique
 
         return to_oblique(self)
 
     def simplify(self) -> PolicyTree:
         """Drop what the greedy path does not need: see `policy_rewrite.simplify`."""
-        from hardwood.model.policy_rewrite import simplify
+        from hardwood.model.edit.policy_rewrite import simplify
 
         return simplify(self)
 

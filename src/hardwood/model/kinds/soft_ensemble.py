@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import engine, one_row, structure
-from hardwood.model.forest import MAX_TREES, ObliqueForest, score_names
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.base import FrozenModel
+from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
+from hardwood.model.kinds.tree import ObliqueTree, heap_children
 from hardwood.model.structure import Activation, Link, Task
-from hardwood.model.tree import ObliqueTree, heap_children
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
     from hardwood._native import SoftRouter
-    from hardwood.model.hardening import HardeningCost
+    from hardwood.model.edit.harden import HardeningCost
 
 MAX_DEPTH = 20
 # A row's entries are at most 2^64 scales from their centres where they meet the splits, and what a
@@ -276,8 +276,8 @@ class TreeEnsemble(FrozenModel):
         )
 
     def hardening_cost(self, X: Any, y: Any, sample_weight: Any = None) -> HardeningCost:
-        """Compare the ensemble with `harden` on rows: see `hardwood.model.hardening`."""
-        from hardwood.model.hardening import hardening_cost
+        """Compare the ensemble with `harden` on rows: see `hardwood.model.edit.harden`."""
+        from hardwood.model.edit.harden import hardening_cost
 
         return hardening_cost(self, X, y, sample_weight)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import engine, one_row, paths, structure
-from hardwood.model.answers import answer_of_one, answers
-from hardwood.model.frozen import FrozenModel
+from hardwood.model.base import FrozenModel
 from hardwood.model.linear_leaf import LinearLeaf
+from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.split import Split
 from hardwood.model.structure import LINKS, Link, Task
 from hardwood.model.terms import Column, columns_of
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from hardwood._native import LeafModels, Router
-    from hardwood.model.pruning.path import Complexity, PruningPath
-    from hardwood.show.readable import Readable
+    from hardwood.model.edit.pruning_path import Complexity, PruningPath
+    from hardwood.model.edit.readable import Readable
 
 _PARTS = (
     "weights",
@@ -418,14 +418,14 @@ class ObliqueTree(FrozenModel):
         return {name: getattr(self, name) for name in _PARTS}
 
     def simplify(self) -> ObliqueTree:
-        """Drop what does not matter: see :func:`hardwood.model.rewrite.simplify`."""
-        from hardwood.model.rewrite import simplify
+        """Drop what does not matter: see :func:`hardwood.model.edit.rewrite.simplify`."""
+        from hardwood.model.edit.rewrite import simplify
 
         return simplify(self)
 
     def to_perfect(self, depth: int | None = None) -> ObliqueTree:
-        """Expand to a perfect tree: see :func:`hardwood.model.rewrite.to_perfect`."""
-        from hardwood.model.rewrite import to_perfect
+        """Expand to a perfect tree: see :func:`hardwood.model.edit.rewrite.to_perfect`."""
+        from hardwood.model.edit.rewrite import to_perfect
 
         return to_perfect(self, self.depth if depth is None else depth)
 
@@ -442,12 +442,12 @@ class ObliqueTree(FrozenModel):
         complexity: Complexity = "leaves",
         one_standard_error: bool = False,
     ) -> ObliqueTree:
-        """Make the tree smaller: see `hardwood.model.pruning.prune`.
+        """Make the tree smaller: see `hardwood.model.edit.prune`.
 
         ``prune(X)`` removes what no row reaches; ``prune(X, y, alpha=0.01)`` also what gains less
         than that per leaf; ``prune(X, y, validation=(X_valid, y_valid))`` what does not help there.
         """
-        from hardwood.model.pruning import prune
+        from hardwood.model.edit import prune
 
         return prune(
             self,
@@ -471,22 +471,22 @@ class ObliqueTree(FrozenModel):
         criterion: Any = None,
         complexity: Complexity = "leaves",
     ) -> PruningPath:
-        """All prunings worth their size: see `hardwood.model.pruning.cost_complexity_path`."""
-        from hardwood.model.pruning import cost_complexity_path
+        """All prunings worth their size: see `hardwood.model.edit.cost_complexity_path`."""
+        from hardwood.model.edit import cost_complexity_path
 
         return cost_complexity_path(
             self, X, y, sample_weight=sample_weight, criterion=criterion, complexity=complexity
         )
 
     def sparsify(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> ObliqueTree:
-        """Drop terms of splits that no row needs: see `hardwood.model.pruning.sparsify`."""
-        from hardwood.model.pruning import sparsify
+        """Drop terms of splits that no row needs: see `hardwood.model.edit.sparsify`."""
+        from hardwood.model.edit import sparsify
 
         return sparsify(self, X, tolerance=tolerance, sample_weight=sample_weight).tree
 
     def readable(self, X: Any, *, tolerance: float = 0.0, sample_weight: Any = None) -> Readable:
-        """Give splits few terms and short numbers: see `hardwood.show.readable.readable`."""
-        from hardwood.show.readable import readable
+        """Give splits few terms and short numbers: see `hardwood.model.edit.readable.readable`."""
+        from hardwood.model.edit.readable import readable
 
         return readable(self, X, tolerance=tolerance, sample_weight=sample_weight)
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import ObliqueForest
-from hardwood.show.condition import Phrase, phrase
 from hardwood.show.forest import forest_summary
-from hardwood.show.leaf import leaf_equations, outputs_left_out, says_equations
 from hardwood.show.page.colours import Colours, colours_of
 from hardwood.show.page.exact import (
     exact_splits,
@@ -22,8 +20,10 @@ from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.models import Model, trees_of
 from hardwood.show.page.packing import packed
 from hardwood.show.page.rows import DataRows
-from hardwood.show.terms import label_text, name_text
 from hardwood.show.text import summary
+from hardwood.text.condition import Phrase, phrase
+from hardwood.text.leaf import leaf_equations, outputs_left_out, says_equations
+from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree

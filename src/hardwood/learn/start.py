@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hardwood.estimators.exercise import Exercise
 from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
 from hardwood.model.edit.policy_rewrite import hard_form
 from hardwood.model.structure import Task
+
+if TYPE_CHECKING:
+    from hardwood.estimators.exercise import Exercise
 
 
 def start_of(

@@ -19,7 +19,7 @@ from hardwood.cli.progress import epoch_bar, tree_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
 from hardwood.cli.targets import (
     Target,
-    Task,
+    TaskKind,
     columns_named,
     label_positions,
     read_targets,
@@ -55,7 +55,7 @@ class Request:
 
     path: Path
     target: str
-    task: Task | None = None
+    task: TaskKind | None = None
     drop: tuple[str, ...] = ()
     use: tuple[str, ...] = ()
     weight: str | None = None
@@ -190,7 +190,7 @@ def _fitted(estimator: Any, problem: Problem, bar: Any) -> Any:
         )
 
 
-def _estimator(task: Task, options: dict[str, Any]) -> Estimator:
+def _estimator(task: TaskKind, options: dict[str, Any]) -> Estimator:
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
 

@@ -16,7 +16,7 @@ from hardwood.cli.tables import check_column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Task = Literal["classification", "regression"]
+TaskKind = Literal["classification", "regression"]
 
 # Up to this many different whole numbers are taken for class labels; more, for a quantity.
 MAX_WHOLE_NUMBER_CLASSES = 20
@@ -39,7 +39,7 @@ class Target:
     """
 
     names: tuple[str, ...]
-    task: Task
+    task: TaskKind
     reason: str
     rows: np.ndarray
     values: np.ndarray
@@ -66,7 +66,7 @@ def columns_named(table: pa.Table, text: str, path: Path) -> tuple[str, ...]:
 
 
 def read_targets(
-    table: pa.Table, names: tuple[str, ...], path: Path, task: Task | None = None
+    table: pa.Table, names: tuple[str, ...], path: Path, task: TaskKind | None = None
 ) -> Target:
     """Take one target from a table, or several: all yes/no labels, or all numbers.
 
@@ -81,7 +81,7 @@ def read_targets(
     columns = [values[np.searchsorted(present, rows)] for values, present in found]
     kinds = [_kind(values, name) for values, name in zip(columns, names, strict=True)]
     are_labels = all(map(_is_yes_or_no, columns, kinds))
-    chosen: Task = "classification" if are_labels else "regression"
+    chosen: TaskKind = "classification" if are_labels else "regression"
     reason = "they hold 0 and 1, or true and false" if are_labels else "they hold numbers"
     if task is not None:
         chosen, reason = task, f"--task {task}"
@@ -90,7 +90,7 @@ def read_targets(
     return Target(names, chosen, reason, rows, values, n_missing=table.num_rows - rows.size)
 
 
-def read_target(table: pa.Table, name: str, path: Path, task: Task | None = None) -> Target:
+def read_target(table: pa.Table, name: str, path: Path, task: TaskKind | None = None) -> Target:
     """Take the target from a table; ``task`` overrules what the column's values suggest.
 
     Raises CommandError when the column cannot be learned: absent, all missing, of one class, of
@@ -197,7 +197,7 @@ def _kind(values: np.ndarray, name: str) -> Literal["text", "truth", "whole", "n
     )
 
 
-def _infer_task(values: np.ndarray, kind: str) -> tuple[Task, str]:
+def _infer_task(values: np.ndarray, kind: str) -> tuple[TaskKind, str]:
     if kind == "text":
         return "classification", "it holds text"
     if kind == "truth":

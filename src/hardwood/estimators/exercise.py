@@ -28,7 +28,7 @@ from hardwood.learn.curves import MAX_POINTS, learning_curve
 from hardwood.learn.losses import Custom, Logistic, Loss, Poisson, loss_of
 from hardwood.learn.task import Problem, TrainingSet
 from hardwood.learn.training import Callback, Epoch
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 from hardwood.table import Table
 
 # early_stopping="auto": so many different rows make a validation part that is worth its cost.
@@ -89,7 +89,7 @@ class Exercise:
     """
 
     data: TrainingSet
-    task: Task
+    task: TaskKind
     loss: Loss
     classes: np.ndarray | None
     labels: tuple[Any, ...] | None

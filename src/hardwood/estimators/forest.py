@@ -24,7 +24,7 @@ from hardwood.learn.task import Problem
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.kinds.forest import MAX_TREES
 from hardwood.model.outputs import YES
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 
 _COMBINATIONS = ("mean", "vote")
 _OUT_OF_BAG = ("oob_score_", "oob_prediction_", "oob_decision_function_")
@@ -431,7 +431,7 @@ def _score(exercise: Exercise, problem: Problem, rows: np.ndarray, predicted: np
     return float(np.average((chosen == target).all(axis=1), weights=weight))
 
 
-def _votes(probabilities: np.ndarray, task: Task) -> np.ndarray:
+def _votes(probabilities: np.ndarray, task: TaskKind) -> np.ndarray:
     """Choose, (n, k) of 0 and 1: the likeliest class, or every label that is likely."""
     if task == "multilabel":
         return (probabilities >= YES).astype(np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.errors import MissingExtraError
 from hardwood.explain.entries import entry, entry_text
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 from hardwood.report.drawing import BLUE, VERMILION, name_axes, ticks
 from hardwood.table import Schema
 from hardwood.text.blocks import Block, Grid, Words
@@ -63,7 +63,7 @@ class ShapleyValues(DrawnReport):
     output_names: tuple[str, ...]
     data: np.ndarray
     schema: Schema
-    task: Task
+    task: TaskKind
     n_background: int
     n_permutations: int
 

@@ -18,7 +18,7 @@ from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.edit.policy_rewrite import hard_form
 from hardwood.model.engine import linked, scaled_splits
-from hardwood.model.structure import Label, Link, Task
+from hardwood.model.structure import Label, Link, TaskKind
 from hardwood.show.forest import forest_summary
 from hardwood.show.text import summary
 from hardwood.table import Schema
@@ -244,7 +244,7 @@ class Plan:
         return self.encoding.schema
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskKind:
         """What is predicted."""
         return self.model.task
 
@@ -353,7 +353,7 @@ def _planned(tree: ObliqueTree, encoding: Encoding, vote: Vote, exponent: int) -
     )
 
 
-def _vote(task: Task) -> Vote:
+def _vote(task: TaskKind) -> Vote:
     return "class" if task == "classification" else "labels"
 
 

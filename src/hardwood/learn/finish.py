@@ -13,7 +13,7 @@ from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.task import TrainingSet
 from hardwood.model import ObliqueTree, PolicyTree, TreeEnsemble, engine
 from hardwood.model.kinds.tree import heap_children
-from hardwood.model.structure import Link, Task
+from hardwood.model.structure import Link, TaskKind
 
 _CHUNK_ROWS = 2**16
 
@@ -25,7 +25,7 @@ def assemble(
     children: np.ndarray,
     values: np.ndarray,
     *,
-    task: Task,
+    task: TaskKind,
     classes: Iterable[Any] | None,
     target_names: tuple[str, ...] | None,
     record: Mapping[str, Any],

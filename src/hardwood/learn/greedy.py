@@ -42,7 +42,7 @@ from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import one_of
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 
 SplitSearch = Literal["axis", "random", "oc1", "co2"]
 Criterion = Literal["entropy", "gini", "variance"]
@@ -130,7 +130,7 @@ class Greedy:
         if not isinstance(self.n_jumps, int) or not 0 <= self.n_jumps < 2**31:
             raise ValueError(f"n_jumps must be an integer >= 0, found {self.n_jumps!r}")
 
-    def engine_options(self, task: Task) -> dict[str, object]:
+    def engine_options(self, task: TaskKind) -> dict[str, object]:
         """All options as the engine takes them, for a task.
 
         Raises
@@ -317,7 +317,7 @@ def start_tree(
     )
 
 
-def _task_of(problem: Problem) -> Task:
+def _task_of(problem: Problem) -> TaskKind:
     loss = problem.loss
     if isinstance(loss, Custom):
         task: Any = loss.task

@@ -8,7 +8,7 @@ from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
 from hardwood.model.edit.policy_rewrite import hard_form
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 
 if TYPE_CHECKING:
     from hardwood.estimators.exercise import Exercise
@@ -87,7 +87,7 @@ def _advice(init: Any) -> str:
     return ""
 
 
-def _words(task: Task, labels: tuple[Any, ...] | None) -> str:
+def _words(task: TaskKind, labels: tuple[Any, ...] | None) -> str:
     if labels is None:
         return "several labels" if task == "multilabel" else "numbers"
     shown = ", ".join(map(repr, labels[:10]))

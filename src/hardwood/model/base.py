@@ -12,7 +12,7 @@ import numpy as np
 from hardwood.model import one_row
 from hardwood.model.files import strict_json
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.structure import Label, Task, typed
+from hardwood.model.structure import Label, TaskKind, typed
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FrozenModel(ABC):
 
     noun: ClassVar[str]
     schema: Schema
-    task: Task
+    task: TaskKind
     classes: tuple[Label, ...] | None
     target_names: tuple[str, ...] | None
     _record: str

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 from hardwood.table import Schema
 from hardwood.table.feature import Feature
 from hardwood.table.features import default_names
@@ -126,7 +126,9 @@ def _next_float32(threshold: np.ndarray) -> np.ndarray:
     return above.astype(np.float64)
 
 
-def _answers(estimator: Any, value: np.ndarray) -> tuple[Task, tuple[Any, ...] | None, np.ndarray]:
+def _answers(
+    estimator: Any, value: np.ndarray
+) -> tuple[TaskKind, tuple[Any, ...] | None, np.ndarray]:
     """Task, classes and leaf values of what the leaves hold, (L, outputs, classes or 1)."""
     classes = getattr(estimator, "classes_", None)
     if classes is None:

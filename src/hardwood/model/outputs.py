@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.structure import Label, Task
+from hardwood.model.structure import Label, TaskKind
 
 YES = 0.5  # the least probability of a label that is predicted
 
 
-def answers(outputs: np.ndarray, task: Task, classes: Sequence[Label] | None) -> np.ndarray:
+def answers(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> np.ndarray:
     """Decide from outputs (n, k).
 
     Returns
@@ -33,7 +33,7 @@ def answers(outputs: np.ndarray, task: Task, classes: Sequence[Label] | None) ->
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def answer_of_one(outputs: np.ndarray, task: Task, classes: Sequence[Label] | None) -> Any:
+def answer_of_one(outputs: np.ndarray, task: TaskKind, classes: Sequence[Label] | None) -> Any:
     """Decide from the outputs of one row, (k,): a label, a float, or a read-only array (k,)."""
     if classes is not None:
         return classes[int(outputs.argmax())]

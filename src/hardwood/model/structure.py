@@ -17,7 +17,7 @@ from hardwood.model.files import strict_json
 PROBABILITY_TOLERANCE = 1e-6
 
 Label = str | int | float | bool
-Task = Literal["classification", "regression", "multilabel"]
+TaskKind = Literal["classification", "regression", "multilabel"]
 Link = Literal["identity", "exp", "softmax", "logistic"]
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 

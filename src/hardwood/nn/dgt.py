@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model import ObliqueTree
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.table import Schema
 
 # [DGT22], Table 12: the width of the hidden layers by height.
@@ -191,7 +191,7 @@ class DenseGradientTree(nn.Module):
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,
         schema: Schema | None = None,
-        task: Task | None = None,
+        task: TaskKind | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> ObliqueTree:
         """Return the tree as a model: to read, draw, save, and predict by without torch.

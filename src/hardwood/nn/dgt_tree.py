@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hardwood.model import ObliqueTree
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.nn.dgt import DenseGradientTree
     from hardwood.table import Schema
 
@@ -41,7 +41,7 @@ def to_tree(
     classes: Iterable[Any] | None,
     target_names: Iterable[str] | str | None,
     schema: Schema | None,
-    task: Task | None,
+    task: TaskKind | None,
     record: Mapping[str, Any] | None,
 ) -> ObliqueTree:
     """Return the tree that `layer` evaluates; see `DenseGradientTree.to_tree`."""
@@ -66,7 +66,7 @@ def to_tree(
     )
 
 
-def _leaf_values(layer: DenseGradientTree, task: Task, classes: list[Any] | None) -> Tensor:
+def _leaf_values(layer: DenseGradientTree, task: TaskKind, classes: list[Any] | None) -> Tensor:
     """Return what the tree answers at each leaf, (L, k)."""
     scores = layer.leaves.double()
     if task == "multilabel":

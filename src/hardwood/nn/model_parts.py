@@ -14,13 +14,13 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     import numpy as np
 
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.table import Schema
 
 
 def task_and_labels(
-    task: Task | None, classes: Iterable[Any] | None
-) -> tuple[Task, list[Any] | None]:
+    task: TaskKind | None, classes: Iterable[Any] | None
+) -> tuple[TaskKind, list[Any] | None]:
     """Return what a layer is for, and its labels where it tells classes apart."""
     labels = None if classes is None else list(classes)
     if task is None:

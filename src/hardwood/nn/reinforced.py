@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model import PolicyTree
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.table import Schema
 
 Path = Literal["greedy", "most_probable"]
@@ -436,7 +436,7 @@ class ReinforcedTree(nn.Module):
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,
         schema: Schema | None = None,
-        task: Task | None = None,
+        task: TaskKind | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> PolicyTree:
         """Return the tree as a model: to read, save, and predict by without torch.

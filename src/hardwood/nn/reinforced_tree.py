@@ -22,7 +22,7 @@ from hardwood.nn.model_parts import (
 
 if TYPE_CHECKING:
     from hardwood.model import PolicyTree
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.nn.reinforced import ReinforcedTree
     from hardwood.table import Schema
 
@@ -37,7 +37,7 @@ def to_policy_tree(
     classes: Iterable[Any] | None,
     target_names: Iterable[str] | str | None,
     schema: Schema | None,
-    task: Task | None,
+    task: TaskKind | None,
     record: Mapping[str, Any] | None,
 ) -> PolicyTree:
     """Return the tree that `layer` evaluates; see `ReinforcedTree.to_policy_tree`."""

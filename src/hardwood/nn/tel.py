@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model import TreeEnsemble
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.table import Schema
 
 MAX_DEPTH = 20  # a million leaves
@@ -246,7 +246,7 @@ class TreeEnsembleLayer(nn.Module):
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,
         schema: Schema | None = None,
-        task: Task | None = None,
+        task: TaskKind | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> TreeEnsemble:
         """Return the trees as a model: to read, harden, save, and predict by without torch.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hardwood.model import TreeEnsemble
-    from hardwood.model.structure import Task
+    from hardwood.model.structure import TaskKind
     from hardwood.nn.tel import TreeEnsembleLayer
     from hardwood.table import Schema
 
@@ -39,7 +39,7 @@ def to_ensemble(
     classes: Iterable[Any] | None,
     target_names: Iterable[str] | str | None,
     schema: Schema | None,
-    task: Task | None,
+    task: TaskKind | None,
     record: Mapping[str, Any] | None,
 ) -> TreeEnsemble:
     """Return the ensemble that `layer` evaluates; see `TreeEnsembleLayer.to_ensemble`."""

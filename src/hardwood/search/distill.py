@@ -26,7 +26,7 @@ from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.greedy import one_hot
 from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, Logistic
 from hardwood.learn.task import Problem
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 from hardwood.search.augment import Lesson, made_up_rows
 from hardwood.table.restore import table_like
 from hardwood.table.subset import taken
@@ -214,7 +214,7 @@ def _loss(networks: Networks, problem: Problem) -> float:
     return float(np.average(losses, weights=problem.weight[rows]))
 
 
-def _network(task: Task, seed: int) -> Any:
+def _network(task: TaskKind, seed: int) -> Any:
     kind = MLPRegressor if task == "regression" else MLPClassifier
     return kind(
         hidden_layer_sizes=(_HIDDEN,),

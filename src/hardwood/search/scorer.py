@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from hardwood.model.structure import Task
+from hardwood.model.structure import TaskKind
 
 Scorer = Callable[..., float]
 
@@ -31,13 +31,13 @@ class Judge:
         labels, that are right, or the share of variance explained, a mean over the targets.
     """
 
-    task: Task
+    task: TaskKind
     classes: np.ndarray | None
     name: str
     scorer: Scorer | None = None
 
     @classmethod
-    def of(cls, task: Task, classes: np.ndarray | None, scoring: Any = None) -> Judge:
+    def of(cls, task: TaskKind, classes: np.ndarray | None, scoring: Any = None) -> Judge:
         """Return the judge that `scoring` names: None, a scorer of scikit-learn, or a function.
 
         Raises

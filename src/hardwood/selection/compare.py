@@ -24,7 +24,7 @@ from hardwood.selection.paired import interval
 from hardwood.selection.rows import Fold, Rows, folds_of
 from hardwood.table import Table
 
-Task = Literal["classification", "regression"]
+TaskKind = Literal["classification", "regression"]
 
 TASKS = ("auto", "classification", "regression")
 # As on the command line: more different whole numbers are a quantity, with fewer rows each a name.
@@ -178,7 +178,7 @@ def _result(
     )
 
 
-def task_of(y: Any) -> Task:
+def task_of(y: Any) -> TaskKind:
     """Tell classes from numbers: text, booleans and few different whole numbers are classes."""
     values = np.asarray(y)
     if values.dtype == object:
@@ -193,12 +193,12 @@ def task_of(y: Any) -> Task:
     return "classification" if is_few else "regression"
 
 
-def _task(task: str, y: Any) -> Task:
+def _task(task: str, y: Any) -> TaskKind:
     chosen_task: Any = choice("task", task, TASKS)
     return task_of(y) if chosen_task == "auto" else chosen_task
 
 
-def _check_target(y: Any, n: int, task: Task) -> None:
+def _check_target(y: Any, n: int, task: TaskKind) -> None:
     """Refuse, before anything is learned, what no model could be told."""
     if has_several_labels(y):
         raise ValueError("y has several columns; compare models on one target at a time.")

@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.model import engine, one_row, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.structure import LINKS, Label, Link, Task
+from hardwood.model.structure import LINKS, Label, Link, TaskKind
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
@@ -278,7 +278,7 @@ def _difference(first: ObliqueTree, other: ObliqueTree, free: str) -> str | None
 
 def _averaged(
     first: ObliqueTree, combine: Combine, link: Any, classes: Any
-) -> tuple[Task, tuple[Label, ...] | None]:
+) -> tuple[TaskKind, tuple[Label, ...] | None]:
     """Return task and classes of a mean or vote, which are those of its trees."""
     if combine == "vote" and first.task not in _VOTES:
         raise ValueError(
@@ -294,7 +294,7 @@ def _averaged(
 
 def _summed(
     trees: Sequence[ObliqueTree], link: Any, classes: Any
-) -> tuple[Task, tuple[Label, ...] | None]:
+) -> tuple[TaskKind, tuple[Label, ...] | None]:
     """Return task and classes of a sum; check that its trees give scores that can be added up."""
     if trees[0].task != "regression":
         raise ValueError(
@@ -305,7 +305,7 @@ def _summed(
         raise ValueError(
             f"the link of a sum must be {', '.join(map(repr, _TASKS))}, not {link!r:.80}"
         )
-    task: Task = _TASKS[link]
+    task: TaskKind = _TASKS[link]
     labels = structure.class_labels(classes, task)
     structure.check_values(trees[0].values, task, labels, are_scores=True)
     for i, tree in enumerate(trees):

@@ -14,7 +14,7 @@ from hardwood.model.base import FrozenModel
 from hardwood.model.cost import Flops, Operations
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.split import Split
-from hardwood.model.structure import Link, Task
+from hardwood.model.structure import Link, TaskKind
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class LatentTreeModel(FrozenModel):
         skip: bool = False,
         activation: Literal["linear", "elu"] = "linear",
         schema: Schema,
-        task: Task,
+        task: TaskKind,
         link: Link | None = None,
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,

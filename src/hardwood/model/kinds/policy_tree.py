@@ -12,7 +12,7 @@ from hardwood.model import engine, one_row, paths, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.policy_split import PolicySplit
-from hardwood.model.structure import Link, Task
+from hardwood.model.structure import Link, TaskKind
 from hardwood.model.terms import Column, columns_of
 from hardwood.table import Schema
 
@@ -134,7 +134,7 @@ class PolicyTree(FrozenModel):
         scores: Any,
         *,
         schema: Schema,
-        task: Task,
+        task: TaskKind,
         link: Link | None = None,
         counts: Any = None,
         classes: Iterable[Any] | None = None,

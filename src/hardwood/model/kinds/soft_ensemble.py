@@ -12,7 +12,7 @@ from hardwood.model import engine, one_row, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
-from hardwood.model.structure import Activation, Link, Task
+from hardwood.model.structure import Activation, Link, TaskKind
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class TreeEnsemble(FrozenModel):
         gamma: float,
         activation: Activation = "smooth_step",
         schema: Schema,
-        task: Task,
+        task: TaskKind,
         link: Link | None = None,
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,

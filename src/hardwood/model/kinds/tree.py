@@ -13,7 +13,7 @@ from hardwood.model.base import FrozenModel
 from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.split import Split
-from hardwood.model.structure import LINKS, Link, Task
+from hardwood.model.structure import LINKS, Link, TaskKind
 from hardwood.model.terms import Column, columns_of
 from hardwood.table import Schema
 
@@ -121,7 +121,7 @@ class ObliqueTree(FrozenModel):
         values: Any,
         *,
         schema: Schema,
-        task: Task,
+        task: TaskKind,
         counts: Any = None,
         classes: Iterable[Any] | None = None,
         target_names: Iterable[str] | str | None = None,
@@ -172,7 +172,7 @@ class ObliqueTree(FrozenModel):
         children: Any = None,
         feature_names: Iterable[str] | None = None,
         schema: Schema | None = None,
-        task: Task | None = None,
+        task: TaskKind | None = None,
         classes: Iterable[Any] | None = None,
         counts: Any = None,
         target_names: Iterable[str] | str | None = None,

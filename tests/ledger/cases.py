@@ -1,0 +1,68 @@
+"""A case of the ledger: a name, and a call whose result is recorded part by part."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import io
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.values import as_bytes, same_every_time
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to run.
+
+    Attributes
+    ----------
+    name
+        For people and for ``--only``, such as ``fit/DGTClassifier/iris/seed0/default``.
+    run
+        Returns what is recorded, by the name of the part: bytes, text or plain values.
+    is_quick
+        Whether ``--quick`` has it, too.
+    """
+
+    name: str
+    run: Callable[[], Mapping[str, Any]]
+    is_quick: bool = False
+
+
+def chosen(cases: Iterable[Case], *, only: str | None, quick: bool) -> list[Case]:
+    """Return the cases that are asked for."""
+    pattern = "*" if only is None else f"*{only}*"
+    return [
+        case
+        for case in cases
+        if (case.is_quick or not quick) and fnmatch.fnmatchcase(case.name, pattern)
+    ]
+
+
+def parts_of(case: Case) -> dict[str, bytes]:
+    """Run a case; return its parts, with what it printed, warned of and raised among them."""
+    parts: dict[str, Any] = {}
+    printed = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
+        warnings.simplefilter("always")
+        try:
+            parts.update(case.run())
+        except Exception as error:  # a refusal is an answer, too
+            parts["raised"] = said_by(error)
+    if printed.getvalue():
+        parts["printed"] = same_every_time(printed.getvalue())
+    if caught:
+        told = {f"{each.category.__name__}: {each.message}" for each in caught}
+        parts["warnings"] = same_every_time("\n".join(sorted(told)))
+    return {name: as_bytes(part) for name, part in parts.items()}
+
+
+def said_by(error: BaseException) -> str:
+    """Return the kind and the message of an exception, and those of its cause."""
+    told = f"{type(error).__name__}: {error}"
+    if error.__cause__ is not None:
+        told += f"\ncaused by {said_by(error.__cause__)}"
+    return same_every_time(told)

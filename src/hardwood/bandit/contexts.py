@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.bandit.quick_rows import QuickRows
 from hardwood.errors import TableError
-from hardwood.model import one_row
-from hardwood.table import Schema, Table
+from hardwood.table import Schema, Table, encode_row
 
 LARGEST = 1e38  # of a number that float32 holds, with some room
 _LARGEST_SQUARE = LARGEST**2
@@ -47,7 +45,9 @@ class Contexts:
         self.who = who
         self._plain_shape = (schema.n_features,) if self.is_plain else None
         self._center = self.schema.column_center
-        self._quick = QuickRows(self.schema, takes_missing=takes_missing, largest=LARGEST)
+        self._quick = encode_row.RowEncoder(
+            self.schema, takes_missing=takes_missing, largest=LARGEST
+        )
         self._numeric_features = np.flatnonzero(self.schema.n_levels == 0)
         # Which hold NaN where a number is missing; indicators and flags have no gaps.
         self.value_columns = self.schema.first_column[self._numeric_features]
@@ -186,7 +186,7 @@ def as_table(x: Any, names: Sequence[str]) -> Any:
         if shape[0] != 1:
             raise TableError(f"x must be one row, found a table of {shape[0]} rows.")
         return x
-    return one_row.as_table(x, names, who="decide")
+    return encode_row.as_table(x, names, who="decide")
 
 
 def _as_doubles(x: Any) -> np.ndarray:

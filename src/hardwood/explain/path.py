@@ -23,9 +23,10 @@ import numpy as np
 from hardwood.errors import TableError
 from hardwood.explain.entries import dense_matrix, entry, entry_text
 from hardwood.explain.subject import hard_model_of
-from hardwood.model import ObliqueTree, one_row
+from hardwood.model import ObliqueTree
 from hardwood.model.outputs import answer_of_one
 from hardwood.show.text import equation_lines, leaf_text
+from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Grid, Words
 from hardwood.text.leaf import leaf_equations, says_equations
 from hardwood.text.report import Report
@@ -318,7 +319,7 @@ def path(
 
 def _as_table(x: Any, names: Sequence[str]) -> Any:
     """Return a table of one row; what has two dimensions is one already."""
-    return x if len(getattr(x, "shape", ())) == 2 else one_row.as_table(x, names, who="path")
+    return x if len(getattr(x, "shape", ())) == 2 else encode_row.as_table(x, names, who="path")
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hardwood.model import one_row
 from hardwood.model.files import strict_json
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.structure import Label, TaskKind, typed
-from hardwood.table import Schema
+from hardwood.table import Schema, encode_row
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -131,7 +130,7 @@ class FrozenModel(ABC):
         try:
             outputs = self._output_of(x)
         except (TypeError, ValueError):
-            outputs = self._outputs(one_row.as_table(x, self.feature_names), 1)[0]
+            outputs = self._outputs(encode_row.as_table(x, self.feature_names), 1)[0]
         return answer_of_one(outputs, self.task, self.classes)
 
     # Other forms

@@ -162,6 +162,11 @@ def one_row_answer(
     return linked_output_of
 
 
+def not_for_the_engine(x: Any) -> Any:
+    """Refuse a row, for models whose rows must be read as a table: levels have to be looked up."""
+    raise TypeError("such rows are read as a table")
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` asks for; -1 is all processors."""
     if n_jobs is None:

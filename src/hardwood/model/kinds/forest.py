@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.model import engine, one_row, structure
+from hardwood.model import engine, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import LINKS, Label, Link, TaskKind
@@ -187,7 +187,7 @@ class ObliqueForest(FrozenModel):
         # categories have to be looked up.
         router, exponent = self._packed
         if not self.schema.is_numeric or exponent:
-            return one_row.not_for_the_engine
+            return engine.not_for_the_engine
         return engine.one_row_answer(router.answer_one, self.n_outputs, self.link)
 
     # Other forms

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from hardwood.model import engine, one_row, structure
+from hardwood.model import engine, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.cost import Flops, Operations
 from hardwood.model.kinds.tree import ObliqueTree
@@ -238,7 +238,7 @@ class LatentTreeModel(FrozenModel):
 
     @property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
-        return one_row.not_for_the_engine
+        return engine.not_for_the_engine
 
     def _ask(
         self, X: Any, answer: Callable[[np.ndarray], np.ndarray], n_jobs: int | None = 1

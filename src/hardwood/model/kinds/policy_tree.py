@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.model import engine, one_row, paths, structure
+from hardwood.model import engine, paths, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.policy_split import PolicySplit
 from hardwood.model.structure import Link, TaskKind
 from hardwood.model.terms import Column, columns_of
-from hardwood.table import Schema
+from hardwood.table import Schema, encode_row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -379,7 +379,7 @@ class PolicyTree(FrozenModel):
         try:
             return self._answers[self._leaf_of(x)]
         except (TypeError, ValueError):
-            table = one_row.as_table(x, self.feature_names)
+            table = encode_row.as_table(x, self.feature_names)
             return self._answers[int(self.apply(table)[0])]
 
     def decision_path(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> csr_array:
@@ -398,7 +398,7 @@ class PolicyTree(FrozenModel):
 
     @cached_property
     def _leaf_of(self) -> Callable[[Any], int]:
-        return self._router.apply_one if self.schema.is_numeric else one_row.not_for_the_engine
+        return self._router.apply_one if self.schema.is_numeric else engine.not_for_the_engine
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
         outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model import engine, one_row, structure
+from hardwood.model import engine, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
@@ -250,7 +250,7 @@ class TreeEnsemble(FrozenModel):
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         if not self.schema.is_numeric:  # levels have to be looked up
-            return one_row.not_for_the_engine
+            return engine.not_for_the_engine
         return engine.one_row_answer(self._router.scores_one, self.n_outputs, self.link)
 
     # Other forms

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model import engine, one_row, paths, structure
+from hardwood.model import engine, paths, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.split import Split
 from hardwood.model.structure import LINKS, Link, TaskKind
 from hardwood.model.terms import Column, columns_of
-from hardwood.table import Schema
+from hardwood.table import Schema, encode_row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -316,7 +316,7 @@ class ObliqueTree(FrozenModel):
         try:
             return self._answers[self._leaf_of(x)]
         except (TypeError, ValueError):
-            table = one_row.as_table(x, self.feature_names)
+            table = encode_row.as_table(x, self.feature_names)
             return self._answers[int(self.apply(table)[0])]
 
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
@@ -336,12 +336,12 @@ class ObliqueTree(FrozenModel):
 
     @cached_property
     def _leaf_of(self) -> Callable[[Any], int]:
-        return self._router.apply_one if self.schema.is_numeric else one_row.not_for_the_engine
+        return self._router.apply_one if self.schema.is_numeric else engine.not_for_the_engine
 
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
         if not self.schema.is_numeric:
-            return one_row.not_for_the_engine
+            return engine.not_for_the_engine
         answer_one = partial(self._router.answer_one, self._leaf_models)
         # The engine takes the link of linear leaves itself.
         return engine.one_row_answer(answer_one, self.n_outputs, "identity")

@@ -27,7 +27,7 @@ from hardwood.bandit.baselines import (
     supervised_losses,
     supervised_rewards,
 )
-from hardwood.bandit.decisions import Decision
+from hardwood.bandit.tokens import Decision
 from hardwood.errors import FitInterruptedWarning
 
 

@@ -14,7 +14,7 @@ from rounds import all_of, contexts, labels, small_bandit
 
 from hardwood import DGTClassifier, DGTRegressor, ObliqueTree
 from hardwood.bandit import Decision, DGTBandit
-from hardwood.bandit.options import BANDIT_DEFAULTS
+from hardwood.bandit.parameters import BANDIT_DEFAULTS
 from hardwood.errors import FitInterruptedWarning
 
 ESTIMATORS = ["replay", "paper"]

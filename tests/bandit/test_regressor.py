@@ -12,7 +12,7 @@ from rounds import all_of, contexts, small_regressor
 
 from hardwood import DGTRegressor
 from hardwood.bandit import DGTBanditRegressor
-from hardwood.bandit.options import REGRESSION_DEFAULTS
+from hardwood.bandit.parameters import REGRESSION_DEFAULTS
 from hardwood.bandit.regressor import one_point_slope, two_point_slope
 
 CHANCES = {"two_point": 1.0, "one_point": 0.25, "paper_two_point": 1.0, "paper_one_point": 0.5}

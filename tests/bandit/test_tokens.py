@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rounds import all_of, contexts, small_bandit
 
 from hardwood.bandit import DGTBandit
-from hardwood.bandit.decisions import COUNT_BITS, LEARNER_BITS, OpenDecisions
+from hardwood.bandit.tokens import COUNT_BITS, LEARNER_BITS, OpenDecisions
 from hardwood.errors import HardwoodError, TokenError
 
 HELD = (np.zeros(1, np.float32), 0, 0.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.bandit.options import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
+from hardwood.bandit.parameters import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
 from reference import bandit as twin
 
 N_COLUMNS, K, HEIGHT = 5, 3, 3

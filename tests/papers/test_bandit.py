@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from hardwood import _native
-from hardwood.bandit.options import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
+from hardwood.bandit.parameters import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
 from reference import bandit as twin
 
 numbers = st.floats(-3.0, 3.0)

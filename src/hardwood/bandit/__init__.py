@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hardwood.bandit.comparison import Comparison, compare
-    from hardwood.bandit.decisions import Decision
+    from hardwood.bandit.environments import (
+        LossSimulator,
+        Simulator,
+        classification_bandit,
+        regression_bandit,
+        reward_bandit,
+    )
     from hardwood.bandit.evaluation import Estimate, evaluate
     from hardwood.bandit.file import load
     from hardwood.bandit.history import History, LossHistory
@@ -15,13 +21,7 @@ if TYPE_CHECKING:
     from hardwood.bandit.regressor import DGTBanditRegressor
     from hardwood.bandit.reward_model import reward_estimates
     from hardwood.bandit.simulation import simulate
-    from hardwood.bandit.simulators import (
-        LossSimulator,
-        Simulator,
-        classification_bandit,
-        regression_bandit,
-        reward_bandit,
-    )
+    from hardwood.bandit.tokens import Decision
 
 # Names are imported when first used: a policy that serves needs neither scikit-learn nor the
 # simulators.
@@ -29,18 +29,18 @@ _HOME = {
     "Comparison": "hardwood.bandit.comparison",
     "DGTBandit": "hardwood.bandit.policy",
     "DGTBanditRegressor": "hardwood.bandit.regressor",
-    "Decision": "hardwood.bandit.decisions",
+    "Decision": "hardwood.bandit.tokens",
     "Estimate": "hardwood.bandit.evaluation",
     "History": "hardwood.bandit.history",
     "LossHistory": "hardwood.bandit.history",
-    "LossSimulator": "hardwood.bandit.simulators",
-    "Simulator": "hardwood.bandit.simulators",
-    "classification_bandit": "hardwood.bandit.simulators",
+    "LossSimulator": "hardwood.bandit.environments",
+    "Simulator": "hardwood.bandit.environments",
+    "classification_bandit": "hardwood.bandit.environments",
     "compare": "hardwood.bandit.comparison",
     "evaluate": "hardwood.bandit.evaluation",
     "load": "hardwood.bandit.file",
-    "regression_bandit": "hardwood.bandit.simulators",
-    "reward_bandit": "hardwood.bandit.simulators",
+    "regression_bandit": "hardwood.bandit.environments",
+    "reward_bandit": "hardwood.bandit.environments",
     "reward_estimates": "hardwood.bandit.reward_model",
     "simulate": "hardwood.bandit.simulation",
 }

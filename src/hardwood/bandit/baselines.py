@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from hardwood import arguments
-from hardwood.bandit.decisions import Decision
-from hardwood.bandit.interrupts import all_or_interrupt
+from hardwood.bandit.environments import LOSSES, LossSimulator, Simulator, Stream
 from hardwood.bandit.log import action_names
-from hardwood.bandit.reward_model import deal
-from hardwood.bandit.simulators import LOSSES, LossSimulator, Simulator, Stream
+from hardwood.bandit.online import all_or_interrupt
+from hardwood.bandit.reward_model import assign_folds
+from hardwood.bandit.tokens import Decision
 from hardwood.table.subset import taken
 
 _FOLDS = 5
@@ -220,7 +220,7 @@ def _folds(
             found.append((rounds, rounds))
             continue
         n_folds = min(_FOLDS, first.size)
-        fold = deal(classes[rounds[first]], n_folds, rng)[row]
+        fold = assign_folds(classes[rounds[first]], n_folds, rng)[row]
         found += [(rounds[fold != k], rounds[fold == k]) for k in range(n_folds)]
     return found
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from hardwood import arguments
 from hardwood.bandit import baselines
+from hardwood.bandit.environments import LossSimulator, Simulator
 from hardwood.bandit.simulation import simulate
-from hardwood.bandit.simulators import LossSimulator, Simulator
 from hardwood.report.drawing import COLOURS, GREY, VERMILION, label, legend, name_axes
 from hardwood.text.blocks import Block, Grid, Words
 from hardwood.text.report import DrawnReport

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hardwood.atomic_file import checked_target, whole_file
-from hardwood.bandit import decisions
+from hardwood.bandit import tokens
 from hardwood.bandit.contexts import Contexts
-from hardwood.bandit.learner import Learner
-from hardwood.bandit.options import MAX_HEIGHT
+from hardwood.bandit.online import OnlineLearner
+from hardwood.bandit.parameters import MAX_HEIGHT
 from hardwood.bandit.policy import DGTBandit
 from hardwood.bandit.regressor import DGTBanditRegressor
 from hardwood.errors import ModelFileError
@@ -25,7 +25,7 @@ from hardwood.model.files.container import Kinds
 from hardwood.table import Schema
 
 FORMAT = 1
-KINDS: dict[str, type[Learner]] = {
+KINDS: dict[str, type[OnlineLearner]] = {
     "DGTBandit": DGTBandit,
     "DGTBanditRegressor": DGTBanditRegressor,
 }
@@ -34,7 +34,7 @@ _NUMBERS = {
     "max_depth": (1, MAX_HEIGHT),
     "max_open": (1, 2**53),
     "seed": (0, 2**63 - 1),
-    "learner": (0, 2**decisions.LEARNER_BITS - 1),
+    "learner": (0, 2**tokens.LEARNER_BITS - 1),
     "next_token": (0, 2**53),
     "n_expired": (0, 2**53),
 }
@@ -44,10 +44,10 @@ _OTHERS = {
 _ENGINE = "engine."
 _CODES = {dtype: code for code, dtype in container.DTYPES.items()}
 
-_Kind = TypeVar("_Kind", bound=Learner)
+_Kind = TypeVar("_Kind", bound=OnlineLearner)
 
 
-def dumps(learner: Learner) -> bytes:
+def dumps(learner: OnlineLearner) -> bytes:
     """Return the bytes of a learner's file. Equal learners give equal bytes."""
     with learner._learning, learner._deciding:
         contexts, opened = learner._contexts, learner._open
@@ -62,7 +62,7 @@ def dumps(learner: Learner) -> bytes:
             "max_depth": learner.max_depth,
             "max_open": learner.max_open,
             "seed": learner._seed,
-            "learner": opened.first_token >> decisions.COUNT_BITS,
+            "learner": opened.first_token >> tokens.COUNT_BITS,
             "next_token": opened.next_token,
             "n_expired": opened.n_expired,
             **learner._header(),
@@ -74,7 +74,7 @@ def dumps(learner: Learner) -> bytes:
     return container.pack(header, arrays)
 
 
-def save(learner: Learner, path: str | os.PathLike[str]) -> None:
+def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
     """Write a learner to ``path``, in whole or not at all."""
     path = checked_target(
         path,
@@ -120,12 +120,12 @@ def _contents(head: Any) -> tuple[Kinds, Kinds]:
     """Check a header, and say which arrays belong to it."""
     _check_header(head)
     if head["schema"] is None:
-        return decisions.ARRAYS, {}
+        return tokens.ARRAYS, {}
     try:
         smallest = _blank(head, max_depth=1)._new_engine(1).state()
     except (ValueError, TypeError) as error:
         raise ModelFileError(f"{error}") from error
-    return decisions.ARRAYS | {
+    return tokens.ARRAYS | {
         _ENGINE + name: (_CODES[array.dtype], array.ndim) for name, array in smallest.items()
     }, {}
 
@@ -189,11 +189,11 @@ def _blank(head: Mapping[str, Any], max_depth: int) -> Any:
     return made
 
 
-def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Learner:
+def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineLearner:
     try:
-        made: Learner = _blank(head, max_depth=head["max_depth"])
+        made: OnlineLearner = _blank(head, max_depth=head["max_depth"])
         made._seed = head["seed"]
-        made._open = decisions.OpenDecisions(head["learner"], made.max_open)
+        made._open = tokens.OpenDecisions(head["learner"], made.max_open)
         made._open.restore(head["next_token"], head["n_expired"], arrays)
         made._check_open(arrays["open.action"], arrays["open.propensity"])
         if head["schema"] is None:
@@ -212,7 +212,7 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Learner
     return made
 
 
-def _check_contexts(context: np.ndarray, learner: Learner) -> None:
+def _check_contexts(context: np.ndarray, learner: OnlineLearner) -> None:
     contexts = learner._started()
     names, n = learner._names, learner._n_features
     if names not in (None, contexts.schema.names) or n not in (None, contexts.schema.n_features):
@@ -223,7 +223,7 @@ def _check_contexts(context: np.ndarray, learner: Learner) -> None:
         raise ValueError("the contexts of open decisions are not all finite numbers")
 
 
-def _engine_of(learner: Learner, arrays: Mapping[str, np.ndarray]) -> Any:
+def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
     contexts = learner._started()
     state = {
         name.removeprefix(_ENGINE): array

@@ -9,15 +9,16 @@ import secrets
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardwood import arguments
 from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
-from hardwood.bandit.decisions import LEARNER_BITS, OpenDecisions
-from hardwood.bandit.options import MAX_HEIGHT, BanditOptions, RegressionOptions
+from hardwood.bandit.parameters import MAX_HEIGHT, BanditOptions, RegressionOptions
+from hardwood.bandit.tokens import LEARNER_BITS, OpenDecisions
 from hardwood.errors import FitInterruptedWarning, NotStartedError, TableError
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema, Table
@@ -30,7 +31,7 @@ MAX_OPEN = 100_000_000
 LARGEST_FEEDBACK = 1e100  # sums of squares of rewards are float64
 
 
-class Learner(ABC):
+class OnlineLearner(ABC):
     """An engine that decides and learns, behind what makes it safe to use.
 
     Decisions and lessons may come from any thread: one lock is for deciding and for the open
@@ -315,3 +316,17 @@ def warn_if_interrupted(done: int, n: int) -> None:
             FitInterruptedWarning,
             stacklevel=3,
         )
+
+
+@contextmanager
+def all_or_interrupt() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt.
+
+    A learner alone keeps what it has by then and warns; of many, the next would only go on.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitInterruptedWarning)
+        try:
+            yield
+        except FitInterruptedWarning:
+            raise KeyboardInterrupt from None

@@ -14,10 +14,10 @@ import numpy as np
 
 from hardwood import arguments
 from hardwood.bandit import log, trees
-from hardwood.bandit.decisions import Decision
 from hardwood.bandit.history import History, name_array
-from hardwood.bandit.learner import LARGEST_FEEDBACK, Learner, finite, warn_if_interrupted
-from hardwood.bandit.options import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
+from hardwood.bandit.online import LARGEST_FEEDBACK, OnlineLearner, finite, warn_if_interrupted
+from hardwood.bandit.parameters import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
+from hardwood.bandit.tokens import Decision
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Label, class_labels
 from hardwood.table import Schema
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_ACTIONS = 10_000
 
 
-class DGTBandit(Learner):
+class DGTBandit(OnlineLearner):
     r"""Decide which of K actions to take; learn from what the action that was taken earned.
 
     One tree holds the expected reward of each action in each leaf. `decide` mostly takes the
@@ -59,7 +59,7 @@ class DGTBandit(Learner):
         None, an integer or a NumPy generator: the same rounds with the same number give the same
         decisions.
     **options
-        Everything else, by name: see `hardwood.bandit.options.BanditOptions`.
+        Everything else, by name: see `hardwood.bandit.parameters.BanditOptions`.
 
     Examples
     --------
@@ -325,7 +325,7 @@ class DGTBandit(Learner):
             )
         return np.ascontiguousarray(array, np.float64)
 
-    # Learner
+    # What its base class asks for
 
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditEngine

@@ -22,10 +22,10 @@ import numpy as np
 
 from hardwood import arguments
 from hardwood.bandit import log, trees
-from hardwood.bandit.decisions import Decision
 from hardwood.bandit.history import LossHistory
-from hardwood.bandit.learner import Learner, finite, warn_if_interrupted
-from hardwood.bandit.options import REGRESSION_DEFAULTS, RegressionOptions, chosen, with_options
+from hardwood.bandit.online import OnlineLearner, finite, warn_if_interrupted
+from hardwood.bandit.parameters import REGRESSION_DEFAULTS, RegressionOptions, chosen, with_options
+from hardwood.bandit.tokens import Decision
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
 
@@ -48,7 +48,7 @@ def two_point_slope(below: float, above: float, perturbation: float) -> float:
     return (above - below) / (2 * perturbation)  # Eq. (10)
 
 
-class DGTBanditRegressor(Learner):
+class DGTBanditRegressor(OnlineLearner):
     """Set a number for each context; learn from what it cost.
 
     Parameters
@@ -66,7 +66,7 @@ class DGTBanditRegressor(Learner):
         An `ObliqueTree` of one regression output to start from, or an estimator that has one.
     **options
         ``perturbation`` and everything else, by name: see
-        `hardwood.bandit.options.RegressionOptions`.
+        `hardwood.bandit.parameters.RegressionOptions`.
 
     Examples
     --------
@@ -243,7 +243,7 @@ class DGTBanditRegressor(Learner):
         contexts = self._started()
         return trees.value_tree(self._engine.tree(), contexts, None)
 
-    # Learner
+    # What its base class asks for
 
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditRegressionEngine

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hardwood import arguments
-from hardwood.bandit.interrupts import all_or_interrupt
 from hardwood.bandit.log import Log, action_names, occurring
+from hardwood.bandit.online import all_or_interrupt
 from hardwood.table.subset import taken
 
 _DEFAULT_DEPTH = 4
@@ -63,7 +63,7 @@ def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> 
     """Return the estimates for a log that was read."""
     folds = arguments.integer("folds", folds, 2, len(log))
     rng = np.random.default_rng(random_state)
-    fold = deal(log.action, folds, rng)
+    fold = assign_folds(log.action, folds, rng)
     estimates = np.empty((len(log), len(log.actions)))
     for k in range(folds):
         held = np.flatnonzero(fold == k)
@@ -76,7 +76,7 @@ def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> 
     return estimates
 
 
-def deal(action: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+def assign_folds(action: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
     """Deal the rounds out like cards, action by action: (n,) the fold of each."""
     order = rng.permutation(len(action))
     order = order[np.argsort(action[order], kind="stable")]

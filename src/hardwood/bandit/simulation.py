@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hardwood.bandit.environments import LOSSES, NEVER, LossSimulator, Simulator, Stream
 from hardwood.bandit.history import History, LossHistory, name_array
-from hardwood.bandit.interrupts import all_or_interrupt
-from hardwood.bandit.simulators import LOSSES, NEVER, LossSimulator, Simulator, Stream
+from hardwood.bandit.online import all_or_interrupt
 from hardwood.table.subset import taken
 
 _REPORTS = 100  # how often progress is told
@@ -68,7 +68,7 @@ def _check_actions(bandit: Any, world: Simulator) -> None:
 
 def _rewards(bandit: Any, world: Simulator, report: Progress) -> History:
     actions, propensities, rewards = [], np.empty(len(world)), np.empty(len(world))
-    post = _Post(world, lambda token, reward: bandit.learn(token, reward=reward))
+    feedback = _DelayedFeedback(world, lambda token, reward: bandit.learn(token, reward=reward))
     for t in range(len(world)):
         mask = world.mask(t)
         x = world.context(t)
@@ -76,15 +76,15 @@ def _rewards(bandit: Any, world: Simulator, report: Progress) -> History:
         rewards[t] = world.reward(t, decision.action)
         propensities[t] = decision.propensity
         actions.append(decision.action)
-        post.send(t, decision.token, rewards[t])
+        feedback.send(t, decision.token, rewards[t])
         _tell(report, t + 1, len(world))
-    post.deliver_all()
+    feedback.deliver_all()
     return History(name_array(actions), propensities, rewards)
 
 
 def _losses(bandit: Any, world: LossSimulator, report: Progress) -> LossHistory:
     losses = np.empty(len(world))
-    post = _Post(world, lambda token, told: bandit.learn(token, **told))
+    feedback = _DelayedFeedback(world, lambda token, told: bandit.learn(token, **told))
     for t in range(len(world)):
         decision = bandit.decide(world.context(t))
         if isinstance(decision.action, tuple):
@@ -94,13 +94,13 @@ def _losses(bandit: Any, world: LossSimulator, report: Progress) -> LossHistory:
         else:
             losses[t] = world.loss(t, decision.action)
             told = {"loss": losses[t]}
-        post.send(t, decision.token, told)
+        feedback.send(t, decision.token, told)
         _tell(report, t + 1, len(world))
-    post.deliver_all()
+    feedback.deliver_all()
     return LossHistory(losses)
 
 
-class _Post:
+class _DelayedFeedback:
     """Feedback on its way: told as many rounds later as the world says, the oldest first."""
 
     def __init__(self, world: Stream, learn: Callable[[Any, Any], None]) -> None:

@@ -1,0 +1,1 @@
+"""ONNX: a graph of standard operators."""

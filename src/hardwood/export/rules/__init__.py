@@ -1,0 +1,1 @@
+"""Rules: one for each leaf, in words that can be read back."""

@@ -1,0 +1,1 @@
+"""SQL: one statement that predicts every row of a table."""

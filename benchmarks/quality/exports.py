@@ -28,9 +28,9 @@ from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
 from hardwood import DGTClassifier, DGTForestClassifier, DGTForestRegressor, DGTRegressor
 from hardwood.export import to_c, to_onnx, to_python, to_rules, to_sql
-from hardwood.export.c_run import compiled_answers
-from hardwood.export.compiler import Compiler
-from hardwood.export.onnx import asked
+from hardwood.export.c.compiler import Compiler
+from hardwood.export.c.run import compiled_answers
+from hardwood.export.onnx.writer import asked
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Answers, Check, measured

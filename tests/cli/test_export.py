@@ -8,8 +8,8 @@ import sqlite3
 import numpy as np
 import pytest
 
-from hardwood.export import rules as rules_module
 from hardwood.export.plan import plan_of
+from hardwood.export.rules import writer as rules_module
 from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.table import Schema
 

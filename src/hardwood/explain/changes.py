@@ -9,8 +9,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from hardwood.explain.constraints import Freedom
 from hardwood.explain.entries import entry
-from hardwood.explain.freedom import Freedom
 from hardwood.model import ObliqueTree
 from hardwood.text.frames import Backend, make_frame
 from hardwood.text.numbers import quantity

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from hardwood.explain.changes import Changes, Norm
+from hardwood.explain.constraints import Freedom, deviations
 from hardwood.explain.entries import dense_matrix
-from hardwood.explain.freedom import Freedom, deviations
+from hardwood.explain.goal import Wanted, other_classes, read_wanted
 from hardwood.explain.regions import Regions, regions_of
 from hardwood.explain.subject import hard_model_of
-from hardwood.explain.wanted import Wanted, other_classes, read_wanted
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.outputs import answers
 from hardwood.model.structure import positive_number

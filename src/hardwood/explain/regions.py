@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.explain.wanted import Wanted
+from hardwood.explain.goal import Wanted
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.paths import parents_of
 from hardwood.table import Schema

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hardwood.export.c import to_c
+from hardwood.export.c.header import to_c
 from hardwood.export.exported import ExportedBytes, ExportedText
 from hardwood.export.json import to_json
-from hardwood.export.onnx import to_onnx
+from hardwood.export.onnx.writer import to_onnx
 from hardwood.export.python import to_python
-from hardwood.export.rules import to_rules
-from hardwood.export.sql import to_sql
+from hardwood.export.rules.writer import to_rules
+from hardwood.export.sql.statement import to_sql
 from hardwood.export.verify import Check
 
 __all__ = [

@@ -16,7 +16,7 @@ from scipy.optimize import linprog, nnls
 from hardwood import ObliqueForest, ObliqueTree
 from hardwood.errors import TableError
 from hardwood.explain import nearest_change
-from hardwood.explain.freedom import deviations
+from hardwood.explain.constraints import deviations
 from hardwood.table import Feature, Schema, Table
 from trees import make_rows, make_tree
 

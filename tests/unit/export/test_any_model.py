@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forests import forests
 from hardwood.export import to_c, to_onnx, to_python, to_rules, to_sql
-from hardwood.export.compiler import Compiler
+from hardwood.export.c.compiler import Compiler
 from trees import trees
 
 # The fixture that every test has (one generator) is not asked for here.

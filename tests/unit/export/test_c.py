@@ -12,9 +12,9 @@ import pytest
 from forests import make_forest
 from hardwood import ObliqueTree, _native
 from hardwood.errors import ExportError
-from hardwood.export import c as c_module
 from hardwood.export import to_c
-from hardwood.export.compiler import Compiler
+from hardwood.export.c import header as c_module
+from hardwood.export.c.compiler import Compiler
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import table_of
 from trees import make_tree

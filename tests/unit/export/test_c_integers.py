@@ -9,12 +9,13 @@ import pytest
 
 from hardwood import ObliqueForest, ObliqueTree
 from hardwood.errors import ExportError
-from hardwood.export import c_quantised, to_c
-from hardwood.export.c_float import float_header
-from hardwood.export.compiler import Compiler
+from hardwood.export import to_c
+from hardwood.export.c import integer_header
+from hardwood.export.c.compiler import Compiler
+from hardwood.export.c.float_header import float_header
+from hardwood.export.c.quantize import _placed, quantized
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.quantise import _placed, quantised
 from hardwood.table import Feature, Schema
 from trees import make_tree
 
@@ -81,8 +82,8 @@ def test_data_choose_the_ranges():
 
 def test_whole_numbers_stay_exact():
     tree, X = learned_like()
-    model = quantised(plan_of(tree), 8, Probes.of(plan_of(tree), X))
-    q = model.grid.quantised(X)[:, 3]
+    model = quantized(plan_of(tree), 8, Probes.of(plan_of(tree), X))
+    q = model.grid.quantized(X)[:, 3]
     back = q * model.grid.step[3] + model.grid.zero[3]
     np.testing.assert_allclose(back, X[:, 3], atol=1e-9)
 
@@ -106,9 +107,9 @@ def test_a_header_that_differs_from_its_tables_is_refused(monkeypatch):
     if Compiler.find() is None:
         pytest.skip("there is no C compiler here")
     tree, X = learned_like(500)
-    honest = c_quantised._score_code
+    honest = integer_header._score_code
     monkeypatch.setattr(
-        c_quantised,
+        integer_header,
         "_score_code",
         lambda *arguments: honest(*arguments).replace("sum += (int32_t)w", "sum -= (int32_t)w"),
     )
@@ -143,7 +144,7 @@ def test_sums_cannot_overflow(bits):
     """Whatever the entries: the largest sum of any split fits 32 bits."""
     tree = make_tree(1, n_splits=31, n_features=60, mixed=True, sparsity=0.0)
     plan = plan_of(tree.replace(bias=tree.bias * 1e6))
-    model = quantised(plan, bits, Probes.of(plan))
+    model = quantized(plan, bits, Probes.of(plan))
     splits, one = model.splits, model.grid.one
     reach = one * np.abs(splits.weights).sum(axis=1)
     features = np.array([item.feature for item in plan.encoding.indicators])

@@ -12,7 +12,7 @@ import pytest
 from hardwood import ObliqueTree
 from hardwood.errors import ExportError
 from hardwood.export import to_c, to_json, to_onnx, to_python, to_rules
-from hardwood.export.c_text import double_literal, float_literal, read_tables, string_literal, table
+from hardwood.export.c.text import double_literal, float_literal, read_tables, string_literal, table
 from hardwood.export.names import comment, identifiers, quoted
 from hardwood.export.plan import plan_of
 from hardwood.table import Feature, Schema

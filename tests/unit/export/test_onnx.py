@@ -11,8 +11,8 @@ import pytest
 from forests import make_forest
 from hardwood import ObliqueTree
 from hardwood.errors import ExportError, MissingExtraError
-from hardwood.export import onnx as onnx_module
 from hardwood.export import to_onnx
+from hardwood.export.onnx import writer as onnx_module
 from hardwood.export.plan import plan_of
 from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree

@@ -9,9 +9,9 @@ import pytest
 
 from hardwood import ObliqueTree
 from hardwood.errors import ExportError
-from hardwood.export import rules as rules_module
 from hardwood.export import to_json, to_rules
 from hardwood.export.plan import plan_of
+from hardwood.export.rules import writer as rules_module
 from hardwood.table import Feature, Schema
 from trees import make_tree
 

@@ -11,13 +11,13 @@ import pytest
 from forests import make_forest
 from hardwood import ObliqueTree
 from hardwood.errors import ExportError
-from hardwood.export import sql as sql_module
 from hardwood.export import to_sql
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.sql import labels_of
-from hardwood.export.sql_check import answers_of
-from hardwood.export.sql_text import identifier
+from hardwood.export.sql import statement as sql_module
+from hardwood.export.sql.check import answers_of
+from hardwood.export.sql.statement import labels_of
+from hardwood.export.sql.text import identifier
 from hardwood.export.verify import FLOAT_VALUES, verified
 from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree
@@ -208,7 +208,7 @@ def test_a_statement_too_long_for_sqlite_is_refused_before_it_is_tried(monkeypat
     if not hasattr(sqlite3.Connection, "setlimit"):
         pytest.skip("Python sets SQLite's limits since 3.11")
     monkeypatch.setattr(sqlite3, "connect", Limited)
-    monkeypatch.setattr("hardwood.export.sql.Probes", None)
+    monkeypatch.setattr("hardwood.export.sql.statement.Probes", None)
     with pytest.raises(ExportError, match=r"it has \d+ bytes.*does not take it.*Prune"):
         to_sql(make_tree(1))
 

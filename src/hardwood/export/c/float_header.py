@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardwood.export.c_names import Names
-from hardwood.export.c_parts import (
+from hardwood.export.c.header_parts import (
     LINKS,
     Tables,
     answer_code,
@@ -25,6 +24,7 @@ from hardwood.export.c_parts import (
     value_flags,
     walk_code,
 )
+from hardwood.export.c.names import Names
 from hardwood.export.plan import Plan
 
 

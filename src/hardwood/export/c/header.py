@@ -6,12 +6,12 @@ import os
 from typing import Any, Literal
 
 from hardwood.errors import ExportError
-from hardwood.export.c_float import float_header
-from hardwood.export.c_interpreter import interpreted_answers
-from hardwood.export.c_names import header_name
-from hardwood.export.c_quantised import quantised_header
-from hardwood.export.c_run import compiled_answers
-from hardwood.export.compiler import Compiler
+from hardwood.export.c.compiler import Compiler
+from hardwood.export.c.float_header import float_header
+from hardwood.export.c.integer_header import integer_header
+from hardwood.export.c.interpreter import interpreted_answers
+from hardwood.export.c.names import header_name
+from hardwood.export.c.run import compiled_answers
 from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
@@ -80,7 +80,7 @@ def to_c(
         return exported_text(text, _check(Probes.of(plan, data), prefix, text, size), path)
     if precision not in ("int16", "int8"):
         raise ExportError(f"precision must be 'float32', 'int16' or 'int8', not {precision!r:.80}")
-    text, check = quantised_header(plan, prefix, precision, data, min_agreement)
+    text, check = integer_header(plan, prefix, precision, data, min_agreement)
     return exported_text(text, check, path)
 
 

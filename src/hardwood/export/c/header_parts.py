@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.export.c_names import Names
-from hardwood.export.c_text import n_bytes, smallest_integer, table
+from hardwood.export.c.names import Names
+from hardwood.export.c.text import n_bytes, smallest_integer, table
 from hardwood.export.plan import Plan
 
 

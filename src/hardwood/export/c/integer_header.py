@@ -11,10 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hardwood.errors import ExportError
-from hardwood.export.c_interpreter import Tables as ReadTables
-from hardwood.export.c_interpreter import indicator_weights, tables_of, term_weights, walked
-from hardwood.export.c_names import Names
-from hardwood.export.c_parts import (
+from hardwood.export.c.compiler import Compiler
+from hardwood.export.c.header_parts import (
     LINKS,
     Tables,
     answer_code,
@@ -28,16 +26,18 @@ from hardwood.export.c_parts import (
     value_flags,
     walk_code,
 )
-from hardwood.export.c_run import compiled_answers
-from hardwood.export.compiler import Compiler
+from hardwood.export.c.interpreter import Tables as ReadTables
+from hardwood.export.c.interpreter import indicator_weights, tables_of, term_weights, walked
+from hardwood.export.c.names import Names
+from hardwood.export.c.quantize import Grid, Quantized, quantized
+from hardwood.export.c.run import compiled_answers
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
-from hardwood.export.quantise import Grid, Quantised, quantised
 from hardwood.export.verify import Answers, Check, measured
 from hardwood.model.engine import linked
 
 
-def quantised_header(
+def integer_header(
     plan: Plan, prefix: str, precision: Literal["int16", "int8"], data: Any, min_agreement: float
 ) -> tuple[str, Check]:
     """Write a header and check it.
@@ -46,7 +46,7 @@ def quantised_header(
     the library on the share ``min_agreement`` of typical rows.
     """
     probes = Probes.of(plan, data)
-    model = quantised(plan, 16 if precision == "int16" else 8, probes)
+    model = quantized(plan, 16 if precision == "int16" else 8, probes)
     text, size = _header(model, prefix)
     compiler = Compiler.find()
     twin = _interpreted(model, probes, tables_of(prefix, text))
@@ -80,7 +80,7 @@ def _check_equal(found: Answers, twin: Answers, precision: str) -> None:
         )
 
 
-def _header(model: Quantised, prefix: str) -> tuple[str, int]:
+def _header(model: Quantized, prefix: str) -> tuple[str, int]:
     plan, grid = model.plan, model.grid
     names, tables, others = Names(plan, prefix), Tables(prefix), Tables(prefix)
     kind = f"int{grid.bits}_t"
@@ -92,7 +92,7 @@ def _header(model: Quantised, prefix: str) -> tuple[str, int]:
         _sums_code(model, tables, kind),
         _outputs_code(model, others),
         answer_code(plan, "float", _predict_code(model, tables)),
-        _quantise_code(model, others),
+        _quantize_code(model, others),
     ]
     size = tables.n_bytes
     tables.text += "\n/* For the border to floating point only. */\n" + others.text
@@ -148,7 +148,7 @@ FLAG    }
 """
 
 
-def _score_code(model: Quantised, tables: Tables, kind: str) -> str:
+def _score_code(model: Quantized, tables: Tables, kind: str) -> str:
     plan, splits = model.plan, model.splits
     if plan.n_splits == 0:
         return ""
@@ -176,7 +176,7 @@ def _indicator_loop(name: str, place: str, plan: Plan, grid: Grid) -> str:
 # From leaves to sums
 
 
-def _sums_code(model: Quantised, tables: Tables, kind: str) -> str:
+def _sums_code(model: Quantized, tables: Tables, kind: str) -> str:
     if model.leaf_sums is not None:
         return _linear_sums(model, tables, kind)
     assert model.leaf_values is not None
@@ -198,7 +198,7 @@ static inline void NAME_sums(const NAME_value *row, int32_t *sums) {
 """
 
 
-def _linear_sums(model: Quantised, tables: Tables, kind: str) -> str:
+def _linear_sums(model: Quantized, tables: Tables, kind: str) -> str:
     plan, sums = model.plan, model.leaf_sums
     assert sums is not None
     n, terms = plan.encoding.n_values, ""
@@ -238,7 +238,7 @@ static inline int32_t NAME_sums(const NAME_value *row, int32_t *sums) {
 # From sums to answers
 
 
-def _outputs_code(model: Quantised, others: Tables) -> str:
+def _outputs_code(model: Quantized, others: Tables) -> str:
     plan = model.plan
     if model.leaf_sums is not None:
         link = plan.trees[0].link
@@ -264,7 +264,7 @@ def _outputs_code(model: Quantised, others: Tables) -> str:
     )
 
 
-def _predict_code(model: Quantised, tables: Tables) -> str:
+def _predict_code(model: Quantized, tables: Tables) -> str:
     plan = model.plan
     if plan.classes is None:
         return _LABELS.replace("HALF", str(_half(model)))
@@ -275,7 +275,7 @@ def _predict_code(model: Quantised, tables: Tables) -> str:
     return _ARGMAX
 
 
-def _half(model: Quantised) -> int:
+def _half(model: Quantized) -> int:
     """Twice the least sum that says yes, for labels."""
     if model.leaf_sums is not None or model.plan.link == "logistic":
         return 0
@@ -316,17 +316,17 @@ static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
 # From raw entries to integers
 
 
-def _quantise_code(model: Quantised, others: Tables) -> str:
+def _quantize_code(model: Quantized, others: Tables) -> str:
     plan, grid = model.plan, model.grid
     p = plan.schema.n_features
     zero, step = np.zeros(p), np.zeros(p)
     zero[plan.encoding.numeric], step[plan.encoding.numeric] = grid.zero, grid.step
     others.add("double", "zero", zero)
     others.add("double", "step", step)
-    return _QUANTISE.replace("LARGEST", str(grid.largest))
+    return _QUANTIZE.replace("LARGEST", str(grid.largest))
 
 
-_QUANTISE = r"""
+_QUANTIZE = r"""
 /* The entry of a feature: of a number in the table's units, or of the code of a level. */
 static inline NAME_value NAME_quantise(int feature, double x) {
   if (x != x) return CAPS_MISSING;
@@ -343,11 +343,11 @@ static inline void NAME_quantise_row(const double *raw, NAME_value *row) {
 # The tables, interpreted
 
 
-def _interpreted(model: Quantised, probes: Probes, tables: ReadTables) -> Answers:
+def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Answers:
     """Interpret the tables that were written, in NumPy's integers."""
     plan, one = model.plan, model.grid.one
     n, q, k = plan.encoding.n_values, plan.encoding.n_indicators, plan.n_outputs
-    entries = model.grid.quantised(probes.matrix[:, plan.encoding.numeric])
+    entries = model.grid.quantized(probes.matrix[:, plan.encoding.numeric])
     on = plan.encoding.encode(probes.matrix)[1].astype(np.int64)
     weights = term_weights(tables, n, np.int64).astype(np.int64)
     indicators = indicator_weights(tables, q, np.int64).astype(np.int64)
@@ -376,7 +376,7 @@ def _interpreted(model: Quantised, probes: Probes, tables: ReadTables) -> Answer
 
 
 def _positions(
-    model: Quantised, sums: np.ndarray, leaves: np.ndarray, tables: ReadTables
+    model: Quantized, sums: np.ndarray, leaves: np.ndarray, tables: ReadTables
 ) -> np.ndarray | None:
     if model.plan.task == "regression":
         return None

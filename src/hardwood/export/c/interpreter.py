@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hardwood.export.c_parts import LINKS
-from hardwood.export.c_text import read_tables
+from hardwood.export.c.header_parts import LINKS
+from hardwood.export.c.text import read_tables
 from hardwood.export.plan import LANES, Plan, voted
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Answers, positions_of

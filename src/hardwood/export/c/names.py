@@ -12,7 +12,7 @@ import numpy as np
 
 from hardwood import __version__
 from hardwood.errors import ExportError
-from hardwood.export.c_text import strings, table
+from hardwood.export.c.text import strings, table
 from hardwood.export.names import comment, identifiers
 from hardwood.export.plan import Plan
 from hardwood.table.feature import Feature

@@ -55,7 +55,7 @@ class Grid:
         """What an indicator that is on counts as, 128 or 32768."""
         return self.largest + 1
 
-    def quantised(self, numbers: np.ndarray) -> np.ndarray:
+    def quantized(self, numbers: np.ndarray) -> np.ndarray:
         """(r, n) int64 of raw numbers (r, n); NaN becomes what a missing one counts as."""
         with np.errstate(invalid="ignore", over="ignore"):
             q = np.floor((numbers - self.zero) / self.step + 0.5)
@@ -77,7 +77,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Quantised:
+class Quantized:
     """A model in integers.
 
     Parameters
@@ -102,7 +102,7 @@ class Quantised:
     scale: np.ndarray
 
 
-def quantised(plan: Plan, bits: int, probes: Probes) -> Quantised:
+def quantized(plan: Plan, bits: int, probes: Probes) -> Quantized:
     """Quantise a model; rows that were given choose the ranges of the columns.
 
     Raises
@@ -116,15 +116,15 @@ def quantised(plan: Plan, bits: int, probes: Probes) -> Quantised:
     candidates = []
     for share in shares:
         grid = _grid(plan, bits, rows.numbers if probes.are_given else None, share)
-        splits, n_wrong = _quantised_splits(plan, grid, rows)
+        splits, n_wrong = _quantized_splits(plan, grid, rows)
         candidates.append((n_wrong, grid, splits))
     _, grid, splits = min(candidates, key=lambda candidate: candidate[0])
     if plan.has_linear_leaves:
-        sums = _quantised_leaves(plan, grid)
+        sums = _quantized_leaves(plan, grid)
         k = plan.n_outputs
-        return Quantised(plan, grid, splits, None, sums, np.zeros(k), np.ones(k))
-    values, offset, scale = _quantised_values(plan, bits)
-    return Quantised(plan, grid, splits, values, None, offset, scale)
+        return Quantized(plan, grid, splits, None, sums, np.zeros(k), np.ones(k))
+    values, offset, scale = _quantized_values(plan, bits)
+    return Quantized(plan, grid, splits, values, None, offset, scale)
 
 
 def _check(plan: Plan, bits: int) -> None:
@@ -209,13 +209,13 @@ def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Gr
 # Splits
 
 
-def _quantised_splits(plan: Plan, grid: Grid, rows: Rows) -> tuple[Sums, int]:
+def _quantized_splits(plan: Plan, grid: Grid, rows: Rows) -> tuple[Sums, int]:
     """Quantise all splits; also return how many rows take the wrong side, summed over splits."""
     weights = np.concatenate([tree.weights for tree in plan.trees])
     indicators = np.concatenate([tree.indicators for tree in plan.trees])
     bias = np.concatenate([tree.bias for tree in plan.trees])
     sums = _sums(plan, grid, weights, indicators, bias, rows)
-    entries, n_wrong, placed = grid.quantised(rows.numbers), 0, sums.bias.copy()
+    entries, n_wrong, placed = grid.quantized(rows.numbers), 0, sums.bias.copy()
     for i, (reached, right) in enumerate(rows.sides):
         score = entries[reached] @ sums.weights[i] + grid.one * (
             rows.on[reached].astype(np.int64) @ sums.indicators[i]
@@ -305,7 +305,7 @@ def _importance(grid: Grid, rows: Rows | None, n_columns: int) -> np.ndarray:
     """(c,) how much an error of a weight matters: the deviation of its column, in entries."""
     if rows is None or not len(rows.numbers):
         return np.ones(n_columns)
-    entries = grid.quantised(rows.numbers).std(axis=0)
+    entries = grid.quantized(rows.numbers).std(axis=0)
     importance: np.ndarray = np.concatenate([entries, grid.one * rows.on.std(axis=0)])
     return importance + 1e-3 * grid.largest
 
@@ -323,7 +323,7 @@ def _best_scale(real: np.ndarray, least: float, importance: np.ndarray) -> float
 # Leaves
 
 
-def _quantised_leaves(plan: Plan, grid: Grid) -> Sums:
+def _quantized_leaves(plan: Plan, grid: Grid) -> Sums:
     (tree,) = plan.trees
     assert tree.leaf_weights is not None
     assert tree.leaf_indicators is not None
@@ -338,7 +338,7 @@ def _quantised_leaves(plan: Plan, grid: Grid) -> Sums:
     )
 
 
-def _quantised_values(plan: Plan, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _quantized_values(plan: Plan, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Integers of constant leaves (L, k), and offset and scale (k,) of their sums."""
     values = np.concatenate([tree.values for tree in plan.trees])
     k, n_trees = plan.n_outputs, len(plan.trees)

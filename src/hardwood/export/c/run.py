@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hardwood.errors import ExportError
-from hardwood.export.compiler import Compiler
+from hardwood.export.c.compiler import Compiler
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Answers
@@ -44,7 +44,7 @@ def probe_program(plan: Plan, prefix: str, real: str) -> str:
         kind = "uint8_t" if plan.task == "multilabel" else real
         answer = f"{kind} many[K]; {prefix}_predict(row, many);\n"
         answer += "    for (int i = 0; i < K; ++i) answer[i] = many[i];"
-    is_quantised = real == "float"
+    is_quantized = real == "float"
     return _PROGRAM.format(
         n_features=plan.schema.n_features,
         n_outputs=plan.n_outputs,
@@ -52,8 +52,8 @@ def probe_program(plan: Plan, prefix: str, real: str) -> str:
         n_answers=1 if plan.classes is not None else plan.n_outputs,
         prefix=prefix,
         real=real,
-        quantise=f"{prefix}_quantise_row(raw, row);"
-        if is_quantised
+        quantize=f"{prefix}_quantise_row(raw, row);"
+        if is_quantized
         else "for (int i = 0; i < P; ++i) row[i] = raw[i];",
         answer=answer,
     )
@@ -68,7 +68,7 @@ static {real} outputs[K];
 static int32_t leaves[T];
 int main(void) {{
   while (fread(raw, sizeof(double), P, stdin) == P) {{
-    {quantise}
+    {quantize}
     {prefix}_leaves(row, leaves);
     for (int i = 0; i < T; ++i) said[i] = leaves[i];
     {prefix}_outputs(row, outputs);

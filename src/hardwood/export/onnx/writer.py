@@ -20,7 +20,7 @@ from hardwood.errors import ExportError, MissingExtraError
 from hardwood.export.conditions import exact_splits
 from hardwood.export.exported import ExportedBytes, check_path, exported_bytes
 from hardwood.export.names import identifiers
-from hardwood.export.onnx_graph import Graph
+from hardwood.export.onnx.graph import Graph
 from hardwood.export.plan import LARGEST, Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes, unseen_level
 from hardwood.export.verify import Answers, Check, verified

@@ -1,7 +1,7 @@
 """A model as rules: one for each leaf, in the units of the table.
 
 The text is for people and has a grammar all the same: names are quoted as in JSON, every condition
-says whether a missing entry fulfils it, and `hardwood.export.rules_reader` reads it back, which is
+says whether a missing entry fulfils it, and `hardwood.export.rules.reader` reads it back, which is
 how it is checked.
 """
 
@@ -29,7 +29,7 @@ from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.names import comment, quoted
 from hardwood.export.plan import Plan, plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.rules_reader import read_answers
+from hardwood.export.rules.reader import read_answers
 from hardwood.export.verify import FLOAT_VALUES, Check, measured, verified
 from hardwood.model import ObliqueTree
 from hardwood.show.text import count_text

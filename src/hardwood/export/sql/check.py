@@ -12,7 +12,7 @@ import numpy as np
 from hardwood.errors import ExportError
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
-from hardwood.export.sql_text import identifier
+from hardwood.export.sql.text import identifier
 from hardwood.export.verify import FLOAT_VALUES, Answers, Check, verified
 from hardwood.model.structure import Label
 

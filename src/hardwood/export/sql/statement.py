@@ -30,14 +30,14 @@ from hardwood.export.exported import ExportedText, check_path, exported_text
 from hardwood.export.names import comment
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.sql_arguments import (
+from hardwood.export.sql.arguments import (
     check_whole_numbers,
     column_names,
     kept_columns,
     table_parts,
 )
-from hardwood.export.sql_check import check_length, check_sql
-from hardwood.export.sql_text import (
+from hardwood.export.sql.check import check_length, check_sql
+from hardwood.export.sql.text import (
     Stages,
     added,
     choice,

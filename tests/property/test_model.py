@@ -13,7 +13,7 @@ from ensembles import ensembles
 from forests import forests
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, loads
 from hardwood.table import Schema
-from hardwood.text.numbers import number
+from hardwood.text.numbers import format_digits
 from trees import make_rows, make_tree, trees
 
 seeds = st.integers(0, 2**32 - 1)
@@ -260,13 +260,13 @@ def test_the_words_say_what_the_tree_does(
 @example(9.9999, 3, 0.0)
 @example(1.7976931348623157e308, 3, 1.0)
 def test_a_written_number_is_close_to_the_number(value: float, digits: int, spread: float) -> None:
-    read = float(number(value, digits, spread=spread))
+    read = float(format_digits(value, digits, spread=spread))
     if math.isfinite(read):  # the largest floats round up to infinity
         assert abs(read - value) <= 0.5000001 * abs(value) * 10.0 ** (1 - digits) + 5e-324
         if spread > 0:
             room = 5.00001 * spread * 10.0 ** (-digits)
             assert abs(read - value) <= max(room, abs(value) * 1e-15) + 5e-324
-    assert float(number(value, None)) == value
+    assert float(format_digits(value, None)) == value
 
 
 @some

@@ -14,9 +14,9 @@ from hardwood.bandit import baselines
 from hardwood.bandit.environments import LossSimulator, Simulator
 from hardwood.bandit.simulation import simulate
 from hardwood.report.drawing import COLOURS, GREY, VERMILION, label, legend, name_axes
-from hardwood.text.blocks import Block, Grid, Words
-from hardwood.text.report import DrawnReport
-from hardwood.text.words import counted, figure, span
+from hardwood.text.blocks import Block, Text, TextTable
+from hardwood.text.numbers import format_interval, format_number, plural
+from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ class Curve:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(DrawnReport):
+class Comparison(PlottedReport):
     """Learning curves of bandits and of what they have to beat, made by `compare`.
 
     Attributes
@@ -102,31 +102,36 @@ class Comparison(DrawnReport):
     @property
     def title(self) -> str:
         """What was compared over how many rounds."""
-        runs = counted(self.n_runs, "run")
-        return f"Mean {self.what} over {counted(self.n_rounds, 'round')}, {runs} each"
+        runs = plural(self.n_runs, "run")
+        return f"Mean {self.what} over {plural(self.n_rounds, 'round')}, {runs} each"
 
     def _blocks(self) -> Sequence[Block]:
-        notes = [Words("\n".join(self.notes), title="Notes")] if self.notes else []
+        notes = [Text("\n".join(self.notes), title="Notes")] if self.notes else []
         return [self._outcome_grid(), self._curve_grid(), *notes]
 
-    def _outcome_grid(self) -> Grid:
+    def _outcome_grid(self) -> TextTable:
         header = ["", f"mean {self.what}", "95 % interval", "last tenth of the rounds"]
         rows = []
         for curve in self.curves:
             value, low, high = (float(v[0]) for v in band(curve.progress[:, -1:]))
-            last = figure(float(curve.last_part.mean())) if curve.is_learner else "-"
-            rows.append([curve.name, figure(value), span(low, high), last])
+            last = format_number(float(curve.last_part.mean())) if curve.is_learner else "-"
+            rows.append([curve.name, format_number(value), format_interval(low, high), last])
         note = "intervals over runs" if self.n_runs > 1 else "one run: no intervals"
-        return Grid.of(f"After {counted(self.n_rounds, 'round')}", header, rows, note=note)
+        return TextTable.of(f"After {plural(self.n_rounds, 'round')}", header, rows, note=note)
 
-    def _curve_grid(self) -> Grid:
+    def _curve_grid(self) -> TextTable:
         learners = [curve for curve in self.curves if curve.is_learner]
         header = ["rounds", *(curve.name for curve in learners)]
         rows = [
-            [f"{t:,}", *(figure(float(curve.progress[:, t - 1].mean())) for curve in learners)]
+            [
+                f"{t:,}",
+                *(format_number(float(curve.progress[:, t - 1].mean())) for curve in learners),
+            ]
             for t in round_numbers(self.n_rounds)
         ]
-        return Grid.of(f"Learning curve: mean {self.what} so far", header, rows, text_columns=())
+        return TextTable.of(
+            f"Learning curve: mean {self.what} so far", header, rows, text_columns=()
+        )
 
     def _content(self) -> dict[str, Any]:
         at = self._places
@@ -158,7 +163,7 @@ class Comparison(DrawnReport):
         return np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(np.int64))
 
     @property
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         return f"Mean {self.what} so far of {', '.join(curve.name for curve in self.curves)}"
 
     def _figure_size(self) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from hardwood import arguments
 from hardwood.bandit.log import Log, policy_of
 from hardwood.bandit.reward_model import cross_fitted, given_estimates
 from hardwood.report.resampling import Kinds, effective_rows, n_resamples
-from hardwood.text.words import figure, span
+from hardwood.text.numbers import format_interval, format_number
 
 METHODS = ("ips", "snips", "dm", "dr", "switch")
 INTERVALS = ("normal", "bootstrap", "bernstein")
@@ -73,11 +73,9 @@ class Estimate:
     n_cut: int
 
     def __str__(self) -> str:
-        level = f"{100 * self.confidence:g} % interval"
+        interval = f"{100 * self.confidence:g} % interval: {format_interval(self.low, self.high)}"
         rounds = f"{self.n} rounds worth {self.effective_n:.0f}"
-        return (
-            f"{figure(self.value)} ({level}: {span(self.low, self.high)}; {self.method}, {rounds})"
-        )
+        return f"{format_number(self.value)} ({interval}; {self.method}, {rounds})"
 
 
 def evaluate(

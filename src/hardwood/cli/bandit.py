@@ -28,7 +28,7 @@ from hardwood.cli.options import (
 )
 from hardwood.cli.pictures import draw_report
 from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.bandit import LossSimulator, Simulator
@@ -338,9 +338,9 @@ def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any,
 def _print_problem(table: Path, problem: Problem) -> None:
     target = problem.target
     n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{table}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
+    print_text(f"{table}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
     if target.n_missing:
-        words = counted(target.n_missing, "row")
+        words = plural(target.n_missing, "row")
         print_text(f"Left out: {words} in which '{target.name}' is missing")
     if target.task == "classification":
         n_actions = np.unique(target.values).size

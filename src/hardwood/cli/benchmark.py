@@ -10,7 +10,7 @@ from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
 from hardwood.cli.report import print_json, print_text
 from hardwood.report.subject import is_forest, is_soft, size_words
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
@@ -46,7 +46,7 @@ def benchmark(
         kind = "forest" if is_forest(opened) else "ensemble" if is_soft(opened) else "tree"
         print_json({kind: _sizes(opened)} | found.to_dict())
         return
-    trees = f"{counted(opened.n_trees, 'tree')}, " if hasattr(opened, "n_trees") else ""
+    trees = f"{plural(opened.n_trees, 'tree')}, " if hasattr(opened, "n_trees") else ""
     print_text(f"{model}: {trees}{size_words(opened)}\n")
     print_text(str(found))
 

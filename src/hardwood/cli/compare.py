@@ -37,7 +37,7 @@ from hardwood.cli.options import (
 )
 from hardwood.cli.pictures import draw_report
 from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.selection import Comparison
@@ -181,7 +181,7 @@ def _check_output(output: Path | None, table: Path) -> None:
 def _print_problem(request: Request, problem: Problem) -> None:
     target = problem.target
     n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{request.path}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
+    print_text(f"{request.path}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
     print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
 
 

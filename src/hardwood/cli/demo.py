@@ -22,7 +22,7 @@ from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.cli.targets import label_positions
 from hardwood.report.metrics import classification_scores, scores_json
 from hardwood.report.resampling import Score
-from hardwood.text.words import figure, span
+from hardwood.text.numbers import format_interval, format_number
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -65,7 +65,10 @@ def demo(
 def _print_outcome(
     problem: Problem, tree: ObliqueTree, scores: dict[str, list[Score]], output: Path
 ) -> None:
-    rows = [[name, figure(s[0].value), span(s[0].low, s[0].high)] for name, s in scores.items()]
+    rows = [
+        [name, format_number(s[0].value), format_interval(s[0].low, s[0].high)]
+        for name, s in scores.items()
+    ]
     header = ["model", "accuracy", "95 % interval"]
     print_table(f"Test accuracy on {problem.test.size} penguins", header, rows)
     print_text(tree.to_text())

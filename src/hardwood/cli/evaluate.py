@@ -25,7 +25,7 @@ from hardwood.cli.pictures import check_drawable, draw_report
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
 from hardwood.cli.targets import columns_named, known_answers, read_weights
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,8 +55,8 @@ class KnownRows:
     def words(self) -> str:
         """How many rows there are, of how many."""
         if len(self) == self.n_table_rows:
-            return counted(len(self), "row")
-        return f"{counted(len(self), 'row')} with a known target, of {self.n_table_rows},"
+            return plural(len(self), "row")
+        return f"{plural(len(self), 'row')} with a known target, of {self.n_table_rows},"
 
 
 def evaluate(
@@ -139,7 +139,7 @@ def target_columns(
     if len(names) != expected:
         known = f" ({', '.join(model.target_names)})" if model.target_names else ""
         raise CommandError(
-            f"{path} predicts {counted(expected, 'column')}{known}, but --target names "
+            f"{path} predicts {plural(expected, 'column')}{known}, but --target names "
             f"{len(names)}. Give all of them, with commas between: --target a,b"
         )
     if model.target_names and set(names) == set(model.target_names):

@@ -22,11 +22,11 @@ from typer.core import TyperGroup
 from hardwood.cli.interrupts import interrupts_as_before
 from hardwood.cli.streams import open_standard_streams
 from hardwood.errors import HardwoodError
+from hardwood.text.numbers import shortened
 
 USER_ERROR = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-_SHOWN_CHARACTERS = 60
 
 
 class CommandError(HardwoodError):
@@ -82,11 +82,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         by_case = {entry.casefold(): entry for entry in known}
         close = [by_case[name.casefold()]] if name.casefold() in by_case else []
     return f" Did you mean {_either(close)}?" if close else ""
-
-
-def shortened(name: str) -> str:
-    """Return a name for a message: at most 60 characters, as it stands or cut."""
-    return name if len(name) <= _SHOWN_CHARACTERS else name[: _SHOWN_CHARACTERS - 3] + "..."
 
 
 def _either(names: list[str]) -> str:

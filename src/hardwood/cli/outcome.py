@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from hardwood.cli.learning import Problem, Request
 from hardwood.cli.models import is_forest, size_words, trees_of
 from hardwood.cli.report import Notes, print_text
-from hardwood.report.metrics import scores_grid, scores_json
+from hardwood.report.metrics import scores_json, scores_table
 from hardwood.report.resampling import Score
-from hardwood.text.words import counted, figure
+from hardwood.text.numbers import format_number, plural
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
@@ -48,10 +48,10 @@ def print_problem(request: Request, problem: Problem) -> None:
     """Say what will be learned, from what."""
     target = problem.target
     n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{request.path}: {counted(n_rows, 'row')}, {counted(n_features, 'feature')}")
+    print_text(f"{request.path}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
     if target.n_missing:
         which = f"'{target.name}'" if len(target.names) == 1 else f"one of '{target.name}'"
-        print_text(f"Left out: {counted(target.n_missing, 'row')} in which {which} is missing")
+        print_text(f"Left out: {plural(target.n_missing, 'row')} in which {which} is missing")
     print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
     n_train, n_test = problem.train.size, problem.test.size
     kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
@@ -60,7 +60,7 @@ def print_problem(request: Request, problem: Problem) -> None:
 
 def print_search(found: FitReport) -> None:
     """Say which of the trees that were tried it is, and why no more were."""
-    print_text(f"{found.title}, {found.metric} {figure(found.score)} in validation")
+    print_text(f"{found.title}, {found.metric} {format_number(found.score)} in validation")
     print_text(" ".join(words for words in (found.teacher, found.ending, found.finish) if words))
 
 
@@ -69,14 +69,14 @@ def print_outcome(
 ) -> None:
     """Say how large the model is, how good, and where."""
     n_trees = len(trees_of(model))
-    what = f"Forest of {counted(n_trees, 'tree')}" if is_forest(model) else "Tree"
+    what = f"Forest of {plural(n_trees, 'tree')}" if is_forest(model) else "Tree"
     print_text(f"{what}: {size_words(model)}")
     if scores:
         title = f"Test score on {problem.test.size} rows"
-        grid = scores_grid(title, scores, baseline, baseline_name(problem))
+        grid = scores_table(title, scores, baseline, baseline_name(problem))
         print_text(grid.to_text() + "\n")
     if "oob_score" in model.record:
-        score = f"{_OOB_SCORES[model.task]} {figure(model.record['oob_score'])}"
+        score = f"{_OOB_SCORES[model.task]} {format_number(model.record['oob_score'])}"
         print_text(f"Out-of-bag score: {score} on training rows, by trees that did not draw them")
     print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
 

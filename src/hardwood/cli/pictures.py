@@ -11,7 +11,7 @@ from hardwood.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
-    from hardwood.text.report import DrawnReport
+    from hardwood.text.report import PlottedReport
 
 
 def check_drawable(path: Path) -> None:
@@ -31,7 +31,7 @@ def draw(tree: ObliqueTree, path: Path, max_terms: int = 4) -> None:
     _write(tree.plot(max_terms=max_terms).get_figure(), path)
 
 
-def draw_report(report: DrawnReport, path: Path) -> None:
+def draw_report(report: PlottedReport, path: Path) -> None:
     """Write the picture of a report in the same way."""
     _without_window()
     _write(report.plot(), path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def tree_bar(max_trials: int | None) -> Iterator[Callable[[Any], bool]]:
         def on_trial(trial: Any) -> bool:
             nonlocal best
             best = trial.validation_score if trial.outcome == "best so far" else best
-            words = f"{counted(trial.number, 'tree')} tried, the best scores {best:.4g}"
+            words = f"{plural(trial.number, 'tree')} tried, the best scores {best:.4g}"
             progress.update(bar, description=words, completed=trial.number)
             return False
 

@@ -29,7 +29,7 @@ from hardwood.cli.tables import read_table
 from hardwood.cli.targets import label_positions, read_weights
 from hardwood.report.metrics import scores_json
 from hardwood.report.resampling import Score
-from hardwood.text.words import counted, figure
+from hardwood.text.numbers import format_number, plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -277,7 +277,7 @@ def _read_rows(
         known, truth = true_answers(tree, table, names, path)
         rows = Rows(table.take(known), weights[known], truth)
         if len(known) < table.num_rows:
-            left_out = counted(table.num_rows - len(known), "row")
+            left_out = plural(table.num_rows - len(known), "row")
             notes.add(f"left out: {left_out} in which '{target}' is missing")
         rows = _of_known_classes(tree, rows, notes)
     rows = rows.part(np.flatnonzero(rows.weight))
@@ -297,7 +297,7 @@ def _of_known_classes(tree: ObliqueTree, rows: Rows, notes: Notes) -> Rows:
             f"the model: {', '.join(map(repr, tree.classes[:8]))}. Is it the right column?"
         )
     if not is_known.all():
-        n_unknown = counted(int((~is_known).sum()), "row")
+        n_unknown = plural(int((~is_known).sum()), "row")
         notes.add(f"left out: {n_unknown} of a class that the model does not know")
     return rows.part(np.flatnonzero(is_known))
 
@@ -313,7 +313,7 @@ def _divide(
         train, valid = hold_out(len(rows), plan.validation_fraction, rng, labels)
     except CommandError as error:
         raise CommandError(
-            f"{counted(len(rows), 'row')} are too few to hold out the share "
+            f"{plural(len(rows), 'row')} are too few to hold out the share "
             f"{plan.validation_fraction:g} of; use --alpha to prune by all of them."
         ) from error
     return rows.part(train), rows.part(valid)
@@ -401,13 +401,16 @@ def _print_outcome(
 ) -> None:
     sizes = [_sizes(t, judged) for t in (tree, smaller)]
     lines = [[words, *(_size(size[name]) for size in sizes)] for name, words in _WORDS.items()]
-    lines += [[a.name, figure(a.value), figure(b.value)] for a, b in zip(*scores, strict=True)]
+    lines += [
+        [a.name, format_number(a.value), format_number(b.value)]
+        for a, b in zip(*scores, strict=True)
+    ]
     if judged.truth is None:
-        title = f"By where {counted(len(judged), 'row')} go"
+        title = f"By where {plural(len(judged), 'row')} go"
     elif plan.validation_fraction is None:
-        title = f"Scores on the {counted(len(judged), 'row')} that it was pruned by"
+        title = f"Scores on the {plural(len(judged), 'row')} that it was pruned by"
     else:
-        title = f"Scores on {counted(len(judged), 'row')} held out, which chose the size"
+        title = f"Scores on {plural(len(judged), 'row')} held out, which chose the size"
     print_table(title, ["", "before", "after"], lines)
 
 

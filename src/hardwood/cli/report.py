@@ -14,13 +14,13 @@ from typing import Any
 import typer
 
 from hardwood.errors import FitInterruptedWarning, TableWarning
-from hardwood.text.blocks import Grid
-from hardwood.text.plain import plain
+from hardwood.text.blocks import TextTable
+from hardwood.text.report import to_json_value
 
 
 def print_json(payload: dict[str, Any]) -> None:
     """Print ``payload`` as JSON; NaN and infinity, which JSON lacks, become null."""
-    print_text(json.dumps(plain(payload), indent=2, ensure_ascii=False, allow_nan=False))
+    print_text(json.dumps(to_json_value(payload), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_text(text: str = "") -> None:
@@ -30,7 +30,7 @@ def print_text(text: str = "") -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table whose first column is text and whose other columns are figures."""
-    print_text(Grid.of(title, header, rows).to_text() + "\n")
+    print_text(TextTable.of(title, header, rows).to_text() + "\n")
 
 
 class Notes:

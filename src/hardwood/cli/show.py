@@ -15,7 +15,7 @@ from hardwood.cli.models import oblique, open_model
 from hardwood.cli.options import AsJson, ModelFile, output_option
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.cli.models import Model
@@ -100,7 +100,7 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
         )
     if n_left_out:
         notes.add(
-            f"{counted(n_left_out, 'row')} of {data} without a known answer in '{target}' left out"
+            f"{plural(n_left_out, 'row')} of {data} without a known answer in '{target}' left out"
         )
     return known.features.filter(is_known), truth[is_known]
 
@@ -119,5 +119,5 @@ def _say(path: Path, n_rows: int, has_truth: bool, notes: Notes, *, as_json: boo
         )
         return
     colours = "their true answers" if has_truth else "what the model predicts"
-    what = f"histograms of {counted(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"
+    what = f"histograms of {plural(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"
     print_text(f"Wrote {path}: {size / 1000:.0f} kB, {what}")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardwood.atomic_file import whole_file
-from hardwood.cli.failures import CommandError, check_readable, did_you_mean, shortened
+from hardwood.cli.failures import CommandError, check_readable, did_you_mean
 from hardwood.errors import TableWarning
+from hardwood.text.numbers import shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -63,7 +63,7 @@ from hardwood.cli.outcome import (
 from hardwood.cli.report import Notes, print_json, print_table, print_text
 from hardwood.errors import MissingExtraError
 from hardwood.report.resampling import Score
-from hardwood.text.words import counted, figure
+from hardwood.text.numbers import format_number, plural
 
 if TYPE_CHECKING:
     from hardwood.selection import FinishedTrial, TuningResult
@@ -307,10 +307,11 @@ def doubt_of_last_fit(
         return None
     promised = found.best_value if found.direction == "maximize" else -found.best_value
     if got <= least:
-        what = f"{name} ({figure(abs(least))})"
-        words = f"is no better than the {what}: {found.metric} {figure(abs(got))}"
+        what = f"{name} ({format_number(abs(least))})"
+        words = f"is no better than the {what}: {found.metric} {format_number(abs(got))}"
     elif got < (least + promised) / 2:
-        words = f"has {found.metric} {figure(abs(got))}, its trial had {figure(abs(promised))}"
+        had = format_number(abs(promised))
+        words = f"has {found.metric} {format_number(abs(got))}, its trial had {had}"
     else:
         return None
     return (
@@ -351,7 +352,7 @@ def _find(
     if not as_json:
         print_problem(request, problem)
         if done[0]:
-            words = f"{counted(done[0], 'trial')} done"
+            words = f"{plural(done[0], 'trial')} done"
             print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
     bar = trial_bar(n_trials, *done, is_loss=plan.metric is None)
     with notes.collecting(), bar as (on_trial, on_epoch):
@@ -360,7 +361,7 @@ def _find(
     _note_unfinished(found, plan, n_trials, notes)
     failed = [trial.error for trial in found.trials if trial.state == "failed"]
     if failed:
-        notes.add(f"{counted(len(failed), 'trial')} failed; the last one: {failed[-1]}")
+        notes.add(f"{plural(len(failed), 'trial')} failed; the last one: {failed[-1]}")
     if not as_json:
         _print_found(found)
     return found
@@ -377,7 +378,7 @@ def _note_unfinished(found: TuningResult, plan: _Plan, n_trials: int, notes: Not
     if plan.storage is not None:
         where = f"continues from {plan.storage}"
     why = "" if found.interrupted else "time is up; "  # of Ctrl-C the search itself has told
-    words = f"{len(found.trials)} of {counted(n_trials, 'trial')}"
+    words = f"{len(found.trials)} of {plural(n_trials, 'trial')}"
     notes.add(f"{words}: {why}the same command {where}")
 
 
@@ -449,15 +450,15 @@ def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
 def _print_found(found: TuningResult) -> None:
     states = [(state, found.count(state)) for state in ("complete", "pruned", "failed")]
     words = ", ".join(f"{n} {state}" for state, n in states if n)
-    print_text(f"Best of {counted(len(found.trials), 'trial')} ({words}): {_value_words(found)}")
+    print_text(f"Best of {plural(len(found.trials), 'trial')} ({words}): {_value_words(found)}")
     rows = [[name, str(value)] for name, value in found.best_params.items()]
     print_table("Best parameters", ["parameter", "value"], rows)
 
 
 def _value_words(found: TuningResult) -> str:
-    words = f"{found.metric} {figure(found.best_value)} on validation rows"
+    words = f"{found.metric} {format_number(found.best_value)} on validation rows"
     if found.metric == "squared error":
-        words += f" (its root: {figure(math.sqrt(found.best_value))})"
+        words += f" (its root: {format_number(math.sqrt(found.best_value))})"
     return words
 
 
@@ -520,5 +521,5 @@ def trial_bar(
 
 
 def _words(n_done: int, n_trials: int, best: float | None) -> str:
-    found = "" if best is None else f", best so far {figure(best)}"
+    found = "" if best is None else f", best so far {format_number(best)}"
     return f"{n_done} of {n_trials} trials{found}"

@@ -13,7 +13,7 @@ from hardwood.explain.constraints import Freedom
 from hardwood.explain.entries import entry
 from hardwood.model import ObliqueTree
 from hardwood.text.frames import Backend, make_frame
-from hardwood.text.numbers import quantity
+from hardwood.text.numbers import format_quantity
 from hardwood.text.terms import label_text
 
 Norm = Literal["l2", "l1", "l0"]
@@ -142,7 +142,7 @@ class Changes(Sequence[Change]):
         else:
             # Digits enough for the smaller of what it varies by and what it moves by.
             fine = min(1 / self.freedom.cost[j], abs(after - before))
-            texts = [quantity(x, feature.origin, 3, spread=fine) for x in (before, after)]
+            texts = [format_quantity(x, feature.origin, 3, spread=fine) for x in (before, after)]
         words = f"{feature.name} {texts[0]} -> {texts[1]}"
         return Move(feature.name, before, after, float(self._steps[i, j]), words)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.table import Schema
-from hardwood.text.numbers import quantity
+from hardwood.text.numbers import format_quantity
 from hardwood.text.terms import label_text
 
 
@@ -31,7 +31,7 @@ def entry_text(schema: Schema, feature: int, value: float, digits: int | None = 
     if about.levels:
         return label_text(found)
     spread = float(schema.column_spread[schema.first_column[feature]])
-    return quantity(found, about.origin, digits, spread=spread)
+    return format_quantity(found, about.origin, digits, spread=spread)
 
 
 def dense_matrix(schema: Schema, X: Any, who: str) -> np.ndarray:

@@ -27,10 +27,10 @@ from hardwood.model import ObliqueTree
 from hardwood.model.outputs import answer_of_one
 from hardwood.show.text import equation_lines, leaf_text
 from hardwood.table import encode_row
-from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.leaf import leaf_equations, says_equations
+from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import Report
-from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
@@ -140,24 +140,24 @@ class TreePath(Report):
     @property
     def title(self) -> str:
         """Where the path leads."""
-        return f"{counted(len(self), 'decision')} to leaf {self.leaf}: {self.leaf_words}"
+        return f"{plural(len(self), 'decision')} to leaf {self.leaf}: {self.leaf_words}"
 
     def _blocks(self) -> Sequence[Block]:
         if not self.decisions:
-            return [Words("The tree is a single leaf: it answers every row alike.")]
+            return [Text("The tree is a single leaf: it answers every row alike.")]
         return [self._decision_words(), self._terms_grid()]
 
-    def _decision_words(self) -> Words:
+    def _decision_words(self) -> Text:
         lines = []
         for i, decision in enumerate(self.decisions):
             lines += [
                 f"{i + 1}. {'yes' if decision.holds else 'no'}: {decision.condition}",
-                f"   score {figure(decision.score)}, {figure(decision.margin)} standard deviations "
-                "from the other side",
+                f"   score {format_number(decision.score)}, {format_number(decision.margin)} "
+                "standard deviations from the other side",
             ]
-        return Words("\n".join(lines), "Decisions")
+        return Text("\n".join(lines), "Decisions")
 
-    def _terms_grid(self) -> Grid:
+    def _terms_grid(self) -> TextTable:
         rows = []
         for i, decision in enumerate(self.decisions):
             shown = decision.terms[: self.max_terms]
@@ -166,8 +166,8 @@ class TreePath(Report):
             rest = decision.terms[len(shown) :]
             if rest:
                 total = sum(term.adds for term in rest)
-                rows.append(["", counted(len(rest), "smaller term"), "", f"{total:+.4g}"])
-        return Grid.of(
+                rows.append(["", plural(len(rest), "smaller term"), "", f"{total:+.4g}"])
+        return TextTable.of(
             "What made the scores",
             ["", "feature", "entry", "adds"],
             rows,
@@ -228,17 +228,17 @@ class ForestPath(Report):
     @property
     def title(self) -> str:
         """What the forest answers, and how."""
-        shown = ", ".join(map(figure, self.outputs[:4])) + ", ..." * (len(self.outputs) > 4)
-        return f"{self.combine} of {counted(len(self), 'tree')}: {self.prediction} ({shown})"
+        shown = ", ".join(map(format_number, self.outputs[:4])) + ", ..." * (len(self.outputs) > 4)
+        return f"{self.combine} of {plural(len(self), 'tree')}: {self.prediction} ({shown})"
 
     def _blocks(self) -> Sequence[Block]:
         rows = []
         for i, way in enumerate(self.trees):
             narrowest = way.narrowest
-            margin = figure(None if narrowest is None else narrowest.margin)
+            margin = format_number(None if narrowest is None else narrowest.margin)
             rows.append([str(i + 1), way.leaf_words, str(len(way)), margin])
         blocks: list[Block] = [
-            Grid.of(
+            TextTable.of(
                 "Trees, with the narrowest margin on the way",
                 ["tree", "answers", "decisions", "margin"],
                 rows,
@@ -246,10 +246,10 @@ class ForestPath(Report):
             )
         ]
         for i, way in enumerate(self.trees[:_MAX_TREES]):
-            blocks += [Words(way.title, f"Tree {i + 1}"), *way._blocks()]
+            blocks += [Text(way.title, f"Tree {i + 1}"), *way._blocks()]
         left = len(self) - _MAX_TREES
         if left > 0:
-            blocks.append(Words(f"{counted(left, 'more tree')} not written out"))
+            blocks.append(Text(f"{plural(left, 'more tree')} not written out"))
         return blocks
 
     def _content(self) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from hardwood.explain.entries import entry, entry_text
 from hardwood.model.structure import TaskKind
 from hardwood.report.drawing import BLUE, VERMILION, name_axes, ticks
 from hardwood.table import Schema
-from hardwood.text.blocks import Block, Grid, Words
-from hardwood.text.report import DrawnReport
-from hardwood.text.words import counted, figure
+from hardwood.text.blocks import Block, Text, TextTable
+from hardwood.text.numbers import format_number, plural
+from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ _MAX_OUTPUTS = 4
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ShapleyValues(DrawnReport):
+class ShapleyValues(PlottedReport):
     """Shapley values of the answers to n rows, made by `shapley`.
 
     Attributes
@@ -93,8 +93,8 @@ class ShapleyValues(DrawnReport):
     def title(self) -> str:
         """What was explained, against what."""
         return (
-            f"Shapley values: {counted(len(self), 'row')} against "
-            f"{counted(self.n_background, 'background row')}"
+            f"Shapley values: {plural(len(self), 'row')} against "
+            f"{plural(self.n_background, 'background row')}"
         )
 
     # For other programs
@@ -191,8 +191,8 @@ class ShapleyValues(DrawnReport):
         is_pair = len(self._shown) == 1 and hidden == 1
         notes = [self._way()]
         if hidden and not is_pair:
-            notes.append(f"{counted(hidden, 'more output')} not shown")
-        return [grid, *map(Words, notes)]
+            notes.append(f"{plural(hidden, 'more output')} not shown")
+        return [grid, *map(Text, notes)]
 
     def _way(self) -> str:
         if self.is_exact.all():
@@ -200,29 +200,29 @@ class ShapleyValues(DrawnReport):
         assert self.standard_errors is not None
         sampled = int(np.count_nonzero(~self.is_exact))
         typical = float(np.sqrt((self.standard_errors[~self.is_exact] ** 2).mean()))
-        which = "The values" if sampled == len(self) else f"Those of {counted(sampled, 'row')}"
+        which = "The values" if sampled == len(self) else f"Those of {plural(sampled, 'row')}"
         return (
-            f"{which} are sampled, {counted(self.n_permutations, 'order')} for each background "
-            f"row, both ways; typical standard error {figure(typical)}."
+            f"{which} are sampled, {plural(self.n_permutations, 'order')} for each background "
+            f"row, both ways; typical standard error {format_number(typical)}."
         )
 
     def _names(self, words: str) -> list[str]:
         return [f"{words} {self.output_names[o]}".strip() for o in self._shown]
 
-    def _importance_grid(self) -> Grid:
+    def _importance_grid(self) -> TextTable:
         order, importance = self._largest(), self.importance
         rows = [
-            [self.feature_names[j], *(figure(importance[j, o]) for o in self._shown)]
+            [self.feature_names[j], *(format_number(importance[j, o]) for o in self._shown)]
             for j in order[:_MAX_SHOWN]
         ]
-        return Grid.of(
+        return TextTable.of(
             "Mean size of the contributions to the prediction of",
             ["feature", *self._names("")],
             rows,
             note=_left_out(len(order)),
         )
 
-    def _row_grid(self) -> Grid:
+    def _row_grid(self) -> TextTable:
         order = self._largest()
         rows = [
             [
@@ -235,11 +235,11 @@ class ShapleyValues(DrawnReport):
         left = order[_MAX_SHOWN:]
         if left:
             rest = [f"{self.values[0, left, o].sum():+.4g}" for o in self._shown]
-            rows.append([f"{counted(len(left), 'other feature')}", "", *rest])
+            rows.append([f"{plural(len(left), 'other feature')}", "", *rest])
         ends = [("mean of the background", self.base), ("this row", self.outputs[0])]
-        rows.insert(0, [ends[0][0], "", *(figure(ends[0][1][o]) for o in self._shown)])
-        rows.append([ends[1][0], "", *(figure(ends[1][1][o]) for o in self._shown)])
-        return Grid.of(
+        rows.insert(0, [ends[0][0], "", *(format_number(ends[0][1][o]) for o in self._shown)])
+        rows.append([ends[1][0], "", *(format_number(ends[1][1][o]) for o in self._shown)])
+        return TextTable.of(
             "Contributions to the prediction of",
             ["feature", "entry", *self._names("")],
             rows,
@@ -253,7 +253,7 @@ class ShapleyValues(DrawnReport):
         return f"{text} (se {self.standard_errors[0, feature, output]:.1g})"
 
     @property
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         return f"Bars of {'values' if len(self) == 1 else 'mean sizes of values'} by feature"
 
     def _figure_size(self) -> tuple[float, float]:
@@ -281,4 +281,4 @@ class ShapleyValues(DrawnReport):
 
 def _left_out(n_features: int) -> str:
     more = n_features - _MAX_SHOWN
-    return f"... and {counted(more, 'more feature')}" if more > 0 else ""
+    return f"... and {plural(more, 'more feature')}" if more > 0 else ""

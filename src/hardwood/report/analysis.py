@@ -22,9 +22,15 @@ from hardwood.report.importance import Importance, column_groups, importances
 from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
 from hardwood.report.row_losses import row_loss
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
-from hardwood.text.blocks import Block, Grid, Words
-from hardwood.text.report import DrawnReport
-from hardwood.text.words import amount, counted, figure, share, span
+from hardwood.text.blocks import Block, Text, TextTable
+from hardwood.text.numbers import (
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+    plural,
+)
+from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +47,7 @@ _LEAST, _MOST = 2, 1000  # shuffles, and values of a grid
 
 
 @dataclass(frozen=True, repr=False)
-class Analysis(DrawnReport):
+class Analysis(PlottedReport):
     """What a model relies on and where it errs, made by `analyze`.
 
     Attributes
@@ -81,7 +87,7 @@ class Analysis(DrawnReport):
     @property
     def title(self) -> str:
         """What was analysed, on how many rows."""
-        return f"Analysis: {self.what}, {counted(self.n_rows, 'row')}"
+        return f"Analysis: {self.what}, {plural(self.n_rows, 'row')}"
 
     @property
     def _change(self) -> str:
@@ -94,41 +100,49 @@ class Analysis(DrawnReport):
         if self.leaves and np.isfinite(self.leaves[0].share_of_loss):
             blocks += [self._nodes_grid("Leaves", "leaf", self.leaves), self._paths()]
             blocks += [self._nodes_grid("Splits", "split", self.splits)] if self.splits else []
-        return [*blocks, *(Words(f"note: {note}") for note in self.notes)]
+        return [*blocks, *(Text(f"note: {note}") for note in self.notes)]
 
-    def _importance_grid(self) -> Grid:
+    def _importance_grid(self) -> TextTable:
         shown = self.importance[:_MAX_SHOWN]
-        rows = [[i.name, figure(i.importance), span(i.low, i.high)] for i in shown]
+        rows = [
+            [i.name, format_number(i.importance), format_interval(i.low, i.high)] for i in shown
+        ]
         more = len(self.importance) - len(shown)
-        return Grid.of(
-            f"Importance: {self._change} ({figure(self.score)}) when a feature is shuffled, "
-            f"{counted(self.n_repeats, 'time')}",
+        return TextTable.of(
+            f"Importance: {self._change} ({format_number(self.score)}) when a feature is shuffled, "
+            f"{plural(self.n_repeats, 'time')}",
             ["feature", "importance", "95 % interval"],
             rows,
-            note=f"... and {counted(more, 'more feature')}" if more else "",
+            note=f"... and {plural(more, 'more feature')}" if more else "",
         )
 
-    def _dependence_grid(self) -> Grid:
+    def _dependence_grid(self) -> TextTable:
         rows = []
         for entry in self.dependence:
             mean = np.array(entry.mean)
             shown = range(len(entry.outputs))[1:] if len(entry.outputs) == 2 else None
             for k in shown or range(min(len(entry.outputs), _MAX_OUTPUTS)):
                 ends = [int(mean[:, k].argmin()), int(mean[:, k].argmax())]
-                words = [f"{figure(mean[i, k])} at {entry.labels[i]}" for i in ends]
+                words = [f"{format_number(mean[i, k])} at {entry.labels[i]}" for i in ends]
                 rows.append([entry.feature, entry.outputs[k], *words])
-        return Grid.of(
+        return TextTable.of(
             "Partial dependence: mean prediction when all rows have one value of a feature",
             ["feature", "prediction of", "lowest", "highest"],
             rows,
             text_columns=(0, 1, 2, 3),
         )
 
-    def _nodes_grid(self, title: str, kind: str, nodes: tuple[NodeErrors, ...]) -> Grid:
+    def _nodes_grid(self, title: str, kind: str, nodes: tuple[NodeErrors, ...]) -> TextTable:
         shown = nodes[:_MAX_SHOWN]
         loss = {"accuracy": "error rate", "labels right": "error rate"}.get(self.metric, "loss")
         rows = [
-            [n.name, amount(n.rows), share(n.share_of_rows), figure(n.loss), share(n.share_of_loss)]
+            [
+                n.name,
+                format_count(n.rows),
+                format_percent(n.share_of_rows),
+                format_number(n.loss),
+                format_percent(n.share_of_loss),
+            ]
             for n in shown
         ]
         header = [kind, "rows", "of rows", loss, "of loss"]
@@ -136,7 +150,7 @@ class Analysis(DrawnReport):
             header.append("asks")
             rows = [[*row, n.condition] for row, n in zip(rows, shown, strict=True)]
         more = len(nodes) - len(shown)
-        return Grid.of(
+        return TextTable.of(
             f"{title}: those with more of the loss than of the rows come first",
             header,
             rows,
@@ -144,12 +158,12 @@ class Analysis(DrawnReport):
             note=f"... and {more} more" if more else "",
         )
 
-    def _paths(self) -> Words:
+    def _paths(self) -> Text:
         lines = []
         for leaf in [n for n in self.leaves if n.excess > 0][:_MAX_PATHS]:
             first, *further = leaf.path or ("all rows",)
             lines += [f"  leaf {leaf.name}: {first}", *(f"      and {step}" for step in further)]
-        return Words("\n".join(lines), "Where the first of these are")
+        return Text("\n".join(lines), "Where the first of these are")
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -186,7 +200,7 @@ class Analysis(DrawnReport):
         }
 
     @property
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         return "Importance of features, loss by leaf, and partial dependence"
 
     def _figure_size(self) -> tuple[float, float]:
@@ -301,7 +315,7 @@ def _chosen(
 def _notes(rows: JudgedRows, loss: float) -> list[str]:
     notes = rows.weight_notes
     if rows.n_unknown:
-        many = counted(rows.n_unknown, "row has", "rows have")
+        many = plural(rows.n_unknown, "row has", "rows have")
         notes.append(f"{many} a class the model does not know; they count as wrong")
     if loss == 0:
         notes.append("no row is answered wrongly: there are no errors to divide")

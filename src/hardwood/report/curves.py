@@ -16,9 +16,9 @@ from hardwood.errors import HardwoodError
 from hardwood.report.drawing import BLUE, GREY, ORANGE, label, legend, name_axes
 from hardwood.report.record_words import CURVES
 from hardwood.report.subject import Model, is_forest, model_of, target_words
-from hardwood.text.blocks import Block, Grid
-from hardwood.text.report import DrawnReport
-from hardwood.text.words import counted, figure
+from hardwood.text.blocks import Block, TextTable
+from hardwood.text.numbers import format_number, plural
+from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +76,7 @@ class Curve:
 
 
 @dataclass(frozen=True, repr=False)
-class LearningCurves(DrawnReport):
+class LearningCurves(PlottedReport):
     """The learning curves of a model, made by `learning_curves`.
 
     Attributes
@@ -93,7 +93,7 @@ class LearningCurves(DrawnReport):
     @property
     def title(self) -> str:
         """What was learned."""
-        of = counted(len(self.curves), "tree") if self.curves[0].tree is not None else "one run"
+        of = plural(len(self.curves), "tree") if self.curves[0].tree is not None else "one run"
         return f"Learning curves: {self.what}, {of}"
 
     @property
@@ -105,27 +105,27 @@ class LearningCurves(DrawnReport):
     def _blocks(self) -> Sequence[Block]:
         return [self._run_grid() if len(self.curves) == 1 else self._trees_grid()]
 
-    def _run_grid(self) -> Grid:
+    def _run_grid(self) -> TextTable:
         (curve,) = self.curves
         places = {"first": curve.at[0], "kept": curve.kept, "last": curve.at[-1]}
         header = [curve.counter, *(f"{at} ({when})" for when, at in places.items())]
         rows = [
-            [_words(name), *(figure(curve.value(name, at)) for at in places.values())]
+            [_words(name), *(format_number(curve.value(name, at)) for at in places.values())]
             for name in self.names
         ]
-        return Grid.of("Learning", header, rows)
+        return TextTable.of("Learning", header, rows)
 
-    def _trees_grid(self) -> Grid:
+    def _trees_grid(self) -> TextTable:
         counter = self.curves[0].counter
         header = ["tree", f"{counter}s", f"kept {counter}", *map(_words, self.names)]
         rows = [
             [str(curve.tree), str(curve.at[-1]), str(curve.kept)]
-            + [figure(curve.value(name, curve.kept)) for name in self.names]
+            + [format_number(curve.value(name, curve.kept)) for name in self.names]
             for curve in self.curves[:_MAX_SHOWN]
         ]
         left_out = len(self.curves) - len(rows)
-        more = f"... and {counted(left_out, 'more tree')}" if left_out else ""
-        return Grid.of("Learning: what the kept trees had", header, rows, note=more)
+        more = f"... and {plural(left_out, 'more tree')}" if left_out else ""
+        return TextTable.of("Learning: what the kept trees had", header, rows, note=more)
 
     def _content(self) -> dict[str, Any]:
         return {"what": self.what, "curves": [asdict(curve) for curve in self.curves]}
@@ -142,7 +142,7 @@ class LearningCurves(DrawnReport):
         return {"curves": table}
 
     @property
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         return f"Curves of {', '.join(map(_words, self.names))}"
 
     @property

@@ -12,7 +12,7 @@ from hardwood.report.changed_columns import ChangedColumns
 from hardwood.report.judged_rows import JudgedRows
 from hardwood.report.subject import output_labels, outputs_of
 from hardwood.table import Feature
-from hardwood.text.numbers import quantity
+from hardwood.text.numbers import format_quantity
 
 _TAILS = (0.05, 0.95)  # between these quantiles of the rows lies the grid of a number
 MISSING = "missing"
@@ -105,4 +105,4 @@ def _label(feature: Feature, entry: float, entries: list[float]) -> str:
     present = [other for other in entries if not np.isnan(other)]
     spread = (max(present) - min(present)) / 4 or abs(entry) or 1.0
     digits = 2 if feature.origin == "date" else 3
-    return quantity(entry, feature.origin, digits, spread=spread)
+    return format_quantity(entry, feature.origin, digits, spread=spread)

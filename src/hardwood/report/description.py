@@ -14,10 +14,10 @@ from hardwood.model.files.file import dumps
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
 from hardwood.report.record_words import readable_record
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, trees_of
-from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
+from hardwood.text.numbers import format_bytes, format_percent, plural
 from hardwood.text.report import Report
-from hardwood.text.words import counted, share, size
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
@@ -87,19 +87,19 @@ class Description(Report):
     def _has_several_trees(self) -> bool:
         return is_forest(self.model) or is_soft(self.model)
 
-    def _tree_words(self) -> Words:
+    def _tree_words(self) -> Text:
         lines = self.model.to_text(max_terms=self.max_terms).splitlines()[1:]
-        return Words("\n".join(lines).strip("\n"))
+        return Text("\n".join(lines).strip("\n"))
 
-    def _trees_grid(self) -> Grid:
+    def _trees_grid(self) -> TextTable:
         trees = _trees(self.model)
         rows = [
             [str(i), str(tree.depth), str(tree.n_splits), str(tree.n_leaves)]
             for i, tree in enumerate(trees[:_MAX_TREES_LISTED], start=1)
         ]
         left_out = len(trees) - len(rows)
-        more = f"... and {counted(left_out, 'more tree')}" if left_out else ""
-        return Grid.of("Trees", ["tree", "depth", "splits", "leaves"], rows, note=more)
+        more = f"... and {plural(left_out, 'more tree')}" if left_out else ""
+        return TextTable.of("Trees", ["tree", "depth", "splits", "leaves"], rows, note=more)
 
     def _use_blocks(self) -> list[Block]:
         model, used = self.model, [use for use in self.features if use.is_used]
@@ -107,35 +107,37 @@ class Description(Report):
             what = "The model has no weights" if model.n_splits else "The tree is a single leaf"
             if self._has_several_trees and not model.n_splits:
                 what = "Every tree is a single leaf"
-            return [Words(f"{what} and uses no feature.")]
+            return [Text(f"{what} and uses no feature.")]
         header = ["feature", "splits", "share of weight"]
-        rows = [[u.name, f"{u.n_splits} of {model.n_splits}", share(u.share)] for u in used]
+        rows = [
+            [u.name, f"{u.n_splits} of {model.n_splits}", format_percent(u.share)] for u in used
+        ]
         if n_linear := n_linear_leaves(model):
             header.append("linear leaves")
             rows = [
                 [*row, f"{u.n_leaves} of {n_linear}"] for row, u in zip(rows, used, strict=True)
             ]
         left_out = len(rows) - _MAX_FEATURES_LISTED
-        more = f"... and {counted(left_out, 'more feature')} (JSON has all)"
+        more = f"... and {plural(left_out, 'more feature')} (JSON has all)"
         shown = rows[:_MAX_FEATURES_LISTED]
-        grid = Grid.of("Feature use", header, shown, note=more if left_out > 0 else "")
+        grid = TextTable.of("Feature use", header, shown, note=more if left_out > 0 else "")
         unused = [use.name for use in self.features if not use.is_used]
-        return [grid, Words(f"Not used: {', '.join(unused)}")] if unused else [grid]
+        return [grid, Text(f"Not used: {', '.join(unused)}")] if unused else [grid]
 
-    def _cost_words(self) -> Words:
+    def _cost_words(self) -> Text:
         cost = self.model.flops()
         lines = [] if cost.mean is None else [f"  mean: {cost.mean}"]
         lines += [
             f"  worst: {cost.worst}",
-            f"  {counted(self.n_weights, 'weight')} other than zero; as a file "
-            f"{size(self.file.n_bytes)}, format {self.file.format}",
+            f"  {plural(self.n_weights, 'weight')} other than zero; as a file "
+            f"{format_bytes(self.file.n_bytes)}, format {self.file.format}",
         ]
-        return Words("\n".join(lines), "Cost of a prediction")
+        return Text("\n".join(lines), "Cost of a prediction")
 
-    def _record_words(self) -> list[Words]:
+    def _record_words(self) -> list[Text]:
         entries = readable_record(self.model.record)
         lines = [f"  {name}: {value}" for name, value in entries.items()]
-        return [Words("\n".join(lines), "Training record")] if lines else []
+        return [Text("\n".join(lines), "Training record")] if lines else []
 
     def _content(self) -> dict[str, Any]:
         model = self.model

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.text.words import printable, shortened
+from hardwood.text.numbers import printable, shortened
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (

@@ -16,16 +16,22 @@ from hardwood.report.metrics import (
     confusion,
     label_scores,
     regression_scores,
-    scores_grid,
     scores_json,
+    scores_table,
     several_regression_scores,
 )
 from hardwood.report.resampling import Score, n_resamples
 from hardwood.report.subject import Model, model_of, output_labels, output_names, target_words
-from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
-from hardwood.text.report import DrawnReport
-from hardwood.text.words import amount, counted, figure, share, span
+from hardwood.text.numbers import (
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+    plural,
+)
+from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +66,7 @@ class ClassScore:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Evaluation(DrawnReport):
+class Evaluation(PlottedReport):
     """Scores of a model on rows, made by `evaluate`.
 
     Attributes
@@ -116,43 +122,44 @@ class Evaluation(DrawnReport):
     @property
     def title(self) -> str:
         """What was scored, on how many rows."""
-        return f"Evaluation: {self.what}, {counted(self.n_rows, 'row')}"
+        return f"Evaluation: {self.what}, {plural(self.n_rows, 'row')}"
 
     def _blocks(self) -> Sequence[Block]:
-        blocks: list[Block] = [scores_grid("Scores", self.scores)]
+        blocks: list[Block] = [scores_table("Scores", self.scores)]
         if self.confusion is not None:
             blocks.append(self._confusion_grid())
         if self.by_class and len(self.by_class) <= _MAX_CONFUSION_CLASSES:
             blocks.append(self._class_grid())
         if self.calibration:
             blocks.append(_calibration_grid(self.calibration[0]))
-        return [*blocks, *(Words(f"note: {note}") for note in self.notes)]
+        return [*blocks, *(Text(f"note: {note}") for note in self.notes)]
 
-    def _confusion_grid(self) -> Grid:
+    def _confusion_grid(self) -> TextTable:
         assert self.confusion is not None
         names = [str(label) for label in self.classes or ()]
         if len(names) <= _MAX_CONFUSION_CLASSES:
             rows = [
-                [name, *map(amount, row)]
+                [name, *map(format_count, row)]
                 for name, row in zip(names, self.confusion.tolist(), strict=True)
             ]
             title = "Confusion: true class by row, predicted class by column"
-            return Grid.of(title, ["", *names], rows)
+            return TextTable.of(title, ["", *names], rows)
         wrong = self.confusion * (1 - np.eye(len(names)))
         order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_MISTAKES]
         pairs = [divmod(int(cell), len(names)) for cell in order if wrong.flat[cell] > 0]
-        return Grid.of(
+        return TextTable.of(
             f"Most frequent mistakes; the table of all {len(names)} classes is in `confusion`",
             ["true class", "predicted class", "rows"],
-            [[names[i], names[j], amount(float(wrong[i, j]))] for i, j in pairs],
+            [[names[i], names[j], format_count(float(wrong[i, j]))] for i, j in pairs],
             text_columns=(0, 1),
         )
 
-    def _class_grid(self) -> Grid:
+    def _class_grid(self) -> TextTable:
         rows = [
-            [c.name, amount(c.rows), share(c.precision), share(c.recall)] for c in self.by_class
+            [c.name, format_count(c.rows), format_percent(c.precision), format_percent(c.recall)]
+            for c in self.by_class
         ]
-        return Grid.of("Classes", ["class", "rows", "precision", "recall"], rows)
+        return TextTable.of("Classes", ["class", "rows", "precision", "recall"], rows)
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -187,7 +194,7 @@ class Evaluation(DrawnReport):
         return tables
 
     @property
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         if self.task == "regression":
             return "Truth against prediction, and residuals"
         return "Calibration of the probabilities, and confusion of classes"
@@ -313,7 +320,7 @@ def _notes(rows: JudgedRows, scores: Sequence[Score]) -> list[str]:
     model = rows.model
     notes = rows.weight_notes
     if rows.n_unknown:
-        many = counted(rows.n_unknown, "row has", "rows have")
+        many = plural(rows.n_unknown, "row has", "rows have")
         notes.append(f"{many} a class the model does not know; they count as wrong")
     if model.classes is not None:
         absent = len(model.classes) - np.unique(rows.truth[rows.truth >= 0]).size
@@ -336,20 +343,20 @@ def _notes(rows: JudgedRows, scores: Sequence[Score]) -> list[str]:
     return notes
 
 
-def _calibration_grid(found: Calibration) -> Grid:
+def _calibration_grid(found: Calibration) -> TextTable:
     rows = [
         [
             f"{b.low:.2f} to {b.high:.2f}",
-            amount(b.rows),
-            figure(b.predicted),
-            figure(b.observed),
-            span(b.observed_low, b.observed_high),
+            format_count(b.rows),
+            format_number(b.predicted),
+            format_number(b.observed),
+            format_interval(b.observed_low, b.observed_high),
         ]
         for b in found.bins
     ]
-    return Grid.of(
+    return TextTable.of(
         f"Calibration of the probability of {found.of}",
         ["probability", "rows", "mean", "observed", "95 % interval"],
         rows,
-        note=f"mean distance of observed from predicted: {figure(found.error)}",
+        note=f"mean distance of observed from predicted: {format_number(found.error)}",
     )

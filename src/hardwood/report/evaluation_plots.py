@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.report.drawing import BLUE, GREY, VERMILION, label, legend, name_axes, some, ticks
-from hardwood.text.words import amount, counted
+from hardwood.text.numbers import format_count, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def _calibration(found: Evaluation, ax: Any) -> None:
     ]
     ax.errorbar(x, y, yerr=reach, color=BLUE, marker="o", capsize=3, label=f"{label(first.of)}")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    words = f"Calibration, {counted(found.n_rows, 'row')}"
+    words = f"Calibration, {plural(found.n_rows, 'row')}"
     name_axes(ax, words, "predicted probability", "observed share, with 95 % interval")
     legend(ax, loc="upper left")
 
@@ -77,7 +77,7 @@ def _confusion(found: Evaluation, ax: Any) -> None:
     if len(names) <= _MAX_NUMBERS:
         for i, j in np.ndindex(counts.shape):
             ink = "white" if shares[i, j] > 0.6 else "black"
-            text = amount(float(counts[i, j]))
+            text = format_count(float(counts[i, j]))
             ax.text(j, i, text, ha="center", va="center", color=ink, fontsize="small")
     name_axes(ax, "Confusion: rows, shade by true class", "predicted class", "true class")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from hardwood.report.magnitudes import unit_of
 from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_score
-from hardwood.text.blocks import Grid
-from hardwood.text.words import figure, span
+from hardwood.text.blocks import TextTable
+from hardwood.text.numbers import format_interval, format_number
 
 YES = 0.5  # the least probability of a label that is predicted
 _NOISE = 1e-12  # a variance this small beside its terms is what rounding left of zero
@@ -189,15 +189,18 @@ def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
     }
 
 
-def scores_grid(
+def scores_table(
     title: str, scores: Sequence[Score], baseline: Sequence[Score] = (), baseline_name: str = ""
-) -> Grid:
+) -> TextTable:
     """Show metrics, one per row, with their intervals; a baseline's values as a last column."""
     header = ["metric", "value", "95 % interval"] + ([baseline_name] if baseline else [])
-    rows = [[score.name, figure(score.value), span(score.low, score.high)] for score in scores]
+    rows = [
+        [score.name, format_number(score.value), format_interval(score.low, score.high)]
+        for score in scores
+    ]
     for row, other in zip(rows, baseline, strict=False):
-        row.append(figure(other.value))
-    return Grid.of(title, header, rows)
+        row.append(format_number(other.value))
+    return TextTable.of(title, header, rows)
 
 
 def _mean(losses: np.ndarray) -> Metric:

@@ -16,10 +16,10 @@ from hardwood.model import dumps, loads
 from hardwood.report.arguments import generator, positive_seconds, thread_count, whole_numbers
 from hardwood.report.made_up_rows import made_up_rows, single_rows
 from hardwood.report.subject import Model, is_policy, is_soft, model_of, size_words, trees_of
-from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
+from hardwood.text.numbers import format_bytes, format_duration, plural
 from hardwood.text.report import Report
-from hardwood.text.words import counted, duration, size
 
 if TYPE_CHECKING:
     from hardwood.model.cost import Flops
@@ -98,30 +98,31 @@ class Benchmark(Report):
         return f"Benchmark: {self.what}"
 
     def _blocks(self) -> Sequence[Block]:
-        threads = "all processors" if self.threads == -1 else counted(self.threads, "thread")
+        threads = "all processors" if self.threads == -1 else plural(self.threads, "thread")
         header = ["timed", "rows per call", "rows per second", "median", "middle half", "p99"]
         rows = [
             [
                 t.api,
                 f"{t.n_rows:,}",
                 f"{t.rows_per_second:,.0f}",
-                duration(t.p50_us),
-                f"{duration(t.p25_us)} to {duration(t.p75_us)}",
-                duration(t.p99_us),
+                format_duration(t.p50_us),
+                f"{format_duration(t.p25_us)} to {format_duration(t.p75_us)}",
+                format_duration(t.p99_us),
             ]
             for t in self.timings
         ]
-        half = f"{duration(self.load.p25_us)} to {duration(self.load.p75_us)}"
+        half = f"{format_duration(self.load.p25_us)} to {format_duration(self.load.p75_us)}"
         lines = [
-            f"  file: {size(self.file_bytes)}; numbers in memory: {size(self.array_bytes)}",
-            f"  load: {duration(self.load.p50_us)} (middle half {half})",
+            f"  file: {format_bytes(self.file_bytes)}; "
+            f"numbers in memory: {format_bytes(self.array_bytes)}",
+            f"  load: {format_duration(self.load.p50_us)} (middle half {half})",
             *(f"  {line}" for line in str(self.flops).splitlines()),
         ]
         machine = ", ".join(f"{name} {value}" for name, value in self.machine.items())
         return [
-            Grid.of(f"Time of a call: batches on {threads}, single rows on one", header, rows),
-            Words("\n".join(lines), "Size and cost"),
-            Words(f"Measured on: {machine}"),
+            TextTable.of(f"Time of a call: batches on {threads}, single rows on one", header, rows),
+            Text("\n".join(lines), "Size and cost"),
+            Text(f"Measured on: {machine}"),
         ]
 
     def _content(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.text.words import counted
+from hardwood.text.numbers import plural
 
 # Where fitted estimators keep their model.
 _ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
@@ -79,9 +79,9 @@ def trees_of(model: Model) -> tuple[Any, ...]:
 def size_words(model: Model) -> str:
     """Sizes of a tree, or of all trees of a forest together, in a phrase."""
     kind = "linear " if model.has_linear_leaves else ""
-    splits = counted(model.n_splits, "split")
-    leaves = counted(model.n_leaves, f"{kind}leaf", f"{kind}leaves")
-    features = counted(model.n_features, "feature")
+    splits = plural(model.n_splits, "split")
+    leaves = plural(model.n_leaves, f"{kind}leaf", f"{kind}leaves")
+    features = plural(model.n_features, "feature")
     if is_forest(model) or is_soft(model):
         return f"depth up to {model.depth}, {splits} and {leaves} in all, {features}"
     return f"depth {model.depth}, {splits}, {leaves}, {features}"

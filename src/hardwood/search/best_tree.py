@@ -21,7 +21,7 @@ from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, lear
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.scorer import Judge
 from hardwood.search.tree_search import Candidate, Plan, Search
-from hardwood.text.words import figure
+from hardwood.text.numbers import format_number
 
 MAX_DEPTH = 16
 _MAX_TRIALS = 100_000
@@ -101,7 +101,7 @@ def _callbacks(estimator: Any, judge: Judge) -> list[Any]:
 
 
 def _print(judge: Judge, trial: Trial) -> None:
-    score = f"{judge.name} {figure(trial.validation_score)}"
+    score = f"{judge.name} {format_number(trial.validation_score)}"
     print(
         f"{trial.number}  {trial.recipe}  {score}  {trial.seconds:.1f} s  {trial.outcome}",
         flush=True,

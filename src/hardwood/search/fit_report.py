@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hardwood.text.blocks import Block, Grid, Words
+from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
+from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import Report
-from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
@@ -90,7 +90,7 @@ class FitReport(Report):
     @property
     def title(self) -> str:
         """How many were tried, and which was best."""
-        return f"The best of {counted(len(self.trials), 'tree')}: {self.best}"
+        return f"The best of {plural(len(self.trials), 'tree')}: {self.best}"
 
     @property
     def score(self) -> float:
@@ -107,8 +107,8 @@ class FitReport(Report):
             [
                 str(trial.number),
                 trial.recipe,
-                figure(trial.train_score),
-                figure(trial.validation_score),
+                format_number(trial.train_score),
+                format_number(trial.validation_score),
                 f"{trial.depth:g}",
                 f"{trial.leaves:g}",
                 f"{trial.seconds:.1f}",
@@ -118,8 +118,8 @@ class FitReport(Report):
         ]
         facts = [self.rows, self.teacher, self.ending, self.finish, f"{self.seconds:.1f} seconds."]
         return [
-            Grid.of(f"Trials, judged by {self.metric}", header, rows, text_columns=(1, 7)),
-            Words("\n".join(fact for fact in facts if fact)),
+            TextTable.of(f"Trials, judged by {self.metric}", header, rows, text_columns=(1, 7)),
+            Text("\n".join(fact for fact in facts if fact)),
         ]
 
     def _content(self) -> dict[str, Any]:

@@ -27,10 +27,10 @@ from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
 from hardwood.search.scorer import Judge
 from hardwood.table.subset import n_rows, taken
-from hardwood.text.blocks import Block, Grid
+from hardwood.text.blocks import Block, TextTable
 from hardwood.text.frames import columns_of
+from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import Report
-from hardwood.text.words import counted, figure
 
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
@@ -98,8 +98,8 @@ class Refinement(Report):
     def title(self) -> str:
         """What was learned from and judged by how many rows."""
         return (
-            f"Refinement of a tree: {counted(len(self.stages) - 1, 'stage')}, learned from "
-            f"{counted(self.n_train, 'row')}, judged by {counted(self.n_validation, 'other')}"
+            f"Refinement of a tree: {plural(len(self.stages) - 1, 'stage')}, learned from "
+            f"{plural(self.n_train, 'row')}, judged by {plural(self.n_validation, 'other')}"
         )
 
     def _blocks(self) -> Sequence[Block]:
@@ -107,15 +107,15 @@ class Refinement(Report):
         rows = [
             [
                 stage.name,
-                figure(stage.train_score),
-                figure(stage.validation_score),
+                format_number(stage.train_score),
+                format_number(stage.validation_score),
                 str(stage.tree.n_leaves),
                 f"{stage.seconds:.1f}",
                 "yes" if stage.kept else "no",
             ]
             for stage in self.stages
         ]
-        return [Grid.of("Stages", [*header, "seconds", "kept"], rows)]
+        return [TextTable.of("Stages", [*header, "seconds", "kept"], rows)]
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -380,7 +380,7 @@ def _learned(learner: Any, rows: _Divided) -> tuple[ObliqueTree, bool]:
 
 def _warn_of_interrupt(stages: Sequence[Stage]) -> None:
     warnings.warn(
-        f"The refinement was interrupted after {counted(len(stages) - 1, 'stage')}; the best tree "
+        f"The refinement was interrupted after {plural(len(stages) - 1, 'stage')}; the best tree "
         "so far is kept.",
         FitInterruptedWarning,
         stacklevel=3,

@@ -31,7 +31,7 @@ from hardwood.search.candidates import CutOff, Kind, Kitchen, Recipe, reinforced
 from hardwood.search.distill import Teacher
 from hardwood.search.fit_report import Outcome, Trial
 from hardwood.search.scorer import Judge
-from hardwood.text.words import figure
+from hardwood.text.numbers import format_number
 
 _PLAIN_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 _LINEAR_DEPTHS = (1, 2, 3, 4, 5)
@@ -578,7 +578,7 @@ class Search:
         is_able = score >= best - _PAR * self._error(best)
         self._teacher_score = score
         self.teacher_words = (
-            f"Teacher: {teacher.name}, {self.judge.name} {figure(score)}"
+            f"Teacher: {teacher.name}, {self.judge.name} {format_number(score)}"
             f"{'' if is_able else ': worse than the best tree, and not asked'}."
         )
         return is_able

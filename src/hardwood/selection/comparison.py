@@ -14,9 +14,15 @@ from hardwood.report.drawing import BLUE, GREY, ORANGE, label, name_axes, ticks
 from hardwood.selection import verdict
 from hardwood.selection.models import Kind
 from hardwood.selection.paired import CONFIDENCE, Interval, interval
-from hardwood.text.blocks import Block, Grid, Words
-from hardwood.text.report import DrawnReport
-from hardwood.text.words import counted, duration, figure, size, span
+from hardwood.text.blocks import Block, Text, TextTable
+from hardwood.text.numbers import (
+    format_bytes,
+    format_duration,
+    format_interval,
+    format_number,
+    plural,
+)
+from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +68,7 @@ class Entrant:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(DrawnReport):
+class Comparison(PlottedReport):
     """Models side by side on the same folds, made by `compare`.
 
     Attributes
@@ -156,44 +162,46 @@ class Comparison(DrawnReport):
     @property
     def title(self) -> str:
         """What was compared on what."""
-        table = f"{counted(self.n_rows, 'row')}, {counted(self.n_columns, 'column')}"
-        models = counted(len(self.entrants), "model")
-        return f"Comparison: {models}, {self.task}, {table}, {counted(self.n_folds, 'fold')}"
+        table = f"{plural(self.n_rows, 'row')}, {plural(self.n_columns, 'column')}"
+        models = plural(len(self.entrants), "model")
+        return f"Comparison: {models}, {self.task}, {table}, {plural(self.n_folds, 'fold')}"
 
     def _blocks(self) -> Sequence[Block]:
-        blocks: list[Block] = [Words(self.words), self._score_grid(), self._size_grid()]
+        blocks: list[Block] = [Text(self.words), self._score_grid(), self._size_grid()]
         notes = [f"left out: {name}, {why}" for name, why in self.left_out.items()]
         notes += [f"note: {note}" for note in self.notes]
-        return [*blocks, *([Words("\n".join(notes))] if notes else [])]
+        return [*blocks, *([Text("\n".join(notes))] if notes else [])]
 
-    def _score_grid(self) -> Grid:
+    def _score_grid(self) -> TextTable:
         lead = self.lead
         header = ["model", self.metric, "95 % interval"]
         header += [] if lead is None else [f"{lead.name} is better by", "95 % interval"]
         rows = []
         for e in self.ranked:
-            row = [e.name, figure(e.score.mean), span(e.score.low, e.score.high)]
+            row = [e.name, format_number(e.score.mean), format_interval(e.score.low, e.score.high)]
             if lead is not None:
                 gain = None if e is lead else self.gain(lead, e)
-                row += ["", ""] if gain is None else [figure(gain.mean), span(gain.low, gain.high)]
+                row += (
+                    ["", ""]
+                    if gain is None
+                    else [format_number(gain.mean), format_interval(gain.low, gain.high)]
+                )
             rows.append(row)
         good = "larger is better" if self.larger_is_better else "smaller is better"
-        note = (
-            f"{good}; means over {counted(self.n_folds, 'fold')}, intervals corrected for overlap"
-        )
-        return Grid.of("Scores, the best first", header, rows, note=note)
+        note = f"{good}; means over {plural(self.n_folds, 'fold')}, intervals corrected for overlap"
+        return TextTable.of("Scores, the best first", header, rows, note=note)
 
-    def _size_grid(self) -> Grid:
+    def _size_grid(self) -> TextTable:
         header = ["model", "fit", "per row of a batch", "one row", "nodes", "weights", "size"]
         rows = [
             [
                 e.name,
-                f"{figure(e.fit_seconds)} s",
-                duration(e.batch_us),
-                duration(e.one_row_us),
+                f"{format_number(e.fit_seconds)} s",
+                format_duration(e.batch_us),
+                format_duration(e.one_row_us),
                 _count(e.nodes),
                 _count(e.weights),
-                "-" if e.n_bytes is None else size(round(e.n_bytes)),
+                "-" if e.n_bytes is None else format_bytes(round(e.n_bytes)),
             ]
             for e in self.ranked
         ]
@@ -201,7 +209,7 @@ class Comparison(DrawnReport):
             "means over folds; predictions on one thread; weights: numbers other than zero; size: "
             "of the model's file, of other libraries' the pickle"
         )
-        return Grid.of("Cost and size", header, rows, note=note)
+        return TextTable.of("Cost and size", header, rows, note=note)
 
     def _content(self) -> dict[str, Any]:
         lead = self.lead
@@ -245,7 +253,7 @@ class Comparison(DrawnReport):
         return {"models": models, "folds": folds}
 
     @property
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         return f"{self.metric} of {', '.join(e.name for e in self.ranked)}, with intervals"
 
     def _figure_size(self) -> tuple[float, float]:

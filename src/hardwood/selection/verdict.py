@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from hardwood.selection.paired import Interval
-from hardwood.text.words import duration, figure, span
+from hardwood.text.numbers import format_duration, format_interval, format_number
 
 if TYPE_CHECKING:
     from hardwood.selection.comparison import Comparison, Entrant
@@ -115,8 +115,8 @@ def _ensemble(found: Comparison, lead: Entrant, other: Entrant) -> str:
     gain = found.gain(lead, other)
     how = "is better" if gain.high < 0 else "is worse" if gain.low > 0 else "cannot be told from it"
     price = (
-        f"; {duration(other.one_row_us)} for one row against {duration(lead.one_row_us)}"
-        f"{_sizes(other, lead)}"
+        f"; {format_duration(other.one_row_us)} for one row against "
+        f"{format_duration(lead.one_row_us)}{_sizes(other, lead)}"
     )
     return f"The best ensemble ({other.name}) {how}: {_against(found, lead, other, gain)}{price}."
 
@@ -131,16 +131,19 @@ def _better_of_ours(found: Comparison, lead: Entrant) -> list[str]:
 
 
 def _score(found: Comparison, entrant: Entrant) -> str:
-    return f"{entrant.name}, {found.metric} {figure(entrant.score.mean)}"
+    return f"{entrant.name}, {found.metric} {format_number(entrant.score.mean)}"
 
 
 def _against(found: Comparison, lead: Entrant, other: Entrant, gain: Interval) -> str:
-    scores = f"{found.metric} {figure(lead.score.mean)} against {figure(other.score.mean)}"
+    scores = (
+        f"{found.metric} {format_number(lead.score.mean)} against {format_number(other.score.mean)}"
+    )
     if gain.low == gain.high == 0:
         return f"{scores}, the same on every fold"
     way = "better" if gain.mean >= 0 else "worse"
     low, high = (gain.low, gain.high) if gain.mean >= 0 else (-gain.high, -gain.low)
-    return f"{scores}, {figure(abs(gain.mean))} {way} (95 % interval {span(low, high)})"
+    interval = format_interval(low, high)
+    return f"{scores}, {format_number(abs(gain.mean))} {way} (95 % interval {interval})"
 
 
 def _sizes(one: Entrant, other: Entrant) -> str:

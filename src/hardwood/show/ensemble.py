@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardwood.show.forest import members_text
 from hardwood.show.text import summary
-from hardwood.text.numbers import number
+from hardwood.text.numbers import format_digits
 
 if TYPE_CHECKING:
     from hardwood.model import TreeEnsemble
@@ -43,7 +43,7 @@ def ensemble_summary(ensemble: TreeEnsemble) -> str:
     as_one: Any = ensemble  # it has all that the line about a tree speaks of
     trees = f"{ensemble.n_trees} soft tree" + ("s" if ensemble.n_trees != 1 else "")
     sizes = summary(as_one).removeprefix("Oblique tree: ")
-    softness = f"{_ACTIVATIONS[ensemble.activation]}, gamma {number(ensemble.gamma, None)}"
+    softness = f"{_ACTIVATIONS[ensemble.activation]}, gamma {format_digits(ensemble.gamma, None)}"
     how = "sum" if ensemble.link == "identity" else f"{ensemble.link} of the sum"
     return f"Tree ensemble: {how} of {trees}, {sizes}, {softness}"
 
@@ -51,12 +51,12 @@ def ensemble_summary(ensemble: TreeEnsemble) -> str:
 def _meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
     """Say how a condition is to be read, which the words about a hard tree leave out."""
     if ensemble.activation == "logistic":
-        unit = number(ensemble.gamma, digits)
+        unit = format_digits(ensemble.gamma, digits)
         return (
             "Every row goes both ways at every split: where a condition reads w.x >= t, the share\n"
             f"1 / (1 + exp((t - w.x) / {unit})) goes the way of its 'if'."
         )
-    half = number(ensemble.gamma / 2, digits)
+    half = format_digits(ensemble.gamma / 2, digits)
     return (
         f"Where a condition reads w.x >= t, a row with w.x within {half} of t goes both ways, by\n"
         "shares. A condition on one number alone is divided by its weight, and that distance, too."

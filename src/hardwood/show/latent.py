@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hardwood.text.condition import phrase
-from hardwood.text.numbers import number
+from hardwood.text.numbers import format_digits
 
 if TYPE_CHECKING:
     from hardwood.model import LatentTreeModel
@@ -24,7 +24,7 @@ def latent_text(
     while todo:
         t, depth, words = todo.pop()
         if not words and t in activity:
-            words = f"node {t}, activity {number(activity[t], digits)}"
+            words = f"node {t}, activity {format_digits(activity[t], digits)}"
         elif not words:
             words = f"stays at node {(t - 1) // 2}"
         if t in place and words != "else:" and depth == max_depth:

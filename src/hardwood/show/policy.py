@@ -18,9 +18,10 @@ from hardwood.show.plot import (
     leaf_fills,
     leaf_lines,
 )
-from hardwood.show.text import INDENT, Writer, answer_text, count_text, plural, summary
+from hardwood.show.text import INDENT, Writer, answer_text, count_text, summary
 from hardwood.text.condition import phrase
 from hardwood.text.formula import Formula, formula
+from hardwood.text.numbers import plural
 from hardwood.text.terms import check_options
 
 if TYPE_CHECKING:

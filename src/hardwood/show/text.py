@@ -19,7 +19,7 @@ from hardwood.text.leaf import (
     outputs_left_out,
     says_equations,
 )
-from hardwood.text.numbers import number, quantity
+from hardwood.text.numbers import format_digits, format_quantity, plural
 from hardwood.text.terms import name_text
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def subtree_splits(tree: ObliqueTree, node: int) -> int:
 
 def count_text(count: float) -> str:
     """Write a (weighted) count: whole numbers in full, others with a few digits."""
-    return str(int(count)) if count < 1e15 and count == int(count) else number(count, 4)
+    return str(int(count)) if count < 1e15 and count == int(count) else format_digits(count, 4)
 
 
 def _notes(
@@ -201,10 +201,5 @@ def _notes(
 def _average(schema: Schema, i: int, digits: int | None) -> str:
     feature = schema.features[i]
     spread = float(schema.column_spread[schema.first_column[i]])
-    text = quantity(feature.center, feature.origin, digits, spread=spread)
+    text = format_quantity(feature.center, feature.origin, digits, spread=spread)
     return f"{name_text(feature.name)} as {text}"
-
-
-def plural(n: int, one: str, many: str | None = None) -> str:
-    """Write a number of things: ``1 leaf``, ``2 leaves``."""
-    return f"{n} {one if n == 1 else many or one + 's'}"

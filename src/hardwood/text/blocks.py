@@ -1,4 +1,4 @@
-"""What reports are made of: tables and words, each as plain text and as HTML."""
+"""What reports are made of: tables, text and images, as plain text and as HTML."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hardwood.text.words import printable, shortened
+from hardwood.text.numbers import printable, shortened
 
 MAX_CELL = 72  # characters of a cell of text in a terminal; HTML shows all
 _GAP = "  "
 
 
 @dataclass(frozen=True)
-class Grid:
+class TextTable:
     """A table for the eye.
 
     Attributes
@@ -44,7 +44,7 @@ class Grid:
         *,
         text_columns: tuple[int, ...] = (0,),
         note: str = "",
-    ) -> Grid:
+    ) -> TextTable:
         """Make a table of any sequences."""
         return cls(title, tuple(header), tuple(map(tuple, rows)), text_columns, note)
 
@@ -88,7 +88,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Words:
+class Text:
     """Lines of text, kept as they are."""
 
     text: str
@@ -107,20 +107,20 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Image:
     """A drawing that was made, as PNG; a terminal shows none of it."""
 
     png: str
     """In base64."""
-    words: str
+    text: str
     """What it shows, for who cannot see it."""
 
     def to_html(self) -> str:
         """Write the picture into the page itself."""
-        return f'<img alt="{_safe(self.words)}" src="data:image/png;base64,{self.png}">'
+        return f'<img alt="{_safe(self.text)}" src="data:image/png;base64,{self.png}">'
 
 
-Block = Grid | Words
+Block = TextTable | Text
 
 STYLE = """
 .hardwood-report { font: 14px/1.45 system-ui, sans-serif; color: inherit; max-width: 75em }
@@ -141,7 +141,7 @@ STYLE = """
 _PAGE_STYLE = "body { margin: 2em; font-family: system-ui, sans-serif }"
 
 
-def to_html(title: str, blocks: Sequence[Block | Picture]) -> str:
+def to_html(title: str, blocks: Sequence[Block | Image]) -> str:
     """Write a part of a page: a heading, then the blocks."""
     inner = "\n".join(block.to_html() for block in blocks)
     return f'<section class="hardwood-report"><h3>{_safe(title)}</h3>\n{inner}</section>'

@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import number, quantity
+from hardwood.text.numbers import format_digits, format_quantity
 from hardwood.text.terms import (
     check_options,
     exact_sum,
@@ -103,7 +103,7 @@ def _inequality(
         terms=(written[0].text, *map(str, written[1:])),
         n_left_out=len(terms) - len(shown),
         relation=relation,
-        threshold=number(right_side, digits, spread=spread),
+        threshold=format_digits(right_side, digits, spread=spread),
     )
 
 
@@ -112,7 +112,9 @@ def _bound(split: Split, term: Term, digits: int | None) -> str:
     threshold = exact_sum([term.center, -split.bias / term.weight])
     spread = float(split.tree.schema.column_spread[term.column])
     origin = split.tree.schema.features[term.feature].origin
-    return quantity(threshold, origin, digits, spread=spread, toward=math.copysign(1, term.weight))
+    return format_quantity(
+        threshold, origin, digits, spread=spread, toward=math.copysign(1, term.weight)
+    )
 
 
 def _with_missing(split: Split, digits: int | None) -> Phrase:

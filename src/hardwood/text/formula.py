@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import number
+from hardwood.text.numbers import format_digits
 from hardwood.text.terms import (
     WrittenTerm,
     check_options,
@@ -78,7 +78,7 @@ def formula(
     constant = exact_sum([value, *(-term.at_center for term in written)])
     spread = math.hypot(*(term.importance for term in shown))
     return Formula(
-        constant=number(constant, digits, spread=spread if spread > 0 else math.inf),
+        constant=format_digits(constant, digits, spread=spread if spread > 0 else math.inf),
         terms=tuple(written),
         n_left_out=len(terms) - len(shown),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardwood.text.formula import Formula, formula
-from hardwood.text.numbers import number
+from hardwood.text.numbers import format_digits
 from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def leaf_class(tree: ObliqueTree, leaf: int, *, digits: int | None) -> tuple[str
     assert tree.classes is not None
     best = int(tree.values[leaf].argmax())
     probability = 1.0 if tree.has_linear_leaves else float(tree.values[leaf, best])
-    return _class_text(tree, best), f"p = {number(probability, digits)}"
+    return _class_text(tree, best), f"p = {format_digits(probability, digits)}"
 
 
 def _class_text(tree: ObliqueTree, i: int) -> str:
@@ -52,7 +52,7 @@ def leaf_labels(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str
 
 def _label_share(tree: ObliqueTree, i: int, share: float, digits: int | None) -> str:
     name = str(i) if tree.target_names is None else name_text(tree.target_names[i])
-    return f"{name} (p = {number(share, digits)})"
+    return f"{name} (p = {format_digits(share, digits)})"
 
 
 def leaf_values(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:
@@ -60,7 +60,7 @@ def leaf_values(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str
     with np.errstate(over="ignore", invalid="ignore"):
         spreads = tree.values.std(axis=0).tolist()
     texts = [
-        number(value, digits, spread=spread if spread > 0 else np.inf)
+        format_digits(value, digits, spread=spread if spread > 0 else np.inf)
         for value, spread in zip(tree.values[leaf].tolist(), spreads, strict=True)
     ]
     if tree.target_names is not None:

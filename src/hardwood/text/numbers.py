@@ -1,4 +1,9 @@
-"""Numbers as people write them; seconds that were dates or durations in the table as such."""
+"""Numbers and names as people write them.
+
+Numbers of a model are written with as many digits as one asks for (`format_digits`), and
+seconds that were dates or durations in the table as such (`format_quantity`); those of a report
+with four digits (`format_number`), so that they stand below each other.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ _FAR = 1e12  # seconds, beyond every calendar
 _SLACK = 1e-6  # of a step; what arithmetic on seconds may have added to a whole one
 
 
-def number(value: float, digits: int | None, *, spread: float = math.inf) -> str:
+def format_digits(value: float, digits: int | None, *, spread: float = math.inf) -> str:
     """Write a number with ``digits`` significant digits, or more where ``spread`` is finer.
 
     A number that varies by ``spread`` keeps digits down to ``spread / 10**(digits - 1)`` at least,
@@ -28,7 +33,7 @@ def number(value: float, digits: int | None, *, spread: float = math.inf) -> str
     if 0 < spread < math.inf:
         digits = max(digits, digits + size - math.floor(math.log10(spread)))
     if digits >= 17:  # more than a float64 has
-        return number(value, None)
+        return format_digits(value, None)
     if -5 <= size < 15 and digits - 1 - size <= 15:
         text = f"{value:.{max(0, digits - 1 - size)}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
@@ -37,7 +42,7 @@ def number(value: float, digits: int | None, *, spread: float = math.inf) -> str
     return f"{mantissa}e{int(exponent)}"
 
 
-def quantity(
+def format_quantity(
     value: float, origin: str, digits: int | None, *, spread: float, toward: float = 0.0
 ) -> str:
     """Write an entry of a numeric column as what it was in the table: a date, ``3.5 days``, 12.
@@ -49,7 +54,7 @@ def quantity(
     origin
         What the column held (`hardwood.table.Feature.origin`).
     digits, spread
-        As for :func:`number`; dates too are rounded to about ``spread / 10**(digits - 1)``.
+        As for :func:`format_digits`; dates too are rounded to about ``spread / 10**(digits - 1)``.
         ``digits=None`` writes seconds, exactly.
     toward
         Round a date up (positive), down (negative) or to the nearest. A date that is rounded in the
@@ -58,15 +63,15 @@ def quantity(
     if digits is not None and math.isfinite(value):
         if origin == "duration":
             name, unit = time_unit(max(abs(value), spread))
-            text = number(value / unit, digits, spread=spread / unit)
+            text = format_digits(value / unit, digits, spread=spread / unit)
             return f"{text} {name}" if text == "1" else f"{text} {name}s"
         if origin == "date" and abs(value) < _FAR:
             fineness = spread * 10.0 ** (1 - digits) if spread > 0 else 1.0
             step = next((step for step in DATE_STEPS if step <= fineness), DATE_STEPS[-1])
-            date = date_text(_rounded_to(step, value, toward))
+            date = format_date(_rounded_to(step, value, toward))
             if date is not None:
                 return date
-    return number(value, digits, spread=spread)
+    return format_digits(value, digits, spread=spread)
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
@@ -74,7 +79,7 @@ def time_unit(seconds: float) -> tuple[str, float]:
     return next((unit for unit in _UNITS if unit[1] <= seconds), _UNITS[-1])
 
 
-def date_text(seconds: float) -> str | None:
+def format_date(seconds: float) -> str | None:
     """Write seconds since 1970 as a date, with its time of day unless midnight.
 
     None for years that the calendar of Python does not have.
@@ -96,3 +101,65 @@ def _rounded_to(step: float, value: float, toward: float) -> float:
     if toward < 0:
         return math.floor(steps + _SLACK) * step
     return round(steps) * step
+
+
+# Numbers of reports
+
+
+def format_number(value: float | None) -> str:
+    """Write a number with four significant digits, or all those before the point."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    size = abs(value)
+    if size != 0 and not 1e-3 <= size < 1e9:
+        return f"{value:.3e}"
+    decimals = 3 if size == 0 else max(0, 3 - math.floor(math.log10(size)))
+    return f"{value:,.{decimals}f}"
+
+
+def format_interval(low: float, high: float) -> str:
+    """Write an interval, for example ``0.932 to 0.998``."""
+    if not math.isfinite(low):
+        return "-"
+    return f"{format_number(low)} to {format_number(high)}"
+
+
+def format_percent(value: float) -> str:
+    """Write a part of 1 in per cent."""
+    return f"{value:.1%}" if math.isfinite(value) else "-"
+
+
+def format_count(value: float) -> str:
+    """Write how many rows there are: a whole number in full, a sum of weights as a number."""
+    return f"{int(value):,}" if value == int(value) and abs(value) < 1e15 else format_number(value)
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """Write a number of things: ``1 leaf``, ``4 leaves``."""
+    return f"{n} {one}" if n == 1 else f"{n} {many or one + 's'}"
+
+
+def format_duration(micros: float) -> str:
+    """Write a time given in microseconds."""
+    return f"{format_number(micros)} us" if micros < 1e4 else f"{format_number(micros / 1e3)} ms"
+
+
+def format_bytes(n_bytes: int) -> str:
+    """Write a number of bytes."""
+    if n_bytes < 1000:
+        return f"{n_bytes} bytes"
+    for unit in ("kB", "MB"):
+        n_bytes_of_unit = n_bytes / (1e3 if unit == "kB" else 1e6)
+        if n_bytes_of_unit < 1000:
+            return f"{n_bytes_of_unit:.1f} {unit}"
+    return f"{n_bytes / 1e9:.1f} GB"
+
+
+def printable(text: object) -> str:
+    r"""Write a name on one line; what a terminal would obey or not show is escaped (``\n``)."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """Cut a text to at most ``length`` characters, its end replaced by dots."""
+    return text if len(text) <= length else text[: length - 3] + "..."

@@ -1,21 +1,21 @@
-"""The faces of a report: text, HTML, JSON, data frames, and for some a drawing."""
+"""The base of all reports: text, HTML, JSON, data frames, and for some a drawing."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from hardwood.atomic_file import whole_file
 from hardwood.errors import MissingExtraError
-from hardwood.text.blocks import STYLE, Block, Picture, Words, to_html, to_page
+from hardwood.text.blocks import STYLE, Block, Image, Text, to_html, to_page
 from hardwood.text.frames import Backend, is_installed, make_frame
-from hardwood.text.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ class Report(ABC):
         """Return the tables by name, column by column; the most important first."""
 
     def __str__(self) -> str:
-        parts = [Words(self.title), *self._blocks()]
+        parts = [Text(self.title), *self._blocks()]
         return "\n\n".join(part.to_text() for part in parts) + "\n"
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Report(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report in lists, dicts, text and numbers; what is not defined is None."""
-        content: dict[str, Any] = plain(self._content())
+        content: dict[str, Any] = to_json_value(self._content())
         return content
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -114,13 +114,13 @@ class Report(ABC):
             stream.write(content)
 
     def _section(self) -> str:
-        return to_html(self.title, [*self._pictures(), *self._blocks()])
+        return to_html(self.title, [*self._images(), *self._blocks()])
 
-    def _pictures(self) -> Sequence[Block | Picture]:
+    def _images(self) -> Sequence[Block | Image]:
         return ()
 
 
-class DrawnReport(Report):
+class PlottedReport(Report):
     """A report that has a drawing."""
 
     @abstractmethod
@@ -133,7 +133,7 @@ class DrawnReport(Report):
 
     @property
     @abstractmethod
-    def _picture_words(self) -> str:
+    def _image_text(self) -> str:
         """Say what the drawing shows."""
 
     def plot(self) -> Figure:
@@ -148,11 +148,11 @@ class DrawnReport(Report):
         self._draw(figure)
         return figure
 
-    def _pictures(self) -> Sequence[Block | Picture]:
+    def _images(self) -> Sequence[Block | Image]:
         if not is_installed("matplotlib"):
             missing = MissingExtraError("matplotlib", extra="plot", purpose="The drawing")
-            return [Words(str(missing))]
-        return [Picture(self._png(), self._picture_words)]
+            return [Text(str(missing))]
+        return [Image(self._png(), self._image_text)]
 
     def _png(self) -> str:
         from matplotlib.figure import Figure  # not pyplot's, which would keep and show it
@@ -167,3 +167,22 @@ class DrawnReport(Report):
 def page(title: str, reports: Sequence[Report]) -> str:
     """Write several reports as one page of HTML, which fetches nothing."""
     return to_page(title, [report._section() for report in reports])
+
+
+def to_json_value(value: Any) -> Any:
+    """Return a value as JSON holds it.
+
+    NumPy's scalars and arrays become Python's, tuples lists, keys and paths text; NaN and infinity,
+    which JSON lacks, become None.
+    """
+    if isinstance(value, dict):
+        return {str(key): to_json_value(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(entry) for entry in value]
+    if isinstance(value, PurePath):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return to_json_value(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

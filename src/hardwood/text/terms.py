@@ -7,11 +7,11 @@ term of several: ``0.87*(joined - 2019-01-22 in days)``. ``digits=None`` writes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardwood.text.numbers import date_text, number, time_unit
+from hardwood.text.numbers import format_date, format_digits, plural, printable, time_unit
 
 if TYPE_CHECKING:
     from hardwood.model.terms import Term
@@ -58,7 +58,7 @@ def check_options(max_terms: int | None, digits: int | None) -> None:
 
 def left_out_text(n: int) -> str:
     """Say how many terms are not shown."""
-    return f"(+ {n} smaller term{'s' if n > 1 else ''} left out)"
+    return f"(+ {plural(n, 'smaller term')} left out)"
 
 
 def exact_sum(items: list[float]) -> float:
@@ -89,14 +89,14 @@ def measure_of(schema: Schema, term: Term, digits: int | None) -> Measure:
     if origin == "duration":
         return Measure(f"({name} in {unit_name}s)", unit=unit)
     zero = round(term.center / unit) * unit
-    date = date_text(zero)
+    date = format_date(zero)
     if date is None:
         return Measure(name)
     return Measure(f"({name} - {date} in {unit_name}s)", zero, unit)
 
 
 def _text(size: float, term: Term, name: str, digits: int | None) -> str:
-    words = number(size, digits)
+    words = format_digits(size, digits)
     if term.kind == "number":
         return name if words == "1" else f"{words}*{name}"
     what = "missing" if term.kind == "missing" else label_text(term.level)
@@ -104,13 +104,13 @@ def _text(size: float, term: Term, name: str, digits: int | None) -> str:
 
 
 def _rounded(value: float, digits: int | None) -> float:
-    rounded = float(number(value, digits))
+    rounded = float(format_digits(value, digits))
     return rounded if math.isfinite(rounded) else value  # 1.797e308 rounds up to infinity
 
 
 def name_text(name: str) -> str:
     """Write a feature name on one line; in quotes where it could be read as part of a formula."""
-    text = _printable(name)
+    text = printable(name)
     unclear = not text or text != text.strip() or any(mark in text for mark in _NEEDS_QUOTES)
     return f'"{text}"' if unclear else text
 
@@ -119,15 +119,6 @@ def label_text(label: Label | None) -> str:
     """Write a level or class on one line; text that could mislead is put in quotes."""
     if not isinstance(label, str):
         return str(label)
-    text = _printable(label)
+    text = printable(label)
     unclear = not text or text != text.strip() or "," in text or text == "missing"
     return f'"{text}"' if unclear else text
-
-
-def _printable(text: str) -> str:
-    return "".join(_escaped(text))
-
-
-def _escaped(text: str) -> Iterable[str]:
-    for character in text:
-        yield character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -35,7 +35,7 @@ from hardwood.model import ObliqueTree
 from hardwood.show.text import count_text
 from hardwood.table import Schema
 from hardwood.table.feature import Level
-from hardwood.text.numbers import number, quantity
+from hardwood.text.numbers import format_digits, format_quantity
 from hardwood.text.terms import exact_sum
 
 _FAR = 1e4  # centres so many deviations from 0 are subtracted within a sum
@@ -208,7 +208,9 @@ class _Writer:
         if self.averages:
             text += "\nIn sums a missing number counts as its average:\n"
             for j in sorted(self.averages):
-                text += f"  {self.names[j]} = {number(plan.schema.features[j].center, None)}\n"
+                text += (
+                    f"  {self.names[j]} = {format_digits(plan.schema.features[j].center, None)}\n"
+                )
         return text + "\n"
 
     # Paths
@@ -254,7 +256,7 @@ class _Writer:
         schema = self.plan.schema
         spread = float(schema.column_spread[schema.first_column[j]])
         # Rounded to the nearest, whichever side asks: both must mean one number.
-        return quantity(value, schema.features[j].origin, self.digits, spread=spread)
+        return format_quantity(value, schema.features[j].origin, self.digits, spread=spread)
 
     def _levels(self, j: int, allowed: set[int], missing: bool) -> str:
         levels = self.plan.schema.features[j].levels
@@ -279,7 +281,7 @@ class _Writer:
         sign = math.copysign(1.0, terms[0].weight)  # the first, the most important, is positive
         total = exact_sum([*(sign * term.at_center for term in terms), -sign * linear.constant])
         spread = math.hypot(*(term.importance for term in terms))
-        threshold = number(total, self.digits, spread=spread)
+        threshold = format_digits(total, self.digits, spread=spread)
         relation = {True: (">=", "<="), False: ("<", ">")}[right][sign < 0]
         return f"{_joined([term.text(sign) for term in terms])} {relation} {threshold}"
 
@@ -311,7 +313,7 @@ class _Writer:
         return _Term(self._rounded(weight), f"({self.names[j]} is {label})", importance, 0.0)
 
     def _rounded(self, weight: float) -> float:
-        rounded = float(number(weight, self.digits))
+        rounded = float(format_digits(weight, self.digits))
         return rounded if math.isfinite(rounded) else weight
 
     # Leaves
@@ -324,7 +326,7 @@ class _Writer:
             outputs = [self._formula(linear) for linear in sums[leaf]]
             what = "" if tree.task == "regression" and tree.link == "identity" else "score of "
         else:
-            outputs = [number(value, self.digits) for value in tree.values[leaf].tolist()]
+            outputs = [format_digits(value, self.digits) for value in tree.values[leaf].tolist()]
             what = "p of " if tree.task != "regression" else ""
         names = self._output_names(tree)
         parts = [f"{what}{name} = {text}" for name, text in zip(names, outputs, strict=True)]
@@ -345,7 +347,7 @@ class _Writer:
         spread = math.hypot(*(term.importance for term in terms)) if terms else math.inf
         texts = [term.text(1.0) for term in terms]
         if constant or not terms:
-            texts.insert(0, number(constant, self.digits, spread=spread))
+            texts.insert(0, format_digits(constant, self.digits, spread=spread))
         return _joined(texts)
 
 
@@ -359,7 +361,7 @@ class _Term:
     at_center: float
 
     def text(self, sign: float) -> str:
-        return f"{number(sign * self.weight, None)}*{self.name}"
+        return f"{format_digits(sign * self.weight, None)}*{self.name}"
 
 
 def _paths(
@@ -408,7 +410,7 @@ def _how_to_combine(plan: Plan) -> list[str]:
 def _shifted(name: str, zero: float) -> str:
     if zero == 0:
         return name
-    return f"({name} {'-' if zero > 0 else '+'} {number(abs(zero), None)})"
+    return f"({name} {'-' if zero > 0 else '+'} {format_digits(abs(zero), None)})"
 
 
 def _joined(terms: list[str]) -> str:

@@ -13,8 +13,16 @@ import pytest
 from hardwood import ObliqueTree
 from hardwood.errors import MissingExtraError
 from hardwood.report import analyze, describe, evaluate, learning_curves, page
-from hardwood.text.blocks import Grid, Words
-from hardwood.text.words import amount, duration, figure, printable, share, size, span
+from hardwood.text.blocks import Text, TextTable
+from hardwood.text.numbers import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_interval,
+    format_number,
+    format_percent,
+    printable,
+)
 
 HOSTILE = "<script>alert(1)</script>\"'&\n\x1b[31m$x_{"
 OTHER = "</style></td><img src=x onerror=alert(2)>"
@@ -184,7 +192,7 @@ def test_a_report_is_frozen_and_shows_itself(reports):
 
 
 def test_tables_stand_in_columns():
-    grid = Grid.of("Title", ["name", "n"], [["a", "1"], ["漢字", "22"]], note="more")
+    grid = TextTable.of("Title", ["name", "n"], [["a", "1"], ["漢字", "22"]], note="more")
     assert grid.to_text().splitlines() == [
         "Title",
         "  name   n",
@@ -193,28 +201,28 @@ def test_tables_stand_in_columns():
         "  漢字  22",
         "  more",
     ]
-    assert Words("a\nb", "T").to_text() == "T\na\nb"
+    assert Text("a\nb", "T").to_text() == "T\na\nb"
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (figure(0.123456), "0.1235"),
-        (figure(123456.0), "123,456"),
-        (figure(float("nan")), "-"),
-        (figure(1e-7), "1.000e-07"),
-        (span(0.1, 0.25), "0.1000 to 0.2500"),
-        (span(float("nan"), 1.0), "-"),
-        (share(0.1234), "12.3%"),
-        (share(float("nan")), "-"),
-        (amount(1234.0), "1,234"),
-        (amount(1.5), "1.500"),
-        (duration(12.0), "12.00 us"),
-        (duration(12000.0), "12.00 ms"),
-        (size(999), "999 bytes"),
-        (size(12_345), "12.3 kB"),
-        (size(12_345_678), "12.3 MB"),
-        (size(12_345_678_901), "12.3 GB"),
+        (format_number(0.123456), "0.1235"),
+        (format_number(123456.0), "123,456"),
+        (format_number(float("nan")), "-"),
+        (format_number(1e-7), "1.000e-07"),
+        (format_interval(0.1, 0.25), "0.1000 to 0.2500"),
+        (format_interval(float("nan"), 1.0), "-"),
+        (format_percent(0.1234), "12.3%"),
+        (format_percent(float("nan")), "-"),
+        (format_count(1234.0), "1,234"),
+        (format_count(1.5), "1.500"),
+        (format_duration(12.0), "12.00 us"),
+        (format_duration(12000.0), "12.00 ms"),
+        (format_bytes(999), "999 bytes"),
+        (format_bytes(12_345), "12.3 kB"),
+        (format_bytes(12_345_678), "12.3 MB"),
+        (format_bytes(12_345_678_901), "12.3 GB"),
         (printable("a\n\x1b"), r"a\n\x1b"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from hardwood.model import ObliqueTree
 from hardwood.table import Feature, Schema
-from hardwood.text.numbers import number
+from hardwood.text.numbers import format_digits
 from hardwood.text.terms import label_text, name_text
 
 LEVELS = ("Adelie", "Chinstrap", "Gentoo")
@@ -218,7 +218,7 @@ def test_options_are_checked(options: dict[str, int]) -> None:
     ],
 )
 def test_number(value: float, digits: int | None, spread: float, expected: str) -> None:
-    assert number(value, digits, spread=spread) == expected
+    assert format_digits(value, digits, spread=spread) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.model.edit.policy_rewrite import hard_form
+from hardwood.model.edit.rewrite import hard_form
 from hardwood.report.subject import model_of
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.model.edit.policy_rewrite import hard_form
+from hardwood.model.edit.rewrite import hard_form
 from hardwood.model.engine import linked, scaled_splits
 from hardwood.model.structure import Label, Link, TaskKind
 from hardwood.show.forest import forest_summary

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
-from hardwood.model.edit.policy_rewrite import hard_form
+from hardwood.model.edit.rewrite import hard_form
 from hardwood.model.structure import TaskKind
 
 if TYPE_CHECKING:

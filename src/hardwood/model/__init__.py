@@ -9,10 +9,7 @@ from hardwood.model.kinds.latent_tree import LatentTreeModel
 from hardwood.model.kinds.policy_tree import PolicyTree
 from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.linear_leaf import LinearLeaf
-from hardwood.model.policy_split import PolicySplit
-from hardwood.model.split import Split
-from hardwood.model.terms import Term
+from hardwood.model.views import LinearLeaf, PolicySplit, Split, Term
 
 __all__ = [
     "LatentTreeModel",

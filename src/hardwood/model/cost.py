@@ -6,6 +6,17 @@ category at most one addition, however many of its levels have weights, since a 
 a missing entry at most one, in place of its number's. Every split costs a comparison. Not counted
 are the reading of the row (centers are part of the threshold: ``w.x >= t``) and the link of linear
 leaves. So a tree of height h on d numbers costs at most h d multiplications, as the papers have it.
+
+Of soft trees the nodes that some share of a row reaches are counted. A split that is reached costs
+what it costs in a hard tree, with two comparisons, one for each edge of its band. One that sends a
+row both ways costs two multiplications more, for the shares; there is one less of them in a tree
+than leaves are reached (Theorem 1 of the paper). A leaf that is reached costs a multiplication and
+an addition for each output. Not counted are the activation and the link.
+
+A split of a policy tree costs the scores of all its ways but the first, which the others are
+compared with: for each what a split of an oblique tree costs, and as many comparisons. So a tree
+with two ways everywhere costs what its oblique tree does. Looking for the most probable leaf costs
+as much for each node that is looked at, and the softmax, which is not counted.
 """
 
 from __future__ import annotations
@@ -16,10 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.model import engine
 from hardwood.model.routed_rows import RoutedRows, child_nodes
 
 if TYPE_CHECKING:
     from hardwood.model.kinds.policy_tree import PolicyTree
+    from hardwood.model.kinds.soft_ensemble import TreeEnsemble
     from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.table import Schema
 
@@ -96,18 +109,13 @@ def flops(model: Any, X: Any = None) -> Flops:
     ----------
     model
         An ``ObliqueTree``; a forest with ``trees``, whose worst cost is the sum over its trees,
-        though no row may take the worst path of all; soft trees (`hardwood.model.soft_cost`); or a
-        policy tree (`hardwood.model.policy_cost`).
+        though no row may take the worst path of all; soft trees; or a policy tree.
     X
         Rows to take the mean over; by default over the rows that ``counts`` counted.
     """
     if hasattr(model, "hard_tree"):
-        from hardwood.model.soft_cost import soft_flops
-
         return soft_flops(model, X)
     if hasattr(model, "parents"):
-        from hardwood.model.policy_cost import policy_flops
-
         return policy_flops(model, X)
     parts = [_tree_flops(tree, X) for tree in _trees(model)]
     means = [part.mean for part in parts if part.mean is not None]
@@ -236,3 +244,94 @@ def _perfect_sizes(model: Any, height: int | None) -> tuple[int, int, int]:
         if tree.leaf_weights is not None:
             weights += 2**height * tree.n_outputs * tree.schema.n_columns
     return splits, leaves, weights
+
+
+_CHUNK = 1024  # rows at a time: their scores at all splits of a tree take little memory
+
+
+def soft_flops(ensemble: TreeEnsemble, X: Any = None) -> Flops:
+    """Count the operations of one prediction; the mean is over rows of ``X``, where given.
+
+    To find the nodes that rows reach, all splits are scored, which takes far longer than
+    `TreeEnsemble.predict` does.
+    """
+    m = ensemble.bias.shape[1]
+    worst = _operations(ensemble, np.ones((ensemble.n_trees, 2 * m + 1)))
+    if ensemble.activation == "logistic":  # every row reaches all
+        return Flops(worst, worst)
+    return Flops(None if X is None else _operations(ensemble, reached_shares(ensemble, X)), worst)
+
+
+def reached_shares(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
+    """Share of the rows that reach each node in part, splits before leaves, (T, m + L)."""
+
+    def of_dense(table: np.ndarray, _: int) -> np.ndarray:
+        total = np.zeros((ensemble.n_trees, 2 * ensemble.bias.shape[1] + 1))
+        for i in range(0, len(table), _CHUNK):
+            total += _reached(ensemble, table[i : i + _CHUNK])
+        return total / max(len(table), 1)
+
+    def of_sparse(data: Any, indices: Any, indptr: Any, n_threads: int) -> np.ndarray:
+        from scipy.sparse import csr_array
+
+        shape = (len(indptr) - 1, ensemble.n_features)
+        return of_dense(csr_array((data, indices, indptr), shape).toarray(), n_threads)
+
+    return engine.ask(ensemble.schema, X, of_dense, of_sparse, n_jobs=1, who="TreeEnsemble")
+
+
+def _reached(ensemble: TreeEnsemble, table: np.ndarray) -> np.ndarray:
+    """Count the rows of a table that reach each node, (T, m + L)."""
+    schema, m = ensemble.schema, ensemble.bias.shape[1]
+    columns = schema.encoder.encode(np.ascontiguousarray(table)) * schema.column_scale  # (n, c)
+    counts = np.empty((ensemble.n_trees, 2 * m + 1))
+    for t in range(ensemble.n_trees):
+        scores = (columns @ ensemble.weights[t].T + ensemble.bias[t]) / ensemble.gamma  # (n, m)
+        is_reached = np.ones((len(columns), 2 * m + 1), dtype=bool)
+        for i in range(m):
+            is_reached[:, 2 * i + 1] = is_reached[:, i] & (scores[:, i] < 0.5)
+            is_reached[:, 2 * i + 2] = is_reached[:, i] & (scores[:, i] > -0.5)
+        counts[t] = is_reached.sum(axis=0)
+    return counts
+
+
+def _operations(ensemble: TreeEnsemble, share: np.ndarray) -> Operations:
+    """Operations of one prediction, if each node is reached by that share of rows, (T, m + L)."""
+    m, k = ensemble.bias.shape[1], ensemble.n_outputs
+    at_splits, at_leaves = share[:, :m], share[:, m:]
+    n_leaves = float(at_leaves.sum())
+    multiplications = k * n_leaves + 2 * (n_leaves - float(at_splits[:, 0].sum()))
+    additions = k * n_leaves
+    for t in range(ensemble.n_trees):
+        of_nodes = node_operations(ensemble.hard_tree(t))
+        multiplications += float(at_splits[t] @ of_nodes[0][:m])
+        additions += float(at_splits[t] @ of_nodes[1][:m])
+    return Operations(multiplications, additions, 2 * float(at_splits.sum()))
+
+
+def policy_flops(tree: PolicyTree, X: Any = None) -> Flops:
+    """Count the operations of one prediction; the mean is over rows of ``X``, or ``counts``."""
+    costs = _leaf_costs(tree)  # (3, L)
+    worst = costs[:, costs[:2].sum(axis=0).argmax()]
+    counts = None if tree.counts is None else tree.counts[tree.leaf_nodes]
+    if X is not None:
+        counts = np.bincount(tree.apply(X), minlength=tree.n_leaves).astype(np.float64)
+    if counts is None or not counts.any():
+        return Flops(None, Operations(*worst.tolist()))
+    share = counts / counts.max()  # at most 1 each, so that no sum overflows
+    return Flops(Operations(*(costs @ share / share.sum()).tolist()), Operations(*worst.tolist()))
+
+
+def _leaf_costs(tree: PolicyTree) -> np.ndarray:
+    """Operations on the way to each leaf, (3, L) int64."""
+    n_nodes, parents = tree.n_nodes, tree.parents
+    ways = tree.advantages[1:]
+    at_splits = np.zeros((3, n_nodes), dtype=np.int64)
+    np.add.at(at_splits[0], parents[1:], multiplications(tree.schema, ways))
+    np.add.at(at_splits[1], parents[1:], additions(tree.schema, ways))
+    at_splits[2] = np.maximum(tree.n_children - 1, 0)
+    costs = np.zeros((3, n_nodes), dtype=np.int64)
+    for node in range(1, n_nodes):
+        costs[:, node] = costs[:, parents[node]] + at_splits[:, parents[node]]
+    of_leaves: np.ndarray = costs[:, tree.leaf_nodes]
+    return of_leaves

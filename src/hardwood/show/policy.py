@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from hardwood.model.kinds.policy_tree import PolicyTree
-    from hardwood.model.policy_split import PolicySplit, Way
+    from hardwood.model.views import PolicySplit, Way
 
 _MANY_WAYS = (
     "Of several ways a row takes the one with the largest score; the softmax of the scores gives "

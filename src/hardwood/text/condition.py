@@ -31,8 +31,7 @@ from hardwood.text.terms import (
 )
 
 if TYPE_CHECKING:
-    from hardwood.model.split import Split
-    from hardwood.model.terms import Term
+    from hardwood.model.views import Split, Term
 
     Label = str | int | float | bool
     Option = tuple[str, Label | None]

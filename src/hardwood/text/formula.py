@@ -22,7 +22,7 @@ from hardwood.text.terms import (
 )
 
 if TYPE_CHECKING:
-    from hardwood.model.terms import Term
+    from hardwood.model.views import Term
     from hardwood.table import Schema
 
 

@@ -122,7 +122,7 @@ def leaf_equations(
 def _second_class(
     tree: ObliqueTree, leaf: int, max_terms: int | None, digits: int | None
 ) -> Equation:
-    from hardwood.model.terms import terms_of
+    from hardwood.model.views import terms_of
 
     assert tree.leaf_weights is not None
     weights = tree.leaf_weights[leaf, 1] - tree.leaf_weights[leaf, 0]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hardwood.text.numbers import format_date, format_digits, plural, printable, time_unit
 
 if TYPE_CHECKING:
-    from hardwood.model.terms import Term
+    from hardwood.model.views import Term
     from hardwood.table import Schema
 
     Label = str | int | float | bool

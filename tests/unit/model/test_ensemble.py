@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from ensembles import columns_of, ensembles, make_ensemble, scores_by_hand
 from hardwood.errors import ModelFileError, TableError
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
-from hardwood.model.cost import remaining
+from hardwood.model.cost import reached_shares, remaining
 from hardwood.model.kinds.soft_ensemble import MAX_STEEPNESS
-from hardwood.model.soft_cost import reached_shares
 from hardwood.table import Schema
 from reference import tel
 from trees import make_rows

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.model.edit.collapse import collapse
 from hardwood.model.edit.criterion import criterion_for
 from hardwood.model.edit.pruning_path import (
     Complexity,
@@ -19,6 +18,7 @@ from hardwood.model.edit.pruning_path import (
     link_strengths,
     node_losses,
 )
+from hardwood.model.edit.rewrite import collapse
 from hardwood.model.edit.unreached import prune_unreached
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows

@@ -38,8 +38,8 @@ import numpy as np
 
 from hardwood.errors import TableError
 from hardwood.model.cost import node_operations, node_weights
-from hardwood.model.edit.collapse import collapse
 from hardwood.model.edit.criterion import Criterion, criterion_for
+from hardwood.model.edit.rewrite import collapse
 from hardwood.model.edit.unreached import prune_unreached
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows, child_nodes, parent_splits, summed_up

@@ -1,16 +1,18 @@
-"""Trees into trees that answer alike: smaller (`simplify`) or perfect (`to_perfect`)."""
+"""Trees into other trees: smaller, perfect, with splits made leaves; policy trees into oblique.
+
+`simplify`, `to_perfect` and `to_oblique` answer as before; `collapse` answers less.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Container, Mapping
+from typing import Any
 
 import numpy as np
 
+from hardwood.model.edit.criterion import PROBABILITY_EPSILON
+from hardwood.model.kinds.policy_tree import PolicyTree
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_PERFECT_DEPTH = 20
 
@@ -87,47 +89,51 @@ def _renumber(
     tree: ObliqueTree, root: int, below: np.ndarray, merged: Mapping[int, float]
 ) -> ObliqueTree:
     """Gather what is reached from ``root`` through ``below``, numbered level by level."""
-    splits: list[int] = []
-    leaves: list[int] = []
-    children: list[list[int]] = []
-    for node, parent, side in _breadth_first(root, below):
-        if node >= 0:
-            number = len(splits)
-            splits.append(node)
-            children.append([0, 0])
-        else:
-            number = ~len(leaves)
-            leaves.append(~node)
-        if parent >= 0:
-            children[parent][side] = number
+    splits, ends, children = _gathered(root, below)
+    leaves = [~node for node in ends]
     counts = None
     if tree.counts is not None:
         counts = [float(tree.counts[i]) for i in splits]
-        counts += [merged.get(~leaf, _count(tree, ~leaf)) for leaf in leaves]
+        counts += [merged.get(node, _count(tree, node)) for node in ends]
     return tree.replace(
         weights=tree.weights[splits],
         bias=tree.bias[splits],
-        children=np.array(children, dtype=np.int32).reshape(-1, 2),
+        children=children,
         counts=counts,
         **_leaves(tree, leaves),
     )
+
+
+def _gathered(
+    root: int, below: np.ndarray, is_leaf: Container[int] = ()
+) -> tuple[list[int], list[int], np.ndarray]:
+    """Find the nodes of a tree, level by level: splits, leaves, and the new tree's children.
+
+    Nodes are numbered as in ``below`` (m, 2): a split by its number, leaf l as -1 - l. Splits that
+    ``is_leaf`` names are leaves now.
+    """
+    queue = [(root, -1, 0)]  # node, new number of its parent split, side
+    splits: list[int] = []
+    leaves: list[int] = []
+    children: list[list[int]] = []
+    for node, parent, side in queue:  # grows while it is read
+        if node >= 0 and node not in is_leaf:
+            number = len(splits)
+            splits.append(node)
+            children.append([0, 0])
+            queue += [(int(below[node, s]), number, s) for s in (0, 1)]
+        else:
+            number = ~len(leaves)
+            leaves.append(node)
+        if parent >= 0:
+            children[parent][side] = number
+    return splits, leaves, np.array(children, dtype=np.int32).reshape(-1, 2)
 
 
 def _leaves(tree: ObliqueTree, which: list[int] | np.ndarray) -> dict[str, np.ndarray | None]:
     """Gather what leaves answer, in the given order."""
     A = tree.leaf_weights
     return {"values": tree.values[which], "leaf_weights": None if A is None else A[which]}
-
-
-def _breadth_first(root: int, children: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """Yield (node, new number of its parent split or -1, side), level by level."""
-    queue = [(root, -1, 0)]
-    n_splits = 0
-    for node, parent, side in queue:  # grows while it is read
-        yield node, parent, side
-        if node >= 0:
-            queue.extend((int(children[node, s]), n_splits, s) for s in (0, 1))
-            n_splits += 1
 
 
 def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
@@ -174,3 +180,210 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
         counts=None if tree.counts is None else counts,
         **_leaves(tree, ~origin[m:]),
     )
+
+
+def hard_form(model: Any, what: str) -> Any:
+    """Return the oblique tree of a policy tree with two ways; any other model as it is.
+
+    Raises
+    ------
+    TypeError
+        If it is a policy tree with other splits; ``what`` says in the message what takes none.
+    """
+    if not isinstance(model, PolicyTree):
+        return model
+    if not model.is_binary:
+        ways = model.n_children[model.split_nodes]
+        raise TypeError(
+            f"{what} of trees with two ways at every split; this policy tree has one of "
+            f"{ways[ways != 2][0]}. Read it with to_text(), draw it with plot()"
+        )
+    return model.to_oblique()
+
+
+def to_oblique(tree: PolicyTree) -> ObliqueTree:
+    """Make the oblique tree of a policy tree with two ways at every split.
+
+    The first child of a node is its left one; a row goes right where the second is as probable, by
+    w = w_right - w_left and b = b_right - b_left. Splits and leaves keep their order.
+
+    Raises
+    ------
+    ValueError
+        If a node has another number of children than two.
+    """
+    for node in tree.split_nodes.tolist():
+        if tree.n_children[node] != 2:
+            n = int(tree.n_children[node])
+            hint = "; simplify() drops nodes with one" if n == 1 else ""
+            raise ValueError(
+                "an oblique tree has two children at every split, but node "
+                f"{node} has {n}{hint}. Only policy trees with two ways everywhere have one"
+            )
+    numbers = np.where(tree.leaf_numbers >= 0, ~tree.leaf_numbers, 0)
+    numbers[tree.split_nodes] = np.arange(tree.n_splits)
+    children = tree._siblings.reshape(-1, 2)
+    counts = tree.counts
+    if counts is not None:
+        counts = np.concatenate([counts[tree.split_nodes], counts[tree.leaf_nodes]])
+    return ObliqueTree(
+        tree.advantages[children[:, 1]],
+        tree.leads[children[:, 1]],
+        numbers[children].astype(np.int32),
+        tree.values,
+        schema=tree.schema,
+        task=tree.task,
+        counts=counts,
+        classes=tree.classes,
+        target_names=tree.target_names,
+        record=tree.record,
+    )
+
+
+def simplify_policy(tree: PolicyTree) -> PolicyTree:
+    """Drop what the greedy path does not need.
+
+    From the leaves up: of ways that no row takes greedily, since another is always ahead by a
+    constant, and of ways that no training sample took (by ``counts``), where others were taken,
+    nothing stays; a split of one way gives way to what lies there; a split whose ways lead to
+    leaves that all say the same becomes such a leaf.
+
+    Returns
+    -------
+    tree
+        Answers as before on the greedy path wherever training samples went; everywhere, if there
+        are no counts. Probabilities of leaves, and which is the most probable, may be others.
+    """
+    stands_for = np.arange(tree.n_nodes)  # what each node has become
+    kept: dict[int, list[int]] = {}
+    for node in reversed(tree.split_nodes.tolist()):
+        ways = _needed_ways(tree, tree.children(node))
+        below = [int(stands_for[child]) for child in ways]
+        if len(ways) == 1 or _say_the_same(tree, below):
+            stands_for[node] = below[0]
+        else:
+            kept[node] = ways
+    return _renumbered(tree, kept, stands_for)
+
+
+def _needed_ways(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
+    """Children that the greedy path may lead to, at least one."""
+    ways = [
+        child
+        for i, child in enumerate(children)
+        if not any(
+            _is_ahead(tree, other, child, wins_ties=j > i)
+            for j, other in enumerate(children)
+            if j != i
+        )
+    ]
+    if tree.counts is None or not any(tree.counts[child] > 0 for child in ways):
+        return ways
+    return [child for child in ways if tree.counts[child] > 0]
+
+
+def _is_ahead(tree: PolicyTree, a: int, b: int, *, wins_ties: bool) -> bool:
+    """Whether child ``a`` is preferred to ``b`` by every row: they differ by a constant."""
+    if not np.array_equal(tree.advantages[a], tree.advantages[b]):
+        return False
+    lead = float(tree.leads[a] - tree.leads[b])
+    return lead > 0 or (lead == 0 and wins_ties)
+
+
+def _say_the_same(tree: PolicyTree, nodes: list[int]) -> bool:
+    leaves = tree.leaf_numbers[nodes]
+    return bool((leaves >= 0).all()) and bool((tree.scores[leaves] == tree.scores[leaves[0]]).all())
+
+
+def _renumbered(tree: PolicyTree, kept: dict[int, list[int]], stands_for: np.ndarray) -> PolicyTree:
+    """Gather what is reached from the root, numbered level by level."""
+    moves, parents = [0], [-1]  # which node of the tree was moved to, and from which new one
+    for number, moved_to in enumerate(moves):  # grows while it is read
+        for child in kept.get(int(stands_for[moved_to]), []):
+            moves.append(child)
+            parents.append(number)
+    weights, bias = tree.weights[moves].copy(), tree.bias[moves].copy()
+    stands = stands_for[moves]
+    leaves = tree.leaf_numbers[stands]
+    return tree.replace(
+        parents=np.array(parents, dtype=np.int32),
+        weights=weights,
+        bias=bias,
+        scores=tree.scores[leaves[leaves >= 0]],
+        counts=None if tree.counts is None else tree.counts[moves],
+    )
+
+
+def collapse(
+    tree: ObliqueTree,
+    leaves: Mapping[int, np.ndarray],
+    counts: np.ndarray | None,
+    *,
+    root: int | None = None,
+    children: np.ndarray | None = None,
+) -> ObliqueTree:
+    """Make splits into leaves, each with one output for all its rows.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    leaves
+        By the number of a split, its output (k,): numbers or probabilities. In a tree with linear
+        leaves these are leaves whose weights are zero.
+    counts
+        (m + L,) of the nodes of ``tree``; those that are left keep theirs.
+    root, children
+        What the new tree is gathered from, numbered as in ``tree.children``; by default all of it.
+
+    Returns
+    -------
+    tree
+        Splits and leaves are renumbered level by level.
+    """
+    m = tree.n_splits
+    start = (0 if m else ~0) if root is None else root
+    below = tree.children if children is None else children
+    splits, nodes, links = _gathered(start, below, leaves)
+    ends = [node if node >= 0 else m + ~node for node in nodes]
+    values, leaf_weights = _collapsed_leaves(tree, ends, leaves)
+    return tree.replace(
+        weights=tree.weights[splits],
+        bias=tree.bias[splits],
+        children=links,
+        values=values,
+        leaf_weights=leaf_weights,
+        counts=None if counts is None else counts[splits + ends],
+    )
+
+
+def _collapsed_leaves(
+    tree: ObliqueTree, nodes: list[int], outputs: Mapping[int, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values and weights of leaves: those of the tree, or constant ones in place of a split."""
+    old = np.array([max(0, node - tree.n_splits) for node in nodes])
+    values = tree.values[old]
+    leaf_weights = None if tree.leaf_weights is None else tree.leaf_weights[old]
+    for place, node in enumerate(nodes):
+        if node < tree.n_splits:
+            values[place] = _constant(tree, outputs[node])
+            if leaf_weights is not None:
+                leaf_weights[place] = 0.0
+    return values, leaf_weights
+
+
+def _constant(tree: ObliqueTree, output: np.ndarray) -> np.ndarray:
+    """Values of a leaf that gives ``output``: scores, where leaves are linear.
+
+    A probability or rate of 0, whose score would be infinite, becomes the smallest there is.
+    """
+    if tree.link == "identity":
+        return output
+    if tree.link == "exp":
+        rate: np.ndarray = np.log(np.maximum(output, np.finfo(np.float64).tiny))
+        return rate
+    low = np.log(np.maximum(output, PROBABILITY_EPSILON))
+    if tree.link == "softmax":
+        return low
+    logit: np.ndarray = low - np.log(np.maximum(1 - output, PROBABILITY_EPSILON))
+    return logit

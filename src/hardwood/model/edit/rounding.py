@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardwood.model.edit.separation import Gap, Separation, Sides
-from hardwood.model.terms import Term, terms_of
+from hardwood.model.views import Term, terms_of
 from hardwood.text.numbers import DATE_STEPS, time_unit
 from hardwood.text.terms import Measure, exact_sum, measure_of
 

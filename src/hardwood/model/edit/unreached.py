@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.model.edit.collapse import collapse
+from hardwood.model.edit.rewrite import collapse
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows, child_nodes
 

@@ -13,8 +13,8 @@ from hardwood.model import engine, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.cost import Flops, Operations
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.split import Split
 from hardwood.model.structure import Link, TaskKind
+from hardwood.model.views import Split
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ class LatentTreeModel(FrozenModel):
         tree
             Simplified; `hardening_cost` compares it with this model.
         """
-        from hardwood.model.edit.latent_hardening import hardened
+        from hardwood.model.edit.harden import hardened
 
         return hardened(self, X, y, leaves=leaves, sample_weight=sample_weight)
 

@@ -11,9 +11,8 @@ import numpy as np
 from hardwood.model import engine, paths, structure
 from hardwood.model.base import FrozenModel
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.policy_split import PolicySplit
 from hardwood.model.structure import Link, TaskKind
-from hardwood.model.terms import Column, columns_of
+from hardwood.model.views import Column, PolicySplit, columns_of
 from hardwood.table import Schema, encode_row
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class PolicyTree(FrozenModel):
     Examples
     --------
     >>> from hardwood import PolicyTree
-    >>> from hardwood.table import Schema
+    >>> from hardwood.table import Schema, encode_row
     >>> tree = PolicyTree([-1, 0, 0, 0], [[0.0], [-2.0], [0.0], [2.0]], [0.0, -1.0, 0.0, -1.0],
     ...                   [[10.0], [20.0], [30.0]], schema=Schema.numeric(1), task="regression")
     >>> tree.predict([[-4.0], [0.1], [4.0]]).tolist()
@@ -452,7 +451,7 @@ class PolicyTree(FrozenModel):
         )
 
     def to_oblique(self) -> ObliqueTree:
-        """Make the oblique tree of one with two ways everywhere: see `policy_rewrite`.
+        """Make the oblique tree of one with two ways everywhere.
 
         It sends every row to the leaf that the greedy path leads to, and answers the same; what
         the policy says of the most probable leaf, and of probabilities, is lost.
@@ -462,15 +461,15 @@ class PolicyTree(FrozenModel):
         ValueError
             If a node has another number of children than two.
         """
-        from hardwood.model.edit.policy_rewrite import to_oblique
+        from hardwood.model.edit.rewrite import to_oblique
 
         return to_oblique(self)
 
     def simplify(self) -> PolicyTree:
-        """Drop what the greedy path does not need: see `policy_rewrite.simplify`."""
-        from hardwood.model.edit.policy_rewrite import simplify
+        """Drop what the greedy path does not need: see `rewrite.simplify_policy`."""
+        from hardwood.model.edit.rewrite import simplify_policy
 
-        return simplify(self)
+        return simplify_policy(self)
 
     def _parts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}

@@ -10,11 +10,9 @@ import numpy as np
 
 from hardwood.model import engine, paths, structure
 from hardwood.model.base import FrozenModel
-from hardwood.model.linear_leaf import LinearLeaf
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.split import Split
 from hardwood.model.structure import LINKS, Link, TaskKind
-from hardwood.model.terms import Column, columns_of
+from hardwood.model.views import Column, LinearLeaf, Split, columns_of
 from hardwood.table import Schema, encode_row
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
-    from hardwood.model.split import Split
+    from hardwood.model.views import Split
     from hardwood.table import Feature, Schema
 
 MAX_TERMS = 4

@@ -14,7 +14,7 @@ from typing import Any
 
 from hardwood.atomic_file import checked_target, whole_file
 from hardwood.model import PolicyTree
-from hardwood.model.edit.policy_rewrite import hard_form
+from hardwood.model.edit.rewrite import hard_form
 from hardwood.show.page.content import MAX_ROWS, content_of
 from hardwood.show.page.models import Model, is_hard
 

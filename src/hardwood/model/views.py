@@ -1,0 +1,298 @@
+"""Parts of a tree seen on their own, to be read: splits, ways, linear leaves, and their terms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hardwood.model.kinds.policy_tree import PolicyTree
+    from hardwood.model.kinds.tree import ObliqueTree
+    from hardwood.table import Schema
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of the weights multiplies.
+
+    ``number``: the raw value less its centre. ``level``: 1 when the feature has that level, else 0.
+    ``missing``: 1 when the entry is missing, else 0.
+    """
+
+    feature: int
+    kind: Literal["number", "level", "missing"]
+    level: str | int | float | bool | None = None
+
+
+def columns_of(schema: Schema) -> tuple[Column, ...]:
+    """List the columns of a schema in the order of the weights."""
+    columns: list[Column] = []
+    for i, feature in enumerate(schema.features):
+        if feature.kind == "numeric":
+            columns.append(Column(i, "number"))
+        else:
+            columns.extend(Column(i, "level", level=level) for level in feature.levels)
+        if feature.has_missing:
+            columns.append(Column(i, "missing"))
+    return tuple(columns)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One summand: ``weight`` times a column.
+
+    ``importance`` is what the term adds to the sum over one training standard deviation of its
+    column (`Schema.column_spread`): a level or a missing flag that is rare counts little.
+    """
+
+    column: int
+    feature: int
+    name: str
+    kind: Literal["number", "level", "missing"]
+    level: str | int | float | bool | None
+    weight: float
+    center: float
+    importance: float
+
+
+def terms_of(tree: ObliqueTree | PolicyTree, weights: np.ndarray) -> tuple[Term, ...]:
+    """List the terms of a tree's columns with a weight other than zero.
+
+    Parameters
+    ----------
+    tree
+        Its columns are weighed.
+    weights
+        (c,) per column of the schema, in raw units.
+
+    Returns
+    -------
+    terms
+        The most important first, ties by column.
+    """
+    schema = tree.schema
+    terms = []
+    for j in np.flatnonzero(weights).tolist():
+        column, weight = tree.columns[j], float(weights[j])
+        terms.append(
+            Term(
+                column=j,
+                feature=column.feature,
+                name=schema.names[column.feature],
+                kind=column.kind,
+                level=column.level,
+                weight=weight,
+                center=float(schema.column_center[j]),
+                importance=abs(weight) * float(schema.column_spread[j]),
+            )
+        )
+    return tuple(sorted(terms, key=lambda term: -term.importance))
+
+
+class _WeightedSum(ABC):
+    """What a split, a way or a linear leaf makes of a row: weights of the columns, and terms."""
+
+    tree: ObliqueTree | PolicyTree
+
+    @property
+    @abstractmethod
+    def weights(self) -> np.ndarray:
+        """Weights per column of the schema, in raw units."""
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """Terms with a weight other than zero, the most important first (ties by column)."""
+        return terms_of(self.tree, self.weights)
+
+    def _formula(self, constant: float, max_terms: int | None, digits: int | None) -> str:
+        from hardwood.text.formula import formula
+
+        written = formula(
+            self.tree.schema, self.terms, constant, max_terms=max_terms, digits=digits
+        )
+        return written.line()
+
+
+@dataclass(frozen=True, eq=False)
+class Split(_WeightedSum):
+    """View of one internal node; a row goes right where ``condition`` holds, left otherwise."""
+
+    tree: ObliqueTree
+    index: int
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights per column of the schema, in raw units."""
+        weights: np.ndarray = self.tree.weights[self.index]
+        return weights
+
+    @property
+    def bias(self) -> float:
+        """Score of a row whose numbers are at their centres and whose flags are all off."""
+        return float(self.tree.bias[self.index])
+
+    @property
+    def threshold(self) -> float:
+        """Right-hand side of the split in raw units: ``w.x >= threshold`` goes right."""
+        return float(self.tree.thresholds[self.index])
+
+    @property
+    def left(self) -> int:
+        """Child taken where the condition fails: a split by number, leaf ``l`` as ``-1 - l``."""
+        return int(self.tree.children[self.index, 0])
+
+    @property
+    def right(self) -> int:
+        """Child taken where the condition holds: a split by number, leaf ``l`` as ``-1 - l``."""
+        return int(self.tree.children[self.index, 1])
+
+    @property
+    def count(self) -> float | None:
+        """Weighted training samples that reached the split, where known."""
+        return _count(self.tree, self.index)
+
+    @property
+    def condition(self) -> str:
+        """The split in words, cut to its four largest terms."""
+        return self.describe()
+
+    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+        """Write the split in words; ``None`` shows all terms, or numbers in full."""
+        from hardwood.text.condition import condition
+
+        return condition(self, max_terms=max_terms, digits=digits)
+
+    def __repr__(self) -> str:
+        return f"Split({self.index}: {self.condition})"
+
+
+@dataclass(frozen=True, eq=False)
+class Way(_WeightedSum):
+    """View of the way to one child: how far its score is ahead of that of the first child.
+
+    Of two ways the second is taken where that is at least 0, as the right one of an oblique split
+    is: ``condition`` then says when.
+    """
+
+    tree: PolicyTree
+    node: int
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights per column of the schema, in raw units, less those of the first way."""
+        weights: np.ndarray = self.tree.advantages[self.node]
+        return weights
+
+    @property
+    def bias(self) -> float:
+        """Score of a row whose numbers are at their centres and whose flags are all off."""
+        return float(self.tree.leads[self.node])
+
+    @property
+    def count(self) -> float | None:
+        """Weighted training samples that took this way, where known."""
+        return _count(self.tree, self.node)
+
+    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+        """Write the score in words; ``None`` shows all terms, or numbers in full."""
+        return self._formula(self.bias, max_terms, digits)
+
+    def __repr__(self) -> str:
+        return f"Way(to node {self.node}: {self.describe()})"
+
+
+@dataclass(frozen=True, eq=False)
+class PolicySplit:
+    """View of one internal node; a row takes the way whose score is the largest, the last of such.
+
+    The softmax of the scores are the probabilities of the ways.
+    """
+
+    tree: PolicyTree
+    index: int
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """The ways to its children, in the order of nodes; the score of the first is 0."""
+        return tuple(Way(self.tree, child) for child in self.tree.children(self.index))
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """Nodes that the ways lead to."""
+        return self.tree.children(self.index)
+
+    @property
+    def count(self) -> float | None:
+        """Weighted training samples that reached the split, where known."""
+        return _count(self.tree, self.index)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Terms of all ways, those of the second way first."""
+        return tuple(term for way in self.ways for term in way.terms)
+
+    @property
+    def condition(self) -> str:
+        """The split in words, cut to the four largest terms of each score."""
+        return self.describe()
+
+    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+        """Write the split on one line: when the second of two ways is taken, or all scores."""
+        from hardwood.show.policy import split_line
+
+        return split_line(self, max_terms=max_terms, digits=digits)
+
+    def __repr__(self) -> str:
+        return f"PolicySplit({self.index}: {self.condition})"
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLeaf(_WeightedSum):
+    """View of one output of a linear leaf: ``formula`` is its score, of which the link is taken."""
+
+    tree: ObliqueTree
+    index: int
+    output: int = 0
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights per column of the schema, in raw units."""
+        assert self.tree.leaf_weights is not None
+        weights: np.ndarray = self.tree.leaf_weights[self.index, self.output]
+        return weights
+
+    @property
+    def value(self) -> float:
+        """Score of a row whose numbers are at their centres and whose flags are all off."""
+        return float(self.tree.values[self.index, self.output])
+
+    @property
+    def intercept(self) -> float:
+        """Score of a row of zeros in raw units, whose flags are all off."""
+        return self.value - float(self.weights @ self.tree.schema.column_center)
+
+    @property
+    def count(self) -> float | None:
+        """Weighted training samples that reached the leaf, where known."""
+        return _count(self.tree, self.tree.n_splits + self.index)
+
+    @property
+    def formula(self) -> str:
+        """The score in words, cut to its four largest terms."""
+        return self.describe()
+
+    def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+        """Write the score in words; ``None`` shows all terms, or numbers in full."""
+        return self._formula(self.value, max_terms, digits)
+
+    def __repr__(self) -> str:
+        place = f"{self.index}" if self.tree.n_outputs == 1 else f"{self.index}, {self.output}"
+        return f"LinearLeaf({place}: {self.formula})"
+
+
+def _count(tree: ObliqueTree | PolicyTree, node: int) -> float | None:
+    return None if tree.counts is None else float(tree.counts[node])

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/objective.hpp"
-#include "learn/dgt_tile.hpp"
-#include "learn/non_greedy_tile.hpp"
+#include "learn/dgt/tile.hpp"
+#include "learn/non_greedy/tile.hpp"
 #include "tree/soft_tree.hpp"
 
 namespace hardwood {

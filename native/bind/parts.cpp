@@ -13,8 +13,8 @@
 #include "bind/options.hpp"
 #include "core/kernels.hpp"
 #include "core/random.hpp"
-#include "learn/descent.hpp"
-#include "learn/dgt_learner.hpp"
+#include "learn/dgt/learner.hpp"
+#include "learn/loop/descent.hpp"
 
 namespace hardwood {
 

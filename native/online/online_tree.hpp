@@ -14,8 +14,8 @@
 #include "core/objective.hpp"
 #include "core/random.hpp"
 #include "core/spin_lock.hpp"
-#include "learn/dgt_learner.hpp"
-#include "learn/layers.hpp"
+#include "learn/dgt/learner.hpp"
+#include "learn/loop/layers.hpp"
 #include "online/column_moments.hpp"
 
 namespace hardwood {

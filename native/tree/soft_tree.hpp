@@ -1,4 +1,4 @@
-// Shapes, parameters and working memory of soft trees; the maths is in soft.hpp and learn/tel.hpp.
+// Shapes, parameters and working memory of soft trees; the maths is in soft.hpp and learn/tel/step.hpp.
 #pragma once
 
 #include <cstddef>

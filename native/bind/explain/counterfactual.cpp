@@ -7,7 +7,7 @@
 #include "bind/bind.hpp"
 #include "bind/interruptible.hpp"
 #include "core/threads.hpp"
-#include "explain/nearest.hpp"
+#include "explain/counterfactual/nearest.hpp"
 
 namespace hardwood {
 

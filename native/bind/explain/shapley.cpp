@@ -2,9 +2,9 @@
 
 #include <atomic>
 
-#include "bind/forest_router.hpp"
 #include "bind/interruptible.hpp"
-#include "explain/shapley.hpp"
+#include "bind/model/forest_router.hpp"
+#include "explain/shapley/shapley.hpp"
 
 namespace hardwood {
 

@@ -1,5 +1,5 @@
-#include "bind/learning.hpp"
-#include "learn/dgt_learner.hpp"
+#include "bind/learn/learning.hpp"
+#include "learn/dgt/learner.hpp"
 
 namespace hardwood {
 

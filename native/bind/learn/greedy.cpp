@@ -1,5 +1,5 @@
-#include "bind/learning.hpp"
-#include "learn/greedy.hpp"
+#include "learn/greedy/greedy.hpp"
+#include "bind/learn/learning.hpp"
 
 namespace hardwood {
 

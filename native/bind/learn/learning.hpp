@@ -12,12 +12,12 @@
 #include <optional>
 #include <tuple>
 
-#include "bind/encoder.hpp"
 #include "bind/interruptible.hpp"
+#include "bind/model/encoder.hpp"
 #include "bind/options.hpp"
 #include "core/threads.hpp"
-#include "learn/bootstrap.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/bootstrap.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

@@ -1,5 +1,5 @@
-#include "bind/learning.hpp"
-#include "learn/non_greedy_learner.hpp"
+#include "bind/learn/learning.hpp"
+#include "learn/non_greedy/learner.hpp"
 
 namespace hardwood {
 

@@ -1,5 +1,5 @@
-#include "bind/learning.hpp"
-#include "learn/reinforced_learner.hpp"
+#include "bind/learn/learning.hpp"
+#include "learn/reinforced/learner.hpp"
 
 namespace hardwood {
 

@@ -1,10 +1,10 @@
 #include <chrono>
 #include <limits>
 
-#include "bind/learning.hpp"
-#include "learn/encoded_rows.hpp"
-#include "learn/tao_logistic.hpp"
-#include "learn/tao_sweep.hpp"
+#include "bind/learn/learning.hpp"
+#include "learn/loop/encoded_rows.hpp"
+#include "learn/tao/logistic.hpp"
+#include "learn/tao/sweep.hpp"
 
 namespace hardwood {
 

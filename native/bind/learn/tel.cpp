@@ -1,5 +1,5 @@
-#include "bind/learning.hpp"
-#include "learn/tel_learner.hpp"
+#include "bind/learn/learning.hpp"
+#include "learn/tel/learner.hpp"
 
 namespace hardwood {
 

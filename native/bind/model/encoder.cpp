@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "bind/encoder.hpp"
+#include "bind/model/encoder.hpp"
 #include "core/kernels.hpp"
 
 namespace hardwood {

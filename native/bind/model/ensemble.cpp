@@ -4,8 +4,8 @@
 
 #include <bit>
 
+#include "bind/model/router.hpp"
 #include "bind/options.hpp"
-#include "bind/router.hpp"
 
 namespace hardwood {
 

@@ -1,4 +1,4 @@
-#include "bind/forest_router.hpp"
+#include "bind/model/forest_router.hpp"
 
 #include <nanobind/stl/string_view.h>
 

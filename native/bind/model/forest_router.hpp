@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bind/router.hpp"
+#include "bind/model/router.hpp"
 #include "tree/forest.hpp"
 
 namespace hardwood {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "bind/packed_rows.hpp"
+#include "bind/model/packed_rows.hpp"
 #include "tree/leaves.hpp"
 
 namespace hardwood {

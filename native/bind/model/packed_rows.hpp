@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "bind/encoder.hpp"
+#include "bind/model/encoder.hpp"
 
 namespace hardwood {
 

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "bind/packed_rows.hpp"
-#include "bind/router.hpp"
+#include "bind/model/packed_rows.hpp"
+#include "bind/model/router.hpp"
 #include "tree/blocks.hpp"
 #include "tree/policy_search.hpp"
 

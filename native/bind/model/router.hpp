@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "bind/encoder.hpp"
-#include "bind/leaf_models.hpp"
+#include "bind/model/encoder.hpp"
+#include "bind/model/leaf_models.hpp"
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
 #include "tree/nodes.hpp"

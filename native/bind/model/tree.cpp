@@ -1,6 +1,6 @@
 #include <nanobind/stl/string_view.h>
 
-#include "bind/router.hpp"
+#include "bind/model/router.hpp"
 
 namespace hardwood {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bind/bind.hpp"
-#include "learn/latent_layer.hpp"
+#include "learn/latent/layer.hpp"
 
 namespace hardwood {
 

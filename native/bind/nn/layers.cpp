@@ -10,8 +10,8 @@
 
 #include "bind/bind.hpp"
 #include "bind/options.hpp"
-#include "learn/dgt_layer.hpp"
-#include "learn/tel_layer.hpp"
+#include "learn/dgt/layer.hpp"
+#include "learn/tel/layer.hpp"
 
 namespace hardwood {
 

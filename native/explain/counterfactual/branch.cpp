@@ -1,4 +1,4 @@
-#include "explain/branch.hpp"
+#include "explain/counterfactual/branch.hpp"
 
 #include <algorithm>
 #include <cmath>

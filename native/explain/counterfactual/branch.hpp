@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "explain/closest.hpp"
-#include "explain/regions.hpp"
+#include "explain/counterfactual/closest.hpp"
+#include "explain/counterfactual/regions.hpp"
 
 namespace hardwood {
 

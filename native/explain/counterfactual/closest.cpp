@@ -1,10 +1,10 @@
-#include "explain/closest.hpp"
+#include "explain/counterfactual/closest.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "explain/dot.hpp"
+#include "explain/counterfactual/dot.hpp"
 
 namespace hardwood {
 

@@ -1,4 +1,4 @@
-#include "explain/nearest.hpp"
+#include "explain/counterfactual/nearest.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "explain/branch.hpp"
+#include "explain/counterfactual/branch.hpp"
 
 namespace hardwood {
 

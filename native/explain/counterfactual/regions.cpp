@@ -1,9 +1,9 @@
-#include "explain/regions.hpp"
+#include "explain/counterfactual/regions.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "explain/dot.hpp"
+#include "explain/counterfactual/dot.hpp"
 
 namespace hardwood {
 

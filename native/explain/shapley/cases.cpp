@@ -1,4 +1,4 @@
-#include "explain/cases.hpp"
+#include "explain/shapley/cases.hpp"
 
 namespace hardwood {
 

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "explain/team.hpp"
+#include "explain/shapley/team.hpp"
 
 namespace hardwood {
 

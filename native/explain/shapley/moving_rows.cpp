@@ -1,4 +1,4 @@
-#include "explain/moving_rows.hpp"
+#include "explain/shapley/moving_rows.hpp"
 
 namespace hardwood {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "explain/paths.hpp"
-#include "explain/team.hpp"
+#include "explain/shapley/paths.hpp"
+#include "explain/shapley/team.hpp"
 
 namespace hardwood {
 

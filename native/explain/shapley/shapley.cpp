@@ -1,12 +1,12 @@
-#include "explain/shapley.hpp"
+#include "explain/shapley/shapley.hpp"
 
 #include <numeric>
 
 #include "core/random.hpp"
 #include "core/threads.hpp"
-#include "explain/cases.hpp"
-#include "explain/subsets.hpp"
-#include "explain/walk.hpp"
+#include "explain/shapley/cases.hpp"
+#include "explain/shapley/subsets.hpp"
+#include "explain/shapley/walk.hpp"
 
 namespace hardwood {
 

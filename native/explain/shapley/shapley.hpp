@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "explain/team.hpp"
+#include "explain/shapley/team.hpp"
 
 namespace hardwood {
 

@@ -2,7 +2,7 @@
 // routed again; where the score is too near to 0 to tell, by the routing's own score there, too.
 #pragma once
 
-#include "explain/paths.hpp"
+#include "explain/shapley/paths.hpp"
 #include "tree/route.hpp"
 
 namespace hardwood::HARDWOOD_ISA {

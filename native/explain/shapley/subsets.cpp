@@ -1,4 +1,4 @@
-#include "explain/subsets.hpp"
+#include "explain/shapley/subsets.hpp"
 
 namespace hardwood {
 

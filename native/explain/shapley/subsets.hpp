@@ -3,12 +3,12 @@
 //
 // The sets are the leaves of a tree of decisions, one feature a level, whose branches are taken in
 // the order of a Gray code: from set to set one feature changes. What a set is worth to its features
-// and costs the others is handed up as in explain/cases.hpp, so that a set costs O(k).
+// and costs the others is handed up as in explain/shapley/cases.hpp, so that a set costs O(k).
 #pragma once
 
 #include <atomic>
 
-#include "explain/moving_rows.hpp"
+#include "explain/shapley/moving_rows.hpp"
 
 namespace hardwood {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "explain/rows.hpp"
+#include "explain/shapley/rows.hpp"
 #include "tree/forest.hpp"
 
 namespace hardwood {

@@ -1,4 +1,4 @@
-#include "explain/walk.hpp"
+#include "explain/shapley/walk.hpp"
 
 namespace hardwood {
 

@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "explain/moving_rows.hpp"
+#include "explain/shapley/moving_rows.hpp"
 
 namespace hardwood {
 

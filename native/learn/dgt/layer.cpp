@@ -1,4 +1,4 @@
-#include "learn/dgt_layer.hpp"
+#include "learn/dgt/layer.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "core/buffer.hpp"
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
-#include "learn/dgt_memory.hpp"
+#include "learn/dgt/memory.hpp"
 #include "tree/nodes.hpp"
 
 namespace hardwood {

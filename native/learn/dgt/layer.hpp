@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "learn/dgt_tile.hpp"
+#include "learn/dgt/tile.hpp"
 
 namespace hardwood {
 

@@ -1,4 +1,4 @@
-#include "learn/dgt_learner.hpp"
+#include "learn/dgt/learner.hpp"
 
 #include <algorithm>
 #include <cmath>

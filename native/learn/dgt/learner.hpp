@@ -1,10 +1,10 @@
 // DGT as the training loop sees it: parameters [W | A | b | theta] in one stretch, and tiles through
-// dgt.hpp and dgt_soft.hpp.
+// step.hpp and soft_step.hpp.
 #pragma once
 
 #include "core/kernels.hpp"
-#include "learn/dgt_memory.hpp"
-#include "learn/training.hpp"
+#include "learn/dgt/memory.hpp"
+#include "learn/loop/training.hpp"
 #include "tree/nodes.hpp"
 
 namespace hardwood {

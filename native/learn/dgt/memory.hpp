@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
-#include "learn/dgt_tile.hpp"
+#include "learn/dgt/tile.hpp"
 
 namespace hardwood {
 

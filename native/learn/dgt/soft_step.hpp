@@ -10,7 +10,7 @@
 // applies to the softmax too, or the prediction would stay a mean over leaves however large s is.
 #pragma once
 
-#include "learn/dgt.hpp"
+#include "learn/dgt/step.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
 

@@ -22,12 +22,12 @@
 // matrix. mu is 1 (the paper) or the mean of |a| (the authors' code).
 //
 // The product form of Eq. (2) is the same recursion with probabilities of 0 and 1; annealed
-// routing, which is soft in the forward pass too, is in dgt_soft.hpp.
+// routing, which is soft in the forward pass too, is in soft_step.hpp.
 #pragma once
 
 #include "core/gemm.hpp"
 #include "core/loss.hpp"
-#include "learn/dgt_tile.hpp"
+#include "learn/dgt/tile.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
 

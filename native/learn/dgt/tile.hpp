@@ -1,4 +1,4 @@
-// Shapes, forms, parameters and working memory of a DGT step; the maths is in dgt.hpp.
+// Shapes, forms, parameters and working memory of a DGT step; the maths is in step.hpp.
 #pragma once
 
 #include <cstdint>

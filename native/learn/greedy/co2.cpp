@@ -1,13 +1,14 @@
 // CO2: a hyperplane by gradient descent on a bound of the loss of one split with two leaves.
 //
-// Norouzi, Collins, Fleet, Kohli 2015: the bound of non_greedy.hpp for a tree of one split, on the
-// rows of one node, started from the best axis split. Departs from the paper: the threshold along
-// the direction that was learned is found once more, as the best for the node's impurity.
+// Norouzi, Collins, Fleet, Kohli 2015: the bound of learn/non_greedy/step.hpp for a tree of one
+// split, on the rows of one node, started from the best axis split. Departs from the paper: the
+// threshold along the direction that was learned is found once more, as the best for the node's
+// impurity.
 #include <cmath>
 
 #include "core/threads.hpp"
-#include "learn/greedy_level.hpp"
-#include "learn/non_greedy_learner.hpp"
+#include "learn/greedy/level.hpp"
+#include "learn/non_greedy/learner.hpp"
 
 namespace hardwood {
 

@@ -1,6 +1,6 @@
-#include "learn/greedy_data.hpp"
+#include "learn/greedy/data.hpp"
 
-#include "learn/encoded_rows.hpp"
+#include "learn/loop/encoded_rows.hpp"
 
 namespace hardwood {
 

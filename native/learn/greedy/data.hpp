@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

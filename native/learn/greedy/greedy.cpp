@@ -1,9 +1,9 @@
-#include "learn/greedy.hpp"
+#include "learn/greedy/greedy.hpp"
 
 #include <cmath>
 
 #include "core/threads.hpp"
-#include "learn/greedy_level.hpp"
+#include "learn/greedy/level.hpp"
 
 namespace hardwood {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "learn/training.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "learn/greedy.hpp"
+#include "learn/greedy/greedy.hpp"
 
 namespace hardwood {
 

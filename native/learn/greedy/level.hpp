@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "learn/greedy_data.hpp"
-#include "learn/greedy_impurity.hpp"
+#include "learn/greedy/data.hpp"
+#include "learn/greedy/impurity.hpp"
 
 namespace hardwood {
 

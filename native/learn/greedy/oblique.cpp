@@ -4,7 +4,7 @@
 
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
-#include "learn/greedy_level.hpp"
+#include "learn/greedy/level.hpp"
 
 namespace hardwood {
 

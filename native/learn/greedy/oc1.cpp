@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "core/threads.hpp"
-#include "learn/greedy_level.hpp"
+#include "learn/greedy/level.hpp"
 
 namespace hardwood {
 

@@ -1,4 +1,4 @@
-#include "learn/latent_layer.hpp"
+#include "learn/latent/layer.hpp"
 
 #include <algorithm>
 #include <bit>

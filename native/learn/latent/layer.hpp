@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "learn/latent_pruning.hpp"
+#include "learn/latent/pruning.hpp"
 
 namespace hardwood {
 

@@ -1,4 +1,4 @@
-#include "learn/latent_pruning.hpp"
+#include "learn/latent/pruning.hpp"
 
 #include <algorithm>
 #include <array>

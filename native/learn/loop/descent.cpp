@@ -1,4 +1,4 @@
-#include "learn/descent.hpp"
+#include "learn/loop/descent.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
-#include "learn/layers.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/layers.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

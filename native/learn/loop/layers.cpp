@@ -1,4 +1,4 @@
-#include "learn/layers.hpp"
+#include "learn/loop/layers.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/loss.hpp"
-#include "learn/non_greedy_tile.hpp"
+#include "learn/non_greedy/tile.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
 

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "core/kernels.hpp"
-#include "learn/descent.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/descent.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

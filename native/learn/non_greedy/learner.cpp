@@ -1,4 +1,4 @@
-#include "learn/non_greedy_learner.hpp"
+#include "learn/non_greedy/learner.hpp"
 
 #include <algorithm>
 #include <cmath>

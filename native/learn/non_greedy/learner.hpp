@@ -1,7 +1,7 @@
 // Non-greedy trees as the training loop sees them: parameters [W | b | theta] in one stretch, and
 // steps that touch the splits and leaves on the paths of a batch's rows and nothing else.
 //
-// `train` (training.hpp) runs it, on the rows that its problem names: a tree of one split and two
+// `train` (learn/loop/training.hpp) runs it, on the rows that its problem names: a tree of one split and two
 // leaves, on the rows of one node, is CO2.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/kernels.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

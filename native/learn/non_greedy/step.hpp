@@ -10,10 +10,10 @@
 // where it is 0, and leaves a subtree out when even its largest loss could not make up for it. Ties
 // go to the leaf furthest left, whatever the way of searching.
 //
-// Twin: tests/reference/non_greedy.py. What other code calls is NonGreedyLearner, non_greedy_learner.hpp.
+// Twin: tests/reference/non_greedy.py. What other code calls is NonGreedyLearner, learner.hpp.
 #pragma once
 
-#include "learn/leaf_losses.hpp"
+#include "learn/loop/leaf_losses.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
 

@@ -1,4 +1,4 @@
-// The tree, the rows and the options of a non-greedy step; the maths is in non_greedy.hpp.
+// The tree, the rows and the options of a non-greedy step; the maths is in step.hpp.
 #pragma once
 
 #include <cstdint>

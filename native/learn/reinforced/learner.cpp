@@ -1,4 +1,4 @@
-#include "learn/reinforced_learner.hpp"
+#include "learn/reinforced/learner.hpp"
 
 #include <algorithm>
 #include <cmath>

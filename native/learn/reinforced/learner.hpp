@@ -1,5 +1,5 @@
 // Reinforced trees as the training loop sees them: parameters [W | b | alpha] in one stretch, and
-// batches through reinforced.hpp.
+// batches through step.hpp.
 //
 // Random numbers are a function of the seed, the row's place among the training rows, the step, the
 // trajectory and the depth, so what is learned depends neither on threads nor on how a table is
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/kernels.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/training.hpp"
 
 namespace hardwood {
 

@@ -13,8 +13,8 @@
 // Twin: tests/reference/reinforced.py. What other code calls is ReinforcedLearner.
 #pragma once
 
-#include "learn/leaf_losses.hpp"
-#include "learn/reinforced_tile.hpp"
+#include "learn/loop/leaf_losses.hpp"
+#include "learn/reinforced/tile.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
 

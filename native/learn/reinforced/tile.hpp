@@ -1,11 +1,10 @@
-// The tree, the walks and the options of a step of a reinforced tree; the maths is in
-// reinforced.hpp.
+// The tree, the walks and the options of a step of a reinforced tree; the maths is in step.hpp.
 #pragma once
 
 #include <cstdint>
 
 #include "core/matrix.hpp"
-#include "learn/non_greedy_tile.hpp"
+#include "learn/non_greedy/tile.hpp"
 #include "tree/policy_splits.hpp"
 
 namespace hardwood {

@@ -1,4 +1,4 @@
-#include "learn/tao_logistic.hpp"
+#include "learn/tao/logistic.hpp"
 
 #include <algorithm>
 #include <cmath>

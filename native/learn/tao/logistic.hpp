@@ -11,7 +11,7 @@
 #include <atomic>
 #include <vector>
 
-#include "learn/tao_tile.hpp"
+#include "learn/tao/tile.hpp"
 
 namespace hardwood {
 

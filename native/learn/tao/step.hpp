@@ -3,11 +3,11 @@
 // Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
 // Learning Sparse Oblique Trees. NeurIPS 2018.
 //
-// Twin: tests/reference/tao.py. What other code calls is tao_sweep.hpp.
+// Twin: tests/reference/tao.py. What other code calls is sweep.hpp.
 #pragma once
 
-#include "learn/non_greedy.hpp"
-#include "learn/tao_tile.hpp"
+#include "learn/non_greedy/step.hpp"
+#include "learn/tao/tile.hpp"
 
 namespace hardwood::HARDWOOD_ISA {
 

@@ -1,4 +1,4 @@
-#include "learn/tao_sweep.hpp"
+#include "learn/tao/sweep.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "core/threads.hpp"
-#include "learn/greedy_data.hpp"
-#include "learn/tao_logistic.hpp"
+#include "learn/greedy/data.hpp"
+#include "learn/tao/logistic.hpp"
 
 namespace hardwood {
 

@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include "learn/non_greedy_learner.hpp"
-#include "learn/tao_tile.hpp"
+#include "learn/non_greedy/learner.hpp"
+#include "learn/tao/tile.hpp"
 
 namespace hardwood {
 

@@ -1,11 +1,11 @@
 // The rows and leaves of an alternating sweep, and the rows of one logistic pass; the maths is in
-// tao.hpp.
+// step.hpp.
 #pragma once
 
 #include <cstdint>
 
 #include "core/matrix.hpp"
-#include "learn/non_greedy_tile.hpp"
+#include "learn/non_greedy/tile.hpp"
 
 namespace hardwood {
 

@@ -1,4 +1,4 @@
-#include "learn/tel_layer.hpp"
+#include "learn/tel/layer.hpp"
 
 #include <algorithm>
 #include <type_traits>

@@ -1,4 +1,4 @@
-#include "learn/tel_learner.hpp"
+#include "learn/tel/learner.hpp"
 
 #include <algorithm>
 #include <cmath>

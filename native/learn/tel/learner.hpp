@@ -1,5 +1,5 @@
 // TEL as the training loop sees it: parameters [W | b | O] in one stretch, and batches through
-// tree/soft.hpp and learn/tel.hpp.
+// tree/soft.hpp and learn/tel/step.hpp.
 //
 // Batch normalisation stands before the trees, as in Sec. 2 of the paper, without a scale and a
 // shift of its own, which the splits' weights and biases make superfluous. Its inputs are the columns
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/kernels.hpp"
-#include "learn/training.hpp"
+#include "learn/loop/training.hpp"
 #include "tree/soft_memory.hpp"
 
 namespace hardwood {

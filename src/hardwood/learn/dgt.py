@@ -20,9 +20,9 @@ lambda    ``l1``, ``l2``              on W or its factors, and on the slopes of 
 L, d_i    ``layers``                  number of linear layers, or the sizes between them (Sec. 3.2)
 ========  ==========================  ===========================================
 
-The step is native (``native/learn/dgt.hpp``, ``dgt_soft.hpp``), its twin is
+The step is native (``native/learn/dgt/step.hpp``, ``soft_step.hpp``), its twin is
 ``tests/reference/dgt.py``; layers are multiplied into one matrix at every step
-(``native/learn/layers.hpp``), so what is learned is the splits that the tree will have, to the bit.
+(``native/learn/loop/layers.hpp``), so what is learned is the splits that the tree will have, to the bit.
 
 What differs from the paper:
 

@@ -18,7 +18,7 @@ look for a split that lowers the impurity of a node (entropy, Gini, variance):
             ``learn/non_greedy.py``), from the best axis split; never worse than that
 ==========  ======================================================================================
 
-The search is native (``native/learn/greedy*.cpp``), its twin is ``tests/reference/greedy.py``.
+The search is native (``native/learn/greedy/``), its twin is ``tests/reference/greedy.py``.
 What the learner holds is every training row encoded, as ranks (two bytes an entry) and for oblique
 splits as numbers (four more).
 """

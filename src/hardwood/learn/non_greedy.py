@@ -21,7 +21,7 @@ g(x)       ``inference``               by which leaves compete: "exact", "exhaus
 a(x)       ``solver="ssgd"``           rows keep their leaves for some epochs (Eq. 14)
 =========  ==========================  ==================================================
 
-The step is native (``native/learn/non_greedy.hpp``, ``non_greedy_learner.hpp``), its twin is
+The step is native (``native/learn/non_greedy/step.hpp``, ``learner.hpp``), its twin is
 ``tests/reference/non_greedy.py``.
 
 What differs from the paper:

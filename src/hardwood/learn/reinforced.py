@@ -25,7 +25,7 @@ Delta        ``loss``
 D            ``max_depth``               or any topology: ``parents``
 ===========  ==========================  ==================================================
 
-The step is native (``native/learn/reinforced.hpp``, ``reinforced_learner.hpp``), its twin is
+The step is native (``native/learn/reinforced/step.hpp``, ``learner.hpp``), its twin is
 ``tests/reference/reinforced.py``.
 
 What differs from the paper:

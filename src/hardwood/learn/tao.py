@@ -29,7 +29,7 @@ C              1 / ``l1``                  of the logistic regressions; no part 
 A split or leaf is replaced only where E falls, so E never rises, from node to node and from sweep
 to sweep.
 
-The sweep is native (``native/learn/tao_sweep.hpp``, ``tao_logistic.hpp``, ``tao.hpp``), its twin is
+The sweep is native (``native/learn/tao/sweep.hpp``, ``logistic.hpp``, ``step.hpp``), its twin is
 ``tests/reference/tao.py``; leaves are fitted in ``learn/leaves.py``.
 """
 

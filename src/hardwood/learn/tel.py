@@ -19,8 +19,8 @@ gamma      ``gamma``
 lambda     ``l2``                      on W
 =========  ==========================  ================================================
 
-The step is native (``native/tree/soft.hpp`` forwards, ``native/learn/tel.hpp`` backwards,
-``native/learn/tel_learner.hpp``), its twin is ``tests/reference/tel.py``.
+The step is native (``native/tree/soft.hpp`` forwards, ``native/learn/tel/step.hpp`` backwards,
+``native/learn/tel/learner.hpp``), its twin is ``tests/reference/tel.py``.
 
 What differs from the paper:
 
@@ -30,7 +30,7 @@ What differs from the paper:
    biases make superfluous; what it estimates for answers, the moments of the columns, is computed
    from all training rows. It is folded into the splits when learning ends.
 3. Rows walk in lists, node by node, depth first (the paper: one after the other), and the gradient
-   is written without division: see ``native/learn/tel.hpp``.
+   is written without division: see ``native/learn/tel/step.hpp``.
 4. Where most rows of a batch reach a node, scores come from matrix products.
 5. A smooth step of degree 5, and the logistic function for comparison.
 6. Several starts: the best ensemble on validation data is kept, or all of them, averaged, which is

@@ -3,7 +3,7 @@
 
 #include "core/gemm.hpp"
 #include "core/loss.hpp"
-#include "core/optimiser.hpp"
+#include "core/optimizer.hpp"
 #include "explain/shapley/steps.hpp"
 #include "learn/dgt/soft_step.hpp"
 #include "learn/non_greedy/step.hpp"
@@ -45,7 +45,7 @@ const Kernels table = {
     greedy_leaves,
     link_rows,
     loss_and_gradient,
-    optimise,
+    optimize,
     squared_norm,
     dgt_tile,
     dgt_predict,

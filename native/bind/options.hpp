@@ -35,10 +35,10 @@ inline Loss loss_named(std::string_view name) {
                       {"custom", Loss::kCustom}});
 }
 
-inline Optimiser optimiser_named(std::string_view name) {
-  return named<Optimiser>(
+inline Optimizer optimizer_named(std::string_view name) {
+  return named<Optimizer>(
       name, "optimizer",
-      {{"sgd", Optimiser::kSgd}, {"rmsprop", Optimiser::kRmsprop}, {"adam", Optimiser::kAdam}});
+      {{"sgd", Optimizer::kSgd}, {"rmsprop", Optimizer::kRmsprop}, {"adam", Optimizer::kAdam}});
 }
 
 inline DgtForm form_named(std::string_view path, std::string_view quantizer,

@@ -85,7 +85,7 @@ std::tuple<double, NewArray> loss(const std::string& name, Array2<float> predict
 StepOptions step_options(const std::string& optimizer, double learning_rate, double momentum,
                          double decay, double epsilon, double l1, double l2) {
   StepOptions step;
-  step.optimiser = optimiser_named(optimizer);
+  step.optimizer = optimizer_named(optimizer);
   step.learning_rate = static_cast<float>(learning_rate);
   step.momentum = static_cast<float>(momentum);
   step.decay = static_cast<float>(decay);
@@ -95,8 +95,8 @@ StepOptions step_options(const std::string& optimizer, double learning_rate, dou
   return step;
 }
 
-// Parameters after steps against given gradients (steps, n), all of them penalised.
-NewArray optimise(Array1<float> start, Array2<float> gradients, const std::string& optimizer,
+// Parameters after steps against given gradients (steps, n), all of them penalized.
+NewArray optimize(Array1<float> start, Array2<float> gradients, const std::string& optimizer,
                   double learning_rate, double momentum, double decay, double epsilon, double l1,
                   double l2, double clip_norm) {
   const std::size_t n = start.size();
@@ -109,7 +109,7 @@ NewArray optimise(Array1<float> start, Array2<float> gradients, const std::strin
     for (std::size_t t = 0; t < gradients.shape(0); ++t) {
       const float* g = gradients.data() + t * n;
       clock.prepare(step, kernels().squared_norm(n, g), static_cast<float>(clip_norm));
-      kernels().optimise(n, w, g, v.data(), buf.data(), step);
+      kernels().optimize(n, w, g, v.data(), buf.data(), step);
     }
   });
 }
@@ -276,7 +276,7 @@ class DgtProbe {
   std::optional<Descent> descent_;
 };
 
-// Overparameterised splits on their own: the product of the factors, and steps against gradients of
+// Overparameterized splits on their own: the product of the factors, and steps against gradients of
 // the product.
 class LayersProbe {
  public:
@@ -387,7 +387,7 @@ void bind_parts(nb::module_& m) {
   m.def("loss", &loss, nb::arg("name"), nb::arg("prediction"), nb::arg("target"), nb::arg("weight"),
         nb::arg("parameter") = 0.0,
         "Weighted mean of a loss over the samples, and its gradient by the prediction.");
-  m.def("optimise", &optimise, nb::arg("start"), nb::arg("gradients"), nb::kw_only(),
+  m.def("optimise", &optimize, nb::arg("start"), nb::arg("gradients"), nb::kw_only(),
         nb::arg("optimizer"), nb::arg("learning_rate"), nb::arg("momentum") = 0.0,
         nb::arg("decay") = 0.99, nb::arg("epsilon") = 1e-8, nb::arg("l1") = 0.0,
         nb::arg("l2") = 0.0, nb::arg("clip_norm") = 1e30);

@@ -51,7 +51,7 @@ struct Kernels {
   void (*greedy_leaves)(const PolicySplits&, const EncodedRows&, int n, std::int32_t* leaves);
   void (*link_rows)(Link, std::int64_t n, int n_outputs, double* scores);
   double (*loss_and_gradient)(Loss, float parameter, const LossTile&, float factor);
-  void (*optimise)(std::size_t n, float* w, const float* g, float* v, float* buf,
+  void (*optimize)(std::size_t n, float* w, const float* g, float* v, float* buf,
                    const StepOptions&);
   double (*squared_norm)(std::size_t n, const float* g);
   double (*dgt_tile)(const DgtShape&, const DgtForm&, const DgtParameters&, DgtTile&, Loss,

@@ -1,4 +1,4 @@
-// What is minimised and how a step is taken: the options shared by every learner of the engine.
+// What is minimized and how a step is taken: the options shared by every learner of the engine.
 #pragma once
 
 #include <cmath>
@@ -41,10 +41,10 @@ struct LossTile {
   float* gradient = nullptr;          // (k, stride)
 };
 
-enum class Optimiser { kSgd, kRmsprop, kAdam };
+enum class Optimizer { kSgd, kRmsprop, kAdam };
 
 struct StepOptions {
-  Optimiser optimiser = Optimiser::kRmsprop;
+  Optimizer optimizer = Optimizer::kRmsprop;
   float learning_rate = 0.01f;
   float momentum = 0.0f;  // Adam: beta_1
   float decay = 0.99f;    // RMSprop: alpha; Adam: beta_2

@@ -77,7 +77,7 @@ std::vector<double> Bandit::stored_rewards() const {
 // A row of the tile: target 0 is the action, target 1 its reward in standard units.
 void Bandit::fill(int i, const float* x, const Outcome& outcome) {
   SampleTile& tile = tree_.batch().tile;
-  tree_.standardise(x, tile.X.row(i));
+  tree_.standardize(x, tile.X.row(i));
   tile.target[i] = static_cast<float>(outcome.action);
   tile.target[tile.capacity + i] = rewards_.standard(outcome.reward);
   // Squares of gradients are float32: larger weights than this would be infinite there.

@@ -116,7 +116,7 @@ void BanditRegression::learn(const float* x, const Trial& trial) {
 // A row of the tile. Rounds whose slopes were noisier than those of today count less.
 void BanditRegression::fill(int i, const float* x, const Trial& trial, double bend) {
   SampleTile& tile = tree_.batch().tile;
-  tree_.standardise(x, tile.X.row(i));
+  tree_.standardize(x, tile.X.row(i));
   tile.target[i] = targets_.standard(target(trial, bend));
   if (!options_.has_two_points) tile.target[tile.capacity + i] = expected_.standard(trial.loss);
   const double noise = losses_.square() / (options_.perturbation * options_.perturbation);
@@ -159,7 +159,7 @@ void BanditRegression::step_on_newest() {
   for (int first = 0; first < size; first += tile.capacity) {
     tile.n = std::min(size - first, tile.capacity);
     for (int i = 0; i < tile.capacity; ++i) tile.weight[i] = i < tile.n ? 1.0f : 0.0f;
-    for (int i = 0; i < tile.n; ++i) tree_.standardise(stored_.context(first + i), tile.X.row(i));
+    for (int i = 0; i < tile.n; ++i) tree_.standardize(stored_.context(first + i), tile.X.row(i));
     tree_.add_gradient(1.0f, slopes.data() + first);
   }
   tree_.step();

@@ -1,4 +1,4 @@
-// Means and deviations of columns as rows arrive, so that contexts are standardised without a pass
+// Means and deviations of columns as rows arrive, so that contexts are standardized without a pass
 // over data: Welford's update, entry by entry.
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace hardwood {
 
-// What columns are standardised by.
+// What columns are standardized by.
 struct ColumnScale {
   std::vector<float> center, factor;  // factor: 1 / deviation, or 0
   std::uint64_t version = 0;          // grows with every change
 
   // z = (x - mean) / deviation; zero for what is missing, and for a column that has not varied yet.
-  void standardise(const float* x, float* z) const {
+  void standardize(const float* x, float* z) const {
     for (std::size_t c = 0; c < center.size(); ++c) {
       const float value = (x[c] - center[c]) * factor[c];
       z[c] = value == value ? value : 0.0f;
@@ -64,7 +64,7 @@ class ColumnMoments {
     renew();
   }
 
-  // For saving: counts, means, sums of squares, centres and factors, one after the other, then the
+  // For saving: counts, means, sums of squares, centers and factors, one after the other, then the
   // number of rows and that at which the scale is made anew.
   std::vector<double> state() const {
     std::vector<double> all;

@@ -57,11 +57,11 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       served_(learner_.n_parameters()),
       z_(shape.n_columns) {
   Random random(seed, kStartStream);
-  learner_.initialise(random, parameters_.data());
+  learner_.initialize(random, parameters_.data());
   const DgtParameters p = learner_.view(parameters_.data());
   if (!step.hidden.empty()) {
     layers_.emplace(shape.n_nodes(), shape.n_columns, step.hidden);
-    layers_->initialise(random);
+    layers_->initialize(random);
     layers_->collapse(weights_in(p.W), p.b);
   }
   if (step.starts_level)
@@ -93,7 +93,7 @@ int OnlineTree::leaf_of(const DgtParameters& p, const float* z) const {
 
 void OnlineTree::values(const float* x, std::span<float> out) const {
   const std::lock_guard lock(serving_);
-  moments_.scale().standardise(x, z_.data());
+  moments_.scale().standardize(x, z_.data());
   const DgtParameters p = learner_.view(const_cast<float*>(served_.data()));
   const std::ptrdiff_t k = shape_.n_outputs;
   std::copy_n(p.theta + leaf_of(p, z_.data()) * k, k, out.begin());
@@ -120,7 +120,7 @@ double OnlineTree::squared_norm() {
   return sum;
 }
 
-// Splits may be penalised, leaves are not.
+// Splits may be penalized, leaves are not.
 void OnlineTree::step() {
   StepOptions step = step_.step;
   const bool needs_norm = layers_ || std::isfinite(step_.clip);
@@ -128,7 +128,7 @@ void OnlineTree::step() {
   const double slower = 1.0 / std::sqrt(1.0 + static_cast<double>(n_steps_++) / step_.slowing);
   const auto move = [&](std::size_t first, std::size_t last, float rate) {
     step.learning_rate = static_cast<float>(rate * slower);
-    kernels().optimise(last - first, parameters_.data() + first, gradient_.data() + first,
+    kernels().optimize(last - first, parameters_.data() + first, gradient_.data() + first,
                        second_moment_.data() + first, first_moment_.data() + first, step);
   };
   const DgtParameters p = learner_.view(parameters_.data());

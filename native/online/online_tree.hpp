@@ -60,7 +60,7 @@ class OnlineTree {
   // Learning; one thread at a time. Gradients of a batch's tiles add up until a step is taken.
   // `refresh` takes over what deciding has learned about the columns.
   void refresh();
-  void standardise(const float* x, float* z) const { learned_scale_.standardise(x, z); }
+  void standardize(const float* x, float* z) const { learned_scale_.standardize(x, z); }
   OnlineBatch& batch() { return batch_; }
   void add_gradient(float factor, const float* slope);
   void step();

@@ -11,7 +11,7 @@
 namespace hardwood {
 
 // Of two kinds. In the paper's, rewards are as they came, or shares of their range where some lie
-// outside of [0, 1]. Else the centre is the mean of the first rewards, those of actions taken at
+// outside of [0, 1]. Else the center is the mean of the first rewards, those of actions taken at
 // random: leaves that start there are neither optimistic nor pessimistic. The scale is then the
 // range, or four deviations where single rewards lie far out; it is looked at again whenever the
 // number of rewards has doubled.
@@ -56,7 +56,7 @@ class RewardScale {
 
   // As `add`, but looks at rewards that are stored, of which it finds those far from all others:
   // one wrong reward would decide for long what all others count. `stored` is asked for them, the
-  // new one included, when it is time to look. Where the centre is not among them (a start
+  // new one included, when it is time to look. Where the center is not among them (a start
   // tree of other units, a world that has changed) they get a new one, and leaves start again.
   template <class Stored>
   double add(double reward, Stored&& stored) {
@@ -129,7 +129,7 @@ class RewardScale {
   }
 
   // The spread: four deviations, but neither more than the range nor less than what keeps all of
-  // it within reach of the centre.
+  // it within reach of the center.
   static Bulk bulk_of(std::vector<double> rewards) {
     std::ranges::sort(rewards);
     const auto [first, last] = bulk_within(rewards);

@@ -37,7 +37,7 @@ HARDWOOD_INLINE bool any_nan(Vector<8> v) {
   return sum != sum;
 }
 
-// Values k, ..., k + 7 of a row of n floats, centred; zero beyond the row's end.
+// Values k, ..., k + 7 of a row of n floats, centered; zero beyond the row's end.
 HARDWOOD_INLINE Vector<8> centered_8(const float* x, const float* center, int k, int n) {
   return (k + 8 <= n ? load<8>(x + k) : load_first(x + k, n - k)) - load<8>(center + k);
 }

@@ -2,7 +2,7 @@
 //   values[l] + sum of A_l (x - center) over numbers + sum of A_l over the indicators that are on.
 //
 // Sums are in float64 and in one fixed order for each row, so that an answer does not depend on a
-// row's neighbours. (Of a value x - center, 24 bits are kept: the error of a score is at most 6e-8
+// row's neighbors. (Of a value x - center, 24 bits are kept: the error of a score is at most 6e-8
 // of the sum of its terms' sizes.)
 #pragma once
 

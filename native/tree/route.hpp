@@ -3,7 +3,7 @@
 // Rows go down together in groups of eight, so that independent chains of loads and multiply-adds
 // are in flight and no branch depends on the data. A dot product is always sixteen running sums
 // folded in one fixed order, for a row alone as for a row in a block: the leaf of a row does not
-// depend on its neighbours.
+// depend on its neighbors.
 #pragma once
 
 #include "table/encode.hpp"

@@ -27,7 +27,7 @@ double number(const nb::dict& options, const char* key) {
 
 OnlineStep online_step(const nb::dict& options) {
   OnlineStep o;
-  o.step.optimiser = optimiser_named(nb::cast<std::string>(options["optimizer"]));
+  o.step.optimizer = optimizer_named(nb::cast<std::string>(options["optimizer"]));
   o.step.learning_rate = static_cast<float>(number(options, "learning_rate"));
   o.step.momentum = static_cast<float>(number(options, "momentum"));
   o.step.decay = static_cast<float>(number(options, "decay"));

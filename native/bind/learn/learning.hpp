@@ -33,7 +33,7 @@ inline TrainingOptions training_options(const nb::dict& options) {
   o.clip_norm = static_cast<float>(number("clip_norm"));
   o.patience = nb::cast<int>(options["patience"]);
   o.hidden = nb::cast<std::vector<int>>(options["hidden"]);
-  o.step.optimiser = optimiser_named(text("optimizer"));
+  o.step.optimizer = optimizer_named(text("optimizer"));
   o.step.learning_rate = static_cast<float>(number("learning_rate"));
   o.step.momentum = static_cast<float>(number("momentum"));
   o.step.decay = static_cast<float>(number("decay"));

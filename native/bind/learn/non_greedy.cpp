@@ -27,7 +27,7 @@ std::vector<float> start_parameters(const NonGreedyLearner& learner, const Encod
   const auto& [W, b, theta] = start;
   std::vector<float> parameters(learner.n_parameters());
   take_columns(encoder, b.size(), W.data(), parameters.data());
-  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalised());
+  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalized());
   std::copy_n(theta.data(), theta.size(), parameters.data() + (parameters.size() - theta.size()));
   return parameters;
 }
@@ -160,7 +160,7 @@ Buffer<float> parameters_of(const NonGreedyLearner& learner, const StartTree& tr
   Buffer<float> parameters(learner.n_parameters());
   for (std::size_t i = 0; i < m; ++i)
     std::copy_n(W.data() + i * d, d, parameters.data() + i * stride);
-  std::copy_n(b.data(), m, parameters.data() + learner.n_penalised());
+  std::copy_n(b.data(), m, parameters.data() + learner.n_penalized());
   std::copy_n(theta.data(), theta.size(), parameters.data() + (parameters.size() - theta.size()));
   return parameters;
 }

@@ -59,7 +59,7 @@ std::vector<float> start_parameters(const ReinforcedLearner& learner, const Enco
   const auto& [W, b, alpha] = given;
   std::vector<float> parameters(learner.n_parameters());
   take_columns(encoder, b.size(), W.data(), parameters.data());
-  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalised());
+  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalized());
   std::copy_n(alpha.data(), alpha.size(), parameters.data() + (parameters.size() - alpha.size()));
   return parameters;
 }
@@ -215,7 +215,7 @@ nb::dict policy_gradient(Array2<float> X, Array2<float> target, Array1<float> we
   Buffer<float> parameters(learner.n_parameters()), gradient(learner.n_parameters());
   for (std::size_t r = 0; r < b.size(); ++r)
     std::copy_n(W.data() + r * d, d, parameters.data() + r * padded(static_cast<int>(d)));
-  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalised());
+  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalized());
   std::copy_n(alpha.data(), alpha.size(), parameters.data() + (parameters.size() - alpha.size()));
   double total = 0;
   {

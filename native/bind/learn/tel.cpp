@@ -39,7 +39,7 @@ std::vector<float> start_parameters(const TelLearner& learner, const Encoder& en
   require(W.size() == rows * shape.n_columns && b.size() == rows && learner.n_values() == O.size(),
           "the start has another shape");
   take_columns(encoder, rows, W.data(), parameters.data());
-  std::copy_n(b.data(), rows, parameters.data() + learner.n_penalised());
+  std::copy_n(b.data(), rows, parameters.data() + learner.n_penalized());
   std::copy_n(O.data(), O.size(), parameters.data() + (parameters.size() - O.size()));
   return parameters;
 }

@@ -39,7 +39,7 @@ int DgtLearner::tile_capacity(int batch_size) const {
 }
 
 // Uniform in +-1/sqrt(inputs) for the splits and the leaves, biases zero: the authors' code.
-void DgtLearner::initialise(Random& random, float* parameters) const {
+void DgtLearner::initialize(Random& random, float* parameters) const {
   const DgtParameters p = view(parameters);
   const float split_bound = 1.0f / std::sqrt(static_cast<float>(std::max(shape_.n_columns, 1)));
   for (int node = 0; node < shape_.n_nodes(); ++node)

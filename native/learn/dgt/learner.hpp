@@ -24,12 +24,12 @@ class DgtLearner final : public Learner {
   std::size_t n_parameters() const override {
     return theta_at() + static_cast<std::size_t>(shape_.n_leaves()) * shape_.n_outputs;
   }
-  std::size_t n_penalised() const override { return bias_at(); }
+  std::size_t n_penalized() const override { return bias_at(); }
   SplitPlace splits() const override { return {shape_.n_nodes(), shape_.n_columns}; }
   bool is_soft() const override { return form_.routing == Routing::kAnnealed; }
   void set_progress(double progress) override;
   int tile_capacity(int batch_size) const override;
-  void initialise(Random& random, float* parameters) const override;
+  void initialize(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                       const float* slope, bool first, float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,

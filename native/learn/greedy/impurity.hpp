@@ -6,7 +6,7 @@
 //   Gini      S G = S - sum_k s_k^2 / S           likewise
 //   variance  S V = sum w y^2 - mean_q s_q^2 / S
 //
-// What is maximised is what a side adds to the decrease: terms that both sides share, and that add
+// What is maximized is what a side adds to the decrease: terms that both sides share, and that add
 // up to the same for every split, are left out. Divided by the node's weight, the difference to the
 // node's own value is the decrease of the mean impurity.
 #pragma once

@@ -19,12 +19,12 @@ Descent::Descent(const Learner& learner, const TrainingOptions& options)
 
 void Descent::start(Random& random, std::span<const float> parameters) {
   if (parameters.empty())
-    learner_.initialise(random, parameters_.data());
+    learner_.initialize(random, parameters_.data());
   else
     std::copy(parameters.begin(), parameters.end(), parameters_.begin());
   if (!layers_) return;
   if (parameters.empty())
-    layers_->initialise(random);
+    layers_->initialize(random);
   else
     layers_->start_from(random, weights(parameters_.data()), biases());
   layers_->collapse(weights(parameters_.data()), biases());
@@ -33,32 +33,32 @@ void Descent::start(Random& random, std::span<const float> parameters) {
 void Descent::step(const float* gradient, double learning_rate) {
   StepOptions step = options_.step;
   step.learning_rate = static_cast<float>(learning_rate);
-  const std::size_t n = parameters_.size(), penalised = learner_.n_penalised();
+  const std::size_t n = parameters_.size(), penalized = learner_.n_penalized();
   if (!layers_) {
     const bool is_clipped = options_.clip_norm < std::numeric_limits<float>::infinity();
     clock_.prepare(step, is_clipped ? kernels().squared_norm(n, gradient) : 0.0,
                    options_.clip_norm);
-    optimise(0, penalised, gradient, step);
+    optimize(0, penalized, gradient, step);
     step.l1 = step.l2 = 0;
-    optimise(penalised, n, gradient, step);
+    optimize(penalized, n, gradient, step);
     return;
   }
   // The splits' weights and biases move through their factors, everything else directly.
-  const std::size_t weights_end = place_.weights_end(), biases_end = penalised + place_.n_nodes;
-  const double norm = layers_->spread(weights(gradient), gradient + penalised) +
-                      kernels().squared_norm(penalised - weights_end, gradient + weights_end) +
+  const std::size_t weights_end = place_.weights_end(), biases_end = penalized + place_.n_nodes;
+  const double norm = layers_->spread(weights(gradient), gradient + penalized) +
+                      kernels().squared_norm(penalized - weights_end, gradient + weights_end) +
                       kernels().squared_norm(n - biases_end, gradient + biases_end);
   clock_.prepare(step, norm, options_.clip_norm);
   layers_->step(step);
-  optimise(weights_end, penalised, gradient, step);
+  optimize(weights_end, penalized, gradient, step);
   step.l1 = step.l2 = 0;
-  optimise(biases_end, n, gradient, step);
+  optimize(biases_end, n, gradient, step);
   layers_->collapse(weights(parameters_.data()), biases());
 }
 
-void Descent::optimise(std::size_t first, std::size_t last, const float* gradient,
+void Descent::optimize(std::size_t first, std::size_t last, const float* gradient,
                        const StepOptions& options) {
-  kernels().optimise(last - first, parameters_.data() + first, gradient + first,
+  kernels().optimize(last - first, parameters_.data() + first, gradient + first,
                      second_moment_.data() + first, first_moment_.data() + first, options);
 }
 

@@ -20,7 +20,7 @@ class Descent {
   void step(const float* gradient, double learning_rate);
 
  private:
-  void optimise(std::size_t first, std::size_t last, const float* gradient,
+  void optimize(std::size_t first, std::size_t last, const float* gradient,
                 const StepOptions& options);
 
   const Learner& learner_;
@@ -30,7 +30,7 @@ class Descent {
   Matrix<T> weights(T* of) const {
     return {of, place_.n_nodes, place_.n_columns, padded(place_.n_columns)};
   }
-  float* biases() { return parameters_.data() + learner_.n_penalised(); }
+  float* biases() { return parameters_.data() + learner_.n_penalized(); }
   Buffer<float> parameters_, second_moment_, first_moment_;
   std::optional<LinearLayers> layers_;
   StepClock clock_;

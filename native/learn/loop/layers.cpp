@@ -73,7 +73,7 @@ LinearLayers::LinearLayers(int n_nodes, int n_columns, std::span<const int> hidd
   set_identity(by_columns() ? thin(up_, 0) : thin(down_, n_layers()));
 }
 
-void LinearLayers::initialise(Random& random) {
+void LinearLayers::initialize(Random& random) {
   for (int i = 0; i < n_layers(); ++i) {
     const int inputs = i == 0 ? width_[0] - 1 : width_[i];
     const float bound = 1.0f / std::sqrt(static_cast<float>(std::max(inputs, 1)));
@@ -88,7 +88,7 @@ void LinearLayers::start_from(Random& random, Matrix<const float> W, const float
   if (*std::min_element(width_.begin() + 1, width_.end() - 1) < d1)
     throw std::invalid_argument(
         "to start from a tree every hidden size must be at least the number of columns plus one");
-  initialise(random);
+  initialize(random);
   // A constant column of zeros could not take the start's biases on.
   const float bound = 1.0f / std::sqrt(static_cast<float>(d1));
   for (int r = 0; r < width_[1]; ++r) factor(0).row(r)[d1 - 1] = random.uniform(-bound, bound);
@@ -189,7 +189,7 @@ void LinearLayers::step_factor(int i, const StepOptions& options) {
     const int n = std::min(kRowsAtOnce, W.rows - r);
     kernels().gemm({D.row(r), n, thin_, D.stride}, UT, {G.data, n, W.cols, W.stride});
     const std::size_t at = static_cast<std::size_t>(r) * W.stride;
-    kernels().optimise(static_cast<std::size_t>(n) * W.stride, W.row(r), G.data,
+    kernels().optimize(static_cast<std::size_t>(n) * W.stride, W.row(r), G.data,
                        second_moment_[i].data() + at, first_moment_[i].data() + at, options);
   }
 }

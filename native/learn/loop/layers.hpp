@@ -1,5 +1,5 @@
-// Overparameterised splits: W = W_L ... W_1 over [x; 1], learned by its factors (DGT, Sec. 3.2; the
-// optimisation of such products: Arora, Cohen, Hazan. ICML 2018). Twin: tests/reference/layers.py.
+// Overparameterized splits: W = W_L ... W_1 over [x; 1], learned by its factors (DGT, Sec. 3.2; the
+// optimization of such products: Arora, Cohen, Hazan. ICML 2018). Twin: tests/reference/layers.py.
 //
 // The factors are never applied to samples. A step multiplies them into W (m, d + 1), the learner
 // works with W, and the gradient G of W gives that of each factor:
@@ -13,7 +13,7 @@
 //   nodes:    up_i = W_i ... W_1 G^T     down_i = (W_L ... W_{i+1})^T         down_0 = W^T
 //
 // In both cases up_i = W_i up_{i-1}, down_{i-1} = W_i^T down_i and dW_i = down_i up_{i-1}^T; only what
-// the two chains start from differs. dW_i is formed a few rows at a time, while the optimiser sweeps
+// the two chains start from differs. dW_i is formed a few rows at a time, while the optimizer sweeps
 // over the factor, and its norm, for clipping, comes from the thin factors alone.
 #pragma once
 
@@ -35,7 +35,7 @@ class LinearLayers {
   Matrix<float> factor(int i) { return {factors_[i].data(), width_[i + 1], width_[i], stride(i)}; }
 
   // Uniform in +-1/sqrt(inputs), the column of the constant zero: the authors' code.
-  void initialise(Random& random);
+  void initialize(Random& random);
   // Factors whose product is W: all but the last random, the last by least squares.
   void start_from(Random& random, Matrix<const float> W, const float* bias);
 
@@ -43,10 +43,10 @@ class LinearLayers {
   void collapse(Matrix<float> W, float* bias);
   // Takes the gradient of W and of the bias; returns the squared norm of that of all factors.
   double spread(Matrix<const float> gradient, const float* bias_gradient);
-  // One step of the optimiser on every factor, by the gradient last spread.
+  // One step of the optimizer on every factor, by the gradient last spread.
   void step(const StepOptions& options);
 
-  // For saving: the factors and the optimiser's moments, one after the other.
+  // For saving: the factors and the optimizer's moments, one after the other.
   std::vector<float> state() const;
   void set_state(std::span<const float> state);
 

@@ -105,7 +105,7 @@ class Run {
   }
 
  private:
-  // Independent streams of random numbers per restart: 0 initialises, e + 1 orders epoch e.
+  // Independent streams of random numbers per restart: 0 initializes, e + 1 orders epoch e.
   std::uint64_t stream(int purpose) const {
     return static_cast<std::uint64_t>(restart_) << 32 | static_cast<std::uint32_t>(purpose);
   }

@@ -38,7 +38,7 @@ struct Problem {
 struct TrainingOptions {
   int max_epochs = 100;
   int batch_size = 128;
-  StepOptions step;  // learning_rate is the peak; l1 and l2 apply to the penalised parameters
+  StepOptions step;  // learning_rate is the peak; l1 and l2 apply to the penalized parameters
   Schedule schedule = Schedule::kCosine;
   int schedule_cycles = 4;
   float clip_norm = std::numeric_limits<float>::infinity();
@@ -54,7 +54,7 @@ struct EpochRecord {
   double learning_rate = 0;
   // Of soft trees: leaves per sample and tree that were reached, in the mean over the epoch.
   double reachable_leaves = std::numeric_limits<double>::quiet_NaN();
-  // Of learners that minimise a bound on the loss: the bound, as train_loss.
+  // Of learners that minimize a bound on the loss: the bound, as train_loss.
   double train_bound = std::numeric_limits<double>::quiet_NaN();
 };
 
@@ -76,7 +76,7 @@ struct SampleTile {
 };
 
 // Where the splits of a learner lie among its parameters: the weights (n_nodes, padded(n_columns))
-// come first of all, then what else is penalised, then the biases (n_nodes,), then the rest.
+// come first of all, then what else is penalized, then the biases (n_nodes,), then the rest.
 struct SplitPlace {
   int n_nodes = 0;
   int n_columns = 0;
@@ -92,8 +92,8 @@ class Learner {
  public:
   virtual ~Learner() = default;
   virtual std::size_t n_parameters() const = 0;
-  virtual std::size_t n_penalised() const = 0;  // the first parameters, which l1 and l2 apply to
-  virtual SplitPlace splits() const = 0;        // their biases follow the penalised parameters
+  virtual std::size_t n_penalized() const = 0;  // the first parameters, which l1 and l2 apply to
+  virtual SplitPlace splits() const = 0;        // their biases follow the penalized parameters
   // Whether a step's model is softer than the answer's.
   virtual bool is_soft() const { return false; }
   // How much of the training is over, from 0 to 1; told before every step.
@@ -102,7 +102,7 @@ class Learner {
   virtual bool looks_ahead(int /*epoch*/) { return false; }
   virtual void look_at(const float* /*parameters*/, const SampleTile&) {}
   virtual int tile_capacity(int batch_size) const = 0;
-  virtual void initialise(Random& random, float* parameters) const = 0;
+  virtual void initialize(Random& random, float* parameters) const = 0;
   // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns
   // the weighted sum of losses. `slope` (n, k), when not null, is the gradient by the prediction,
   // weights and 1/batch included.

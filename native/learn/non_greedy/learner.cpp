@@ -123,7 +123,7 @@ LeafLosses NonGreedyLearner::losses() const {
           bounds_.size() ? bounds_.data() : nullptr};
 }
 
-void NonGreedyLearner::initialise(Random& random, float* parameters) const {
+void NonGreedyLearner::initialize(Random& random, float* parameters) const {
   const std::size_t stride = padded(n_columns_);
   for (int i = 0; i < topology_.n_splits(); ++i) {
     float* w = parameters + i * stride;

@@ -49,11 +49,11 @@ class NonGreedyLearner final : public Learner {
                    std::int64_t n_rows, int n_threads = 1);
 
   std::size_t n_parameters() const override { return theta_at() + n_leaves() * n_outputs_; }
-  std::size_t n_penalised() const override { return bias_at(); }
+  std::size_t n_penalized() const override { return bias_at(); }
   SplitPlace splits() const override { return {topology_.n_splits(), n_columns_}; }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
   // Random splits of norm sqrt(nu), and leaves that say nothing.
-  void initialise(Random& random, float* parameters) const override;
+  void initialize(Random& random, float* parameters) const override;
   bool looks_ahead(int epoch) override;
   void look_at(const float* parameters, const SampleTile& tile) override;
   double add_gradient(const float*, const SampleTile&, float, const float*, bool, float*) override;

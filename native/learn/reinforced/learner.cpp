@@ -159,7 +159,7 @@ void ReinforcedLearner::set_progress(double progress) {
 
 // Scores of the first policies have the same spread however many columns there are, in standard
 // units.
-void ReinforcedLearner::initialise(Random& random, float* parameters) const {
+void ReinforcedLearner::initialize(Random& random, float* parameters) const {
   const std::size_t rows = topology_.n_rows(), stride = padded(n_columns_);
   const auto uniform = [&](float deviation) {
     const float bound = deviation * std::sqrt(3.0f);

@@ -69,11 +69,11 @@ class ReinforcedLearner final : public Learner {
                     std::uint64_t seed, int n_threads = 1);
 
   std::size_t n_parameters() const override { return alpha_at() + n_leaves() * n_outputs_; }
-  std::size_t n_penalised() const override { return bias_at(); }
+  std::size_t n_penalized() const override { return bias_at(); }
   SplitPlace splits() const override { return {topology_.n_rows(), n_columns_}; }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
   void set_progress(double progress) override;
-  void initialise(Random& random, float* parameters) const override;
+  void initialize(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                       const float* slope, bool first, float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,

@@ -21,7 +21,7 @@ namespace hardwood::HARDWOOD_ISA {
 // Below this a probability is as good as none, and its logarithm is still a number.
 inline constexpr float kLeastProbability = 1e-30f;
 
-// log of a probability to 1e-6 of it or so: no branch, so it vectorises.
+// log of a probability to 1e-6 of it or so: no branch, so it vectorizes.
 HARDWOOD_INLINE float logarithm(float p) {
   p = max_of(p, kLeastProbability);
   const std::int32_t bits = __builtin_bit_cast(std::int32_t, p) - 0x3f3504f3;  // of sqrt(1/2)

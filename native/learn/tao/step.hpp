@@ -1,4 +1,4 @@
-// Alternating optimisation of trees, for rows. Compiled for each instruction set.
+// Alternating optimization of trees, for rows. Compiled for each instruction set.
 //
 // Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
 // Learning Sparse Oblique Trees. NeurIPS 2018.

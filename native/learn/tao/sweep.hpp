@@ -1,4 +1,4 @@
-// One sweep of alternating optimisation: every split of a tree is improved, given all others.
+// One sweep of alternating optimization: every split of a tree is improved, given all others.
 //
 // At a node only the choice of side matters, and only to rows whose losses below the two sides
 // differ: a two-class problem over those rows, each weighted by its difference (the reduced problem,

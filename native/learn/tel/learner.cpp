@@ -8,7 +8,7 @@ namespace hardwood {
 namespace {
 
 constexpr int kPartRows = 256;           // samples that walk together
-constexpr double kVarianceFloor = 1e-3;  // epsilon of batch normalisation, as Keras has it
+constexpr double kVarianceFloor = 1e-3;  // epsilon of batch normalization, as Keras has it
 constexpr float kStartBound = 0.01f;     // splits and leaves, as the authors' code has it
 
 int part_rows(int capacity) {
@@ -39,12 +39,12 @@ std::pair<double, double> ColumnMoments::scale_and_shift(int j) const {
   return {scale, -mean * scale};
 }
 
-TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool normalises,
+TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool normalizes,
                        Loss loss, float loss_parameter, int batch_size, std::size_t max_kept_scores)
     : shape_(shape),
       activation_(activation),
       gamma_(gamma),
-      normalises_(normalises),
+      normalizes_(normalizes),
       loss_(loss),
       loss_parameter_(loss_parameter),
       capacity_(rounded_up(batch_size, kTileStep)),
@@ -70,7 +70,7 @@ SoftTrees<float> TelLearner::trees(const float* parameters) const {
           values(parameters)};
 }
 
-void TelLearner::initialise(Random& random, float* parameters) const {
+void TelLearner::initialize(Random& random, float* parameters) const {
   const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);
   for (std::size_t i = 0; i < rows; ++i)
     for (int j = 0; j < shape_.n_columns; ++j)
@@ -84,7 +84,7 @@ void TelLearner::load(const SampleTile& samples, Purpose purpose) {
   const int d = shape_.n_columns, stride = padded(d);
   ColumnMoments of_batch(d);
   // One row has no variance: it is taken as an answer's are.
-  if (normalises_ && purpose == Purpose::kStep && n_ > 1) of_batch.add(samples);
+  if (normalizes_ && purpose == Purpose::kStep && n_ > 1) of_batch.add(samples);
   const ColumnMoments& moments = of_batch.is_known() ? of_batch : of_all_;
   std::vector<float> scale(d, 1.0f), shift(d);
   for (int j = 0; j < d && moments.is_known(); ++j) {
@@ -94,8 +94,8 @@ void TelLearner::load(const SampleTile& samples, Purpose purpose) {
   }
   for (int i = 0; i < n_; ++i) {
     const float* x = samples.X.row(i);
-    float* normalised = X_.data() + static_cast<std::size_t>(i) * stride;
-    for (int j = 0; j < d; ++j) normalised[j] = x[j] * scale[j] + shift[j];
+    float* normalized = X_.data() + static_cast<std::size_t>(i) * stride;
+    for (int j = 0; j < d; ++j) normalized[j] = x[j] * scale[j] + shift[j];
   }
 }
 
@@ -170,7 +170,7 @@ double TelLearner::take_reachable_leaves() {
   return mean;
 }
 
-// Puts the normalisation into the splits, which then take columns as they are.
+// Puts the normalization into the splits, which then take columns as they are.
 void TelLearner::finish(float* parameters) const {
   if (!of_all_.is_known()) return;
   const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);

@@ -1,7 +1,7 @@
 // TEL as the training loop sees it: parameters [W | b | O] in one stretch, and batches through
 // tree/soft.hpp and learn/tel/step.hpp.
 //
-// Batch normalisation stands before the trees, as in Sec. 2 of the paper, without a scale and a
+// Batch normalization stands before the trees, as in Sec. 2 of the paper, without a scale and a
 // shift of its own, which the splits' weights and biases make superfluous. Its inputs are the columns
 // of the table, so what batch statistics estimate is known: answers use the mean and variance of all
 // training rows, steps those of their batch.
@@ -33,21 +33,21 @@ class ColumnMoments {
 
 class TelLearner final : public Learner {
  public:
-  TelLearner(SoftShape shape, Activation activation, float gamma, bool normalises, Loss loss,
+  TelLearner(SoftShape shape, Activation activation, float gamma, bool normalizes, Loss loss,
              float loss_parameter, int batch_size, std::size_t max_kept_scores = kKeptScores);
 
   static constexpr std::size_t kKeptScores = std::size_t{1} << 22;  // 16 MiB
 
   std::size_t n_parameters() const override { return values_at() + n_values(); }
   std::size_t n_values() const { return n_trees() * shape_.n_leaves() * shape_.n_outputs; }
-  std::size_t n_penalised() const override { return bias_at(); }
+  std::size_t n_penalized() const override { return bias_at(); }
   SplitPlace splits() const override {
     return {shape_.n_trees * shape_.n_nodes(), shape_.n_columns};
   }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
-  bool looks_ahead(int epoch) override { return normalises_ && epoch == 0; }
+  bool looks_ahead(int epoch) override { return normalizes_ && epoch == 0; }
   void look_at(const float*, const SampleTile& tile) override { of_all_.add(tile); }
-  void initialise(Random& random, float* parameters) const override;
+  void initialize(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
                       const float* slope, bool first, float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
@@ -74,13 +74,13 @@ class TelLearner final : public Learner {
   SoftShape shape_;
   Activation activation_;
   float gamma_;
-  bool normalises_;
+  bool normalizes_;
   Loss loss_;
   float loss_parameter_;
   int capacity_;
   SoftMemory<float> memory_;
   int n_ = 0;                 // samples loaded
-  Buffer<float> X_;           // (capacity, stride) normalised
+  Buffer<float> X_;           // (capacity, stride) normalized
   Buffer<float> XT_;          // (parts, d, rows of a part)
   Buffer<float> out_;         // (capacity, k)
   Buffer<float> slope_;       // (capacity, k)

@@ -1,4 +1,4 @@
-// One step of an optimiser over a stretch of parameters, compiled for each instruction set.
+// One step of an optimizer over a stretch of parameters, compiled for each instruction set.
 //
 // Order: clip the data's gradient, add the L2 term, move, then shrink by the proximal step of the
 // L1 term, whose threshold is l1 times the coordinate's own step size; so weights reach exactly
@@ -79,15 +79,15 @@ inline void sgd(std::size_t n, float* __restrict w, const float* __restrict g,
     for (std::size_t i = 0; i < n; ++i) w[i] = soft_threshold(w[i], o.l1 * o.learning_rate);
 }
 
-inline void optimise(std::size_t n, float* w, const float* g, float* v, float* buf,
+inline void optimize(std::size_t n, float* w, const float* g, float* v, float* buf,
                      const StepOptions& o) {
-  switch (o.optimiser) {
-    case Optimiser::kSgd:
+  switch (o.optimizer) {
+    case Optimizer::kSgd:
       return sgd(n, w, g, buf, o);
-    case Optimiser::kRmsprop:
+    case Optimizer::kRmsprop:
       return o.momentum > 0 ? rmsprop<true>(n, w, g, v, buf, o)
                             : rmsprop<false>(n, w, g, v, buf, o);
-    case Optimiser::kAdam:
+    case Optimizer::kAdam:
       return adam(n, w, g, v, buf, o);
   }
 }

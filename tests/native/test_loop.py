@@ -7,11 +7,12 @@ batches, so the twin takes the very same steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hardwood import DGTClassifier, DGTRegressor, Training, _native
 from hardwood.table import Feature, Schema
@@ -908,6 +909,23 @@ def test_every_option_changes_the_tree(options, noisy):
     usual = DGTRegressor(**plain).fit(X, y).tree_
     other = DGTRegressor(**{**plain, **options}).fit(X, y).tree_
     assert not np.array_equal(usual.weights, other.weights)
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    "types", [(np.int32, np.int64), (np.int64, np.int32), (np.uint16, np.int8)]
+)
+def test_sparse_tables_have_indices_of_any_type(types):
+    """What is not as the engine has it is converted, and the copies live while it learns."""
+    case = make_case(40)
+    kept = np.where(np.abs(case.X) > 0.6, case.X, 0).astype(np.float32)
+    table = sparse.csr_matrix(kept)
+    arrays = (table.data, table.indices.astype(types[0]), table.indptr.astype(types[1]))
+    options = {"train": case.rows, "max_epochs": 5, "batch_size": 8}
+    found = fit(replace(case, X=arrays), **options)
+    assert_same(parameters_of(found), parameters_of(fit(replace(case, X=kept), **options)))
 
 
 # Starting from a tree

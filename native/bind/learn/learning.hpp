@@ -70,12 +70,15 @@ class TableArrays {
     if (!nb::isinstance<nb::tuple>(X) || nb::len(X) != 3) return false;
     Array1<T> data;
     if (!nb::try_cast(nb::object(X[0]), data, false)) return false;
-    source_ = source_of(encoder, data, nb::cast<Array1<std::int32_t>>(X[1]),
-                        nb::cast<Array1<std::int64_t>>(X[2]));
+    indices_ = nb::cast<Array1<std::int32_t>>(X[1]);
+    indptr_ = nb::cast<Array1<std::int64_t>>(X[2]);
+    source_ = source_of(encoder, data, indices_, indptr_);
     kept_ = X;
     return true;
   }
 
+  Array1<std::int32_t> indices_;  // of a sparse table: X's own arrays, or copies of another type
+  Array1<std::int64_t> indptr_;
   nb::object kept_;
   Source source_;
 };

@@ -22,7 +22,8 @@ L, d_i    ``layers``                  number of linear layers, or the sizes betw
 
 The step is native (``native/learn/dgt/step.hpp``, ``soft_step.hpp``), its twin is
 ``tests/reference/dgt.py``; layers are multiplied into one matrix at every step
-(``native/learn/loop/layers.hpp``), so what is learned is the splits that the tree will have, to the bit.
+(``native/learn/loop/layers.hpp``), so what is learned is the splits that the tree will have, to the
+bit.
 
 What differs from the paper:
 

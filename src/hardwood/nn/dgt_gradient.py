@@ -3,10 +3,11 @@ r"""DGT in torch: the hard prediction and the gradient of Algorithm 2, level by 
 Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
 Quantized Gradient Descent. TMLR 2022. [DGT22]
 
-This is what every device runs but the CPU in float32, where the engine (``native/learn/dgt/step.hpp``)
-computes the same. With decisions of +-1 the softmax over the path sums is a product of node
-probabilities (``docs/papers/dgt.md``), so the gradient takes one pass up and one pass down the
-tree: O(2^h) work per sample and h steps, with no path matrix, which would make it O(4^h).
+This is what every device runs but the CPU in float32, where the engine
+(``native/learn/dgt/step.hpp``) computes the same. With decisions of +-1 the softmax over the path
+sums is a product of node probabilities (``docs/papers/dgt.md``), so the gradient takes one pass up
+and one pass down the tree: O(2^h) work per sample and h steps, with no path matrix, which would
+make it O(4^h).
 
 ========  ==========================  =======================================================
 paper     here                        shape

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit.environments import LOSSES, LossSimulator, Simulator, Stream
 from hardwood.bandit.log import action_names
 from hardwood.bandit.online import all_or_interrupt
@@ -56,8 +56,8 @@ class LinearBandit:
         random_state: int | None = None,
     ) -> None:
         self.actions = action_names(actions)
-        self.epsilon = arguments.real("epsilon", epsilon, 0, 1, open_high=False)
-        self.penalty = arguments.real("penalty", penalty, 0, np.inf, open_low=True)
+        self.epsilon = parameters.real("epsilon", epsilon, 0, 1, open_high=False)
+        self.penalty = parameters.real("penalty", penalty, 0, np.inf, open_low=True)
         self._rng = np.random.default_rng(random_state)
         self._open: dict[int, tuple[int, np.ndarray]] = {}
         self._n_decisions = 0
@@ -108,8 +108,8 @@ class LinearBanditRegressor:
     """
 
     def __init__(self, *, perturbation: float = 0.1, learning_rate: float = 0.1) -> None:
-        self.perturbation = arguments.real("perturbation", perturbation, 0, np.inf, open_low=True)
-        self.learning_rate = arguments.real("learning_rate", learning_rate, 0, np.inf)
+        self.perturbation = parameters.real("perturbation", perturbation, 0, np.inf, open_low=True)
+        self.learning_rate = parameters.real("learning_rate", learning_rate, 0, np.inf)
         self._open: dict[int, np.ndarray] = {}
         self._n_decisions = 0
         self.weights_ = np.zeros(0)

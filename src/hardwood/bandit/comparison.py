@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit import baselines
 from hardwood.bandit.environments import LossSimulator, Simulator
 from hardwood.bandit.simulation import simulate
@@ -237,8 +237,8 @@ def compare(
     comparison
         Print it, `plot` it, or take `to_dict` of it.
     """
-    arguments.integer("n_runs", n_runs, 1, MAX_RUNS)
-    seeds = [arguments.integer("random_state", random_state, 0) + run for run in range(n_runs)]
+    parameters.integer("n_runs", n_runs, 1, MAX_RUNS)
+    seeds = [parameters.integer("random_state", random_state, 0) + run for run in range(n_runs)]
     first = make_world(seeds[0])
     chosen = {"DGT": _default_bandit(first, max_depth)} if bandits is None else bandits
     learners: dict[str, Values] = {name: _values_of(make) for name, make in chosen.items()}

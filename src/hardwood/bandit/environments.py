@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit.log import action_names, column, masks_of, numbers, occurring, positions
 from hardwood.table import Schema, Table
 from hardwood.table.frames import open_frame
@@ -89,7 +89,7 @@ class Stream:
         """Return the rounds in random order: so many, each row once before any comes again."""
         rng = np.random.default_rng(random_state)
         n = len(self)
-        wanted = n if n_rounds is None else arguments.integer("n_rounds", n_rounds, 1)
+        wanted = n if n_rounds is None else parameters.integer("n_rounds", n_rounds, 1)
         passes = [rng.permutation(n) for _ in range(-(-wanted // n))]
         return self.take(np.concatenate(passes)[:wanted])
 
@@ -114,7 +114,7 @@ class Stream:
         """
         rng = np.random.default_rng(random_state)
         delays = _delays(delay, len(self), rng)
-        is_lost = rng.random(len(self)) < arguments.real("lost", lost, 0, 1, open_high=False)
+        is_lost = rng.random(len(self)) < parameters.real("lost", lost, 0, 1, open_high=False)
         return replace(self, delays=np.where(is_lost, NEVER, delays))
 
     def _era(self, at: Any, until: int | None, rng: np.random.Generator) -> np.ndarray:
@@ -124,14 +124,14 @@ class Stream:
         n = len(self)
         changes = [at] if isinstance(at, int | np.integer) else list(at)
         for change in changes:
-            arguments.integer("at", change, 1, n - 1)
+            parameters.integer("at", change, 1, n - 1)
         if not changes or sorted(set(changes)) != changes:
             raise ValueError(f"at must be rounds that grow, at least one, got {at!r}.")
         if until is None:
             return np.searchsorted(np.asarray(changes), np.arange(n), side="right")
         if len(changes) > 1:
             raise ValueError("until goes with a single round `at`.")
-        last = arguments.integer("until", until, changes[0] + 1)
+        last = parameters.integer("until", until, changes[0] + 1)
         chance = (np.arange(n) - changes[0] + 1) / (last - changes[0])
         return (rng.random(n) < chance).astype(np.int64)
 
@@ -234,7 +234,7 @@ class Simulator(Stream):
         shape = (len(self), self.n_actions)
         if masks is None:
             rng = np.random.default_rng(random_state)
-            masks = rng.random(shape) < arguments.real("share", share, 0, 1, open_high=False)
+            masks = rng.random(shape) < parameters.real("share", share, 0, 1, open_high=False)
             masks[np.arange(len(self)), rng.integers(self.n_actions, size=len(self))] = True
         return replace(self, masks=masks_of(masks, *shape))
 
@@ -406,7 +406,7 @@ def regression_bandit(
     """
     truth = numbers("y", y, _checked_rows(X))
     if not callable(loss):
-        arguments.choice("loss", loss, tuple(LOSSES))
+        parameters.choice("loss", loss, tuple(LOSSES))
     losses = loss if callable(loss) else LOSSES[loss]
     name = getattr(loss, "__name__", "given") if callable(loss) else loss
     world = LossSimulator(X=X, y=truth, losses=losses, loss_name=str(name))
@@ -437,7 +437,7 @@ def _ordered(world: World, n_rounds: int | None, random_state: int | None) -> Wo
         return world.shuffled(random_state, n_rounds)
     if n_rounds is None:
         return world
-    rows = np.arange(arguments.integer("n_rounds", n_rounds, 1)) % len(world)
+    rows = np.arange(parameters.integer("n_rounds", n_rounds, 1)) % len(world)
     return world.take(rows)
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit.log import Log, policy_of
 from hardwood.bandit.reward_model import cross_fitted, given_estimates
 from hardwood.report.resampling import Kinds, effective_rows, n_resamples
@@ -149,9 +149,9 @@ def evaluate(
     ValueError
         For input that is no such log, and where no logged action is one that the policy takes.
     """
-    arguments.choice("method", method, METHODS)
-    arguments.choice("interval", interval, INTERVALS)
-    arguments.real("confidence", confidence, 0, 1, open_low=True)
+    parameters.choice("method", method, METHODS)
+    parameters.choice("interval", interval, INTERVALS)
+    parameters.real("confidence", confidence, 0, 1, open_low=True)
     _check_options(method, interval, propensity, max_weight, reward_range)
     probabilities, names = policy_of(policy, X, action, mask, actions)
     log = Log.of(X, action, reward, propensity, mask, names)
@@ -275,7 +275,7 @@ def _check_options(
             f"method={method!r} needs the propensity of every logged action; only 'dm' does not."
         )
     if max_weight is not None:
-        arguments.real("max_weight", max_weight, 0, math.inf, open_low=True)
+        parameters.real("max_weight", max_weight, 0, math.inf, open_low=True)
     elif method == "switch":
         raise ValueError("method='switch' needs max_weight, above which the model alone answers.")
     if interval != "bernstein":

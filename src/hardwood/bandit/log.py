@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.table.subset import n_rows
 
 _MAX_ACTIONS = 100_000
@@ -140,7 +140,7 @@ def action_names(actions: Any) -> tuple[Hashable, ...]:
         if len(set(names)) != len(names) or not names:
             raise ValueError(f"actions must be different names, at least one, got {actions!r:.200}")
         return names
-    return tuple(range(arguments.integer("actions", actions, 1, _MAX_ACTIONS)))
+    return tuple(range(parameters.integer("actions", actions, 1, _MAX_ACTIONS)))
 
 
 def positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
 from hardwood.bandit.parameters import MAX_HEIGHT, BanditOptions, RegressionOptions
 from hardwood.bandit.tokens import LEARNER_BITS, OpenDecisions
@@ -55,8 +55,8 @@ class OnlineLearner(ABC):
         random_state: Any,
     ) -> None:
         self.options = options
-        self.max_depth = arguments.integer("max_depth", max_depth, 1, MAX_HEIGHT)
-        self.max_open = arguments.integer("max_open", max_open, 1, MAX_OPEN)
+        self.max_depth = parameters.integer("max_depth", max_depth, 1, MAX_HEIGHT)
+        self.max_open = parameters.integer("max_open", max_open, 1, MAX_OPEN)
         self._seed, learner = drawn_seeds(random_state)
         self._open = OpenDecisions(learner, self.max_open)
         self._deciding = threading.Lock()
@@ -218,7 +218,7 @@ def drawn_seeds(random_state: Any) -> tuple[int, int]:
     elif isinstance(random_state, np.random.RandomState):
         entropy = int(random_state.randint(2**31 - 1))
     else:
-        entropy = arguments.integer("random_state", random_state, 0)
+        entropy = parameters.integer("random_state", random_state, 0)
     seed, number = np.random.SeedSequence(entropy).generate_state(2, np.uint64).tolist()
     return seed >> 1, number >> (64 - LEARNER_BITS)
 
@@ -236,7 +236,7 @@ def read_features(features: Any) -> tuple[int | None, tuple[str, ...] | None, Sc
     if isinstance(features, Schema):
         return None, None, features
     if isinstance(features, numbers.Integral | bool):
-        return arguments.integer("features", features, 1, MAX_FEATURES), None, None
+        return parameters.integer("features", features, 1, MAX_FEATURES), None, None
     is_names = isinstance(features, Sequence) and all(isinstance(name, str) for name in features)
     if isinstance(features, str) or (is_names and not features):
         raise ValueError(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hardwood import arguments
+from hardwood import parameters
 
 MAX_HEIGHT = 10
 MAX_BATCH = 65_536
@@ -23,20 +23,21 @@ MAX_RATE = 1000.0  # far beyond what learns anything; parameters are float32
 def _number(default: float, low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
     """Declare an option that is a real number."""
     check = {"low": low, "high": high, "open_low": open_low, "open_high": math.isinf(high)}
-    return field(default=default, metadata={"check": arguments.real, "bounds": check})
+    return field(default=default, metadata={"check": parameters.real, "bounds": check})
 
 
 def _count(default: int, low: int, high: int = 2**31 - 1) -> Any:
     """Declare an option that is an integer."""
     return field(
-        default=default, metadata={"check": arguments.integer, "bounds": {"low": low, "high": high}}
+        default=default,
+        metadata={"check": parameters.integer, "bounds": {"low": low, "high": high}},
     )
 
 
 def _word(default: str, *others: str) -> Any:
     """Declare an option that is one of a few words."""
     bounds = {"allowed": (default, *others)}
-    return field(default=default, metadata={"check": arguments.choice, "bounds": bounds})
+    return field(default=default, metadata={"check": parameters.choice, "bounds": bounds})
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class BanditOptions(_Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.estimator == "paper":  # there it is a probability
-            arguments.real("exploration", self.exploration, low=0.0, high=1.0, open_high=False)
+            parameters.real("exploration", self.exploration, low=0.0, high=1.0, open_high=False)
 
     def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
         """Return what the engine takes."""
@@ -255,7 +256,7 @@ def chosen(defaults: Mapping[str, _Kind], estimator: Any, given: Mapping[str, An
     ValueError
         For one out of its range; the message names it.
     """
-    base = defaults[arguments.choice("estimator", estimator, tuple(defaults))]
+    base = defaults[parameters.choice("estimator", estimator, tuple(defaults))]
     known = {option.name for option in dataclasses.fields(base)}
     for name in given:
         if name not in known:

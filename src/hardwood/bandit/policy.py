@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit import log, trees
 from hardwood.bandit.history import History, name_array
 from hardwood.bandit.online import LARGEST_FEEDBACK, OnlineLearner, finite, warn_if_interrupted
@@ -361,7 +361,7 @@ DGTBandit.__signature__ = with_options(  # type: ignore[attr-defined]
 def _action_names(n_actions: Any) -> tuple[Label, ...]:
     """Return the names of the actions, at least two."""
     if isinstance(n_actions, str | bytes) or not hasattr(n_actions, "__iter__"):
-        return tuple(range(arguments.integer("n_actions", n_actions, 2, MAX_ACTIONS)))
+        return tuple(range(parameters.integer("n_actions", n_actions, 2, MAX_ACTIONS)))
     if isinstance(n_actions, Set):
         raise TypeError("n_actions must be names in an order of their own, found a set: sort it.")
     try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit import log, trees
 from hardwood.bandit.history import LossHistory
 from hardwood.bandit.online import OnlineLearner, finite, warn_if_interrupted
@@ -208,8 +208,8 @@ class DGTBanditRegressor(OnlineLearner):
             rows = self._begun(X, rows, contexts)
             of_targets, y = loss, targets
             return self._replay_function(rows, lambda i, tried: of_targets(y[i], tried))
-        arguments.choice("loss", loss, LOSSES)
-        arguments.real("delta", delta, 0.0, np.inf, open_low=True)
+        parameters.choice("loss", loss, LOSSES)
+        parameters.real("delta", delta, 0.0, np.inf, open_low=True)
         rows = self._begun(X, rows, contexts)
         losses = self._engine.replay(rows, targets, loss, float(delta))
         warn_if_interrupted(len(losses), len(rows))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.bandit.log import Log, action_names, occurring
 from hardwood.bandit.online import all_or_interrupt
 from hardwood.table.subset import taken
@@ -61,7 +61,7 @@ def reward_estimates(
 
 def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> np.ndarray:
     """Return the estimates for a log that was read."""
-    folds = arguments.integer("folds", folds, 2, len(log))
+    folds = parameters.integer("folds", folds, 2, len(log))
     rng = np.random.default_rng(random_state)
     fold = assign_folds(log.action, folds, rng)
     estimates = np.empty((len(log), len(log.actions)))

@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.learn.training import Epoch
 
 
@@ -23,7 +23,7 @@ class Clock:
         limit = estimator.time_limit
         if limit is None:
             return cls(None)
-        return cls(arguments.real("time_limit", limit, 0.0, 1e9, open_low=True))
+        return cls(parameters.real("time_limit", limit, 0.0, 1e9, open_low=True))
 
     @property
     def left(self) -> float:

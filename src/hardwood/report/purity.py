@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.arguments import flag, integer
+from hardwood.parameters import flag, integer
 
 
 @dataclass(frozen=True)

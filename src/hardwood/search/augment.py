@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.task import Problem
 
@@ -46,10 +46,10 @@ class Lesson:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        arguments.real("rows_per_row", self.rows_per_row, 0.0, 1e6, open_low=True)
-        arguments.real("noise", self.noise, 0.0, 1e6)
-        arguments.real("mix", self.mix, 0.0, 1.0, open_high=False)
-        arguments.real("weight", self.weight, 0.0, 1e6, open_low=True)
+        parameters.real("rows_per_row", self.rows_per_row, 0.0, 1e6, open_low=True)
+        parameters.real("noise", self.noise, 0.0, 1e6)
+        parameters.real("mix", self.mix, 0.0, 1.0, open_high=False)
+        parameters.real("weight", self.weight, 0.0, 1e6, open_low=True)
 
 
 @dataclass(frozen=True)

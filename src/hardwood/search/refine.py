@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
-from hardwood import arguments
+from hardwood import parameters
 from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
 from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
 from hardwood.estimators.exercise import Exercise
 from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
@@ -274,7 +273,7 @@ def _sequence(with_: Any) -> list[Any]:
 def _checked(spec: Any, start: ObliqueTree) -> str:
     """Return the name of a learner, or say what is no learner, or none for such trees."""
     if isinstance(spec, str):
-        name: str = arguments.choice("a learner of with_", spec, tuple(LEARNERS))
+        name: str = parameters.choice("a learner of with_", spec, tuple(LEARNERS))
         if start.has_linear_leaves and name == "non_greedy":
             raise ValueError(
                 "with_ holds 'non_greedy', whose leaves are constant, but those of the tree are "
@@ -314,7 +313,7 @@ def _divided(
 ) -> _Divided:
     """Keep rows apart, or take those that were given; equal rows stay together."""
     exercise = _exercise(start, X, y, sample_weight)
-    fraction = arguments.real("validation_fraction", fraction, 0.0, 1.0, open_low=True)
+    fraction = parameters.real("validation_fraction", fraction, 0.0, 1.0, open_low=True)
     problem = Problem.of(
         exercise.data,
         exercise.loss,

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from hardwood.arguments import choice, real
 from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators.parameters import level, n_threads
 from hardwood.estimators.target import class_target, has_several_labels, number_target
+from hardwood.parameters import choice, real
 from hardwood.selection.comparison import Comparison, Entrant
 from hardwood.selection.contest import MIN_FOLDS, Contest, Judged, OnFit
 from hardwood.selection.metric import metric_of

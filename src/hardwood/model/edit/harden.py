@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hardwood.arguments import choice
 from hardwood.errors import TableError
 from hardwood.model.edit.criterion import criterion_for
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.outputs import YES
 from hardwood.model.routed_rows import row_weights, true_answers
+from hardwood.parameters import choice
 
 if TYPE_CHECKING:
     from hardwood.model.base import FrozenModel

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hardwood.arguments import integer
 from hardwood.model.paths import node_depths
+from hardwood.parameters import integer
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,224 @@
+"""Parameters that declare and check their own range, and one wording for what is refused.
+
+Knows nothing of NumPy, so that `hardwood.nn`, which loads without it, can use it too.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import field, fields
+from typing import Any, ClassVar, TypeVar
+
+MAX_COUNT = 2**31 - 1  # what the engine counts with
+_MAX_THREADS = 1024  # more would only wait for each other
+
+Check = Callable[[str, Any], Any]
+"""Takes the name and the value of a parameter; returns the value as it is used, or raises."""
+
+
+# --- checks of single values ------------------------------------------------------------------
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return an integer within [low, high], as a plain int."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < low or (high is not None and value > high):
+        bound = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {bound}, got {value!r:.200}.")
+    return int(value)
+
+
+def real(
+    name: str,
+    value: Any,
+    low: float,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = True,
+) -> float:
+    """Return a number between low and high, as a plain float."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if (
+        not is_real
+        or not low <= value <= high
+        or (open_low and value == low)
+        or (open_high and value == high)
+    ):
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ValueError(
+            f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r:.200}."
+        )
+    return float(value)
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
+    """Return one of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r:.200}.")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    if not _is_bool(value):
+        raise ValueError(f"{name} must be True or False, got {value!r:.200}.")
+    return bool(value)
+
+
+def switch(name: str, value: Any) -> bool | str:
+    """Return True, False or "auto"."""
+    if _is_bool(value):
+        return bool(value)
+    if is_auto(value):
+        return "auto"
+    raise ValueError(f"{name} must be 'auto', True or False, got {value!r:.200}.")
+
+
+def level(name: str, value: Any) -> int:
+    """Return how much to say: an integer >= 0, or a boolean."""
+    return int(value) if isinstance(value, bool) else integer(name, value, 0)
+
+
+def n_threads(n_jobs: Any) -> int:
+    """Return a number of threads: None is 1, negative numbers count from all processors."""
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(
+            "n_jobs must be None, a positive number of threads, or -1 for all processors, got "
+            f"{n_jobs!r:.200}."
+        )
+    return min(
+        int(n_jobs) if n_jobs > 0 else max(1, _n_processors() + 1 + int(n_jobs)), _MAX_THREADS
+    )
+
+
+def callback_list(callbacks: Any) -> list[Callable[[Any], Any]]:
+    """Return the callbacks as a list; one function alone is a list of one."""
+    if callbacks is None:
+        return []
+    each = [callbacks] if callable(callbacks) else callbacks
+    if not isinstance(each, Sequence) or not all(callable(one) for one in each):
+        raise TypeError(
+            "callbacks must be None, a function of one Epoch, or a list of such functions, got "
+            f"{callbacks!r}."
+        )
+    return list(each)
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the learner."""
+    return isinstance(value, str) and value == "auto"
+
+
+def _is_bool(value: Any) -> bool:
+    # NumPy's boolean is known by its name, because NumPy is not imported.
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+
+
+def _n_processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# --- fields that carry their check ------------------------------------------------------------
+
+
+def checked(default: Any, check: Check, *, or_none: bool = False, or_auto: bool = False) -> Any:
+    """Declare a parameter with its default and its check; None or "auto" may pass unchecked."""
+
+    def passed(name: str, value: Any) -> Any:
+        if (or_none and value is None) or (or_auto and is_auto(value)):
+            return value
+        return check(name, value)
+
+    return field(default=default, metadata={"check": passed})
+
+
+def integer_field(
+    default: Any,
+    low: int,
+    high: int | None = MAX_COUNT,
+    *,
+    or_none: bool = False,
+    or_auto: bool = False,
+) -> Any:
+    """Declare an integer within [low, high]."""
+    check: Check = lambda name, value: integer(name, value, low, high)  # noqa: E731
+    return checked(default, check, or_none=or_none, or_auto=or_auto)
+
+
+def real_field(
+    default: Any,
+    low: float,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = True,
+    or_none: bool = False,
+    or_auto: bool = False,
+) -> Any:
+    """Declare a number between low and high."""
+
+    def check(name: str, value: Any) -> float:
+        return real(name, value, low, high, open_low=open_low, open_high=open_high)
+
+    return checked(default, check, or_none=or_none, or_auto=or_auto)
+
+
+def choice_field(default: Any, allowed: tuple[str, ...], *, or_none: bool = False) -> Any:
+    """Declare one of a few words."""
+    return checked(default, lambda name, value: choice(name, value, allowed), or_none=or_none)
+
+
+def flag_field(default: bool) -> Any:
+    """Declare True or False."""
+    return checked(default, flag)
+
+
+def switch_field(default: bool | str = "auto") -> Any:
+    """Declare True, False or "auto"."""
+    return checked(default, switch)
+
+
+def object_field(default: Any, *, named: str) -> Any:
+    """Declare an object of the default's class; None stands for the default. `named`: its name."""
+    kind = type(default)
+
+    def check(name: str, value: Any) -> Any:
+        if value is None:
+            return default
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be None or a {named}, got {value!r}.")
+        return value
+
+    return checked(default, check)
+
+
+class Parameters:
+    """Base of frozen dataclasses whose fields check themselves when one is made."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if "check" in each.metadata:
+                value = each.metadata["check"](each.name, getattr(self, each.name))
+                object.__setattr__(self, each.name, value)
+
+
+_Kind = TypeVar("_Kind", bound=Parameters)
+
+
+def parameters_of(kind: type[_Kind], source: Any, **further: Any) -> _Kind:
+    """Make one of a kind from the attributes of the same names; `further` take precedence."""
+    names = {each.name for each in fields(kind)} - set(further)
+    return kind(
+        **{name: getattr(source, name) for name in names if hasattr(source, name)}, **further
+    )

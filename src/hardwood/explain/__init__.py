@@ -7,8 +7,7 @@ that makes a tree answer as wanted.
 
 from __future__ import annotations
 
-from hardwood.explain.changes import Change, Changes, Move
-from hardwood.explain.counterfactual import nearest_change
+from hardwood.explain.counterfactual import Change, Changes, Move, nearest_change
 from hardwood.explain.path import Decision, ForestPath, TermAtRow, TreePath, path
 from hardwood.explain.shapley import shapley
 from hardwood.explain.shapley_values import ShapleyValues

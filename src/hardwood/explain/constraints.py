@@ -18,7 +18,7 @@ CONTINUOUS, WHOLE, CATEGORY = 0, 1, 2  # as the engine numbers them
 
 
 @dataclass(frozen=True, eq=False)
-class Freedom:
+class Constraints:
     """What may change, feature by feature.
 
     Parameters
@@ -51,7 +51,7 @@ class Freedom:
         fixed: Iterable[Any],
         bounds: Mapping[Any, Any] | None,
         integers: Iterable[Any],
-    ) -> Freedom:
+    ) -> Constraints:
         """Read what `nearest_change` was told."""
         p = schema.n_features
         self = cls(

@@ -8,28 +8,217 @@ the answer: no gradient, no sampling, and a proof where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
-from hardwood.explain.changes import Changes, Norm
-from hardwood.explain.constraints import Freedom, deviations
-from hardwood.explain.entries import dense_matrix
-from hardwood.explain.goal import Wanted, other_classes, read_wanted
-from hardwood.explain.regions import Regions, regions_of
+from hardwood.explain.constraints import Constraints, deviations
+from hardwood.explain.entries import dense_matrix, entry
+from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regions_of
 from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.outputs import answers
 from hardwood.model.structure import positive_number
+from hardwood.table.restore import entries_of
+from hardwood.text.frames import Backend, make_frame
+from hardwood.text.numbers import format_quantity
+from hardwood.text.terms import label_text
 
 if TYPE_CHECKING:
     from hardwood._native import NearestChange
 
+Norm = Literal["l2", "l1", "l0"]
+
 _BLOCK = 2**22  # entries of a matrix to hold at a time
 _WIDER = 8.0  # times the margin, where rounding errors spoiled it
 _WIDEST = 1.0  # standard deviation: no rounding error is larger that a tree could be asked about
+
+
+@dataclass(frozen=True)
+class Move:
+    """One feature that changes.
+
+    ``step`` is what it counts: the size of the change times its weight, in standard deviations by
+    default; for another level, its weight.
+    """
+
+    feature: str
+    before: Any
+    after: Any
+    step: float
+    words: str = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class Change:
+    """The smallest change of one row.
+
+    Attributes
+    ----------
+    row
+        Number of the row in the table.
+    found
+        Whether there is a change that leads to the wanted answer.
+    is_exact
+        Whether the search was complete: no smaller change exists, or none at all.
+    distance
+        0 where the answer is as wanted already; infinity where no change was found.
+    moves
+        What changes, the largest step first.
+    x
+        The changed row, by the names of the features; None where no change was found.
+    leaf, prediction
+        Where the changed row arrives, and what it is answered; None where no change was found.
+    """
+
+    row: int
+    found: bool
+    is_exact: bool
+    distance: float
+    moves: tuple[Move, ...]
+    x: dict[str, Any] | None
+    leaf: int | None
+    prediction: Any
+
+    def __str__(self) -> str:
+        if not self.found:
+            return "no change leads there" if self.is_exact else "no change was found"
+        words = ", ".join(map(str, self.moves)) or "as it is"
+        is_array = isinstance(self.prediction, np.ndarray | np.generic)
+        return f"{words}: {self.prediction.tolist() if is_array else self.prediction!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Changes(Sequence[Change]):
+    """The smallest changes of the rows of a table: a sequence of `Change`, and arrays of them all.
+
+    Attributes
+    ----------
+    tree
+        What was asked.
+    norm
+        How changes were measured.
+    found, is_exact, distance
+        (n,) as in `Change`.
+    before, after
+        (n, p) float64: the rows and the changed rows as the engine takes them, levels by their
+        positions. A row for which no change was found stays as it was.
+    leaf
+        (n,) leaves that the changed rows reach; -1 where no change was found.
+    outputs
+        (n, k) what they are given there: probabilities or values.
+    """
+
+    tree: ObliqueTree
+    norm: Norm
+    constraints: Constraints = field(repr=False)
+    found: np.ndarray
+    is_exact: np.ndarray
+    distance: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    leaf: np.ndarray
+    outputs: np.ndarray
+    predictions: np.ndarray
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        """The changed rows as a table that the model reads, (n, p).
+
+        Float64, or objects where there are categories: levels, numbers, None where missing.
+        """
+        schema = self.tree.schema
+        return self.after if schema.is_numeric else entries_of(schema, self.after)
+
+    @cached_property
+    def has_moved(self) -> np.ndarray:
+        """Which features change, (n, p)."""
+        return self._steps > 0
+
+    @cached_property
+    def _steps(self) -> np.ndarray:
+        return self.constraints.steps(self.before, self.after)
+
+    def _move(self, i: int, j: int) -> Move:
+        schema, feature = self.tree.schema, self.tree.schema.features[j]
+        before, after = (entry(schema, j, float(rows[i, j])) for rows in (self.before, self.after))
+        if feature.levels:
+            texts = [label_text(level) for level in (before, after)]
+        else:
+            # Digits enough for the smaller of what it varies by and what it moves by.
+            fine = min(1 / self.constraints.cost[j], abs(after - before))
+            texts = [format_quantity(x, feature.origin, 3, spread=fine) for x in (before, after)]
+        words = f"{feature.name} {texts[0]} -> {texts[1]}"
+        return Move(feature.name, before, after, float(self._steps[i, j]), words)
+
+    def _change(self, i: int) -> Change:
+        moved = sorted(np.flatnonzero(self.has_moved[i]).tolist(), key=lambda j: -self._steps[i, j])
+        found = bool(self.found[i])
+        entries = entries_of(self.tree.schema, self.after[i : i + 1])[0].tolist()
+        return Change(
+            row=i,
+            found=found,
+            is_exact=bool(self.is_exact[i]),
+            distance=float(self.distance[i]),
+            moves=tuple(self._move(i, j) for j in moved),
+            x=dict(zip(self.tree.schema.names, entries, strict=True)) if found else None,
+            leaf=int(self.leaf[i]) if found else None,
+            prediction=self.predictions[i] if found else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @overload
+    def __getitem__(self, which: int) -> Change: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Change]: ...
+    def __getitem__(self, which: int | slice) -> Change | list[Change]:
+        places = range(len(self))[which]
+        return (
+            [self._change(i) for i in places] if isinstance(places, range) else self._change(places)
+        )
+
+    def __iter__(self) -> Iterator[Change]:
+        return map(self._change, range(len(self)))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the changed rows column by column, then what is known of them.
+
+        Further columns are ``(found)``, ``(is_exact)``, ``(distance)``, ``(leaf)`` and, but for
+        several outputs, ``(prediction)``.
+        """
+        rows = self.X.tolist()
+        table = {name: [row[j] for row in rows] for j, name in enumerate(self.tree.schema.names)}
+        for name in ("found", "is_exact", "distance", "leaf"):
+            table[f"({name})"] = getattr(self, name).tolist()
+        if self.predictions.ndim == 1:
+            told = zip(self.predictions.tolist(), self.found.tolist(), strict=True)
+            table["(prediction)"] = [answer if found else None for answer, found in told]
+        return table
+
+    def to_frame(self, *, backend: Backend | None = None) -> Any:
+        """Return `to_dict` as a data frame of pandas, polars or pyarrow: the first there is."""
+        return make_frame(self.to_dict(), backend, purpose="Changes as a data frame")
+
+    def __str__(self) -> str:
+        lines = [f"row {change.row}: {change}" for change in self[:20]]
+        more = len(self) - len(lines)
+        return "\n".join([*lines, *([f"... and {more} more rows"] if more else [])])
+
+    def __repr__(self) -> str:
+        n, stay = len(self), int((self.distance == 0).sum())
+        found = int(self.found.sum())
+        return (
+            f"Changes({n} rows, {self.norm}: {found - stay} changed, {stay} as wanted already, "
+            f"{n - found} without a change)"
+        )
 
 
 def nearest_change(
@@ -129,20 +318,21 @@ def nearest_change(
     margin = positive_number("margin", margin)
     if not isinstance(max_steps, int | np.integer) or max_steps < 1:
         raise ValueError(f"max_steps must be a positive integer, found {max_steps!r:.80}")
-    freedom = Freedom.of(tree.schema, weights, fixed, bounds, integers)
+    constraints = Constraints.of(tree.schema, weights, fixed, bounds, integers)
     rows = _Rows.of(tree, X)
-    low, high = freedom.boxes(rows.matrix)
+    low, high = constraints.boxes(rows.matrix)
     after, outputs = rows.matrix.copy(), rows.outputs()
     found, is_exact = np.zeros(len(after), dtype=bool), np.ones(len(after), dtype=bool)
     threads = engine.n_threads(n_jobs)
     for goal, asked in _goals(tree, wanted, outputs):
         is_there = goal.holds(outputs[asked])
         found[asked[is_there]] = True
-        task = _Task(tree, goal, freedom, norm, margin, int(max_steps), threads)
-        for block in task.blocks(asked[~is_there]):
+        search = _Search(tree, goal, constraints, norm, margin, int(max_steps), threads)
+        for block in search.blocks(asked[~is_there]):
             part = _Rows(tree, rows.matrix[block])
-            after[block], found[block], is_exact[block] = task.solve(part, low[block], high[block])
-    return _changes(tree, norm, freedom, rows.matrix, after, found, is_exact)
+            outcome = search.solve(part, low[block], high[block])
+            after[block], found[block], is_exact[block] = outcome
+    return _changes(tree, norm, constraints, rows.matrix, after, found, is_exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,22 +386,22 @@ class _Rows:
         return sides
 
 
-class _Task:
-    """One question about many rows."""
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """One goal, for many rows."""
 
-    def __init__(
-        self,
-        tree: ObliqueTree,
-        goal: Wanted,
-        freedom: Freedom,
-        norm: Norm,
-        margin: float,
-        max_steps: int,
-        n_threads: int,
-    ) -> None:
-        self.tree, self.goal, self.freedom, self.norm = tree, goal, freedom, norm
-        self.margin, self.max_steps, self.n_threads = margin, max_steps, n_threads
-        self.regions: Regions = regions_of(tree, goal)
+    tree: ObliqueTree
+    goal: Goal
+    constraints: Constraints
+    norm: Norm
+    margin: float
+    max_steps: int
+    n_threads: int
+
+    @cached_property
+    def regions(self) -> Regions:
+        """Where the goal is reached."""
+        return regions_of(self.tree, self.goal)
 
     def blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
         """Split rows into parts, of which everything there is to know fits into memory."""
@@ -252,11 +442,11 @@ class _Task:
 
         schema, regions = self.tree.schema, self.regions
         return NearestChange(
-            self.freedom.kind,
+            self.constraints.kind,
             schema.first_column,
             schema.n_levels,
-            self.freedom.cost,
-            self.freedom.may_become,
+            self.constraints.cost,
+            self.constraints.may_become,
             regions.normals,
             regions.bias,
             regions.sizes(deviations(schema), margin),
@@ -278,10 +468,10 @@ def _tree_of(model: Any) -> ObliqueTree:
 
 def _goals(
     tree: ObliqueTree, wanted: Any, outputs: np.ndarray
-) -> Iterator[tuple[Wanted, np.ndarray]]:
+) -> Iterator[tuple[Goal, np.ndarray]]:
     """Yield what is wanted, and of which rows."""
     if wanted is not None:
-        yield read_wanted(tree, wanted), np.arange(len(outputs))
+        yield read_goal(tree, wanted), np.arange(len(outputs))
         return
     if tree.classes is None:
         raise TypeError(
@@ -296,14 +486,14 @@ def _goals(
 def _changes(
     tree: ObliqueTree,
     norm: Norm,
-    freedom: Freedom,
+    constraints: Constraints,
     before: np.ndarray,
     after: np.ndarray,
     found: np.ndarray,
     is_exact: np.ndarray,
 ) -> Changes:
     rows = _Rows(tree, after)
-    outputs, steps = rows.outputs(), freedom.steps(before, after)
+    outputs, steps = rows.outputs(), constraints.steps(before, after)
     distance = {
         "l2": np.sqrt(np.square(steps).sum(axis=1)),
         "l1": steps.sum(axis=1),
@@ -312,7 +502,7 @@ def _changes(
     return Changes(
         tree=tree,
         norm=norm,
-        freedom=freedom,
+        constraints=constraints,
         found=found,
         is_exact=is_exact,
         distance=np.where(found, distance, np.inf),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.explain.entries import entry, entry_text
+from hardwood.explain.entries import entry_text
 from hardwood.model.structure import TaskKind
 from hardwood.report.drawing import BLUE, VERMILION, name_axes, ticks
 from hardwood.table import Schema
+from hardwood.table.restore import entries_of
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import PlottedReport
@@ -119,16 +120,10 @@ class ShapleyValues(PlottedReport):
             values=self.values[:, :, 0] if one else self.values,
             base_values=base[:, 0] if one else base,
             data=self.data,
-            display_data=self._entries(),
+            display_data=entries_of(self.schema, self.data),
             feature_names=list(self.feature_names),
             output_names=None if one else list(self.output_names),
         )
-
-    def _entries(self) -> np.ndarray:
-        entries = np.empty(self.data.shape, dtype=object)
-        for i, row in enumerate(self.data.tolist()):
-            entries[i] = [entry(self.schema, j, value) for j, value in enumerate(row)]
-        return entries
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -139,7 +134,7 @@ class ShapleyValues(PlottedReport):
             "values": self.values,
             "standard_errors": self.standard_errors,
             "is_exact": self.is_exact,
-            "data": self._entries(),
+            "data": entries_of(self.schema, self.data),
             "n_background": self.n_background,
             "n_permutations": None if self.is_exact.all() else self.n_permutations,
         }

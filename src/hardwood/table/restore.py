@@ -39,8 +39,11 @@ def table_like(like: Any, schema: Schema, matrix: np.ndarray | csr_matrix) -> An
     frame = None if isinstance(like, np.ndarray | list | tuple) else open_frame(like)
     if frame is not None:
         return _frame_like(like, frame, schema, matrix)
-    if schema.is_numeric:
-        return matrix
+    return matrix if schema.is_numeric else entries_of(schema, matrix)
+
+
+def entries_of(schema: Schema, matrix: np.ndarray) -> np.ndarray:
+    """Return rows (n, p) as objects: numbers, levels, and None where an entry is missing."""
     rows = np.empty(matrix.shape, dtype=object)
     for j in range(schema.n_features):
         rows[:, j] = _entries(schema, matrix, j)

@@ -469,7 +469,7 @@ def test_norms_bound_each_other(question):
     by = {
         norm: nearest_change(tree, table, wanted=wanted, norm=norm, fixed=fixed) for norm in NORMS
     }
-    steps = {norm: by[norm].freedom.steps(by[norm].before, by[norm].after) for norm in NORMS}
+    steps = {norm: by[norm].constraints.steps(by[norm].before, by[norm].after) for norm in NORMS}
     for norm in NORMS:
         assert (by[norm].found == by["l2"].found).all()
         found = by[norm].found

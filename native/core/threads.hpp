@@ -10,6 +10,12 @@
 
 namespace hardwood {
 
+// How many threads so many multiplications are worth: below some, others cost more than they bring.
+inline int threads_for(double work, int n_threads) {
+  constexpr double kWorthThreads = 2e6;
+  return work < kWorthThreads ? 1 : n_threads;
+}
+
 // Runs task(0), ..., task(n_tasks - 1); the first exception is rethrown once all have ended.
 template <class Task>
 void parallel_for(int n_tasks, int n_threads, Task&& task) {

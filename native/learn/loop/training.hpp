@@ -73,6 +73,12 @@ struct SampleTile {
   float* target = nullptr;  // (t, capacity)
   float* weight = nullptr;  // (capacity,), zero beyond n
   std::span<const std::int64_t> rows = {};  // (n,) their numbers in the table
+
+  void copy_targets(int n_targets, float* by_row) const {  // (n, t)
+    for (int i = 0; i < n; ++i)
+      for (int t = 0; t < n_targets; ++t)
+        *by_row++ = target[static_cast<std::size_t>(t) * capacity + i];
+  }
 };
 
 // Where the splits of a learner lie among its parameters: the weights (n_nodes, padded(n_columns))

@@ -12,8 +12,6 @@ namespace {
 
 // SSGD: an epoch that brings the bound down by less than this part of it has stopped improving it.
 constexpr double kNegligible = 0.003;
-// Multiplications below which threads cost more than they bring.
-constexpr double kWorthThreads = 2e6;
 
 // Runs of equal nodes.
 template <class Concern>
@@ -197,29 +195,19 @@ void NonGreedyLearner::refresh_above(const float* parameters,
   }
 }
 
-void NonGreedyLearner::take_targets(const SampleTile& tile) {
-  for (int i = 0; i < tile.n; ++i)
-    for (int t = 0; t < n_targets_; ++t)
-      targets_[static_cast<std::size_t>(i) * n_targets_ + t] =
-          tile.target[static_cast<std::size_t>(t) * tile.capacity + i];
-}
-
-int NonGreedyLearner::threads_for(double work) const {
-  return work < kWorthThreads ? 1 : n_threads_;
-}
-
 std::span<const Move> NonGreedyLearner::moves_of(int row) const {
   const std::size_t room = moves_.size() / found_.size();
   return {moves_.data() + row * room, static_cast<std::size_t>(found_[row].n_moves)};
 }
 
 void NonGreedyLearner::augment(const float* parameters, const SampleTile& tile) {
-  take_targets(tile);
+  tile.copy_targets(n_targets_, targets_.data());
   const LearnedTree of = tree(parameters);
   const LeafLosses at = losses();
   const std::size_t room = moves_.size() / found_.size();
   const int n_parts = threads_for(static_cast<double>(tile.n) * padded(n_columns_) *
-                                  (topology_.max_depth() + 1) * topology_.max_depth() / 2);
+                                      (topology_.max_depth() + 1) * topology_.max_depth() / 2,
+                                  n_threads_);
   parallel_for(n_parts, n_parts, [&](int part) {
     Worker& worker = workers_[part];
     const SearchMemory memory{worker.score.data(), worker.node.data(), worker.violation.data()};
@@ -255,7 +243,7 @@ void NonGreedyLearner::move_splits(float* parameters, const SampleTile& tile,
   const SplitStep step{static_cast<float>(learning_rate), options_.momentum, options_.l1};
   const auto parts = by_node(concerns_);
   const double work = static_cast<double>(concerns_.size() + 2 * parts.size()) * padded(n_columns_);
-  parallel_for(static_cast<int>(parts.size()), threads_for(work),
+  parallel_for(static_cast<int>(parts.size()), threads_for(work, n_threads_),
                [&](int part) { move_split(parameters, tile, parts[part], step); });
 }
 

@@ -105,8 +105,6 @@ class NonGreedyLearner final : public Learner {
   void refresh_leaf(const float* parameters, int leaf);
   void refresh_split(const float* parameters, int split);
   void refresh_above(const float* parameters, std::span<const std::int32_t> leaves);
-  void take_targets(const SampleTile& tile);
-  int threads_for(double work) const;
 
   const TreeTopology& topology_;
   int n_columns_, n_outputs_, n_targets_;

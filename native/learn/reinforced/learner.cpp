@@ -10,8 +10,6 @@ namespace hardwood {
 
 namespace {
 
-// Multiplications below which threads cost more than they bring.
-constexpr double kWorthThreads = 2e6;
 // Trajectories have a key of their own: the loop draws orders of rows from the seed itself.
 constexpr std::uint64_t kTrajectories = 0x7E1E97A3C0FFEE01u;
 // What one trajectory moves the learned value of a node.
@@ -218,17 +216,6 @@ void ReinforcedLearner::refresh_table(const float* parameters) {
                            table_.data() + leaf * n_outputs_);
 }
 
-void ReinforcedLearner::take_targets(const SampleTile& tile) {
-  for (int i = 0; i < tile.n; ++i)
-    for (int t = 0; t < n_targets_; ++t)
-      targets_[static_cast<std::size_t>(i) * n_targets_ + t] =
-          tile.target[static_cast<std::size_t>(t) * tile.capacity + i];
-}
-
-int ReinforcedLearner::threads_for(double work) const {
-  return work < kWorthThreads ? 1 : n_threads_;
-}
-
 // Numbers of the row at its place for this step: depth by depth, then those of actions.
 void ReinforcedLearner::draw(int i, std::int64_t row) {
   std::vector<float>& uniform = rows_[i].uniform;
@@ -242,11 +229,11 @@ void ReinforcedLearner::draw(int i, std::int64_t row) {
 }
 
 void ReinforcedLearner::walk_rows(const float* parameters, const SampleTile& tile) {
-  take_targets(tile);
+  tile.copy_targets(n_targets_, targets_.data());
   const LearnedPolicy tree = policy(parameters);
   const double work =
       static_cast<double>(tile.n) * padded(n_columns_) * options_.n_samples * topology_.max_depth();
-  const int n_parts = threads_for(work);
+  const int n_parts = threads_for(work, n_threads_);
   parallel_for(n_parts, n_parts, [&](int part) {
     for (int i = tile.n * part / n_parts; i < tile.n * (part + 1) / n_parts; ++i) {
       draw(i, tile.rows[i]);
@@ -366,7 +353,7 @@ void ReinforcedLearner::add_policy_slopes(const SampleTile& tile, float* gradien
   // Threads share the rows of weights: each adds up what concerns its own, in order of the samples.
   const double work =
       static_cast<double>(tile.n) * stride * options_.n_samples * topology_.max_depth();
-  const int n_parts = threads_for(work);
+  const int n_parts = threads_for(work, n_threads_);
   parallel_for(n_parts, n_parts, [&](int part) {
     for (int i = 0; i < tile.n; ++i) {
       const RowMemory& row = rows_[i];
@@ -540,7 +527,7 @@ void ReinforcedLearner::block_slopes(const LearnedPolicy& tree, const SampleTile
 double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTile& tile,
                                          float factor, float* gradient) {
   refresh_table(parameters);
-  take_targets(tile);
+  tile.copy_targets(n_targets_, targets_.data());
   const LearnedPolicy tree = policy(parameters);
   const int m = topology_.n_rows(), n = rounded_up(tile.n, kPolicyLanes);
   const int n_blocks = n / kPolicyLanes;
@@ -553,7 +540,7 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
   // Values are learned from one block after the other.
   const bool is_ordered = options_.baseline == Baseline::kValue;
   const double work = static_cast<double>(capacity_) * topology_.n_nodes() * 16.0;
-  const int n_parts = is_ordered ? 1 : std::min(n_blocks, threads_for(work));
+  const int n_parts = is_ordered ? 1 : std::min(n_blocks, threads_for(work, n_threads_));
   parallel_for(n_parts, n_parts, [&](int part) {
     for (int block = part; block < n_blocks; block += n_parts) {
       block_slopes(tree, tile, block, part);

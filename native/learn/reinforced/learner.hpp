@@ -114,7 +114,6 @@ class ReinforcedLearner final : public Learner {
   LeafLosses losses() const;
   WalkOptions walk_options(int row) const;
   void refresh_table(const float* parameters);
-  void take_targets(const SampleTile& tile);
   void draw(int i, std::int64_t row);
   void walk_rows(const float* parameters, const SampleTile& tile);
   void draw_action(const float* parameters, int i);
@@ -139,7 +138,6 @@ class ReinforcedLearner final : public Learner {
   void add_drawn_leaves(const float* parameters, const SampleTile& tile, float* gradient);
   void add_all_leaves(const float* parameters, const SampleTile& tile, float* gradient);
   void add_class_masses(const float* parameters, float* gradient);
-  int threads_for(double work) const;
 
   const PolicyTopology& topology_;
   int n_columns_, n_outputs_, n_targets_;

@@ -1,6 +1,7 @@
 // Work on another thread while this one stays open to signals.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -52,6 +53,16 @@ void run_interruptible(Work&& work, OnInterrupt&& on_interrupt, OnLook&& on_look
   worker.join();
   if (handler_error) std::rethrow_exception(handler_error);
   if (error) std::rethrow_exception(error);
+}
+
+// The same for work(stop) that is worth nothing in part: Ctrl-C raises KeyboardInterrupt.
+template <class Work>
+void run_whole(Work&& work) {
+  std::atomic<bool> stop{false};
+  run_interruptible([&] { work(stop); }, [&] { stop = true; });
+  if (!stop) return;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
 }
 
 }  // namespace hardwood

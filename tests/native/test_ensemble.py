@@ -186,8 +186,7 @@ def test_what_arrives_at_leaves(rng, activation, gamma):
     in_parts = sum(ensemble._router.leaf_weights(X[part], weight[part]) for part in parts)
     np.testing.assert_allclose(in_parts, given, rtol=1e-12)
     table = sparse.csr_matrix(X)
-    arrays = table.data, table.indices.astype(np.int32), table.indptr.astype(np.int64)
-    np.testing.assert_array_equal(ensemble._router.leaf_weights_csr(*arrays, weight), given)
+    np.testing.assert_array_equal(ensemble._router.leaf_weights(table, weight), given)
     with pytest.raises(ValueError, match="one weight per row"):
         ensemble._router.leaf_weights(X, weight[1:])
 

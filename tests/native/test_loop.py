@@ -915,16 +915,28 @@ def test_every_option_changes_the_tree(options, noisy):
 
 
 @pytest.mark.parametrize(
-    "types", [(np.int32, np.int64), (np.int64, np.int32), (np.uint16, np.int8)]
+    "types", [(np.int32, np.int64), (np.int64, np.int32), (np.uint16, np.int16)]
 )
-def test_sparse_tables_have_indices_of_any_type(types):
-    """What is not as the engine has it is converted, and the copies live while it learns."""
-    case = make_case(40)
+def test_sparse_tables_live_while_they_are_read(types):
+    """Indices that are not as the engine has them are converted, and the copies are kept.
+
+    While it learns, the table gives up its arrays, and the memory of what has died is written over.
+    """
+    case = make_case(400)
     kept = np.where(np.abs(case.X) > 0.6, case.X, 0).astype(np.float32)
     table = sparse.csr_matrix(kept)
-    arrays = (table.data, table.indices.astype(types[0]), table.indptr.astype(types[1]))
+    table.indices, table.indptr = table.indices.astype(types[0]), table.indptr.astype(types[1])
+    sizes = [n * size for n in (table.nnz, len(kept) + 1) for size in (4, 8)]
+    garbage: list[np.ndarray] = []
+
+    def free_and_overwrite(*_: Any) -> bool:
+        table.data = table.indices = table.indptr = np.zeros(1, dtype=np.int32)
+        garbage.extend(np.full(n, 127, dtype=np.uint8) for n in sizes for _ in range(20))
+        return False
+
     options = {"train": case.rows, "max_epochs": 5, "batch_size": 8}
-    found = fit(replace(case, X=arrays), **options)
+    found = fit(replace(case, X=table), callback=free_and_overwrite, **options)
+    assert garbage
     assert_same(parameters_of(found), parameters_of(fit(replace(case, X=kept), **options)))
 
 

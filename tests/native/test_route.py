@@ -91,8 +91,6 @@ def test_children_that_leave_the_tree_are_refused(rng):
 
 
 def outputs_of(tree: ObliqueTree, X: np.ndarray | sparse.csr_matrix, n_threads: int = 1):
-    if sparse.issparse(X):
-        return tree._router.answer_csr(tree._leaf_models, X.data, X.indices, X.indptr, n_threads)
     return tree._router.answer(tree._leaf_models, X, n_threads)
 
 

@@ -82,22 +82,15 @@ class NearestChange {
   template <class AskRow>
   void run(std::size_t n, int n_threads, const NearestOptions& options, AskRow&& ask_row) const {
     constexpr std::size_t kChunk = 64;  // rows; one may take a thousand times longer than another
-    std::atomic<bool> stop{false};
-    run_interruptible(
-        [&] {
-          parallel_for(static_cast<int>((n + kChunk - 1) / kChunk), n_threads, [&](int chunk) {
-            NearestSearch search(regions_, options, stop);
-            Nearest nearest;
-            const std::size_t begin = chunk * kChunk;
-            for (std::size_t r = begin; r < std::min(n, begin + kChunk) && !stop; ++r)
-              ask_row(search, nearest, r);
-          });
-        },
-        [&] { stop = true; });
-    if (stop) {
-      PyErr_SetNone(PyExc_KeyboardInterrupt);
-      throw nb::python_error();
-    }
+    run_whole([&](const std::atomic<bool>& stop) {
+      parallel_for(static_cast<int>((n + kChunk - 1) / kChunk), n_threads, [&](int chunk) {
+        NearestSearch search(regions_, options, stop);
+        Nearest nearest;
+        const std::size_t begin = chunk * kChunk;
+        for (std::size_t r = begin; r < std::min(n, begin + kChunk) && !stop; ++r)
+          ask_row(search, nearest, r);
+      });
+    });
   }
 
   void check() const {

@@ -1,7 +1,5 @@
 #include <nanobind/stl/string_view.h>
 
-#include <atomic>
-
 #include "bind/interruptible.hpp"
 #include "bind/model/forest_router.hpp"
 #include "explain/shapley/shapley.hpp"
@@ -37,30 +35,31 @@ std::vector<Team> teams_of(const Forest& forest, Link link, int output,
   return teams;
 }
 
-FeatureRows encoded(const Forest& forest, const FeatureMap& map, const Source& source) {
+FeatureRows encoded(const ForestRouter& router, const FeatureMap& map, const nb::object& X) {
+  const TableArrays table(router.encoder(), X);
   BadEntry bad;
-  FeatureRows rows(forest.encoding, map, forest.stride, source, bad);
-  if (bad.feature >= 0) throw_infinity(bad);
+  FeatureRows rows(router.forest().encoding, map, router.forest().stride, table.source(), bad);
+  require_finite(bad);
   return rows;
 }
 
-template <class T>
-nb::tuple shapley_values(const ForestRouter& router, std::string_view link, Array2<T> X,
-                         Array2<T> background, int output, int n_orders, std::int64_t most_cases,
-                         std::uint64_t seed, int n_threads) {
+nb::tuple shapley_values(const ForestRouter& router, std::string_view link, const nb::object& X,
+                         const nb::object& background, int output, int n_orders,
+                         std::int64_t most_cases, std::uint64_t seed, int n_threads) {
   const Forest& forest = router.forest();
   const Link known_link = link_of(link);
   require(known_link == Link::kIdentity || forest.is_sum, "only a sum of trees has a link");
   require(-1 <= output && output < forest.n_outputs, "no such output");
   require(n_orders >= 2, "variances need at least two orders");
   require(most_cases >= 0, "most_cases must not be negative");
-  require(background.shape(0) > 0, "the background has no rows");
   std::vector<Buffer<double>> column;
   const std::vector<Team> teams = teams_of(forest, known_link, output, column);
   const FeatureMap map(forest.encoding);
-  const FeatureRows rows = encoded(forest, map, source_of(router.encoder(), X));
-  const FeatureRows others = encoded(forest, map, source_of(router.encoder(), background));
-  const std::size_t n = X.shape(0), p = X.shape(1), k = output < 0 ? forest.n_outputs : 1;
+  const FeatureRows rows = encoded(router, map, X);
+  const FeatureRows others = encoded(router, map, background);
+  require(others.size() > 0, "the background has no rows");
+  const std::size_t n = rows.size(), p = forest.encoding.n_features,
+                    k = output < 0 ? forest.n_outputs : 1;
   ShapleyAnswers answers{nullptr, nullptr, nullptr, static_cast<int>(k)};
   auto values = new_array<double>({n, p, k}, [&](double* out) { answers.values = out; });
   auto variances = new_array<double>({n, p, k}, [&](double* out) { answers.variances = out; });
@@ -68,33 +67,22 @@ nb::tuple shapley_values(const ForestRouter& router, std::string_view link, Arra
     std::fill_n(out, n, true);
     answers.is_exact = out;
   });
-  std::atomic<bool> stop{false};
-  run_interruptible(
-      [&] {
-        shapley(teams, map, forest.stride, rows, others, {n_orders, most_cases, seed, n_threads},
-                stop, answers);
-      },
-      [&] { stop = true; });
-  if (stop) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
-  }
+  run_whole([&](const std::atomic<bool>& stop) {
+    shapley(teams, map, forest.stride, rows, others, {n_orders, most_cases, seed, n_threads}, stop,
+            answers);
+  });
   return nb::make_tuple(values, variances, is_exact);
 }
 
 }  // namespace
 
 void bind_explain(nb::module_& m) {
-  const auto define = [&]<class T>(const char* words) {
-    m.def("shapley", &shapley_values<T>, nb::arg("forest"), nb::arg("link"),
-          nb::arg("X").noconvert(), nb::arg("background").noconvert(), nb::kw_only(),
-          nb::arg("output"), nb::arg("n_orders"), nb::arg("most_cases"), nb::arg("seed"),
-          nb::arg("n_threads"), words);
-  };
-  define.operator()<float>(
+  m.def(
+      "shapley", &shapley_values, nb::arg("forest"), nb::arg("link"), nb::arg("X"),
+      nb::arg("background"), nb::kw_only(), nb::arg("output"), nb::arg("n_orders"),
+      nb::arg("most_cases"), nb::arg("seed"), nb::arg("n_threads"),
       "Shapley values (n, p, k) of a forest's answers, their variances, and which rows are exact. "
       "output: one of the k, or -1 for all. most_cases: per background row, 0 to sample always.");
-  define.operator()<double>("");
 }
 
 }  // namespace hardwood

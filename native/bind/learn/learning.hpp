@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "bind/interruptible.hpp"
-#include "bind/model/encoder.hpp"
+#include "bind/model/table_arrays.hpp"
 #include "bind/options.hpp"
 #include "core/threads.hpp"
 #include "learn/loop/bootstrap.hpp"
@@ -45,43 +45,6 @@ inline TrainingOptions training_options(const nb::dict& options) {
           "options out of range");
   return o;
 }
-
-// A table as it came from Python, kept alive while it is read.
-class TableArrays {
- public:
-  TableArrays(const Encoder& encoder, const nb::object& X) {
-    require(take<Array2<float>>(encoder, X) || take<Array2<double>>(encoder, X) ||
-                take_sparse<float>(encoder, X) || take_sparse<double>(encoder, X),
-            "X must be float32 or float64, (n, p) contiguous or three arrays of a CSR matrix");
-  }
-  const Source& source() const { return source_; }
-
- private:
-  template <class Matrix>
-  bool take(const Encoder& encoder, const nb::object& X) {
-    Matrix array;
-    if (!nb::try_cast(X, array, false)) return false;
-    source_ = source_of(encoder, array);
-    kept_ = X;
-    return true;
-  }
-  template <class T>
-  bool take_sparse(const Encoder& encoder, const nb::object& X) {
-    if (!nb::isinstance<nb::tuple>(X) || nb::len(X) != 3) return false;
-    Array1<T> data;
-    if (!nb::try_cast(nb::object(X[0]), data, false)) return false;
-    indices_ = nb::cast<Array1<std::int32_t>>(X[1]);
-    indptr_ = nb::cast<Array1<std::int64_t>>(X[2]);
-    source_ = source_of(encoder, data, indices_, indptr_);
-    kept_ = X;
-    return true;
-  }
-
-  Array1<std::int32_t> indices_;  // of a sparse table: X's own arrays, or copies of another type
-  Array1<std::int64_t> indptr_;
-  nb::object kept_;
-  Source source_;
-};
 
 // A Python callable (prediction, target) -> (values or None, gradient).
 inline CustomLoss custom_loss(nb::object function, int n_outputs, int n_targets) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "bind/model/encoder.hpp"
+#include "bind/model/table_arrays.hpp"
 #include "core/kernels.hpp"
 
 namespace hardwood {
@@ -77,81 +78,26 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column,
 
 namespace {
 
-template <class T>
-Source dense(const Encoder& encoder, const Array2<T>& X) {
-  require_width(X.shape(1), encoder.encoding());
-  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
-          X.data(),
-          static_cast<std::int64_t>(X.shape(0)),
-          static_cast<int>(X.shape(1)),
-          nullptr,
-          nullptr};
-}
-
-template <class T>
-nb::ndarray<nb::numpy, float> encode(const Encoder& encoder, Array2<T> X) {
-  const Source source = dense(encoder, X);
+auto encode(const Encoder& encoder, const nb::object& X) {
+  const TableArrays table(encoder, X);
   const Encoding& e = encoder.encoding();
-  const std::size_t n = X.shape(0), columns = encoder.n_columns();
-  Buffer<float> values(padded(e.n_numeric));
-  Buffer<std::int32_t> active(e.n_features);
-  return new_array<float>({n, columns}, [&](float* out) {
-    for (std::size_t row = 0; row < n; ++row, out += columns) {
+  const std::size_t columns = encoder.n_columns();
+  return answers<float>({table.n_rows(), columns}, [&](float* out) {
+    Buffer<float> values(padded(e.n_numeric));
+    Buffer<std::int32_t> active(e.n_features);
+    BadEntry bad;
+    for (std::size_t row = 0; row < table.n_rows(); ++row, out += columns) {
       std::int32_t active_end = 0;
-      BadEntry bad;
-      kernels().encode_rows(e, source, nullptr, static_cast<std::int64_t>(row), 1,
+      kernels().encode_rows(e, table.source(), nullptr, static_cast<std::int64_t>(row), 1,
                             {values.data(), padded(e.n_numeric), active.data(), &active_end}, bad);
-      if (bad.feature >= 0) throw_infinity(bad);
       for (int j = 0; j < e.n_numeric; ++j) out[encoder.column_of()[j]] = values[j];
       for (int a = 0; a < active_end; ++a) out[encoder.column_of()[e.n_numeric + active[a]]] = 1.0f;
     }
+    return bad;
   });
 }
 
 }  // namespace
-
-Source source_of(const Encoder& encoder, const Array2<float>& X) {
-  return dense(encoder, X);
-}
-Source source_of(const Encoder& encoder, const Array2<double>& X) {
-  return dense(encoder, X);
-}
-
-template <class T>
-Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std::int32_t>& indices,
-                 const Array1<std::int64_t>& indptr) {
-  const int p = encoder.encoding().n_features;
-  require(encoder.encoding().all_numeric, "sparse tables hold numbers only");
-  require(indptr.size() >= 1 && data.size() == indices.size(),
-          "not a compressed sparse row matrix");
-  std::int64_t previous = 0;
-  for (std::size_t i = 0; i < indptr.size(); ++i) {
-    require(indptr.data()[i] >= previous, "the row pointers of the sparse table decrease");
-    previous = indptr.data()[i];
-  }
-  require(indptr.data()[0] == 0 && static_cast<std::size_t>(previous) <= data.size(),
-          "the row pointers of the sparse table leave its data");
-  // Increasing columns also keep a row from raising more flags than it has features.
-  for (std::size_t row = 0; row + 1 < indptr.size(); ++row) {
-    std::int32_t last = -1;
-    for (std::int64_t i = indptr.data()[row]; i < indptr.data()[row + 1]; ++i) {
-      require(indices.data()[i] > last && indices.data()[i] < p,
-              "the columns of a sparse row must increase and lie within the table");
-      last = indices.data()[i];
-    }
-  }
-  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse,
-          data.data(),
-          static_cast<std::int64_t>(indptr.size()) - 1,
-          p,
-          indices.data(),
-          indptr.data()};
-}
-
-template Source source_of(const Encoder&, const Array1<float>&, const Array1<std::int32_t>&,
-                          const Array1<std::int64_t>&);
-template Source source_of(const Encoder&, const Array1<double>&, const Array1<std::int32_t>&,
-                          const Array1<std::int64_t>&);
 
 void require_width(std::size_t found, const Encoding& expected) {
   if (static_cast<std::int64_t>(found) != expected.n_features)
@@ -171,9 +117,7 @@ void bind_table(nb::module_& m) {
            nb::arg("kinds"), nb::arg("first_column"), nb::arg("n_levels"), nb::arg("flag_column"),
            nb::arg("center"), nb::arg("scale"), nb::arg("n_columns"))
       .def_prop_ro("n_columns", &Encoder::n_columns)
-      .def("encode", &encode<float>, nb::arg("X").noconvert(),
-           "Encoded rows (n, n_columns), in the schema's order.")
-      .def("encode", &encode<double>, nb::arg("X").noconvert());
+      .def("encode", &encode, nb::arg("X"), "Encoded rows (n, n_columns), in the schema's order.");
 }
 
 }  // namespace hardwood

@@ -1,4 +1,4 @@
-// The encoding of a table, owned; and raw tables as they arrive from Python.
+// The encoding of a table, owned.
 #pragma once
 
 #include <vector>
@@ -38,26 +38,7 @@ class Encoder {
   Encoding encoding_, unscaled_;
 };
 
-Source source_of(const Encoder& encoder, const Array2<float>& X);
-Source source_of(const Encoder& encoder, const Array2<double>& X);
-
-template <class T>
-Source source_of(const Encoder& encoder, const Array1<T>& data, const Array1<std::int32_t>& indices,
-                 const Array1<std::int64_t>& indptr);
-
 void require_width(std::size_t found, const Encoding& expected);
-
-// One row as a table.
-template <class T>
-Source row_source(const Encoding& encoding, const Array1<T>& x) {
-  require_width(x.size(), encoding);
-  return {sizeof(T) == sizeof(float) ? Source::Kind::kFloat : Source::Kind::kDouble,
-          x.data(),
-          1,
-          encoding.n_features,
-          nullptr,
-          nullptr};
-}
 
 [[noreturn]] void throw_infinity(const BadEntry& bad);
 

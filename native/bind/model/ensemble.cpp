@@ -11,9 +11,7 @@ namespace hardwood {
 
 namespace {
 
-using Output2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-void apply_link(Output2 scores, std::string_view name, int n_threads) {
+void apply_link(Result<double, 2> scores, std::string_view name, int n_threads) {
   constexpr std::int64_t kChunk = 4096;  // rows per task
   const Link link = link_of(name);
   const std::int64_t n = static_cast<std::int64_t>(scores.shape(0));
@@ -47,49 +45,42 @@ class SoftRouter {
   }
   SoftRouter(const SoftRouter&) = delete;
 
-  template <class T>
-  nb::ndarray<nb::numpy, double> scores(Array2<T> X, int n_threads) const {
-    return scores_of(source_of(encoder_, X), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> scores_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                            Array1<std::int64_t> indptr, int n_threads) const {
-    return scores_of(source_of(encoder_, data, indices, indptr), n_threads);
+  auto scores(const nb::object& X, int n_threads) const {
+    const TableArrays table(encoder_, X);
+    const std::size_t k = ensemble_.trees.shape.n_outputs;
+    return answers<double>({table.n_rows(), k}, [&](double* out) {
+      start(table.source().n_rows, out);
+      return soft_scores(ensemble_, table.source(), n_threads, out);
+    });
   }
 
   // The same for one row, into an array of k: making one would take longer than the answer.
   template <class T>
-  void scores_one(Array1<T> x, Output1 out) const {
+  void scores_one(Array1<T> x, Result<double, 1> out) const {
     const Source row = row_source(ensemble_.encoding, x);
     require(static_cast<int>(out.size()) == ensemble_.trees.shape.n_outputs,
             "out has another size than scores");
     start(1, out.data());
-    throw_if(soft_scores(ensemble_, row, 1, out.data()));
+    require_finite(soft_scores(ensemble_, row, 1, out.data()));
   }
 
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> reachable(Array2<T> X, int n_threads) const {
-    return leaves_of(source_of(encoder_, X), n_threads);
+  auto reachable(const nb::object& X, int n_threads) const {
+    const TableArrays table(encoder_, X);
+    const std::size_t n_trees = ensemble_.trees.shape.n_trees;
+    return answers<std::int32_t>({table.n_rows(), n_trees}, [&](std::int32_t* out) {
+      return soft_leaves(ensemble_, table.source(), n_threads, out);
+    });
   }
 
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> reachable_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                                     Array1<std::int64_t> indptr,
-                                                     int n_threads) const {
-    return leaves_of(source_of(encoder_, data, indices, indptr), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> leaf_weights(Array2<T> X, Array1<double> weight) const {
-    return leaf_weights_of(source_of(encoder_, X), weight);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> leaf_weights_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                                  Array1<std::int64_t> indptr,
-                                                  Array1<double> weight) const {
-    return leaf_weights_of(source_of(encoder_, data, indices, indptr), weight);
+  auto leaf_weights(const nb::object& X, Array1<double> weight) const {
+    const TableArrays table(encoder_, X);
+    require(weight.size() == table.n_rows(), "there must be one weight per row");
+    const std::size_t n_trees = ensemble_.trees.shape.n_trees,
+                      n_leaves = ensemble_.trees.shape.n_leaves();
+    return answers<double>({n_trees, n_leaves}, [&](double* out) {
+      std::fill_n(out, n_trees * n_leaves, 0.0);
+      return soft_leaf_weights(ensemble_, table.source(), weight.data(), out);
+    });
   }
 
  private:
@@ -163,50 +154,6 @@ class SoftRouter {
 
   SoftTrees<float, double>& trees() { return ensemble_.trees; }
 
-  static void throw_if(const BadEntry& bad) {
-    if (bad.feature >= 0) throw_infinity(bad);
-  }
-
-  nb::ndarray<nb::numpy, double> scores_of(const Source& source, int n_threads) const {
-    const std::size_t k = ensemble_.trees.shape.n_outputs;
-    BadEntry bad;
-    auto scores = new_array<double>({static_cast<std::size_t>(source.n_rows), k}, [&](double* out) {
-      const nb::gil_scoped_release release;
-      start(source.n_rows, out);
-      bad = soft_scores(ensemble_, source, n_threads, out);
-    });
-    throw_if(bad);
-    return scores;
-  }
-
-  nb::ndarray<nb::numpy, std::int32_t> leaves_of(const Source& source, int n_threads) const {
-    const std::size_t n_trees = ensemble_.trees.shape.n_trees;
-    BadEntry bad;
-    auto leaves = new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows), n_trees},
-                                          [&](std::int32_t* out) {
-                                            const nb::gil_scoped_release release;
-                                            bad = soft_leaves(ensemble_, source, n_threads, out);
-                                          });
-    throw_if(bad);
-    return leaves;
-  }
-
-  nb::ndarray<nb::numpy, double> leaf_weights_of(const Source& source,
-                                                 const Array1<double>& weight) const {
-    const SoftShape& shape = ensemble_.trees.shape;
-    require(static_cast<std::int64_t>(weight.size()) == source.n_rows,
-            "there must be one weight per row");
-    const std::size_t n_trees = shape.n_trees, n_leaves = shape.n_leaves();
-    BadEntry bad;
-    auto sums = new_array<double>({n_trees, n_leaves}, [&](double* out) {
-      const nb::gil_scoped_release release;
-      std::fill_n(out, n_trees * n_leaves, 0.0);
-      bad = soft_leaf_weights(ensemble_, source, weight.data(), out);
-    });
-    throw_if(bad);
-    return sums;
-  }
-
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
   Buffer<float> weights_, bias_, limit_;
@@ -226,34 +173,16 @@ void bind_ensemble(nb::module_& m) {
                     std::string_view>(),
            nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("values"),
            nb::arg("gamma"), nb::arg("activation"))
-      .def("scores", &SoftRouter::scores<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
+      .def("scores", &SoftRouter::scores, nb::arg("X"), nb::arg("n_threads") = 1,
            "Sums of the trees' scores for every row, (n, k).")
-      .def("scores", &SoftRouter::scores<double>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1)
-      .def("scores_csr", &SoftRouter::scores_csr<float>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("scores_csr", &SoftRouter::scores_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
       .def("scores_one", &SoftRouter::scores_one<double>, nb::arg("x").noconvert(),
            nb::arg("out").noconvert(), "The same for one row, written to out, (k,).")
       .def("scores_one", &SoftRouter::scores_one<float>, nb::arg("x").noconvert(),
            nb::arg("out").noconvert())
-      .def("reachable", &SoftRouter::reachable<float>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1, "Leaves that every row reaches in every tree, (n, trees).")
-      .def("reachable", &SoftRouter::reachable<double>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1)
-      .def("reachable_csr", &SoftRouter::reachable_csr<float>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("reachable_csr", &SoftRouter::reachable_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("leaf_weights", &SoftRouter::leaf_weights<float>, nb::arg("X").noconvert(),
-           nb::arg("weight"), "What arrives at leaves: weights times shares, (trees, leaves).")
-      .def("leaf_weights", &SoftRouter::leaf_weights<double>, nb::arg("X").noconvert(),
-           nb::arg("weight"))
-      .def("leaf_weights_csr", &SoftRouter::leaf_weights_csr<float>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("weight"))
-      .def("leaf_weights_csr", &SoftRouter::leaf_weights_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("weight"));
+      .def("reachable", &SoftRouter::reachable, nb::arg("X"), nb::arg("n_threads") = 1,
+           "Leaves that every row reaches in every tree, (n, trees).")
+      .def("leaf_weights", &SoftRouter::leaf_weights, nb::arg("X"), nb::arg("weight"),
+           "What arrives at leaves: weights times shares, (trees, leaves).");
 }
 
 }  // namespace hardwood

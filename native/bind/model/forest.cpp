@@ -10,23 +10,10 @@ void bind_forest(nb::module_& m) {
            nb::arg("leaves"), nb::arg("vote"), nb::arg("is_sum") = false,
            "leaves: of each tree its LeafModels, or its values (L, k); vote: "
            "none, class, labels; is_sum: answers are added up, not averaged.")
-      .def("apply", &ForestRouter::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
+      .def("apply", &ForestRouter::apply, nb::arg("X"), nb::arg("n_threads") = 1,
            "Leaves of every row, (n, trees).")
-      .def("apply", &ForestRouter::apply<double>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1)
-      .def("apply_csr", &ForestRouter::apply_csr<float>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("apply_csr", &ForestRouter::apply_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("answer", &ForestRouter::answer<float>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1,
+      .def("answer", &ForestRouter::answer, nb::arg("X"), nb::arg("n_threads") = 1,
            "Mean or sum of the trees' answers or votes for every row, (n, k).")
-      .def("answer", &ForestRouter::answer<double>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1)
-      .def("answer_csr", &ForestRouter::answer_csr<float>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("answer_csr", &ForestRouter::answer_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
       .def("answer_one", &ForestRouter::answer_one<double>, nb::arg("x").noconvert(),
            nb::arg("out").noconvert(), "The same for one row, written to out, (k,).")
       .def("answer_one", &ForestRouter::answer_one<float>, nb::arg("x").noconvert(),

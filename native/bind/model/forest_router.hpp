@@ -29,36 +29,28 @@ class ForestRouter {
   }
   ForestRouter(const ForestRouter&) = delete;
 
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, int n_threads) const {
-    return route(source_of(*encoder_, X), n_threads);
+  auto apply(const nb::object& X, int n_threads) const {
+    const TableArrays table(*encoder_, X);
+    return answers<std::int32_t>({table.n_rows(), forest_.trees.size()}, [&](std::int32_t* out) {
+      return leaves_of_rows(forest_, table.source(), n_threads, out);
+    });
   }
 
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                                 Array1<std::int64_t> indptr, int n_threads) const {
-    return route(source_of(*encoder_, data, indices, indptr), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> answer(Array2<T> X, int n_threads) const {
-    return answer_source(source_of(*encoder_, X), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> answer_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                            Array1<std::int64_t> indptr, int n_threads) const {
-    return answer_source(source_of(*encoder_, data, indices, indptr), n_threads);
+  auto answer(const nb::object& X, int n_threads) const {
+    const TableArrays table(*encoder_, X);
+    const std::size_t k = forest_.n_outputs;
+    return answers<double>({table.n_rows(), k}, [&](double* out) {
+      return answer_rows(forest_, table.source(), n_threads, out);
+    });
   }
 
   // The same for one row, into an array of k: making one would take longer than the answer.
   template <class T>
-  void answer_one(Array1<T> x, Output1 out) const {
+  void answer_one(Array1<T> x, Result<double, 1> out) const {
     const Source row = row_source(forest_.encoding, x);
     require(static_cast<int>(out.size()) == forest_.n_outputs, "out has another size than answers");
     std::fill_n(out.data(), out.size(), 0.0);
-    const BadEntry bad = answer_rows(forest_, row, 1, out.data());
-    if (bad.feature >= 0) throw_infinity(bad);
+    require_finite(answer_rows(forest_, row, 1, out.data()));
   }
 
   const Encoder& encoder() const { return *encoder_; }
@@ -103,29 +95,6 @@ class ForestRouter {
     for (std::size_t leaf = 0; leaf < values.shape(0); ++leaf)
       vote(forest_.vote, static_cast<int>(k), copy.data() + leaf * k);
     return copy;
-  }
-
-  nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
-    BadEntry bad;
-    auto leaves = new_array<std::int32_t>(
-        {static_cast<std::size_t>(source.n_rows), forest_.trees.size()}, [&](std::int32_t* out) {
-          const nb::gil_scoped_release release;
-          bad = leaves_of_rows(forest_, source, n_threads, out);
-        });
-    if (bad.feature >= 0) throw_infinity(bad);
-    return leaves;
-  }
-
-  nb::ndarray<nb::numpy, double> answer_source(const Source& source, int n_threads) const {
-    BadEntry bad;
-    auto answers = new_array<double>(
-        {static_cast<std::size_t>(source.n_rows), static_cast<std::size_t>(forest_.n_outputs)},
-        [&](double* out) {
-          const nb::gil_scoped_release release;
-          bad = answer_rows(forest_, source, n_threads, out);
-        });
-    if (bad.feature >= 0) throw_infinity(bad);
-    return answers;
   }
 
   nb::tuple routers_, leaves_;  // keep the packed trees alive, whatever becomes of the lists

@@ -71,37 +71,32 @@ class PolicyRouter {
   }
   PolicyRouter(const PolicyRouter&) = delete;
 
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, bool most_probable, int n_threads) const {
-    return leaves_of(source_of(encoder_, X), most_probable, n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                                 Array1<std::int64_t> indptr, bool most_probable,
-                                                 int n_threads) const {
-    return leaves_of(source_of(encoder_, data, indices, indptr), most_probable, n_threads);
+  auto apply(const nb::object& X, bool most_probable, int n_threads) const {
+    const TableArrays table(encoder_, X);
+    return answers<std::int32_t>({table.n_rows()}, [&](std::int32_t* out) {
+      return find_leaves(table.source(), most_probable, n_threads, out);
+    });
   }
 
   // The leaf of one row, greedily.
   template <class T>
   std::int32_t apply_one(Array1<T> x) const {
     std::int32_t leaf = 0;
-    throw_if(find_leaves(row_source(encoding_, x), false, 1, &leaf));
+    require_finite(find_leaves(row_source(encoding_, x), false, 1, &leaf));
     return leaf;
   }
 
-  template <class T>
-  nb::ndarray<nb::numpy, double> leaf_probabilities(Array2<T> X, int n_threads) const {
-    return probabilities_of(source_of(encoder_, X), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> leaf_probabilities_csr(Array1<T> data,
-                                                        Array1<std::int32_t> indices,
-                                                        Array1<std::int64_t> indptr,
-                                                        int n_threads) const {
-    return probabilities_of(source_of(encoder_, data, indices, indptr), n_threads);
+  auto leaf_probabilities(const nb::object& X, int n_threads) const {
+    const TableArrays table(encoder_, X);
+    const std::size_t n_leaves = n_leaves_;
+    return answers<double>({table.n_rows(), n_leaves}, [&](double* out) {
+      return encoded_blocks(
+          table.source(), n_threads, [&](PolicyRows& block, std::int64_t first, int rows) {
+            PolicySearch search(splits_);
+            for (int i = 0; i < rows; ++i)
+              search.leaf_probabilities(block.row(i), out + (first + i) * n_leaves_);
+          });
+    });
   }
 
  private:
@@ -151,37 +146,6 @@ class PolicyRouter {
     });
   }
 
-  nb::ndarray<nb::numpy, std::int32_t> leaves_of(const Source& source, bool most_probable,
-                                                 int n_threads) const {
-    BadEntry bad;
-    auto leaves =
-        new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows)}, [&](std::int32_t* out) {
-          const nb::gil_scoped_release release;
-          bad = find_leaves(source, most_probable, n_threads, out);
-        });
-    throw_if(bad);
-    return leaves;
-  }
-
-  nb::ndarray<nb::numpy, double> probabilities_of(const Source& source, int n_threads) const {
-    const std::size_t n = source.n_rows, n_leaves = n_leaves_;
-    BadEntry bad;
-    auto probabilities = new_array<double>({n, n_leaves}, [&](double* out) {
-      const nb::gil_scoped_release release;
-      bad = encoded_blocks(source, n_threads, [&](PolicyRows& block, std::int64_t first, int rows) {
-        PolicySearch search(splits_);
-        for (int i = 0; i < rows; ++i)
-          search.leaf_probabilities(block.row(i), out + (first + i) * n_leaves_);
-      });
-    });
-    throw_if(bad);
-    return probabilities;
-  }
-
-  static void throw_if(const BadEntry& bad) {
-    if (bad.feature >= 0) throw_infinity(bad);
-  }
-
   nb::object encoder_object_;  // keeps the encoder alive
   const Encoder& encoder_;
   Encoding encoding_;
@@ -203,29 +167,13 @@ void bind_policy(nb::module_& m) {
                     Array1<std::int32_t>, Array1<std::int32_t>>(),
            nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("child"),
            nb::arg("n_children"), nb::arg("exponents"))
-      .def("apply", &PolicyRouter::apply<float>, nb::arg("X").noconvert(), nb::arg("most_probable"),
+      .def("apply", &PolicyRouter::apply, nb::arg("X"), nb::arg("most_probable"),
            nb::arg("n_threads") = 1, "Leaf of every row: greedily, or the most probable one.")
-      .def("apply", &PolicyRouter::apply<double>, nb::arg("X").noconvert(),
-           nb::arg("most_probable"), nb::arg("n_threads") = 1)
-      .def("apply_csr", &PolicyRouter::apply_csr<float>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("most_probable"),
-           nb::arg("n_threads") = 1)
-      .def("apply_csr", &PolicyRouter::apply_csr<double>, nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("most_probable"),
-           nb::arg("n_threads") = 1)
       .def("apply_one", &PolicyRouter::apply_one<double>, nb::arg("x").noconvert(),
            "Leaf of one row, greedily.")
       .def("apply_one", &PolicyRouter::apply_one<float>, nb::arg("x").noconvert())
-      .def("leaf_probabilities", &PolicyRouter::leaf_probabilities<float>, nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1, "Probability of every leaf for every row, (n, leaves).")
-      .def("leaf_probabilities", &PolicyRouter::leaf_probabilities<double>,
-           nb::arg("X").noconvert(), nb::arg("n_threads") = 1)
-      .def("leaf_probabilities_csr", &PolicyRouter::leaf_probabilities_csr<float>,
-           nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
-           nb::arg("n_threads") = 1)
-      .def("leaf_probabilities_csr", &PolicyRouter::leaf_probabilities_csr<double>,
-           nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
-           nb::arg("n_threads") = 1);
+      .def("leaf_probabilities", &PolicyRouter::leaf_probabilities, nb::arg("X"),
+           nb::arg("n_threads") = 1, "Probability of every leaf for every row, (n, leaves).");
 }
 
 }  // namespace hardwood

@@ -5,15 +5,13 @@
 #include <array>
 #include <vector>
 
-#include "bind/model/encoder.hpp"
 #include "bind/model/leaf_models.hpp"
+#include "bind/model/table_arrays.hpp"
 #include "core/kernels.hpp"
 #include "core/threads.hpp"
 #include "tree/nodes.hpp"
 
 namespace hardwood {
-
-using Output1 = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Weights in float32, in the units of the encoded columns.
 class Router {
@@ -38,15 +36,16 @@ class Router {
                rows_.indicators.data()};
   }
 
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> apply(Array2<T> X, int n_threads) const {
-    return route(source_of(encoder_, X), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, std::int32_t> apply_csr(Array1<T> data, Array1<std::int32_t> indices,
-                                                 Array1<std::int64_t> indptr, int n_threads) const {
-    return route(source_of(encoder_, data, indices, indptr), n_threads);
+  auto apply(const nb::object& X, int n_threads) const {
+    const TableArrays table(encoder_, X);
+    return answers<std::int32_t>({table.n_rows()}, [&](std::int32_t* leaves) {
+      return in_chunks(
+          table.source(), n_threads,
+          [&](std::int64_t first, std::int64_t last, const EncodedRows& scratch, BadEntry& bad) {
+            kernels().route(encoding_, splits_, table.source(), first, last, scratch,
+                            leaves + first, bad);
+          });
+    });
   }
 
   template <class T>
@@ -57,22 +56,22 @@ class Router {
   }
 
   // What linear leaves answer, (n, k).
-  template <class T>
-  nb::ndarray<nb::numpy, double> answer(const LeafModels& leaves, Array2<T> X,
-                                        int n_threads) const {
-    return answer_rows(leaves, source_of(encoder_, X), n_threads);
-  }
-
-  template <class T>
-  nb::ndarray<nb::numpy, double> answer_csr(const LeafModels& leaves, Array1<T> data,
-                                            Array1<std::int32_t> indices,
-                                            Array1<std::int64_t> indptr, int n_threads) const {
-    return answer_rows(leaves, source_of(encoder_, data, indices, indptr), n_threads);
+  auto answer(const LeafModels& models, const nb::object& X, int n_threads) const {
+    const TableArrays table(encoder_, X);
+    const LinearLeaves& leaves = fitting(models);
+    const std::size_t k = leaves.n_outputs;
+    return answers<double>({table.n_rows(), k}, [&](double* out) {
+      return in_chunks(
+          table.source(), n_threads,
+          [&](std::int64_t first, std::int64_t last, const EncodedRows& scratch, BadEntry& bad) {
+            answer_chunk(leaves, table.source(), first, last, scratch, out, bad);
+          });
+    });
   }
 
   // The same for one row, into an array of k: making one would take longer than the answer.
   template <class T>
-  void answer_one(const LeafModels& models, Array1<T> x, Output1 out) const {
+  void answer_one(const LeafModels& models, Array1<T> x, Result<double, 1> out) const {
     const LinearLeaves& leaves = fitting(models);
     require(static_cast<int>(out.size()) == leaves.n_outputs, "out has another size than answers");
     route_one_row(x, [&](const EncodedRows& rows, std::int32_t leaf) {
@@ -130,44 +129,8 @@ class Router {
     BadEntry bad;
     const EncodedRows rows{values, rows_.stride, active, &active_end};
     kernels().route(e, splits_, source, 0, 1, rows, &leaf, bad);
-    if (bad.feature >= 0) throw_infinity(bad);
+    require_finite(bad);
     done(rows, leaf);
-  }
-
-  nb::ndarray<nb::numpy, std::int32_t> route(const Source& source, int n_threads) const {
-    BadEntry bad;
-    auto leaves =
-        new_array<std::int32_t>({static_cast<std::size_t>(source.n_rows)}, [&](std::int32_t* out) {
-          const nb::gil_scoped_release release;
-          bad = route_rows(source, n_threads, out);
-        });
-    if (bad.feature >= 0) throw_infinity(bad);
-    return leaves;
-  }
-
-  BadEntry route_rows(const Source& source, int n_threads, std::int32_t* leaves) const {
-    return in_chunks(
-        source, n_threads,
-        [&](std::int64_t first, std::int64_t last, const EncodedRows& scratch, BadEntry& bad) {
-          kernels().route(encoding_, splits_, source, first, last, scratch, leaves + first, bad);
-        });
-  }
-
-  nb::ndarray<nb::numpy, double> answer_rows(const LeafModels& models, const Source& source,
-                                             int n_threads) const {
-    const LinearLeaves& leaves = fitting(models);
-    const std::size_t n = source.n_rows, k = leaves.n_outputs;
-    BadEntry bad;
-    auto answers = new_array<double>({n, k}, [&](double* out) {
-      const nb::gil_scoped_release release;
-      bad = in_chunks(source, n_threads,
-                      [&](std::int64_t first, std::int64_t last, const EncodedRows& scratch,
-                          BadEntry& bad_here) {
-                        answer_chunk(leaves, source, first, last, scratch, out, bad_here);
-                      });
-    });
-    if (bad.feature >= 0) throw_infinity(bad);
-    return answers;
   }
 
   // Block by block: the leaves answer from the encoded rows while these are at hand.

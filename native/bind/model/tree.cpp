@@ -14,24 +14,11 @@ void bind_tree(nb::module_& m) {
       .def(nb::init<nb::object, Array2<double>, Array1<double>, Array2<std::int32_t>, int>(),
            nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("children"),
            nb::arg("n_leaves"))
-      .def("apply", &Router::apply<float>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1,
-           "Leaf of every row.")
-      .def("apply", &Router::apply<double>, nb::arg("X").noconvert(), nb::arg("n_threads") = 1)
-      .def("apply_csr", &Router::apply_csr<float>, nb::arg("data").noconvert(), nb::arg("indices"),
-           nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("apply_csr", &Router::apply_csr<double>, nb::arg("data").noconvert(), nb::arg("indices"),
-           nb::arg("indptr"), nb::arg("n_threads") = 1)
+      .def("apply", &Router::apply, nb::arg("X"), nb::arg("n_threads") = 1, "Leaf of every row.")
       .def("apply_one", &Router::apply_one<double>, nb::arg("x").noconvert(), "Leaf of one row.")
       .def("apply_one", &Router::apply_one<float>, nb::arg("x").noconvert())
-      .def("answer", &Router::answer<float>, nb::arg("leaves"), nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1, "What linear leaves answer to every row, (n, k).")
-      .def("answer", &Router::answer<double>, nb::arg("leaves"), nb::arg("X").noconvert(),
-           nb::arg("n_threads") = 1)
-      .def("answer_csr", &Router::answer_csr<float>, nb::arg("leaves"), nb::arg("data").noconvert(),
-           nb::arg("indices"), nb::arg("indptr"), nb::arg("n_threads") = 1)
-      .def("answer_csr", &Router::answer_csr<double>, nb::arg("leaves"),
-           nb::arg("data").noconvert(), nb::arg("indices"), nb::arg("indptr"),
-           nb::arg("n_threads") = 1)
+      .def("answer", &Router::answer, nb::arg("leaves"), nb::arg("X"), nb::arg("n_threads") = 1,
+           "What linear leaves answer to every row, (n, k).")
       .def("answer_one", &Router::answer_one<double>, nb::arg("leaves"), nb::arg("x").noconvert(),
            nb::arg("out").noconvert(), "The same to one row, written to out, (k,).")
       .def("answer_one", &Router::answer_one<float>, nb::arg("leaves"), nb::arg("x").noconvert(),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.task import TrainingSet
@@ -63,9 +61,7 @@ def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
     router = engine.packed_ensemble(ensemble)
     reached = np.zeros(ensemble.values.shape[:2])
     for rows, weight in _chunks(data):
-        reached += _asked(
-            router.leaf_weights, router.leaf_weights_csr, data.matrix[rows], weight=weight
-        )
+        reached += router.leaf_weights(data.matrix[rows], weight)
     children = heap_children(ensemble.values.shape[1] - 1)
     counts = [_counts_of_nodes(children, of_tree) for of_tree in reached]
     return ensemble.replace(counts=np.array(counts))
@@ -74,9 +70,7 @@ def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
 def policy_counts(data: TrainingSet, policy: PolicyTree, n_jobs: int) -> np.ndarray:
     """Count what arrives at the nodes of a policy tree by the greedy path, (N,)."""
     router = engine.packed_policy(policy)
-    leaf = _asked(
-        router.apply, router.apply_csr, data.matrix, most_probable=False, n_threads=n_jobs
-    )
+    leaf = router.apply(data.matrix, most_probable=False, n_threads=n_jobs)
     counts = np.zeros(policy.n_nodes)
     counts[policy.leaf_nodes] = _weight_by_leaf(leaf, data, policy.n_leaves)
     for node in range(policy.n_nodes - 1, 0, -1):  # parents come before their children
@@ -86,8 +80,7 @@ def policy_counts(data: TrainingSet, policy: PolicyTree, n_jobs: int) -> np.ndar
 
 def routed_leaves(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
     """Return the leaf, (n,) int32, of rows that were read already."""
-    router = engine.packed_splits(tree)
-    return _asked(router.apply, router.apply_csr, matrix[rows], n_threads=n_jobs)
+    return engine.packed_splits(tree).apply(matrix[rows], n_jobs)
 
 
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
@@ -95,10 +88,7 @@ def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int)
     if tree.leaf_weights is None:
         values: np.ndarray = tree.values[routed_leaves(tree, matrix, rows, n_jobs)]
         return values
-    router = engine.packed_splits(tree)
-    leaves = engine.packed_leaves(tree)
-    of_dense, of_sparse = partial(router.answer, leaves), partial(router.answer_csr, leaves)
-    return _asked(of_dense, of_sparse, matrix[rows], n_threads=n_jobs)
+    return engine.packed_splits(tree).answer(engine.packed_leaves(tree), matrix[rows], n_jobs)
 
 
 def _leaves(
@@ -107,20 +97,7 @@ def _leaves(
     from hardwood._native import Router
 
     router = Router(data.schema.encoder, weights, bias, children, len(weights) + 1)
-    return _asked(router.apply, router.apply_csr, data.matrix, n_threads=n_jobs)
-
-
-def _asked(
-    of_dense: Callable[..., np.ndarray],
-    of_sparse: Callable[..., np.ndarray],
-    X: Matrix,
-    **options: Any,
-) -> np.ndarray:
-    """Ask the engine of rows that were read already: `ObliqueTree` would take codes for values."""
-    if sparse.issparse(X):
-        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-        return of_sparse(X.data, indices, indptr, **options)
-    return of_dense(X, **options)
+    return router.apply(data.matrix, n_jobs)
 
 
 def _chunks(data: TrainingSet) -> Iterator[tuple[np.ndarray, np.ndarray]]:

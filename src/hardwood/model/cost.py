@@ -265,25 +265,19 @@ def soft_flops(ensemble: TreeEnsemble, X: Any = None) -> Flops:
 def reached_shares(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
     """Share of the rows that reach each node in part, splits before leaves, (T, m + L)."""
 
-    def of_dense(table: np.ndarray, _: int) -> np.ndarray:
+    def shares(table: Any, _: int) -> np.ndarray:
         total = np.zeros((ensemble.n_trees, 2 * ensemble.bias.shape[1] + 1))
-        for i in range(0, len(table), _CHUNK):
+        for i in range(0, table.shape[0], _CHUNK):
             total += _reached(ensemble, table[i : i + _CHUNK])
-        return total / max(len(table), 1)
+        return total / max(table.shape[0], 1)
 
-    def of_sparse(data: Any, indices: Any, indptr: Any, n_threads: int) -> np.ndarray:
-        from scipy.sparse import csr_array
-
-        shape = (len(indptr) - 1, ensemble.n_features)
-        return of_dense(csr_array((data, indices, indptr), shape).toarray(), n_threads)
-
-    return engine.ask(ensemble.schema, X, of_dense, of_sparse, n_jobs=1, who="TreeEnsemble")
+    return engine.ask(ensemble.schema, X, shares, n_jobs=1, who="TreeEnsemble")
 
 
-def _reached(ensemble: TreeEnsemble, table: np.ndarray) -> np.ndarray:
+def _reached(ensemble: TreeEnsemble, table: Any) -> np.ndarray:
     """Count the rows of a table that reach each node, (T, m + L)."""
     schema, m = ensemble.schema, ensemble.bias.shape[1]
-    columns = schema.encoder.encode(np.ascontiguousarray(table)) * schema.column_scale  # (n, c)
+    columns = schema.encoder.encode(table) * schema.column_scale  # (n, c)
     counts = np.empty((ensemble.n_trees, 2 * m + 1))
     for t in range(ensemble.n_trees):
         scores = (columns @ ensemble.weights[t].T + ensemble.bias[t]) / ensemble.gamma  # (n, m)

@@ -87,8 +87,7 @@ def packed_policy(tree: PolicyTree) -> PolicyRouter:
 def ask(
     schema: Schema,
     X: Any,
-    of_dense: Callable[[np.ndarray, int], np.ndarray],
-    of_sparse: Callable[[np.ndarray, np.ndarray, np.ndarray, int], np.ndarray],
+    answer: Callable[[Any, int], np.ndarray],
     *,
     n_jobs: int | None,
     who: str,
@@ -101,9 +100,8 @@ def ask(
         Reads ``X``.
     X
         Any table.
-    of_dense, of_sparse
-        The engine's functions of ``(array, n_threads)`` and of ``(data, indices, indptr,
-        n_threads)``.
+    answer
+        A function of ``(table, n_threads)``, mostly one of the engine's: they take arrays and CSR.
     n_jobs
         As scikit-learn has it.
     who
@@ -117,9 +115,7 @@ def ask(
     table = schema.read(X, who=who)
     threads = 1 if n_jobs == 1 else n_threads(n_jobs)
     try:
-        if isinstance(table, np.ndarray):
-            return of_dense(table, threads)
-        return of_sparse(table.data, table.indices, table.indptr, threads)
+        return answer(table, threads)
     except ValueError as error:
         raise _infinity_error(schema, table) or error from None
 

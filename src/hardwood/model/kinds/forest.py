@@ -152,9 +152,7 @@ class ObliqueForest(FrozenModel):
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Leaf number of each row in each tree, (n, T) int32; ``n_jobs=-1``: all processors."""
         router, _ = self._packed
-        return engine.ask(
-            self.schema, X, router.apply, router.apply_csr, n_jobs=n_jobs, who="ObliqueForest"
-        )
+        return engine.ask(self.schema, X, router.apply, n_jobs=n_jobs, who="ObliqueForest")
 
     @cached_property
     def _packed(self) -> tuple[ForestRouter, int]:
@@ -172,9 +170,7 @@ class ObliqueForest(FrozenModel):
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
         router, exponent = self._packed
-        outputs = engine.ask(
-            self.schema, X, router.answer, router.answer_csr, n_jobs=n_jobs, who="ObliqueForest"
-        )
+        outputs = engine.ask(self.schema, X, router.answer, n_jobs=n_jobs, who="ObliqueForest")
         if exponent:
             # No mean of finite numbers is beyond them; rounding could make it so.
             limit = np.ldexp(np.finfo(np.float64).max, -exponent)

@@ -245,25 +245,16 @@ class LatentTreeModel(FrozenModel):
     ) -> np.ndarray:
         """Read a table and answer its rows, some at a time, by their columns (n, c) float64."""
 
-        def of_dense(table: np.ndarray, n_threads: int) -> np.ndarray:
-            return in_chunks(len(table), lambda rows: table[rows], n_threads)
-
-        def of_sparse(data: Any, indices: Any, indptr: Any, n_threads: int) -> np.ndarray:
-            from scipy.sparse import csr_array
-
-            table = csr_array((data, indices, indptr), (len(indptr) - 1, self.n_features))
-            return in_chunks(table.shape[0], lambda rows: table[rows].toarray(), n_threads)
-
-        def in_chunks(n: int, read: Callable[[slice], np.ndarray], n_threads: int) -> np.ndarray:
-            chunks = [slice(i, i + _CHUNK) for i in range(0, n, _CHUNK)]
+        def in_chunks(table: Any, n_threads: int) -> np.ndarray:
+            chunks = [slice(i, i + _CHUNK) for i in range(0, table.shape[0], _CHUNK)]
             with ThreadPoolExecutor(n_threads) as threads:  # NumPy lets go of the interpreter
-                parts = threads.map(lambda rows: answer(self._columns(read(rows))), chunks)
+                parts = threads.map(lambda rows: answer(self._columns(table[rows])), chunks)
                 return np.concatenate(list(parts))
 
-        return engine.ask(self.schema, X, of_dense, of_sparse, n_jobs=n_jobs, who="LatentTreeModel")
+        return engine.ask(self.schema, X, in_chunks, n_jobs=n_jobs, who="LatentTreeModel")
 
-    def _columns(self, table: np.ndarray) -> np.ndarray:
-        encoded = self.schema.encoder.encode(np.ascontiguousarray(table))
+    def _columns(self, table: Any) -> np.ndarray:
+        encoded = self.schema.encoder.encode(table)
         return np.clip(encoded, -_FURTHEST, _FURTHEST) * self.schema.column_scale
 
     def _scores(self, columns: np.ndarray) -> np.ndarray:

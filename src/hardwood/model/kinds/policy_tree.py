@@ -335,24 +335,14 @@ class PolicyTree(FrozenModel):
             self.schema,
             X,
             lambda table, n: router.apply(table, most_probable, n),
-            lambda data, indices, indptr, n: router.apply_csr(
-                data, indices, indptr, most_probable, n
-            ),
             n_jobs=n_jobs,
             who="PolicyTree",
         )
 
     def leaf_probabilities(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Probability of each leaf for each row, (n, L) float64: all nodes are scored."""
-        router = self._router
-        return engine.ask(
-            self.schema,
-            X,
-            router.leaf_probabilities,
-            router.leaf_probabilities_csr,
-            n_jobs=n_jobs,
-            who="PolicyTree",
-        )
+        probabilities = self._router.leaf_probabilities
+        return engine.ask(self.schema, X, probabilities, n_jobs=n_jobs, who="PolicyTree")
 
     def predict(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> np.ndarray:
         """Predict each row, by the leaf that `apply` finds with this ``path``.

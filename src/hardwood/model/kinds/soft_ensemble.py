@@ -226,25 +226,15 @@ class TreeEnsemble(FrozenModel):
 
     def reachable_leaves(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Count the leaves of each tree that some share of a row reaches, (n, T) int32."""
-        router = self._router
-        return engine.ask(
-            self.schema,
-            X,
-            router.reachable,
-            router.reachable_csr,
-            n_jobs=n_jobs,
-            who="TreeEnsemble",
-        )
+        reachable = self._router.reachable
+        return engine.ask(self.schema, X, reachable, n_jobs=n_jobs, who="TreeEnsemble")
 
     @cached_property
     def _router(self) -> SoftRouter:
         return engine.packed_ensemble(self)
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
-        router = self._router
-        scores = engine.ask(
-            self.schema, X, router.scores, router.scores_csr, n_jobs=n_jobs, who="TreeEnsemble"
-        )
+        scores = engine.ask(self.schema, X, self._router.scores, n_jobs=n_jobs, who="TreeEnsemble")
         return engine.linked(scores, self.link, n_jobs)
 
     @cached_property

@@ -295,10 +295,7 @@ class ObliqueTree(FrozenModel):
 
     def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
-        router = self._router
-        return engine.ask(
-            self.schema, X, router.apply, router.apply_csr, n_jobs=n_jobs, who="ObliqueTree"
-        )
+        return engine.ask(self.schema, X, self._router.apply, n_jobs=n_jobs, who="ObliqueTree")
 
     # Constant leaves have their answers ready, which are looked up.
 
@@ -349,15 +346,8 @@ class ObliqueTree(FrozenModel):
         if self.leaf_weights is None:
             outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
             return outputs
-        router, leaves = self._router, self._leaf_models
-        return engine.ask(
-            self.schema,
-            X,
-            partial(router.answer, leaves),
-            partial(router.answer_csr, leaves),
-            n_jobs=n_jobs,
-            who="ObliqueTree",
-        )
+        answer = partial(self._router.answer, self._leaf_models)
+        return engine.ask(self.schema, X, answer, n_jobs=n_jobs, who="ObliqueTree")
 
     @cached_property
     def _answers(self) -> list[Any]:

@@ -32,8 +32,10 @@ PYTHON_FILES := $(shell find src -name '*.py' -o -path '*/page/source/*')
 PACKAGING := pyproject.toml constraints.txt
 
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+# What tests and benchmarks call of the engine's parts; users have no use for it.
+PROBES := -C cmake.define.HARDWOOD_PROBES=ON
 # Warnings of the compiler are errors here, not for users, whose compiler may be newer than ours.
-WERROR := -C cmake.define.HARDWOOD_WERROR=ON
+DEVELOPMENT := -C cmake.define.HARDWOOD_WERROR=ON $(PROBES)
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -60,13 +62,13 @@ $(ENVIRONMENTS:%=%/bin/python):
 	@echo "1/3 Build tools into .venv: $(BUILD_TOOLS)"
 	@.venv/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	@echo "2/3 Compiling the engine, about a minute, and fetching numpy, scikit-learn, matplotlib, ..."
-	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,plot]'
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(DEVELOPMENT) -e '.[cli,plot]'
 	@echo "3/3 Done: the command is .venv/bin/hardwood"
 	@touch $@
 
 .venv/.ready: $(PACKAGING) | .venv/.built
 	@echo "Fetching what the tests need: pytest, polars, pandas, optuna, torch, ..."
-	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(WERROR) -e '.[cli,data,plot,tune,explain,onnx,torch,dev]'
+	@.venv/bin/python -m pip install -q -c constraints.txt --no-build-isolation $(DEVELOPMENT) -e '.[cli,data,plot,tune,explain,onnx,torch,dev]'
 	@touch $@
 
 # --- commands ---------------------------------------------------------------------------------
@@ -111,7 +113,7 @@ lint: .venv/.built .venv/.ready
 	@# Comes as source only, and needs build tools of its own.
 	.venv-bench/bin/python -m pip install -q -c constraints.txt contextualbandits
 	.venv-bench/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
-	  -C build-dir=build/bench '.[bench]'
+	  -C build-dir=build/bench $(PROBES) '.[bench]'
 	@touch $@
 
 bench: .venv-bench/.ready
@@ -125,7 +127,7 @@ SANITIZERS := $$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=
 .venv-sanitize/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-sanitize/bin/python
 	.venv-sanitize/bin/python -m pip install -q -c constraints.txt $(BUILD_TOOLS)
 	.venv-sanitize/bin/python -m pip install -q -c constraints.txt --no-build-isolation \
-	  -C build-dir=build/sanitize -C cmake.define.HARDWOOD_SANITIZE=ON '.[cli,data,plot,dev]'
+	  -C build-dir=build/sanitize -C cmake.define.HARDWOOD_SANITIZE=ON $(PROBES) '.[cli,data,plot,dev]'
 	@touch $@
 
 sanitize: .venv-sanitize/.ready
@@ -139,7 +141,7 @@ sanitize: .venv-sanitize/.ready
 	printf '%s\n' scikit-learn==1.6.1 numpy==2.1.3 scipy==1.14.1 >> .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt $(BUILD_TOOLS)
 	.venv-oldest/bin/python -m pip install -q -c .venv-oldest/constraints.txt --no-build-isolation \
-	  -C build-dir=build/oldest -e '.[cli,data,plot,tune,explain,onnx,torch,dev]'
+	  -C build-dir=build/oldest $(PROBES) -e '.[cli,data,plot,tune,explain,onnx,torch,dev]'
 	@touch $@
 
 test-oldest: .venv-oldest/.ready
@@ -172,6 +174,7 @@ test-wheel: .venv-wheel/.ready
 	cd .venv-wheel && bin/hardwood demo --output tree.png && bin/hardwood --version
 	cd .venv-wheel && bin/python -c 'from hardwood import ObliqueTree; ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0, 1]).show("tree.html")'
 	cd .venv-wheel && sed -n '/^```python$$/,/^```$$/{/^```/d;p}' ../README.md > readme.py && bin/python readme.py
+	cd .venv-wheel && ! bin/python -c 'import hardwood._probes' 2> /dev/null
 
 clean:
 	rm -rf $(ENVIRONMENTS) build dist demo_tree.png

@@ -24,7 +24,7 @@ from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.speed.dgt_step import HardMax, Sign, dense_path_sums, doubling_path_sums
 from benchmarks.timing import Call, interleaved, one_thread
 from benchmarks.workloads import Batch, dgt_batch
-from hardwood import _native
+from hardwood import _probes
 
 HIDDEN = {4: 600, 6: 1008, 8: 1530, 10: 2046}  # Table 12, twice each
 N_OUTPUTS = 10
@@ -115,9 +115,9 @@ def clear_batch(n: int, d: int, h: int) -> Batch:
     return Batch(X, target, drawn.W, drawn.b, drawn.theta)
 
 
-def our_step(batch: Batch, h: int) -> _native.DgtProbe:
+def our_step(batch: Batch, h: int) -> _probes.DgtProbe:
     weight = np.ones(len(batch.X), dtype=np.float32)
-    probe = _native.DgtProbe(
+    probe = _probes.DgtProbe(
         batch.X,
         batch.target,
         weight,
@@ -132,7 +132,7 @@ def our_step(batch: Batch, h: int) -> _native.DgtProbe:
 
 def same_factors(batch: Batch, h: int) -> list[np.ndarray]:
     """Return the factors that `our_step` starts from: random, of the same product."""
-    layers = _native.LinearLayers(2**h - 1, batch.X.shape[1], hidden=[HIDDEN[h]] * 2)
+    layers = _probes.LinearLayers(2**h - 1, batch.X.shape[1], hidden=[HIDDEN[h]] * 2)
     layers.start_from(np.hstack([batch.W, batch.b[:, None]]), seed=0)
     return layers.factors()
 

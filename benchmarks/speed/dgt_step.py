@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.timing import Call, interleaved, one_thread
 from benchmarks.workloads import Batch, dgt_batch
-from hardwood import _native
+from hardwood import _probes
 
 TOLERANCE = 1e-5
 LEARNING_RATE = 1e-3
@@ -128,11 +128,11 @@ class TorchStep:
         return dW[:, :-1], dW[:, -1], self.theta.grad.numpy()
 
 
-def our_step(batch: Batch, h: int) -> _native.DgtProbe:
+def our_step(batch: Batch, h: int) -> _probes.DgtProbe:
     k = batch.theta.shape[1]
     weight = np.ones(len(batch.X), dtype=np.float32)
     loss = "squared_error" if k == 1 else "cross_entropy"
-    probe = _native.DgtProbe(batch.X, batch.target, weight, height=h, n_outputs=k, loss=loss)
+    probe = _probes.DgtProbe(batch.X, batch.target, weight, height=h, n_outputs=k, loss=loss)
     probe.set(batch.W, batch.b, batch.theta)
     return probe
 

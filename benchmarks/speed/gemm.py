@@ -20,7 +20,7 @@ from scipy.linalg.blas import sgemm
 from benchmarks.record import Column, Table, asks_quick
 from benchmarks.timing import Call, Timing, interleaved, one_thread
 from benchmarks.workloads import aligned
-from hardwood import _native
+from hardwood import _probes
 
 TILE = 128
 REPEATS = 20
@@ -62,7 +62,7 @@ def calls(m: int, k: int, n: int) -> dict[str, Call]:
     A, B, C = random_matrix(rng, (m, k)), random_matrix(rng, (k, n)), aligned((m, n))
     expected = A.astype(np.float64) @ B
     made: dict[str, Call] = {
-        "ours": lambda: _native.gemm_into(A, B, C, REPEATS),
+        "ours": lambda: _probes.gemm_into(A, B, C, REPEATS),
         "numpy": lambda: np.matmul(A, B, out=C),
         "scipy": lambda: sgemm(1.0, B.T, A.T, beta=0.0, c=C.T, overwrite_c=True),
     }

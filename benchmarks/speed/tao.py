@@ -30,7 +30,7 @@ from benchmarks.quality.trials import some_of
 from benchmarks.record import Column, Table, verdict
 from benchmarks.speed.greedy import read
 from benchmarks.timing import one_thread
-from hardwood import TAOClassifier, _native
+from hardwood import TAOClassifier, _probes
 from hardwood.learn.tao import Alternation
 
 TABLES = ("node", "sweep")
@@ -88,7 +88,7 @@ def nodes(folder: Path, is_quick: bool) -> bool:
     )
     options = Alternation()
     start = time.process_time()
-    w, b, _, _ = _native.solve_logistic(
+    w, b, _, _ = _probes.solve_logistic(
         X,
         sign,
         np.ones(len(X), dtype=np.float32),

@@ -56,6 +56,6 @@ void bind_nn(nb::module_& m);
 void bind_latent(nb::module_& m);
 void bind_bandit(nb::module_& m);
 void bind_nearest(nb::module_& m);
-void bind_parts(nb::module_& m);
+void bind_core(nb::module_& m);
 
 }  // namespace hardwood

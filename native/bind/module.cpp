@@ -18,5 +18,5 @@ NB_MODULE(_native, m) {
   hardwood::bind_latent(m);
   hardwood::bind_bandit(m);
   hardwood::bind_nearest(m);
-  hardwood::bind_parts(m);
+  hardwood::bind_core(m);
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bind/bind.hpp"
 #include "core/objective.hpp"
 #include "learn/dgt/tile.hpp"
 #include "learn/non_greedy/tile.hpp"

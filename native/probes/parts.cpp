@@ -1,4 +1,4 @@
-// Single parts of the engine, for tests against their NumPy twins and for benchmarks.
+// Kernels, random numbers, steps, DGT trees and products of layers, each on its own.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -9,12 +9,12 @@
 #include <string>
 #include <tuple>
 
-#include "bind/bind.hpp"
 #include "bind/options.hpp"
 #include "core/kernels.hpp"
 #include "core/random.hpp"
 #include "learn/dgt/learner.hpp"
 #include "learn/loop/descent.hpp"
+#include "probes/probes.hpp"
 
 namespace hardwood {
 
@@ -53,33 +53,6 @@ void gemm_into(Array2<float> A, Array2<float> B,
             n = static_cast<int>(B.shape(1));
   for (int i = 0; i < repeats; ++i)
     kernels().gemm({A.data(), m, k, k}, {B.data(), k, n, n}, {C.data(), m, n, n});
-}
-
-// Mean loss and its gradient by the prediction, each sample weighted.
-std::tuple<double, NewArray> loss(const std::string& name, Array2<float> prediction,
-                                  Array2<float> target, Array1<float> weight, double parameter) {
-  const std::size_t n = prediction.shape(0), k = prediction.shape(1), t = target.shape(1);
-  const Loss which = loss_named(name);
-  require(n >= 1 && target.shape(0) == n && weight.size() == n &&
-              t == (has_class_target(which) ? 1 : k),
-          "sizes differ");
-  const std::size_t stride = rounded_up(static_cast<int>(n), kTileStep);
-  Buffer<float> f(k * stride), y(t * stride), w(stride), g(k * stride);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t o = 0; o < k; ++o) f[o * stride + i] = prediction.data()[i * k + o];
-    for (std::size_t o = 0; o < t; ++o) y[o * stride + i] = target.data()[i * t + o];
-    w[i] = weight.data()[i];
-  }
-  const float factor = 1.0f / static_cast<float>(n);
-  const double total =
-      kernels().loss_and_gradient(which, static_cast<float>(parameter),
-                                  {static_cast<int>(k), static_cast<std::ptrdiff_t>(stride),
-                                   f.data(), y.data(), w.data(), g.data()},
-                                  factor);
-  return {total / n, new_array<float>({n, k}, [&](float* out) {
-            for (std::size_t i = 0; i < n; ++i)
-              for (std::size_t o = 0; o < k; ++o) out[i * k + o] = g[o * stride + i];
-          })};
 }
 
 StepOptions step_options(const std::string& optimizer, double learning_rate, double momentum,
@@ -378,16 +351,11 @@ std::vector<std::string> instruction_sets() {
 }  // namespace
 
 void bind_parts(nb::module_& m) {
-  m.def(
-      "instruction_set", [] { return std::string(kernels().name); }, "The instruction set in use.");
   m.def("instruction_sets", &instruction_sets, "The sets this machine can run, the best last.");
   m.def("philox", &philox, nb::arg("counter"), nb::arg("key"));
   m.def("gemm", &gemm, nb::arg("A"), nb::arg("B"));
   m.def("gemm_into", &gemm_into, nb::arg("A"), nb::arg("B"), nb::arg("C"), nb::arg("repeats") = 1);
-  m.def("loss", &loss, nb::arg("name"), nb::arg("prediction"), nb::arg("target"), nb::arg("weight"),
-        nb::arg("parameter") = 0.0,
-        "Weighted mean of a loss over the samples, and its gradient by the prediction.");
-  m.def("optimise", &optimize, nb::arg("start"), nb::arg("gradients"), nb::kw_only(),
+  m.def("optimize", &optimize, nb::arg("start"), nb::arg("gradients"), nb::kw_only(),
         nb::arg("optimizer"), nb::arg("learning_rate"), nb::arg("momentum") = 0.0,
         nb::arg("decay") = 0.99, nb::arg("epsilon") = 1e-8, nb::arg("l1") = 0.0,
         nb::arg("l2") = 0.0, nb::arg("clip_norm") = 1e30);
@@ -409,7 +377,7 @@ void bind_parts(nb::module_& m) {
            "By the hard tree, or by the model that gradients are taken of.")
       .def("steps", &DgtProbe::steps, nb::arg("n"), nb::arg("learning_rate"),
            "Steps of RMSprop on the whole batch.");
-  nb::class_<LayersProbe>(m, "LinearLayers", "Overparameterised splits: a product of factors.")
+  nb::class_<LayersProbe>(m, "LinearLayers", "Overparameterized splits: a product of factors.")
       .def(nb::init<int, int, std::vector<int>>(), nb::arg("n_nodes"), nb::arg("n_columns"),
            nb::kw_only(), nb::arg("hidden"))
       .def("set", &LayersProbe::set, nb::arg("factors"))

@@ -177,14 +177,6 @@ class TaoTable:
         Improves every split once, or as many as there are seconds for: {weights, bias, n_changed, gain, row_passes, interrupted, is_whole}.
         """
 
-def best_threshold(score: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], sign: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple:
-    """The best place to part scores: (threshold, reduced loss, gap)."""
-
-def solve_logistic(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], sign: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, l1: float, l2: float = 0.0, max_passes: int = 1000, tolerance: float = 1e-06, n_threads: int = 1, start: tuple[Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], float] | None = None) -> tuple:
-    """
-    L1-penalised logistic regression of weighted rows: (w, b, objective, passes).
-    """
-
 @overload
 def tel_forward(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], W: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], O: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], gamma: float, activation: str, n_threads: int = 1) -> None: ...
 
@@ -323,63 +315,10 @@ class NearestChange:
         The nearest rows that are in a region (n, p), which were found, and which are proven.
         """
 
-def closest_point(normals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], least: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], norm: str) -> object:
-    """
-    The point with normals u >= least and low <= u <= high that is closest to the origin; normals have length 1. None where there is none.
-    """
-
 def instruction_set() -> str:
     """The instruction set in use."""
-
-def instruction_sets() -> list[str]:
-    """The sets this machine can run, the best last."""
-
-def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
-
-def gemm(A: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float32]: ...
-
-def gemm_into(A: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], B: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], C: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], repeats: int = 1) -> None: ...
 
 def loss(name: str, prediction: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], parameter: float = 0.0) -> tuple[float, NDArray[numpy.float32]]:
     """
     Weighted mean of a loss over the samples, and its gradient by the prediction.
     """
-
-def optimise(start: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradients: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, optimizer: str, learning_rate: float, momentum: float = 0.0, decay: float = 0.99, epsilon: float = 1e-08, l1: float = 0.0, l2: float = 0.0, clip_norm: float = 1e+30) -> NDArray[numpy.float32]: ...
-
-def schedule(name: str, n_steps: int, cycles: int = 1) -> list[float]: ...
-
-class DgtProbe:
-    """One DGT tree over a fixed batch of encoded samples."""
-
-    def __init__(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], target: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, height: int, n_outputs: int, loss: str, parameter: float = 0.0, path: str = 'sum', quantizer: str = 'sign', routing: str = 'quantized', sharpness: float = 1.0, linear_leaves: bool = False, hidden: Sequence[int] = []) -> None: ...
-
-    def set(self, W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], leaf_weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None = None) -> None: ...
-
-    def gradient(self) -> tuple[float, NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32] | None]:
-        """(mean loss, dW, db, dtheta, dleaf_weights)"""
-
-    def parameters(self) -> tuple[NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32], NDArray[numpy.float32] | None]:
-        """(W, b, theta, leaf_weights)"""
-
-    def predict(self, soft: bool = False) -> NDArray[numpy.float32]:
-        """By the hard tree, or by the model that gradients are taken of."""
-
-    def steps(self, n: int, learning_rate: float) -> None:
-        """Steps of RMSprop on the whole batch."""
-
-class LinearLayers:
-    """Overparameterised splits: a product of factors."""
-
-    def __init__(self, n_nodes: int, n_columns: int, *, hidden: Sequence[int]) -> None: ...
-
-    def set(self, factors: Sequence[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]]) -> None: ...
-
-    def factors(self) -> list[NDArray[numpy.float32]]: ...
-
-    def start_from(self, W: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], seed: int) -> None: ...
-
-    def weights(self) -> NDArray[numpy.float32]:
-        """The product (m, d + 1), bias last."""
-
-    def step(self, gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, optimizer: str, learning_rate: float, momentum: float = 0.0, decay: float = 0.99, epsilon: float = 1e-08, l1: float = 0.0, l2: float = 0.0, clip_norm: float = 1e+30, squared_norm_elsewhere: float = 0.0) -> None: ...

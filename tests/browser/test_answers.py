@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from forests import make_forest
-from hardwood import _native
+from hardwood import _probes
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.show.page import Page, show
 from hardwood.table import Feature, Schema
@@ -202,7 +202,7 @@ LEAVES = """n => Array.from({ length: n },
   (_, i) => answerTo(model, model.rows.at(i)).trees[0].leaf)"""
 
 
-@pytest.mark.parametrize("instruction_set", _native.instruction_sets())
+@pytest.mark.parametrize("instruction_set", _probes.instruction_sets())
 def test_rows_on_the_threshold_go_where_the_engine_sends_them(instruction_set, open_page, tmp_path):
     page, leaves = tmp_path / "close.html", tmp_path / "leaves.json"
     subprocess.run(

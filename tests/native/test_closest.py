@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from hardwood import _native
+from hardwood import _probes
 
 INFINITY = np.inf
 
@@ -70,7 +70,7 @@ def test_closest_points_equal_scipys(kind, norm):
     for _ in range(120):
         parts = polyhedron(rng, kind)
         least_sum = by_linear_program(*parts)
-        u = _native.closest_point(*parts, norm)
+        u = _probes.closest_point(*parts, norm)
         if least_sum is None:
             assert u is None
             n_empty += 1
@@ -86,7 +86,7 @@ def test_closest_points_equal_scipys(kind, norm):
 
 def test_the_origin_stays_where_it_may():
     for norm in ("l2", "l1"):
-        u = _native.closest_point(
+        u = _probes.closest_point(
             np.eye(2), -np.ones(2), np.full(2, -INFINITY), np.full(2, INFINITY), norm
         )
         assert u.tolist() == [0.0, 0.0]
@@ -97,11 +97,11 @@ def test_planes_of_almost_one_direction():
     normals = np.array([[1.0, 0.0], [1.0, 1e-6]])
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     parts = (normals, np.array([1.0, 2.0]), np.array([-INFINITY, 0.0]), np.full(2, INFINITY))
-    u = _native.closest_point(*parts, "l2")
+    u = _probes.closest_point(*parts, "l2")
     assert_inside(u, *parts)
     assert u == pytest.approx([2.0, 2e-6])
     upside_down = (np.vstack([normals[0], -normals[1]]), np.array([1.0, -0.5]), *parts[2:])
-    assert _native.closest_point(*upside_down, "l2") is None
+    assert _probes.closest_point(*upside_down, "l2") is None
 
 
 def test_a_thousand_coordinates():
@@ -110,13 +110,13 @@ def test_a_thousand_coordinates():
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     parts = (normals, rng.random(12), np.full(1000, -0.1), np.full(1000, 0.1))
     for norm in ("l2", "l1"):
-        u = _native.closest_point(*parts, norm)
+        u = _probes.closest_point(*parts, norm)
         assert_inside(u, *parts)
     assert np.abs(u).sum() == pytest.approx(by_linear_program(*parts), abs=1e-9)
 
 
 def test_sizes_must_fit():
     with pytest.raises(ValueError, match="sizes differ"):
-        _native.closest_point(np.eye(2), np.ones(3), np.ones(2), np.ones(2), "l2")
+        _probes.closest_point(np.eye(2), np.ones(3), np.ones(2), np.ones(2), "l2")
     with pytest.raises(ValueError, match="norm must be l2 or l1"):
-        _native.closest_point(np.eye(2), np.ones(2), np.ones(2), np.ones(2), "l0")
+        _probes.closest_point(np.eye(2), np.ones(2), np.ones(2), np.ones(2), "l0")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from hardwood import _native
+from hardwood import _native, _probes
 from reference import dgt, losses
 from reference.dgt import Relaxation
 from reference.optimise import RMSprop
@@ -69,8 +69,8 @@ class Case:
     def height(self) -> int:
         return dgt.height_of(len(self.W))
 
-    def probe(self, form: Relaxation) -> _native.DgtProbe:
-        probe = _native.DgtProbe(
+    def probe(self, form: Relaxation) -> _probes.DgtProbe:
+        probe = _probes.DgtProbe(
             self.X,
             self.target,
             self.weight,
@@ -387,6 +387,6 @@ def test_the_layer_answers_the_same_for_any_number_of_threads(height, n, d, K):
 def test_a_probe_checks_its_sizes_first(n, height, n_outputs, n_targets):
     X, target, weight = (np.zeros(shape, np.float32) for shape in ((n, 2), (n, n_targets), (n,)))
     with pytest.raises(ValueError, match="sizes differ|out of range"):
-        _native.DgtProbe(
+        _probes.DgtProbe(
             X, target, weight, height=height, n_outputs=n_outputs, loss="squared_error"
         )

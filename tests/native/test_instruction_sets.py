@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hardwood import ObliqueTree, _native
+from hardwood import ObliqueTree, _native, _probes
 
 ROOT = Path(__file__).parents[2]
-OTHERS = [name for name in _native.instruction_sets() if name != _native.instruction_set()]
+OTHERS = [name for name in _probes.instruction_sets() if name != _native.instruction_set()]
 
 # What compares the engine with its NumPy twins: first what takes a second or two. Of this file one
 # test only: no set tests others.
@@ -88,14 +88,14 @@ print(json.dumps([_native.instruction_set(), model.tree_.weights.sum(), model.sc
 """
 
 
-@pytest.mark.parametrize("name", _native.instruction_sets()[:-1])
+@pytest.mark.parametrize("name", _probes.instruction_sets()[:-1])
 def test_every_instruction_set_learns_about_the_same_tree(name):
     def learned(instruction_set: str) -> list:
         answer = run(instruction_set, "-c", SCRIPT)
         assert answer.returncode == 0, answer.stderr
         return json.loads(answer.stdout)
 
-    best, other = learned(_native.instruction_sets()[-1]), learned(name)
+    best, other = learned(_probes.instruction_sets()[-1]), learned(name)
     assert other[0] == name
     assert abs(best[2] - other[2]) < 0.05
     if name == "avx2":  # the same sums in the same order

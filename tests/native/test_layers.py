@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hardwood import _native
+from hardwood import _probes
 from reference import layers, optimise
 
 # nodes, columns, hidden sizes
@@ -78,9 +78,9 @@ def random_gradients(m: int, d: int, n_steps: int) -> np.ndarray:
     return np.random.default_rng([m, d]).normal(size=(n_steps, m, d + 1)).astype(np.float32)
 
 
-def engine(factors: list[np.ndarray]) -> _native.LinearLayers:
+def engine(factors: list[np.ndarray]) -> _probes.LinearLayers:
     hidden = [len(W) for W in factors[:-1]]
-    found = _native.LinearLayers(len(factors[-1]), factors[0].shape[1] - 1, hidden=hidden)
+    found = _probes.LinearLayers(len(factors[-1]), factors[0].shape[1] - 1, hidden=hidden)
     found.set(factors)
     return found
 
@@ -91,7 +91,7 @@ def assert_close(found, expected, tolerance: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
-def assert_same_layers(found: _native.LinearLayers, expected: list[np.ndarray], tolerance: float):
+def assert_same_layers(found: _probes.LinearLayers, expected: list[np.ndarray], tolerance: float):
     for W, E in zip(found.factors(), expected, strict=True):
         assert_close(W, E, tolerance)
     assert_close(found.weights(), layers.product(expected), 4 * tolerance)
@@ -175,7 +175,7 @@ def test_a_single_layer_takes_the_optimisers_own_steps(name):
     for g in G:
         found.step(g, **{**NEUTRAL, **options, "l1": 0.02}, learning_rate=0.05)
     plain = {key: value for key, value in {**NEUTRAL, **options}.items() if "norm" not in key}
-    expected = _native.optimise(
+    expected = _probes.optimize(
         W.ravel(), G.reshape(6, -1), **{**plain, "l1": 0.02}, learning_rate=0.05
     )
     np.testing.assert_allclose(found.weights().ravel(), expected, rtol=1e-6, atol=1e-6)
@@ -187,7 +187,7 @@ def test_a_start_is_the_product_of_random_factors(m, d, hidden):
     W = np.random.default_rng([m, d]).normal(size=(m, d + 1)).astype(np.float32)
     starts = []
     for seed in (0, 1):
-        found = _native.LinearLayers(m, d, hidden=hidden)
+        found = _probes.LinearLayers(m, d, hidden=hidden)
         found.start_from(W, seed)
         assert_close(found.weights(), W.astype(np.float64), 2e-5)
         starts.append(found.factors())
@@ -198,7 +198,7 @@ def test_a_start_is_the_product_of_random_factors(m, d, hidden):
 
 @pytest.mark.parametrize("hidden", [[3], [9, 3], [3, 9]])
 def test_a_start_needs_layers_at_least_as_wide_as_its_table(hidden):
-    found = _native.LinearLayers(7, 3, hidden=hidden)
+    found = _probes.LinearLayers(7, 3, hidden=hidden)
     with pytest.raises(ValueError, match="every hidden size must be at least"):
         found.start_from(np.ones((7, 4), np.float32), 0)
 

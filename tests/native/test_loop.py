@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hardwood import DGTClassifier, DGTRegressor, Training, _native
+from hardwood import DGTClassifier, DGTRegressor, Training, _native, _probes
 from hardwood.table import Feature, Schema
 from reference import dgt, layers, losses, optimise
 from reference.bootstrap import bootstrap_counts, bootstrap_sample
@@ -499,7 +499,7 @@ def test_linear_leaves_with_annealed_routing_are_refused():
 def factors_of(case: Case, hidden: Sequence[int], seed: int = 3) -> list[np.ndarray]:
     """Return the factors that the engine makes of a start tree in its run 0."""
     W, b = case.start[:2]
-    found = _native.LinearLayers(*W.shape, hidden=hidden)
+    found = _probes.LinearLayers(*W.shape, hidden=hidden)
     found.start_from(np.column_stack([W, b]), seed)
     return found.factors()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hardwood import _native
+from hardwood import _probes
 from reference import optimise as twin
 
 ALL_OPTIMISERS = [
@@ -35,7 +35,7 @@ def follow(optimiser, start, gradients, *, l1=0.0, l2=0.0, clip_norm=np.inf, lr=
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 100])
 def test_steps_equal_the_twin(name, momentum, decay, make, n):
     start, gradients = case(n)
-    found = _native.optimise(
+    found = _probes.optimize(
         start, gradients, optimizer=name, learning_rate=0.01, momentum=momentum, decay=decay
     )
     np.testing.assert_allclose(found, follow(make(), start, gradients), rtol=1e-5, atol=1e-5)
@@ -45,7 +45,7 @@ def test_steps_equal_the_twin(name, momentum, decay, make, n):
 @pytest.mark.parametrize(("l1", "l2", "clip"), [(0.05, 0, 1e30), (0, 0.1, 1e30), (0.02, 0.1, 0.5)])
 def test_penalties_and_clipping_equal_the_twin(name, momentum, decay, make, l1, l2, clip):
     start, gradients = case(40)
-    found = _native.optimise(
+    found = _probes.optimize(
         start,
         gradients,
         optimizer=name,
@@ -65,7 +65,7 @@ def test_l1_makes_weights_exactly_zero(name, momentum, decay, make):
     rng = np.random.default_rng(0)
     start, gradients = case(200, steps=300)
     gradients = (0.01 * rng.normal(size=gradients.shape)).astype(np.float32)
-    found = _native.optimise(
+    found = _probes.optimize(
         start,
         gradients,
         optimizer=name,
@@ -115,19 +115,19 @@ def test_schedules_equal_the_twin(name, cycles, n_steps):
         "one_cycle": twin.one_cycle,
     }[name]
     expected = [rate(t, n_steps, 1.0) for t in range(n_steps)]
-    found = _native.schedule(name, n_steps, cycles)
+    found = _probes.schedule(name, n_steps, cycles)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_cosine_restarts_at_the_full_rate_and_falls_between():
-    rates = np.array(_native.schedule("cosine", 90, 3))
+    rates = np.array(_probes.schedule("cosine", 90, 3))
     np.testing.assert_allclose(rates[[0, 30, 60]], 1.0)
     assert (np.diff(rates.reshape(3, 30), axis=1) < 0).all()
     assert rates[[29, 59, 89]].max() < 0.01
 
 
 def test_one_cycle_rises_then_falls():
-    rates = np.array(_native.schedule("one_cycle", 100, 1))
+    rates = np.array(_probes.schedule("one_cycle", 100, 1))
     top = int(rates.argmax())
     assert top == 29
     assert rates[top] == pytest.approx(1.0)
@@ -139,6 +139,6 @@ def test_one_cycle_rises_then_falls():
 
 def test_an_unknown_optimiser_is_named():
     with pytest.raises(ValueError, match="unknown optimizer 'lion'"):
-        _native.optimise(
+        _probes.optimize(
             np.ones(1, np.float32), np.ones((1, 1), np.float32), optimizer="lion", learning_rate=1
         )

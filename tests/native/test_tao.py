@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardwood import _native
+from hardwood import _native, _probes
 from hardwood.table import Schema, Table
 from native.test_non_greedy import LOSSES, random_targets, random_tree
 from reference import tao as twin
@@ -119,7 +119,7 @@ def test_the_best_threshold_is_that_of_trying_all(rows):
     score = np.array([row[0] for row in rows], dtype=np.float32)
     sign = np.array([1.0 if row[1] else -1.0 for row in rows], dtype=np.float32)
     cost = np.array([float(row[2]) for row in rows])
-    at, loss, gap = _native.best_threshold(score, sign, cost)
+    at, loss, gap = _probes.best_threshold(score, sign, cost)
     best, widest = twin.best_threshold(score.astype(np.float64), sign, cost)
     assert loss == best
     assert gap == widest
@@ -133,7 +133,7 @@ def test_logistic_regression_finds_the_twins_optimum(l1, l2):
     noise = rng.logistic(size=150)
     sign = np.where(X[:, 0] - 0.5 * X[:, 1] + noise > 0.5, 1.0, -1.0).astype(np.float32)
     weight = rng.random(150).astype(np.float32)
-    w, b, objective, _ = _native.solve_logistic(X, sign, weight, l1=l1, l2=l2, tolerance=1e-9)
+    w, b, objective, _ = _probes.solve_logistic(X, sign, weight, l1=l1, l2=l2, tolerance=1e-9)
     expected = twin.solve_logistic(X, sign, weight, l1, l2)
     best = twin.logistic_objective(*expected, X, sign, weight, l1, l2)
     assert objective == pytest.approx(best, rel=1e-5)
@@ -146,7 +146,7 @@ def test_logistic_regression_finds_the_twins_optimum(l1, l2):
 def test_logistic_regression_stays_bounded_where_rows_can_be_parted():
     X = np.array([[-1.0], [1.0]], dtype=np.float32)
     sign, weight = np.array([-1, 1], dtype=np.float32), np.ones(2, dtype=np.float32)
-    w, _, objective, passes = _native.solve_logistic(X, sign, weight, l1=0.0, max_passes=50)
+    w, _, objective, passes = _probes.solve_logistic(X, sign, weight, l1=0.0, max_passes=50)
     assert np.isfinite(w).all()
     assert objective < 1e-2
     assert passes <= 50
@@ -158,7 +158,7 @@ def test_logistic_regression_is_the_same_for_any_number_of_threads():
     sign = np.where(X[:, 0] + rng.logistic(size=len(X)) > 0, 1, -1).astype(np.float32)
     weight = rng.random(len(X)).astype(np.float32)
     one, three = (
-        _native.solve_logistic(X, sign, weight, l1=10.0, max_passes=10, n_threads=n) for n in (1, 3)
+        _probes.solve_logistic(X, sign, weight, l1=10.0, max_passes=10, n_threads=n) for n in (1, 3)
     )
     np.testing.assert_array_equal(one[0], three[0])
     assert one[1:] == three[1:]

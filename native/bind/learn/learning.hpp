@@ -100,6 +100,17 @@ inline void give_columns(const Encoder& encoder, std::size_t rows, const float* 
     for (std::size_t c = 0; c < d; ++c) to[i * d + encoder.column_of()[c]] = from[i * stride + c];
 }
 
+// Which feature each of the engine's columns is of, from those of the schema's columns.
+inline std::vector<std::int32_t> features_of(const Encoder& encoder,
+                                             const std::vector<std::int32_t>& given) {
+  require(static_cast<int>(given.size()) == encoder.n_columns() &&
+              std::ranges::all_of(given, [](std::int32_t f) { return f >= 0; }),
+          "options out of range");
+  std::vector<std::int32_t> features(given.size());
+  for (std::size_t c = 0; c < given.size(); ++c) features[c] = given[encoder.column_of()[c]];
+  return features;
+}
+
 inline nb::list history_of(const TrainingResult& result) {
   nb::list history;
   for (const EpochRecord& r : result.history)

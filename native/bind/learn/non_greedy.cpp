@@ -49,17 +49,6 @@ nb::dict answer_of(const NonGreedyLearner& learner, const Encoder& encoder,
   return answer;
 }
 
-// Which feature each of the engine's columns is of.
-std::vector<std::int32_t> features_of(const Encoder& encoder, const nb::dict& options) {
-  const auto given = nb::cast<std::vector<std::int32_t>>(options["feature_of_column"]);
-  require(static_cast<int>(given.size()) == encoder.n_columns() &&
-              std::ranges::all_of(given, [](std::int32_t f) { return f >= 0; }),
-          "options out of range");
-  std::vector<std::int32_t> features(given.size());
-  for (std::size_t c = 0; c < given.size(); ++c) features[c] = given[encoder.column_of()[c]];
-  return features;
-}
-
 NonGreedyOptions shared_options(const nb::dict& options, const TrainingOptions& training) {
   NonGreedyOptions shared;
   shared.inference = inference_named(nb::cast<std::string>(options["inference"]));
@@ -92,7 +81,8 @@ nb::dict fit_non_greedy(const Encoder& encoder, const nb::object& X, Array2<floa
   check_start(start, topology, encoder.n_columns(), n_outputs);
   const TrainingOptions training = training_options(options);
   require(training.hidden.empty(), "non-greedy trees have one layer of splits");
-  const std::vector<std::int32_t> feature_of_column = features_of(encoder, options);
+  const std::vector<std::int32_t> feature_of_column =
+      features_of(encoder, nb::cast<std::vector<std::int32_t>>(options["feature_of_column"]));
   NonGreedyOptions shared = shared_options(options, training);
   shared.feature_of_column = feature_of_column;
   const int n_runs = static_cast<int>(nu.size());

@@ -29,7 +29,7 @@ TaoOptions tao_options(const nb::dict& options) {
 class TaoTable {
  public:
   TaoTable(const Encoder& encoder, const nb::object& X, Array1<std::int64_t> rows, int n_threads)
-      : column_of_(encoder.column_of()),
+      : encoder_(encoder),
         n_columns_(encoder.n_columns()),
         stride_(padded(encoder.n_columns())),
         n_(static_cast<int>(rows.size())) {
@@ -47,7 +47,7 @@ class TaoTable {
     checked_rows(rows, n_);
     return new_array<float>({rows.size(), d}, [&](float* out) {
       for (std::size_t i = 0; i < rows.size(); ++i)
-        give(1, X_.data() + rows.data()[i] * stride_, out + i * d);
+        give_columns(encoder_, 1, X_.data() + rows.data()[i] * stride_, out + i * d);
     });
   }
 
@@ -109,11 +109,7 @@ class TaoTable {
     Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
                         loss, loss_parameter});
     TaoOptions chosen = tao_options(options);
-    std::vector<std::int32_t> features(n_columns_);
-    require(feature_of_column.size() == n_columns_ &&
-                std::ranges::all_of(feature_of_column, [](std::int32_t f) { return f >= 0; }),
-            "options out of range");
-    for (std::size_t c = 0; c < n_columns_; ++c) features[c] = feature_of_column[column_of_[c]];
+    const auto features = features_of(encoder_, feature_of_column);
     chosen.feature_of_column = features;
     std::atomic<bool> stop{!(seconds > 0)};
     bool interrupted = false;
@@ -130,8 +126,8 @@ class TaoTable {
         });
     const std::size_t m = ready.b.size();
     nb::dict answer;
-    answer["weights"] =
-        new_array<float>({m, n_columns_}, [&](float* out) { give(m, ready.W.data(), out); });
+    answer["weights"] = new_array<float>(
+        {m, n_columns_}, [&](float* out) { give_columns(encoder_, m, ready.W.data(), out); });
     answer["bias"] =
         new_array<float>({m}, [&](float* out) { std::copy_n(ready.b.data(), m, out); });
     answer["n_changed"] = result.n_changed;
@@ -215,75 +211,26 @@ class TaoTable {
               "a class index is out of range");
   }
 
-  // Rows of weights from the schema's order of columns to the engine's, padded; and back.
   Buffer<float> taken(const float* from, std::size_t n) const {
     Buffer<float> to(n * stride_);
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t c = 0; c < n_columns_; ++c)
-        to[i * stride_ + c] = from[i * n_columns_ + column_of_[c]];
+    take_columns(encoder_, n, from, to.data());
     return to;
   }
-  void give(std::size_t n, const float* from, float* to) const {
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t c = 0; c < n_columns_; ++c)
-        to[i * n_columns_ + column_of_[c]] = from[i * stride_ + c];
-  }
 
-  std::vector<std::int32_t> column_of_;
+  const Encoder& encoder_;
   std::size_t n_columns_;
   std::ptrdiff_t stride_;
   int n_;
   Buffer<float> X_;
 };
 
-// The best place to part scores: (threshold, reduced loss, gap).
-nb::tuple threshold_of(Array1<float> score, Array1<float> sign, Array1<double> cost) {
-  const std::size_t n = score.size();
-  require(n >= 1 && sign.size() == n && cost.size() == n, "sizes differ");
-  ReducedProblem problem;
-  problem.sign.assign(sign.data(), sign.data() + n);
-  problem.cost.assign(cost.data(), cost.data() + n);
-  for (const double c : problem.cost) problem.total_cost += c;
-  const Threshold found = best_threshold({score.data(), n}, problem);
-  return nb::make_tuple(found.at, found.loss, found.gap);
-}
-
-// Logistic regression over rows (n, d), for tests and comparisons: (w, b, objective, passes).
-nb::tuple solve(Array2<float> X, Array1<float> sign, Array1<float> weight, double l1, double l2,
-                int max_passes, double tolerance, int n_threads,
-                std::optional<std::tuple<Array1<float>, float>> start) {
-  const std::size_t n = X.shape(0), d = X.shape(1);
-  require(n >= 1 && d >= 1 && sign.size() == n && weight.size() == n, "sizes differ");
-  const std::ptrdiff_t stride = rounded_up(static_cast<int>(d), 16);
-  std::vector<float> w(d);
-  float b = 0;
-  if (start) {
-    require(std::get<0>(*start).size() == d, "sizes differ");
-    std::copy_n(std::get<0>(*start).data(), d, w.data());
-    b = std::get<1>(*start);
-  }
-  Buffer<float> padded_X(n * stride);
-  for (std::size_t i = 0; i < n; ++i)
-    std::copy_n(X.data() + i * d, d, padded_X.data() + i * stride);
-  const std::atomic<bool> stop{false};
-  LogisticSolution solution;
-  {
-    const nb::gil_scoped_release release;
-    solution = solve_logistic(
-        {static_cast<int>(n), stride, padded_X.data(), sign.data(), weight.data()},
-        static_cast<int>(d), {l1, l2, max_passes, tolerance, n_threads}, std::move(w), b, stop);
-  }
-  return nb::make_tuple(
-      new_array<float>({d}, [&](float* out) { std::ranges::copy(solution.w, out); }), solution.b,
-      solution.objective, solution.passes);
-}
-
 }  // namespace
 
 void bind_learn_tao(nb::module_& m) {
   nb::class_<TaoTable>(m, "TaoTable", "Encoded rows over which the splits of trees are improved.")
       .def(nb::init<const Encoder&, const nb::object&, Array1<std::int64_t>, int>(),
-           nb::arg("encoder"), nb::arg("X"), nb::arg("rows"), nb::arg("n_threads"))
+           nb::keep_alive<1, 2>(), nb::arg("encoder"), nb::arg("X"), nb::arg("rows"),
+           nb::arg("n_threads"))
       .def("columns", &TaoTable::columns, nb::arg("rows"), "Encoded rows (r, c), by their places.")
       .def("leaves", &TaoTable::leaves, nb::arg("children"), nb::arg("weights"), nb::arg("bias"),
            nb::arg("n_threads"), "The leaf of each row, (n,).")
@@ -299,12 +246,6 @@ void bind_learn_tao(nb::module_& m) {
            nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            "Improves every split once, or as many as there are seconds for: {weights, bias, "
            "n_changed, gain, row_passes, interrupted, is_whole}.");
-  m.def("best_threshold", &threshold_of, nb::arg("score"), nb::arg("sign"), nb::arg("cost"),
-        "The best place to part scores: (threshold, reduced loss, gap).");
-  m.def("solve_logistic", &solve, nb::arg("X"), nb::arg("sign"), nb::arg("weight"), nb::kw_only(),
-        nb::arg("l1"), nb::arg("l2") = 0.0, nb::arg("max_passes") = 1000,
-        nb::arg("tolerance") = 1e-6, nb::arg("n_threads") = 1, nb::arg("start") = nb::none(),
-        "L1-penalised logistic regression of weighted rows: (w, b, objective, passes).");
 }
 
 }  // namespace hardwood

@@ -1,0 +1,8 @@
+#include "probes/probes.hpp"
+
+NB_MODULE(_probes, m) {
+  m.doc() = "Parts of the engine, for tests against their NumPy twins and for benchmarks.";
+  hardwood::bind_parts(m);
+  hardwood::bind_splits(m);
+  hardwood::bind_polyhedra(m);
+}

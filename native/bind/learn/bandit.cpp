@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -85,6 +86,11 @@ ActionMask checked_masks(const Masks& masks, std::size_t n, int n_actions) {
   return masks->data();
 }
 
+template <class Values>
+bool are_finite(const Values& values) {
+  return std::ranges::all_of(values, [](auto value) { return std::isfinite(value); });
+}
+
 template <class T>
 nb::ndarray<nb::numpy, T> given(const std::vector<T>& values,
                                 std::initializer_list<std::size_t> shape) {
@@ -117,84 +123,154 @@ void start_engine(Engine& engine, std::size_t n_outputs, std::size_t n_nodes,
   engine.start_from(all(weights), all(bias), all(values), all(center), all(scale), trust);
 }
 
-// States: arrays by name, whose sizes are those of the engine that takes them.
-
-template <class T>
-std::vector<T> taken(const nb::dict& state, const char* key, std::optional<std::size_t> size) {
-  require(state.contains(key), "the state lacks an entry");
-  const auto array = nb::cast<Array1<T>>(state[key]);
-  require(!size || array.size() == *size, "an entry of the state has another size");
-  std::vector<T> values(array.data(), array.data() + array.size());
-  if constexpr (std::is_floating_point_v<T>)
-    for (const T value : values) require(!std::isinf(value), "an entry of the state is infinite");
-  return values;
+// work(i) row by row until Ctrl-C; returns how many rows were done.
+template <class Work>
+std::size_t each_row(std::size_t n, Work&& work) {
+  std::atomic<bool> stop{false};
+  std::size_t done = 0;
+  run_interruptible(
+      [&] {
+        for (; done < n && !stop; ++done) work(done);
+      },
+      [&] { stop = true; });
+  return done;
 }
 
-template <class T>
-void give(nb::dict& state, const char* key, const std::vector<T>& values) {
-  state[key] = given(values, {values.size()});
+// A state on its way to Python, or back: arrays by name. What is in one is listed once, by `visit`.
+class StateEntries {
+ public:
+  StateEntries() = default;  // to Python
+  explicit StateEntries(const nb::dict& given) : state(given), is_given_(true) {}
+
+  // As many values as there are.
+  template <class T>
+  void array(const char* key, std::vector<T>& values) {
+    pass(key, values, false);
+    require(!is_given_ || are_finite(values), "an entry of the state is not finite");
+  }
+  // Any number of values; NaN is a missing one.
+  void contexts(std::vector<float>& values) {
+    pass("contexts", values, true);
+    require(std::ranges::none_of(values, [](float x) { return std::isinf(x); }),
+            "an entry of the state is infinite");
+  }
+  template <class T, class Row>
+  void column(const char* key, std::vector<Row>& rows, T Row::* of_row) {
+    std::vector<T> values;
+    for (const Row& row : rows) values.push_back(row.*of_row);
+    array(key, values);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*of_row = values[i];
+  }
+  template <class T, class... Rest>
+  void numbers(const char* key, T& first, Rest&... rest) {
+    std::vector<T> values{first, static_cast<T>(rest)...};
+    pass(key, values, false);
+    const T* value = values.data();
+    first = *value;
+    ((rest = static_cast<Rest>(*++value)), ...);
+  }
+
+  nb::dict state;
+
+ private:
+  template <class T>
+  void pass(const char* key, std::vector<T>& values, bool of_any_size) {
+    if (!is_given_) {
+      state[key] = given(values, {values.size()});
+      return;
+    }
+    require(state.contains(key), "the state lacks an entry");
+    const auto found = nb::cast<Array1<T>>(state[key]);
+    require(of_any_size || found.size() == values.size(), "an entry of the state has another size");
+    values.assign(found.data(), found.data() + found.size());
+  }
+
+  bool is_given_ = false;
+};
+
+void visit(StateEntries& entries, OnlineTree::State& s) {
+  entries.array("parameters", s.parameters);
+  entries.array("first_moment", s.first_moment);
+  entries.array("second_moment", s.second_moment);
+  entries.array("layers", s.layers);
+  entries.array("mean", s.mean);
+  entries.array("columns", s.columns);
+  entries.numbers("steps", s.n_steps);
+  entries.numbers("powers", s.powers.first, s.powers.second);
 }
 
-void give_tree(nb::dict& state, const OnlineTree::State& s) {
-  give(state, "parameters", s.parameters);
-  give(state, "first_moment", s.first_moment);
-  give(state, "second_moment", s.second_moment);
-  give(state, "layers", s.layers);
-  give(state, "mean", s.mean);
-  give(state, "columns", s.columns);
-  give(state, "steps", std::vector<std::uint64_t>{s.n_steps});
-  give(state, "powers", std::vector<double>{s.powers.first, s.powers.second});
+void visit(StateEntries& entries, const char* key, RewardScale::State& r) {
+  entries.numbers(key, r.mean, r.squares, r.lowest, r.highest, r.center, r.scale);
 }
 
-OnlineTree::State taken_tree(const nb::dict& state, const OnlineTree::State& now) {
-  OnlineTree::State s;
-  s.parameters = taken<float>(state, "parameters", now.parameters.size());
-  s.first_moment = taken<float>(state, "first_moment", now.first_moment.size());
-  s.second_moment = taken<float>(state, "second_moment", now.second_moment.size());
-  s.layers = taken<float>(state, "layers", now.layers.size());
-  s.mean = taken<float>(state, "mean", now.mean.size());
-  s.columns = taken<double>(state, "columns", now.columns.size());
-  s.n_steps = taken<std::uint64_t>(state, "steps", 1)[0];
-  const auto powers = taken<double>(state, "powers", 2);
-  s.powers = {powers[0], powers[1]};
-  const auto finite = [](const auto& values) {
-    return std::ranges::none_of(values, [](auto value) { return std::isnan(value); });
-  };
-  require(finite(s.parameters) && finite(s.first_moment) && finite(s.second_moment) &&
-              finite(s.layers) && finite(s.mean) && finite(s.columns) && finite(powers),
-          "an entry of the state is NaN");
-  return s;
+// Returns of how many rounds there are contexts.
+std::size_t visit(StateEntries& entries, Bandit::State& s, std::size_t n_columns) {
+  visit(entries, s.tree);
+  RewardScale::State& r = s.rewards;
+  visit(entries, "rewards_seen", r);
+  entries.numbers("counters", s.n_decided, s.n_learned, s.n_added, r.count, r.next_look,
+                  r.is_known);
+  entries.numbers("due", s.due);
+  entries.contexts(s.contexts);
+  s.outcomes.resize(s.contexts.size() / n_columns);
+  entries.column("actions", s.outcomes, &Outcome::action);
+  entries.column("rewards", s.outcomes, &Outcome::reward);
+  entries.column("propensities", s.outcomes, &Outcome::propensity);
+  return s.outcomes.size();
 }
 
-std::vector<double> taken_finite(const nb::dict& state, const char* key,
-                                 std::optional<std::size_t> size) {
-  const auto values = taken<double>(state, key, size);
-  for (const double value : values)
-    require(std::isfinite(value), "an entry of the state is not finite");
-  return values;
+std::size_t visit(StateEntries& entries, BanditRegression::State& s, std::size_t n_columns) {
+  visit(entries, s.tree);
+  RewardScale::State &t = s.targets, &e = s.expected;
+  visit(entries, "targets_seen", t);
+  visit(entries, "costs_seen", e);
+  auto& sums = s.losses.sums;
+  entries.numbers("losses_seen", sums[0], sums[1], sums[2], sums[3], sums[4], s.losses.square);
+  entries.numbers("counters", s.n_drawn, s.n_learned, s.n_added, t.count, t.next_look, t.is_known,
+                  e.count, e.next_look, e.is_known, s.losses.count);
+  entries.numbers("due", s.due);
+  entries.contexts(s.contexts);
+  s.trials.resize(s.contexts.size() / n_columns);
+  entries.column("predictions", s.trials, &Trial::prediction);
+  entries.column("losses", s.trials, &Trial::loss);
+  entries.column("slopes", s.trials, &Trial::slope);
+  entries.column("variances", s.trials, &Trial::variance);
+  return s.trials.size();
 }
 
-double taken_due(const nb::dict& state) {
-  const double due = taken<double>(state, "due", 1)[0];
-  require(due >= 0 && due < 1, "the state's steps due are out of range");
-  return due;
-}
-
-void give_scale(nb::dict& state, const char* key, const RewardScale::State& r) {
-  give(state, key, std::vector<double>{r.mean, r.squares, r.lowest, r.highest, r.center, r.scale});
-}
-
-// `counters`: its count, its next look and whether it is known.
-RewardScale::State taken_scale(const nb::dict& state, const char* key,
-                               const std::uint64_t* counters) {
-  require(state.contains(key), "the state lacks an entry");
-  const auto seen = nb::cast<Array1<double>>(state[key]);
-  require(seen.size() == 6, "an entry of the state has another size");
-  const double* r = seen.data();
-  require(!std::isnan(r[2]) && !std::isnan(r[3]) && std::isfinite(r[0]) && std::isfinite(r[1]) &&
-              std::isfinite(r[4]) && std::isfinite(r[5]) && r[5] > 0,
+void check_scale(const RewardScale::State& r) {
+  require(!std::isnan(r.lowest) && !std::isnan(r.highest) &&
+              are_finite(std::array{r.mean, r.squares, r.center, r.scale}) && r.scale > 0,
           "an entry of the state is not finite");
-  return {counters[0], counters[1], r[0], r[1], r[2], r[3], r[4], r[5], counters[2] != 0};
+}
+
+template <class Engine>
+nb::dict state_of(const Engine& engine) {
+  auto s = [&] {
+    const nb::gil_scoped_release release;  // it may wait for a lesson to end
+    return engine.state();
+  }();
+  StateEntries entries;
+  visit(entries, s, engine.n_columns());
+  return entries.state;
+}
+
+// check(s) looks at what the engine has of its own.
+template <class Engine, class Options, class Check>
+void take_state(Engine& engine, const Options& options, const nb::dict& state, Check&& check) {
+  auto s = engine.state();
+  StateEntries entries(state);
+  const std::size_t n_columns = engine.n_columns();
+  const std::size_t n_rows = visit(entries, s, n_columns);
+  require(are_finite(std::array{s.tree.powers.first, s.tree.powers.second}),
+          "an entry of the state is not finite");
+  require(s.due >= 0 && s.due < 1, "the state's steps due are out of range");
+  require(s.contexts.size() == n_rows * n_columns, "an entry of the state has another size");
+  require(n_rows <= (options.is_paper ? options.batch_size - 1 : options.capacity) &&
+              n_rows <= s.n_added,
+          "the state holds more rounds than there is room for");
+  check(s);
+  engine.set_state(std::move(s));
 }
 
 class BanditEngine {
@@ -293,25 +369,17 @@ class BanditEngine {
   std::uint64_t n_decided() const { return bandit_.n_decided(); }
   std::uint64_t n_learned() const { return bandit_.n_learned(); }
 
-  nb::dict state() const;
-  void set_state(const nb::dict& state);
+  nb::dict state() const { return state_of(bandit_); }
+  void set_state(const nb::dict& state) {
+    take_state(bandit_, options_, state, [&](const Bandit::State& s) {
+      check_scale(s.rewards);
+      for (const Outcome& outcome : s.outcomes) check_outcome(outcome, bandit_.n_actions());
+    });
+  }
 
  private:
   void check_columns(const Array2<float>& X) const {
     require(static_cast<int>(X.shape(1)) == bandit_.n_columns(), "X has another number of columns");
-  }
-
-  // work(i) row by row until Ctrl-C; returns how many rows were done.
-  template <class Work>
-  static std::size_t each_row(std::size_t n, Work&& work) {
-    std::atomic<bool> stop{false};
-    std::size_t done = 0;
-    run_interruptible(
-        [&] {
-          for (; done < n && !stop; ++done) work(done);
-        },
-        [&] { stop = true; });
-    return done;
   }
 
   template <class Of>
@@ -326,54 +394,6 @@ class BanditEngine {
   BanditOptions options_;
   Bandit bandit_;
 };
-
-nb::dict BanditEngine::state() const {
-  const Bandit::State s = [&] {
-    const nb::gil_scoped_release release;  // it may wait for a lesson to end
-    return bandit_.state();
-  }();
-  nb::dict state;
-  give_tree(state, s.tree);
-  const RewardScale::State& r = s.rewards;
-  give_scale(state, "rewards_seen", r);
-  give(state, "counters",
-       std::vector<std::uint64_t>{s.n_decided, s.n_learned, s.n_added, r.count, r.next_look,
-                                  r.is_known});
-  give(state, "due", std::vector<double>{s.due});
-  give(state, "contexts", s.contexts);
-  std::vector<std::int32_t> actions;
-  std::vector<double> rewards, propensities;
-  for (const Outcome& o : s.outcomes) {
-    actions.push_back(o.action);
-    rewards.push_back(o.reward);
-    propensities.push_back(o.propensity);
-  }
-  give(state, "actions", actions);
-  give(state, "rewards", rewards);
-  give(state, "propensities", propensities);
-  return state;
-}
-
-void BanditEngine::set_state(const nb::dict& state) {
-  Bandit::State s{};
-  s.tree = taken_tree(state, bandit_.state().tree);
-  const auto counters = taken<std::uint64_t>(state, "counters", 6);
-  s.rewards = taken_scale(state, "rewards_seen", &counters[3]);
-  s.n_decided = counters[0], s.n_learned = counters[1], s.n_added = counters[2];
-  s.due = taken_due(state);
-  const auto actions = taken<std::int32_t>(state, "actions", {});
-  const std::size_t n = actions.size();
-  const auto rewards = taken<double>(state, "rewards", n),
-             propensities = taken<double>(state, "propensities", n);
-  s.contexts = taken<float>(state, "contexts", n * bandit_.n_columns());
-  require(n <= (options_.is_paper ? options_.batch_size - 1 : options_.capacity) && n <= s.n_added,
-          "the state holds more rounds than there is room for");
-  for (std::size_t i = 0; i < n; ++i) {
-    s.outcomes.push_back({actions[i], rewards[i], propensities[i]});
-    check_outcome(s.outcomes.back(), bandit_.n_actions());
-  }
-  bandit_.set_state(std::move(s));
-}
 
 BanditRegressionOptions regression_options(int height, const nb::dict& options) {
   BanditRegressionOptions o;
@@ -446,9 +466,7 @@ class BanditRegressionEngine {
     require(y.size() == n, "X and y differ in length");
     const auto of = loss_function(loss, parameter);
     std::vector<double> losses(n);
-    std::atomic<bool> stop{false};
-    std::size_t done = 0;
-    const auto round = [&](std::size_t i) {
+    const std::size_t done = each_row(n, [&](std::size_t i) {
       const float* x = X.data() + i * X.shape(1);
       const double target = y.data()[i], delta = engine_.distance();
       engine_.meet(x);
@@ -463,12 +481,7 @@ class BanditRegressionEngine {
         losses[i] = of(prediction + delta * u - target);
         engine_.learn_one(x, prediction, u, losses[i]);
       }
-    };
-    run_interruptible(
-        [&] {
-          for (; done < n && !stop; ++done) round(done);
-        },
-        [&] { stop = true; });
+    });
     losses.resize(done);
     return given(losses, {done});
   }
@@ -481,8 +494,15 @@ class BanditRegressionEngine {
   }
   std::uint64_t n_learned() const { return engine_.n_learned(); }
 
-  nb::dict state() const;
-  void set_state(const nb::dict& state);
+  nb::dict state() const { return state_of(engine_); }
+  void set_state(const nb::dict& state) {
+    take_state(engine_, options_, state, [](const BanditRegression::State& s) {
+      check_scale(s.targets);
+      check_scale(s.expected);
+      require(are_finite(s.losses.sums) && std::isfinite(s.losses.square),
+              "an entry of the state is not finite");
+    });
+  }
 
  private:
   static std::function<double(double)> loss_function(const std::string& name, double xi) {
@@ -497,58 +517,6 @@ class BanditRegressionEngine {
   BanditRegressionOptions options_;
   BanditRegression engine_;
 };
-
-nb::dict BanditRegressionEngine::state() const {
-  const BanditRegression::State s = engine_.state();
-  nb::dict state;
-  give_tree(state, s.tree);
-  give_scale(state, "targets_seen", s.targets);
-  give_scale(state, "costs_seen", s.expected);
-  std::vector<double> seen(s.losses.sums.begin(), s.losses.sums.end());
-  seen.push_back(s.losses.square);
-  give(state, "losses_seen", seen);
-  give(state, "counters",
-       std::vector<std::uint64_t>{s.n_drawn, s.n_learned, s.n_added, s.targets.count,
-                                  s.targets.next_look, s.targets.is_known, s.expected.count,
-                                  s.expected.next_look, s.expected.is_known, s.losses.count});
-  give(state, "due", std::vector<double>{s.due});
-  give(state, "contexts", s.contexts);
-  std::vector<double> predictions, losses, slopes, variances;
-  for (const Trial& trial : s.trials) {
-    predictions.push_back(trial.prediction);
-    losses.push_back(trial.loss);
-    slopes.push_back(trial.slope);
-    variances.push_back(trial.variance);
-  }
-  give(state, "predictions", predictions);
-  give(state, "losses", losses);
-  give(state, "slopes", slopes);
-  give(state, "variances", variances);
-  return state;
-}
-
-void BanditRegressionEngine::set_state(const nb::dict& state) {
-  BanditRegression::State s{};
-  s.tree = taken_tree(state, engine_.state().tree);
-  const auto counters = taken<std::uint64_t>(state, "counters", 10);
-  s.targets = taken_scale(state, "targets_seen", &counters[3]);
-  s.expected = taken_scale(state, "costs_seen", &counters[6]);
-  const auto seen = taken_finite(state, "losses_seen", 6);
-  std::copy_n(seen.begin(), 5, s.losses.sums.begin());
-  s.losses.count = counters[9], s.losses.square = seen[5];
-  s.n_drawn = counters[0], s.n_learned = counters[1], s.n_added = counters[2];
-  s.due = taken_due(state);
-  const auto predictions = taken_finite(state, "predictions", {});
-  const std::size_t n = predictions.size();
-  const auto losses = taken_finite(state, "losses", n), slopes = taken_finite(state, "slopes", n),
-             variances = taken_finite(state, "variances", n);
-  s.contexts = taken<float>(state, "contexts", n * engine_.n_columns());
-  require(n <= (options_.is_paper ? options_.batch_size - 1 : options_.capacity) && n <= s.n_added,
-          "the state holds more rounds than there is room for");
-  for (std::size_t i = 0; i < n; ++i)
-    s.trials.push_back({predictions[i], losses[i], slopes[i], variances[i]});
-  engine_.set_state(std::move(s));
-}
 
 }  // namespace
 

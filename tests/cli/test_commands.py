@@ -16,9 +16,9 @@ from hardwood import DGTClassifier, TreeClassifier
 from hardwood.cli.fit import fit
 from hardwood.cli.models import size_words
 from hardwood.model import ObliqueTree
+from hardwood.report.description import readable_record
 from hardwood.report.feature_use import feature_use
 from hardwood.report.made_up_rows import made_up_rows
-from hardwood.report.record_words import readable_record
 
 
 def test_predict_writes_csv_to_stdout(run, classifier_file, answers_csv):

@@ -13,7 +13,7 @@ from hardwood import parameters
 from hardwood.bandit import baselines
 from hardwood.bandit.environments import LossSimulator, Simulator
 from hardwood.bandit.simulation import simulate
-from hardwood.report.drawing import COLOURS, GREY, VERMILION, label, legend, name_axes
+from hardwood.report.plot_style import COLORS, GRAY, VERMILION, label, legend, name_axes
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.numbers import format_interval, format_number, plural
 from hardwood.text.report import PlottedReport
@@ -34,9 +34,9 @@ _MAX_POINTS = 200  # of a curve: more cannot be seen
 _MAX_LINEAR_ENTRIES = 20_000_000  # of the linear learner's matrices, 8 bytes each
 _LAST_PART = 0.1
 _STYLES: dict[str, dict[str, Any]] = {
-    "linear": {"color": COLOURS[2], "linestyle": "-"},
-    "random": {"color": GREY, "linestyle": ":"},
-    "best constant": {"color": GREY, "linestyle": "--"},
+    "linear": {"color": COLORS[2], "linestyle": "-"},
+    "random": {"color": GRAY, "linestyle": ":"},
+    "best constant": {"color": GRAY, "linestyle": "--"},
     "supervised tree": {"color": VERMILION, "linestyle": "--"},
 }
 
@@ -172,10 +172,10 @@ class Comparison(PlottedReport):
     def _draw(self, figure: Figure) -> None:
         ax = figure.subplots()
         at = self._places
-        colours = iter(c for c in COLOURS if c != _STYLES["linear"]["color"] and c != VERMILION)
+        colours = iter(c for c in COLORS if c != _STYLES["linear"]["color"] and c != VERMILION)
         for curve in self.curves:
             known = curve.name in _STYLES
-            style = _STYLES[curve.name] if known else {"color": next(colours, GREY)}
+            style = _STYLES[curve.name] if known else {"color": next(colours, GRAY)}
             mean, low, high = band(curve.progress[:, at])
             ax.plot(at + 1, mean, label=label(curve.name), **style)
             if np.isfinite(low).all():

@@ -37,7 +37,7 @@ def benchmark(
     way. Then how long the model takes to load, how large it is, what a prediction costs.
     """
     from hardwood.report import benchmark as report_on
-    from hardwood.report.speed import BATCH_SIZES
+    from hardwood.report.benchmark import BATCH_SIZES
 
     opened = open_model(model)
     sizes = [rows] if rows else BATCH_SIZES

@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.errors import MissingExtraError
 from hardwood.explain.entries import entry_text
 from hardwood.model.structure import TaskKind
-from hardwood.report.drawing import BLUE, VERMILION, name_axes, ticks
+from hardwood.report.plot_style import BLUE, VERMILION, name_axes, ticks
 from hardwood.table import Schema
 from hardwood.table.restore import entries_of
 from hardwood.text.blocks import Block, Text, TextTable

@@ -16,11 +16,11 @@ from hardwood.report.arguments import (
     whole_number,
 )
 from hardwood.report.dependence import Dependence, dependences
-from hardwood.report.error_nodes import NodeErrors, error_nodes
+from hardwood.report.errors_by_node import NodeErrors, errors_by_node
 from hardwood.report.feature_use import feature_use
 from hardwood.report.importance import Importance, column_groups, importances
-from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
 from hardwood.report.row_losses import row_loss
+from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.numbers import (
@@ -270,13 +270,13 @@ def analyze(
     wanted = None if features is None else feature_list(features)
     model = model_of(model)
     columns = column_groups(model.feature_names, groups)
-    rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
+    rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     loss = row_loss(rows, metric)
     used = _used(model)
     found = importances(rows, loss, columns, used, n_repeats=n_repeats, rng=rng, n_jobs=n_jobs)
     chosen = _chosen(model, wanted, found)
     losses = loss.of_rows(rows.truth, rows.outputs)
-    leaves, splits = error_nodes(rows, losses.mean(axis=1))
+    leaves, splits = errors_by_node(rows, losses.mean(axis=1))
     return Analysis(
         what=target_words(model),
         n_rows=len(rows),
@@ -312,7 +312,7 @@ def _chosen(
     return [names.index(name) for name in features]
 
 
-def _notes(rows: JudgedRows, loss: float) -> list[str]:
+def _notes(rows: ScoredRows, loss: float) -> list[str]:
     notes = rows.weight_notes
     if rows.n_unknown:
         many = plural(rows.n_unknown, "row has", "rows have")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.drawing import (
+from hardwood.report.plot_style import (
     BLUE,
-    COLOURS,
-    GREY,
+    COLORS,
+    GRAY,
     VERMILION,
     label,
     legend,
@@ -60,7 +60,7 @@ def _importance(found: Analysis, ax: Any) -> None:
     values = np.array([entry.importance for entry in shown])
     reach = values - np.array([entry.low for entry in shown])
     ax.barh(places, values, xerr=reach, color=BLUE, ecolor="black", capsize=3, height=0.7)
-    ax.axvline(0, color=GREY, linewidth=1)
+    ax.axvline(0, color=GRAY, linewidth=1)
     ax.invert_yaxis()
     ticks(ax.yaxis, places.tolist(), [entry.name for entry in shown])
     change = f"{found._change} when shuffled, with 95 % interval"
@@ -73,7 +73,7 @@ def _leaves(found: Analysis, ax: Any) -> None:
     names = [f"leaf {leaf.node}" + (f", tree {leaf.tree}" if leaf.tree else "") for leaf in shown]
     rows = [100 * leaf.share_of_rows for leaf in shown]
     losses = [100 * leaf.share_of_loss for leaf in shown]
-    ax.barh(places - 0.2, rows, height=0.38, color=GREY, label="of the rows")
+    ax.barh(places - 0.2, rows, height=0.38, color=GRAY, label="of the rows")
     ax.barh(places + 0.2, losses, height=0.38, color=VERMILION, label="of the loss")
     ax.invert_yaxis()
     ticks(ax.yaxis, places.tolist(), names)
@@ -85,17 +85,17 @@ def _dependence(entry: Dependence, ax: Any) -> None:
     mean = np.array(entry.mean)
     present = [i for i, value in enumerate(entry.values) if value is not None]
     missing = [i for i, value in enumerate(entry.values) if value is None]
-    outputs = [1] if len(entry.outputs) == 2 else list(range(len(entry.outputs)))[: len(COLOURS)]
+    outputs = [1] if len(entry.outputs) == 2 else list(range(len(entry.outputs)))[: len(COLORS)]
     is_number = entry.kind == "numeric" and len(present) > 1
     x = [entry.values[i] for i in present] if is_number else list(range(len(entry.values)))
-    for colour, k in zip(COLOURS, outputs, strict=False):
+    for color, k in zip(COLORS, outputs, strict=False):
         name = label(entry.outputs[k])
         if is_number:
-            ax.plot(x, mean[present, k], color=colour, marker=".", label=name)
+            ax.plot(x, mean[present, k], color=color, marker=".", label=name)
             for i in missing:  # a line across: a missing entry has no place on the axis
-                ax.axhline(mean[i, k], color=colour, linestyle=":", linewidth=1)
+                ax.axhline(mean[i, k], color=color, linestyle=":", linewidth=1)
         else:
-            ax.plot(x, mean[:, k], "o", color=colour, label=name)
+            ax.plot(x, mean[:, k], "o", color=color, label=name)
     if is_number:
         _number_ticks(entry, ax, present)
     else:

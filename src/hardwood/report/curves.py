@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import HardwoodError
-from hardwood.report.drawing import BLUE, GREY, ORANGE, label, legend, name_axes
-from hardwood.report.record_words import CURVES
+from hardwood.report.description import CURVES
+from hardwood.report.plot_style import BLUE, GRAY, ORANGE, label, legend, name_axes
 from hardwood.report.subject import Model, is_forest, model_of, target_words
 from hardwood.text.blocks import Block, TextTable
 from hardwood.text.numbers import format_number, plural
@@ -162,7 +162,7 @@ class LearningCurves(PlottedReport):
             single = len(self.curves) == 1
             if single and self.curves[0].best is not None:
                 kept = f"kept: {self.curves[0].counter} {self.curves[0].best}"
-                ax.axvline(self.curves[0].best, color=GREY, linestyle="--", linewidth=1, label=kept)
+                ax.axvline(self.curves[0].best, color=GRAY, linestyle="--", linewidth=1, label=kept)
             name_axes(ax, "", "", "loss" if names[0] in _LOSSES else _words(names[0]))
             if names[0] in _LOSSES and self._spans_magnitudes(names):
                 ax.set_yscale("log")
@@ -177,14 +177,14 @@ class LearningCurves(PlottedReport):
         return bool(values) and min(values) > 0 and max(values) > _MAGNITUDES * min(values)
 
     def _draw_series(self, name: str, ax: Any) -> None:
-        colour = _LOSSES.get(name, BLUE)
+        color = _LOSSES.get(name, BLUE)
         drawn = [curve for curve in self.curves if name in curve.series][:_MAX_DRAWN]
         single = len(self.curves) == 1
         for i, curve in enumerate(drawn):
             values = [np.nan if v is None else v for v in curve.series[name]]
             style = {"linewidth": 1.5} if single else {"linewidth": 0.7, "alpha": 0.6}
             words = label(_words(name)) + ("" if single else ", each tree")
-            ax.plot(curve.at, values, color=colour, label=words if i == 0 else None, **style)
+            ax.plot(curve.at, values, color=color, label=words if i == 0 else None, **style)
 
 
 def learning_curves(model: Any) -> LearningCurves:

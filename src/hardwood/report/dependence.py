@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.report.changed_columns import ChangedColumns
-from hardwood.report.judged_rows import JudgedRows
+from hardwood.report.permuted import PermutedColumns
+from hardwood.report.scored_rows import ScoredRows
 from hardwood.report.subject import output_labels, outputs_of
 from hardwood.table import Feature
 from hardwood.text.numbers import format_quantity
@@ -47,15 +47,15 @@ class Dependence:
 
 
 def dependences(
-    rows: JudgedRows, features: Sequence[int], *, n_grid: int, n_jobs: int | None
+    rows: ScoredRows, features: Sequence[int], *, n_grid: int, n_jobs: int | None
 ) -> tuple[Dependence, ...]:
     """Find the partial dependence on each of some features."""
-    table = ChangedColumns(rows.model.schema, rows.matrix)
+    table = PermutedColumns(rows.model.schema, rows.matrix)
     return tuple(_dependence(rows, table, j, n_grid, n_jobs) for j in features)
 
 
 def _dependence(
-    rows: JudgedRows, table: ChangedColumns, j: int, n_grid: int, n_jobs: int | None
+    rows: ScoredRows, table: PermutedColumns, j: int, n_grid: int, n_jobs: int | None
 ) -> Dependence:
     feature = rows.model.schema.features[j]
     entries = _entries(feature, table.present(j), n_grid)

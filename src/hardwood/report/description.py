@@ -12,7 +12,6 @@ from hardwood.model.cost import remaining
 from hardwood.model.files.container import METADATA_KEY
 from hardwood.model.files.file import dumps
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
-from hardwood.report.record_words import readable_record
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, trees_of
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
@@ -25,6 +24,25 @@ if TYPE_CHECKING:
 MAX_TERMS = 4
 _MAX_TREES_LISTED = 10
 _MAX_FEATURES_LISTED = 10
+
+# A record's entries in the order of a story, by the names they have here; others follow.
+_RECORD_NAMES = {
+    "learner": "learner",
+    "table": "table",
+    "table_rows": "rows of the table",
+    "training_rows": "training rows",
+    "distinct_rows": "different training rows",
+    "validation_rows": "validation rows",
+    "test_rows": "test rows",
+    "passes": "epochs",
+    "best_pass": "best epoch",
+    "train_loss": "training loss",
+    "validation_loss": "validation loss",
+    "test": "test score",
+    "oob_score": "out-of-bag score",
+    "parameters": "parameters",
+}
+CURVES = "curves"  # drawn, not told
 
 
 @dataclass(frozen=True)
@@ -266,3 +284,29 @@ def _of(view: Any) -> list[dict[str, Any]]:
 
 def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+# The training record in words
+
+
+def readable_record(record: dict[str, Any]) -> dict[str, str]:
+    """Return a record in words, in order, with what was used where a parameter was "auto"."""
+    entries = {name: entry for name, entry in record.items() if name != CURVES}
+    resolved = entries.pop("resolved", {})
+    if isinstance(entries.get("parameters"), dict) and isinstance(resolved, dict):
+        entries["parameters"] = entries["parameters"] | resolved
+    order = [name for name in _RECORD_NAMES if name in entries]
+    order += [name for name in entries if name not in _RECORD_NAMES]
+    return {_RECORD_NAMES.get(name, name): _entry_words(entries[name]) for name in order}
+
+
+def _entry_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_entry_words(entry)}" for name, entry in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_entry_words, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return str(value)

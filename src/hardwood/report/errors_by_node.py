@@ -9,7 +9,7 @@ import numpy as np
 
 from hardwood.model.paths import parents_of
 from hardwood.model.routed_rows import summed_up
-from hardwood.report.judged_rows import JudgedRows, as_table
+from hardwood.report.scored_rows import ScoredRows, as_table
 from hardwood.report.subject import is_forest, trees_of
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class NodeErrors:
         return " and ".join(self.path) or "all rows"
 
 
-def error_nodes(
-    rows: JudgedRows, losses: np.ndarray
+def errors_by_node(
+    rows: ScoredRows, losses: np.ndarray
 ) -> tuple[tuple[NodeErrors, ...], tuple[NodeErrors, ...]]:
     """Divide the losses (n,) of rows among the nodes that they reach.
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from hardwood.report.arguments import generator, thread_count, whole_number
 from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
-from hardwood.report.judged_rows import JudgedRows, UnknownClasses, judged_rows
 from hardwood.report.metrics import (
     classification_scores,
     confusion,
@@ -21,6 +20,7 @@ from hardwood.report.metrics import (
     several_regression_scores,
 )
 from hardwood.report.resampling import Score, n_resamples
+from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
 from hardwood.report.subject import Model, model_of, output_labels, output_names, target_words
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
@@ -110,7 +110,7 @@ class Evaluation(PlottedReport):
     calibration: tuple[Calibration, ...]
     n_unknown: int
     notes: tuple[str, ...]
-    rows: JudgedRows = field(repr=False)
+    rows: ScoredRows = field(repr=False)
 
     def __getitem__(self, name: str) -> Score:
         """Return a score by its name."""
@@ -266,7 +266,7 @@ def evaluate(
     n_bins, n_jobs = whole_number("n_bins", n_bins, 1, _MAX_BINS), thread_count(n_jobs)
     rng = generator(seed)
     model = model_of(model)
-    rows = judged_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
+    rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     target = tuple(names) or tuple(model.target_names or ())
     outputs = (model.classes is None and target) or output_names(model)
     scores, found = _scores(rows, outputs, rng), _confusion(rows)
@@ -287,7 +287,7 @@ def evaluate(
     )
 
 
-def _scores(rows: JudgedRows, names: Sequence[str], rng: np.random.Generator) -> list[Score]:
+def _scores(rows: ScoredRows, names: Sequence[str], rng: np.random.Generator) -> list[Score]:
     truth, outputs, weight = rows.truth, rows.outputs, rows.weight
     if rows.model.classes is not None:
         return classification_scores(truth, outputs, weight, rng)
@@ -298,14 +298,14 @@ def _scores(rows: JudgedRows, names: Sequence[str], rng: np.random.Generator) ->
     return several_regression_scores(truth, outputs, names, weight, rng)
 
 
-def _confusion(rows: JudgedRows) -> np.ndarray | None:
+def _confusion(rows: ScoredRows) -> np.ndarray | None:
     if rows.model.classes is None:
         return None
     weight = rows.weight if rows.is_weighted else None
     return confusion(rows.truth, rows.outputs.argmax(axis=1), len(rows.model.classes), weight)
 
 
-def _by_class(model: Model, counts: np.ndarray, rows: JudgedRows) -> tuple[ClassScore, ...]:
+def _by_class(model: Model, counts: np.ndarray, rows: ScoredRows) -> tuple[ClassScore, ...]:
     predicted = np.bincount(
         rows.outputs.argmax(axis=1), rows.weight, minlength=len(counts)
     )  # rows of unknown classes are predicted as something, too
@@ -316,7 +316,7 @@ def _by_class(model: Model, counts: np.ndarray, rows: JudgedRows) -> tuple[Class
     return tuple(ClassScore(name, float(n), float(p), float(r)) for name, n, p, r in parts)
 
 
-def _notes(rows: JudgedRows, scores: Sequence[Score]) -> list[str]:
+def _notes(rows: ScoredRows, scores: Sequence[Score]) -> list[str]:
     model = rows.model
     notes = rows.weight_notes
     if rows.n_unknown:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.drawing import BLUE, GREY, VERMILION, label, legend, name_axes, some, ticks
+from hardwood.report.plot_style import BLUE, GRAY, VERMILION, label, legend, name_axes, some, ticks
 from hardwood.text.numbers import format_count, plural
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _shows_confusion(found: Evaluation) -> bool:
 
 
 def _calibration(found: Evaluation, ax: Any) -> None:
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", label="as it should be")
+    ax.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--", label="as it should be")
     first = found.calibration[0]
     x = np.array([b.predicted for b in first.bins])
     y = np.array([b.observed for b in first.bins])
@@ -87,7 +87,7 @@ def _truth_and_prediction(found: Evaluation, output: int, ax: Any) -> None:
     shown = some(truth.size)
     ax.plot(prediction[shown], truth[shown], ".", color=BLUE, markersize=3, alpha=0.5)
     ends = [min(truth.min(), prediction.min()), max(truth.max(), prediction.max())]
-    ax.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="truth = prediction")
+    ax.plot(ends, ends, color=GRAY, linewidth=1, linestyle="--", label="truth = prediction")
     more = "" if shown.size == truth.size else f" ({shown.size:,} of {truth.size:,} rows)"
     name_axes(ax, f"Truth against prediction{more}", "prediction", _name(found, output))
     legend(ax)
@@ -98,7 +98,7 @@ def _residuals(found: Evaluation, output: int, ax: Any) -> None:
     residual = found.rows.truth[:, output] - prediction
     shown = some(residual.size)
     ax.plot(prediction[shown], residual[shown], ".", color=BLUE, markersize=3, alpha=0.5)
-    ax.axhline(0, color=GREY, linewidth=1, linestyle="--")
+    ax.axhline(0, color=GRAY, linewidth=1, linestyle="--")
     middle = _middle_by_prediction(prediction, residual, found.rows.weight)
     ax.plot(*middle, color=VERMILION, marker="o", markersize=4, label="mean of a tenth of the rows")
     name_axes(ax, "Residuals", "prediction", f"{_name(found, output)} less prediction")
@@ -110,7 +110,7 @@ def _histogram(found: Evaluation, output: int, ax: Any) -> None:
     ax.hist(
         residual, bins=min(40, max(5, residual.size // 5)), weights=found.rows.weight, color=BLUE
     )
-    ax.axvline(0, color=GREY, linewidth=1, linestyle="--")
+    ax.axvline(0, color=GRAY, linewidth=1, linestyle="--")
     unit = "weight" if found.rows.is_weighted else "rows"
     name_axes(ax, "How large residuals are", f"{_name(found, output)} less prediction", unit)
 

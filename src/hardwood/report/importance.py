@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.report.changed_columns import ChangedColumns
-from hardwood.report.judged_rows import JudgedRows
+from hardwood.report.permuted import PermutedColumns
 from hardwood.report.resampling import Z
 from hardwood.report.row_losses import RowLoss
+from hardwood.report.scored_rows import ScoredRows
 from hardwood.report.subject import outputs_of
 
 _LEAST = 0.25  # part of S that the variance is at least, whatever chance subtracts
@@ -85,7 +85,7 @@ def column_groups(
 
 
 def importances(
-    rows: JudgedRows,
+    rows: ScoredRows,
     loss: RowLoss,
     groups: Mapping[str, Sequence[int]],
     used: np.ndarray,
@@ -100,7 +100,7 @@ def importances(
     shuffled.
     """
     base = loss.of_rows(rows.truth, rows.outputs)
-    table = ChangedColumns(rows.model.schema, rows.matrix)
+    table = PermutedColumns(rows.model.schema, rows.matrix)
     found = []
     for name, columns in groups.items():
         features = tuple(rows.model.feature_names[j] for j in columns)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hardwood.report.magnitudes import unit_of
 from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_score
 from hardwood.text.blocks import TextTable
 from hardwood.text.numbers import format_interval, format_number
@@ -16,6 +16,16 @@ from hardwood.text.numbers import format_interval, format_number
 YES = 0.5  # the least probability of a label that is predicted
 _NOISE = 1e-12  # a variance this small beside its terms is what rounding left of zero
 _MAX_AUC_CLASSES = 20  # with more, the area under each class's curve takes too long
+
+
+def unit_of(*numbers: np.ndarray) -> float:
+    """Return the power of two that the largest finite number lies above, or 1 where all are 0.
+
+    Dividing by it rounds nothing but what is negligible beside the largest, which becomes 1 to 2.
+    """
+    sizes = [np.abs(some[np.isfinite(some)]).max(initial=0.0) for some in numbers]
+    largest = float(max(sizes))
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
 def classification_scores(

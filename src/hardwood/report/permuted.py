@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.report.judged_rows import as_table
+from hardwood.report.scored_rows import as_table
 from hardwood.table import Schema, Table
 
 
-class ChangedColumns:
+class PermutedColumns:
     """Makes changed copies of a table that a schema has read; the table itself stays as it is.
 
     Copies share memory: each is valid until the next one is made.

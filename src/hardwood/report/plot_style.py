@@ -1,4 +1,4 @@
-"""What the drawings of reports share: colours, and text that is never read as a formula."""
+"""What the drawings of reports share: colors, and text that is never read as a formula."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from hardwood.text.numbers import printable, shortened
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
+# Okabe and Ito's colors, which color-blind readers can tell apart.
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GRAY = (
     "#0072B2",
     "#E69F00",
     "#009E73",
@@ -19,7 +19,7 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
     "#56B4E9",
     "#8a8a8a",
 )
-COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+COLORS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
 MAX_POINTS = 5000  # of a cloud: more only cover each other
 _MAX_LABEL = 28
 
@@ -42,7 +42,7 @@ def ticks(axis: Any, places: Sequence[float], names: Sequence[str], **options: A
 
 
 def legend(ax: Any, **options: Any) -> None:
-    """Say what the colours are."""
+    """Say what the colors are."""
     for text in ax.legend(frameon=False, fontsize="small", **options).get_texts():
         text.set_parse_math(False)
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.report.judged_rows import JudgedRows
-from hardwood.report.magnitudes import unit_of
-from hardwood.report.metrics import YES, brier_losses, label_log_losses, log_losses
+from hardwood.report.metrics import YES, brier_losses, label_log_losses, log_losses, unit_of
+from hardwood.report.scored_rows import ScoredRows
 
 # Losses are squared for intervals: the errors' fourth powers must be numbers, too.
 _LEAST_ERROR, _MOST_ERROR = 1e-70, 1e70
@@ -46,7 +45,7 @@ class RowLoss:
         return 1 - mean if self.is_score else mean
 
 
-def row_loss(rows: JudgedRows, metric: str | None = None) -> RowLoss:
+def row_loss(rows: ScoredRows, metric: str | None = None) -> RowLoss:
     """Choose the loss of a model's task by the name of a metric.
 
     Of classes: ``"accuracy"`` (the default), ``"log loss"``, ``"Brier score"``. Of labels:
@@ -67,7 +66,7 @@ def row_loss(rows: JudgedRows, metric: str | None = None) -> RowLoss:
     return RowLoss(name, is_score, functions[name], np.zeros((len(rows), 1)))
 
 
-def _in_variances(rows: JudgedRows) -> RowLoss:
+def _in_variances(rows: ScoredRows) -> RowLoss:
     unit = np.array([unit_of(column) for column in rows.truth.T])
     own = rows.truth / unit
     squared = (own - np.average(own, axis=0, weights=rows.weight)) ** 2  # (n, k)
@@ -92,7 +91,7 @@ def _in_variances(rows: JudgedRows) -> RowLoss:
     return RowLoss("R2", True, losses, squared / variance - 1)
 
 
-def _check_size(rows: JudgedRows, metric: str) -> None:
+def _check_size(rows: ScoredRows, metric: str) -> None:
     largest = float(max(np.abs(rows.truth).max(), np.abs(rows.outputs).max()))
     if largest and not _LEAST_ERROR <= largest <= _MOST_ERROR:
         raise TableError(

@@ -24,7 +24,7 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedRows:
+class ScoredRows:
     """Rows of a table that count, without those of weight zero.
 
     Attributes
@@ -69,7 +69,7 @@ class JudgedRows:
         return [f"weights are given as parts of the largest, {self.weight_unit:g}"]
 
 
-def judged_rows(
+def scored_rows(
     model: Model,
     X: Any,
     y: Any,
@@ -77,7 +77,7 @@ def judged_rows(
     *,
     unknown_classes: UnknownClasses = "error",
     n_jobs: int | None = 1,
-) -> JudgedRows:
+) -> ScoredRows:
     """Read a table, the true answers and the weights, and ask the model.
 
     Rows of less than 1e-100 of the largest weight count nothing.
@@ -97,7 +97,7 @@ def judged_rows(
         counts = np.flatnonzero(weight)
         matrix, truth, weight = matrix[counts], truth[counts], weight[counts]
     outputs = outputs_of(model, as_table(model.schema, matrix), n_jobs)
-    return JudgedRows(model, matrix, outputs, truth, weight, sample_weight is not None, unit)
+    return ScoredRows(model, matrix, outputs, truth, weight, sample_weight is not None, unit)
 
 
 def as_table(schema: Schema, matrix: Any) -> Table:

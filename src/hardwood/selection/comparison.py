@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hardwood.report.drawing import BLUE, GREY, ORANGE, label, name_axes, ticks
+from hardwood.report.plot_style import BLUE, GRAY, ORANGE, label, name_axes, ticks
 from hardwood.selection import verdict
 from hardwood.selection.models import Kind
 from hardwood.selection.paired import CONFIDENCE, Interval, interval
@@ -263,7 +263,7 @@ class Comparison(PlottedReport):
         left, right = figure.subplots(1, 2, sharey=False)
         shown = self.ranked[::-1]
         for place, e in enumerate(shown):
-            colour = _COLOURS.get(e.kind, GREY)
+            colour = _COLOURS.get(e.kind, GRAY)
             reach = [[e.score.mean - e.score.low], [e.score.high - e.score.mean]]
             bars = reach if math.isfinite(e.score.low) else None
             left.errorbar([e.score.mean], [place], xerr=bars, fmt="o", color=colour, capsize=3)

@@ -45,7 +45,7 @@ EDGE = "#8a8a8a"
 SPLIT_FILL = "#f6f6f3"
 CUT_FILL = "#ffffff"
 PLAIN_FILL = "#e8eef4"  # leaves that no one shade can stand for
-# Okabe and Ito's colours, which colour-blind readers can tell apart, then two more.
+# Okabe and Ito's colors, which color-blind readers can tell apart, then two more.
 PALETTE = (
     (0.90, 0.62, 0.00),
     (0.34, 0.71, 0.91),

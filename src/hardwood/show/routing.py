@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SLOT, _LEVEL = 0.62, 0.72  # inches from leaf to leaf, and from level to level
 _HALF = np.array([0.4, 0.21])  # of a node's box, in slots and levels
-_LIGHTEST = 0.08  # strength of the colour at activity 0
+_LIGHTEST = 0.08  # strength of the color at activity 0
 _MAX_COLUMNS = 3  # small trees side by side
 
 

@@ -11,6 +11,7 @@ from ensembles import make_ensemble
 from forests import make_forest
 from hardwood.model import dumps
 from hardwood.report import benchmark
+from hardwood.report.benchmark import _time_batch
 from hardwood.report.made_up_rows import made_up_rows, single_rows
 from trees import make_rows, make_tree
 
@@ -46,9 +47,7 @@ def test_times_are_those_of_the_calls(monkeypatch):
             time.sleep(0.004)
             return tree.predict(X)
 
-    from hardwood.report import speed
-
-    timing = speed._time_batch(Slow(), np.zeros((5, 4)), "array", 1, 0.05)
+    timing = _time_batch(Slow(), np.zeros((5, 4)), "array", 1, 0.05)
     assert 4000 <= timing.p50_us < 40_000
     assert timing.n_rows == 5
 

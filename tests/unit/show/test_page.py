@@ -18,7 +18,7 @@ from hardwood.errors import TableError
 from hardwood.model import ObliqueTree, TreeEnsemble
 from hardwood.model.routed_rows import RoutedRows
 from hardwood.show.page import Page, document, notebook_html, rows, show
-from hardwood.show.page.colours import colours_of
+from hardwood.show.page.colors import colors_of
 from hardwood.show.page.content import content_of
 from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.packing import packed
@@ -57,7 +57,7 @@ def test_histograms_count_every_row_on_its_side_of_the_threshold():
     data = rows.DataRows.of(tree, table, tree.predict(table))
     found = {
         name: unpacked(value)
-        for name, value in histograms_of(tree, data, colours_of(tree, data)).items()
+        for name, value in histograms_of(tree, data, colors_of(tree, data)).items()
         if value is not None
     }
     counts = found["counts"].reshape(tree.n_splits, N_BINS, 3)
@@ -76,7 +76,7 @@ def test_the_score_of_a_row_lies_in_its_bin():
     tree = ObliqueTree.of([[2.0]], thresholds=[3.0], values=[0.0, 1.0])
     X = np.array([[0.0], [1.0], [1.4], [1.6], [4.0]])  # scores -3, -1, -0.2, 0.2, 5
     data = rows.DataRows.of(tree, X, None)
-    found = histograms_of(tree, data, colours_of(tree, data))
+    found = histograms_of(tree, data, colors_of(tree, data))
     width, zero = unpacked(found["width"])[0], int(unpacked(found["zero"])[0])
     counts = unpacked(found["counts"])
     expected = np.zeros(N_BINS)
@@ -92,9 +92,9 @@ def test_true_numbers_colour_the_bins_and_fill_the_leaves():
     X = np.linspace(-1, 1, 200)[:, None]
     y = np.where(X[:, 0] >= 0, 7.0, -3.0)
     data = rows.DataRows.of(tree, X, y)
-    colours = colours_of(tree, data)
-    assert (colours.low[0], colours.high[0]) == (-3.0, 7.0)
-    found = histograms_of(tree, data, colours)
+    colors = colors_of(tree, data)
+    assert (colors.low[0], colors.high[0]) == (-3.0, 7.0)
+    found = histograms_of(tree, data, colors)
     zero = int(unpacked(found["zero"])[0])
     shades = unpacked(found["shades"])
     assert set(shades[:zero]) == {0.0}
@@ -109,7 +109,7 @@ def test_many_classes_share_the_last_colour():
     tree = make_tree(1, k=k)
     y = np.minimum(rng.geometric(0.2, size=500), k) - 1  # the first classes are the largest
     data = rows.DataRows.of(tree, make_rows(1, tree.schema, 500), [tree.classes[i] for i in y])
-    groups = colours_of(tree, data).group_of_class
+    groups = colors_of(tree, data).group_of_class
     assert groups[:9].tolist() == list(range(9))
     assert set(groups[9:]) == {9}
 

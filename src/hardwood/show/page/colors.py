@@ -1,4 +1,4 @@
-"""What the rows on a page are coloured by: their class, or the size of a number."""
+"""What the rows on a page are colored by: their class, or the size of a number."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from hardwood.show.page.packing import packed
 if TYPE_CHECKING:
     from hardwood.show.page.rows import DataRows
 
-MAX_GROUPS = 10  # colours that the eye can tell apart; further classes share the last
+MAX_GROUPS = 10  # colors that the eye can tell apart; further classes share the last
 MAX_SHADED_OUTPUTS = 6
 _CLIPPED = (1.0, 99.0)  # percentiles between which numbers are told apart
 
 
 @dataclass(frozen=True)
-class Colours:
-    """The colours of rows.
+class Colors:
+    """The colors of rows.
 
     Attributes
     ----------
     group_of_class
-        (k,) of each class; None where numbers, not classes, give the colour.
+        (k,) of each class; None where numbers, not classes, give the color.
     low, high
-        (s,) of each output that can be shaded, where the scale of colours begins and ends; empty
+        (s,) of each output that can be shaded, where the scale of colors begins and ends; empty
         for classes.
     are_true
-        Whether rows have the colour of the truth, not of what the model answers.
+        Whether rows have the color of the truth, not of what the model answers.
     """
 
     group_of_class: np.ndarray | None
@@ -40,7 +40,7 @@ class Colours:
 
     @property
     def n_groups(self) -> int:
-        """Colours of classes; 1 where numbers give the colour."""
+        """Colors of classes; 1 where numbers give the color."""
         return 1 if self.group_of_class is None else int(self.group_of_class.max()) + 1
 
     @property
@@ -66,37 +66,37 @@ class Colours:
         }
 
 
-def colours_of(model: Model, rows: DataRows | None) -> Colours:
-    """Choose colours for a model, and for the rows that are shown with it."""
+def colors_of(model: Model, rows: DataRows | None) -> Colors:
+    """Choose colors for a model, and for the rows that are shown with it."""
     are_true = rows is not None and rows.truth is not None
     if model.classes is not None:
         nothing = np.empty(0)
-        return Colours(_groups(_class_sizes(model, rows)), nothing, nothing, are_true)
+        return Colors(_groups(_class_sizes(model, rows)), nothing, nothing, are_true)
     n_shades = min(model.n_outputs, MAX_SHADED_OUTPUTS)
     if model.task == "multilabel":
-        return Colours(None, np.zeros(n_shades), np.ones(n_shades), are_true)
-    numbers = _leaf_numbers(model) if rows is None else coloured_by(rows)
+        return Colors(None, np.zeros(n_shades), np.ones(n_shades), are_true)
+    numbers = _leaf_numbers(model) if rows is None else colored_by(rows)
     low, high = np.percentile(numbers[:, :n_shades], _CLIPPED, axis=0)
     above = low + np.maximum(np.abs(low), 1.0)
-    return Colours(None, low, np.where(high > low, high, above), are_true)
+    return Colors(None, low, np.where(high > low, high, above), are_true)
 
 
-def coloured_by(rows: DataRows) -> np.ndarray:
-    """Return what colours the rows: (n,) positions of classes, or (n, k) numbers."""
+def colored_by(rows: DataRows) -> np.ndarray:
+    """Return what colors the rows: (n,) positions of classes, or (n, k) numbers."""
     return rows.outputs if rows.truth is None else rows.truth
 
 
-def row_groups(colours: Colours, rows: DataRows) -> np.ndarray:
-    """Colour of each row, (n,); all 0 where numbers give it."""
-    if colours.group_of_class is None:
+def row_groups(colors: Colors, rows: DataRows) -> np.ndarray:
+    """Color of each row, (n,); all 0 where numbers give it."""
+    if colors.group_of_class is None:
         return np.zeros(len(rows), dtype=np.int64)
     positions = rows.outputs.argmax(axis=1) if rows.truth is None else rows.truth
-    groups: np.ndarray = colours.group_of_class[positions]
+    groups: np.ndarray = colors.group_of_class[positions]
     return groups
 
 
 def _groups(sizes: np.ndarray) -> np.ndarray:
-    """One colour for each class, in their order; the smallest of many classes share the last."""
+    """One color for each class, in their order; the smallest of many classes share the last."""
     k = sizes.size
     if k <= MAX_GROUPS:
         return np.arange(k)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hardwood.model import ObliqueForest
 from hardwood.show.forest import forest_summary
-from hardwood.show.page.colours import Colours, colours_of
+from hardwood.show.page.colors import Colors, colors_of
 from hardwood.show.page.exact import (
     exact_splits,
     has_fused_products,
@@ -61,7 +61,7 @@ def content_of(
         raise ValueError(f"max_rows must not be negative, got {max_rows}")
     trees = trees_of(model)
     rows = None if X is None else DataRows.of(model, X, y)
-    colours = colours_of(model, rows)
+    colors = colors_of(model, rows)
     features = _used_features(trees)
     columns = np.flatnonzero(np.isin(model.schema.column_feature, features))
     return {
@@ -76,8 +76,8 @@ def content_of(
         "unused": _unused(model.schema, features),
         "spread": packed(model.schema.column_spread[columns]),
         "bins": N_BINS,
-        "colours": colours.to_dict(),
-        "trees": [_tree(tree, columns, rows, colours) for tree in trees],
+        "colours": colors.to_dict(),
+        "trees": [_tree(tree, columns, rows, colors) for tree in trees],
         "rows": None if rows is None else _rows(rows, features, max_rows),
     }
 
@@ -146,7 +146,7 @@ def _unused(schema: Schema, used: np.ndarray) -> dict[str, Any]:
 
 
 def _tree(
-    tree: ObliqueTree, columns: np.ndarray, rows: DataRows | None, colours: Colours
+    tree: ObliqueTree, columns: np.ndarray, rows: DataRows | None, colors: Colors
 ) -> dict[str, Any]:
     """Return one tree; ``columns`` are those of its schema that the page knows."""
     exact = exact_splits(tree)
@@ -164,7 +164,7 @@ def _tree(
         "link": tree.link,
         "leafWeights": _leaf_weights(tree, columns),
         "equations": _equations(tree),
-        "histograms": None if rows is None else histograms_of(tree, rows, colours),
+        "histograms": None if rows is None else histograms_of(tree, rows, colors),
     }
 
 

@@ -27,7 +27,7 @@ SCRIPTS = (
     "state.js",
     "terms.js",
     "tables.js",
-    "colours.js",
+    "colors.js",
     "charts.js",
     "layout.js",
     "viewport.js",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model.routed_rows import RoutedRows
-from hardwood.show.page.colours import Colours, coloured_by, row_groups
+from hardwood.show.page.colors import Colors, colored_by, row_groups
 from hardwood.show.page.packing import packed
 
 if TYPE_CHECKING:
@@ -25,44 +25,44 @@ _ENOUGH = 50
 _HUGE = 1e300  # so that differences of scores are finite
 
 
-def histograms_of(tree: ObliqueTree, rows: DataRows, colours: Colours) -> dict[str, Any]:
-    """Count rows at all nodes of a tree, by score and colour.
+def histograms_of(tree: ObliqueTree, rows: DataRows, colors: Colors) -> dict[str, Any]:
+    """Count rows at all nodes of a tree, by score and color.
 
     Returns
     -------
     histograms
         Packed arrays. ``width`` (m,) of the bins, and ``zero`` (m,) how many of them lie left of
         the threshold; ``counts`` (m, bins, groups) and ``leafCounts`` (L, groups) of rows;
-        ``shades`` (m, bins, s), where numbers give the colour their mean in each bin, from 0 (low)
+        ``shades`` (m, bins, s), where numbers give the color their mean in each bin, from 0 (low)
         to 255 (high); ``leafTargets`` (L, s, bins) rows by their target from low to high, where it
         is known and a number.
     """
     routed = RoutedRows.of(tree, rows.table)
     scores = _Scores(tree, rows.matrix[routed.row])
-    groups = row_groups(colours, rows)[routed.row]
+    groups = row_groups(colors, rows)[routed.row]
     numbers = None
-    if colours.n_shades:
-        numbers = coloured_by(rows)[routed.row][:, : colours.n_shades]
+    if colors.n_shades:
+        numbers = colored_by(rows)[routed.row][:, : colors.n_shades]
     m = tree.n_splits
     width, zero = np.ones(m), np.zeros(m, dtype=np.int64)
-    counts = np.zeros((m, N_BINS, colours.n_groups), dtype=np.int64)
-    shades = np.zeros((m, N_BINS, colours.n_shades), dtype=np.int64)
+    counts = np.zeros((m, N_BINS, colors.n_groups), dtype=np.int64)
+    shades = np.zeros((m, N_BINS, colors.n_shades), dtype=np.int64)
     for i in range(m):
         here = routed.at(i)
         score = scores.at(i, here)
         n_left = _n_left(routed, i)
         width[i], zero[i] = _bins(score, n_left)
         bins = _bin_of(score, width[i], int(zero[i]), n_left)
-        counts[i] = _table_of(bins, N_BINS, groups[here], colours.n_groups)
+        counts[i] = _table_of(bins, N_BINS, groups[here], colors.n_groups)
         if numbers is not None:
-            shades[i] = _mean_shades(bins, numbers[here], colours)
+            shades[i] = _mean_shades(bins, numbers[here], colors)
     return {
         "width": packed(width),
         "zero": packed(zero),
         "counts": packed(counts),
-        "shades": packed(shades) if colours.n_shades else None,
-        "leafCounts": packed(_table_of(routed.leaf, tree.n_leaves, groups, colours.n_groups)),
-        "leafTargets": _leaf_targets(tree, routed, numbers, colours),
+        "shades": packed(shades) if colors.n_shades else None,
+        "leafCounts": packed(_table_of(routed.leaf, tree.n_leaves, groups, colors.n_groups)),
+        "leafTargets": _leaf_targets(tree, routed, numbers, colors),
     }
 
 
@@ -115,21 +115,21 @@ def _table_of(row: np.ndarray, n_rows: int, column: np.ndarray, n_columns: int) 
     return flat.reshape(n_rows, n_columns)
 
 
-def _mean_shades(bins: np.ndarray, numbers: np.ndarray, colours: Colours) -> np.ndarray:
+def _mean_shades(bins: np.ndarray, numbers: np.ndarray, colors: Colors) -> np.ndarray:
     """Mean of each number in each bin, as a shade, (bins, s)."""
     count = np.maximum(np.bincount(bins, minlength=N_BINS), 1)
     sums = [np.bincount(bins, column, minlength=N_BINS) for column in numbers.T]
-    share = colours.share(np.stack(sums, axis=1) / count[:, None])
+    share = colors.share(np.stack(sums, axis=1) / count[:, None])
     shades: np.ndarray = np.rint(_SHADES * share).astype(np.int64)
     return shades
 
 
 def _leaf_targets(
-    tree: ObliqueTree, routed: RoutedRows, numbers: np.ndarray | None, colours: Colours
+    tree: ObliqueTree, routed: RoutedRows, numbers: np.ndarray | None, colors: Colors
 ) -> Any:
     """Histograms of the true numbers at each leaf, (L, s, bins)."""
-    if numbers is None or not colours.are_true:
+    if numbers is None or not colors.are_true:
         return None
-    bins = np.minimum(np.floor(colours.share(numbers) * N_BINS), N_BINS - 1).astype(np.int64)
+    bins = np.minimum(np.floor(colors.share(numbers) * N_BINS), N_BINS - 1).astype(np.int64)
     tables = [_table_of(routed.leaf, tree.n_leaves, column, N_BINS) for column in bins.T]
     return packed(np.stack(tables, axis=1))

@@ -25,10 +25,9 @@ from hardwood.explain.entries import dense_matrix, entry, entry_text
 from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueTree
 from hardwood.model.outputs import answer_of_one
-from hardwood.show.text import equation_lines, leaf_text
+from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Text, TextTable
-from hardwood.text.leaf import leaf_equations, says_equations
 from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import Report
 
@@ -348,7 +347,7 @@ class _Writer:
         return TreePath(
             decisions=decisions,
             leaf=leaf,
-            leaf_words=self._leaf_words(tree, leaf),
+            leaf_words=leaf_text(tree, leaf, max_terms=self.max_terms, digits=self.digits),
             outputs=tuple(outputs.tolist()),
             prediction=answer_of_one(outputs, tree.task, tree.classes),
             max_terms=self.max_terms,
@@ -390,12 +389,6 @@ class _Writer:
                     )
                 )
         return tuple(terms)
-
-    def _leaf_words(self, tree: ObliqueTree, leaf: int) -> str:
-        if not says_equations(tree):
-            return leaf_text(tree, leaf, digits=self.digits)
-        equations = leaf_equations(tree, leaf, max_terms=self.max_terms, digits=self.digits)
-        return "; ".join(equation_lines(tree, leaf, equations))
 
 
 def _columns(tree: ObliqueTree, matrix: np.ndarray) -> np.ndarray:

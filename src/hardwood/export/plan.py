@@ -19,7 +19,6 @@ from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.edit.rewrite import hard_form
 from hardwood.model.engine import linked, scaled_splits
 from hardwood.model.structure import Label, Link, TaskKind
-from hardwood.show.forest import forest_summary
 from hardwood.show.text import summary
 from hardwood.table import Schema
 
@@ -289,8 +288,6 @@ class Plan:
     @property
     def summary(self) -> str:
         """One line: what the model predicts and how large it is."""
-        if isinstance(self.model, ObliqueForest):
-            return forest_summary(self.model)
         return summary(self.model)
 
     @cached_property

@@ -242,7 +242,7 @@ class PolicySplit:
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
         """Write the split on one line: when the second of two ways is taken, or all scores."""
-        from hardwood.show.policy import split_line
+        from hardwood.show.text import split_line
 
         return split_line(self, max_terms=max_terms, digits=digits)
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import colorsys
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.show.text import count_text, subtree_splits
+from hardwood.model import ObliqueTree
+from hardwood.show.text import Nodes, Tree, count_text
 from hardwood.text.condition import Phrase, phrase
+from hardwood.text.formula import formula
 from hardwood.text.leaf import (
     leaf_class,
     leaf_equations,
@@ -26,12 +28,12 @@ from hardwood.text.leaf import (
     outputs_left_out,
     says_equations,
 )
-from hardwood.text.terms import left_out_text
+from hardwood.text.terms import check_options, left_out_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hardwood.model import ObliqueTree, PolicyTree
+    from hardwood.model.views import Split, Way
 
 MAX_LINE = 30  # characters in a line of a box; longer ones are wrapped
 PADDING = 5.0  # all lengths in points
@@ -79,7 +81,7 @@ class Box:
 
 
 def plot_tree(
-    tree: ObliqueTree,
+    tree: Tree,
     ax: Axes | None = None,
     *,
     max_depth: int | None = 4,
@@ -94,51 +96,21 @@ def plot_tree(
     ax
         The axes drawn in. Where levels were cut, a line below the tree says how many.
     """
-    return draw_boxes(
-        tree,
-        lambda: _boxes(tree, max_depth, max_terms, digits),
-        ax,
-        max_depth=max_depth,
-        fontsize=fontsize,
-    )
-
-
-def draw_boxes(
-    tree: ObliqueTree | PolicyTree,
-    make_root: Callable[[], Box],
-    ax: Axes | None,
-    *,
-    max_depth: int | None,
-    fontsize: float,
-) -> Axes:
-    """Place the boxes below a root and draw them.
-
-    Parameters
-    ----------
-    tree
-        What they are of.
-    make_root
-        Makes the box of the tree's root, and below it those of all nodes that are drawn.
-    ax, max_depth, fontsize
-        As in `plot_tree`.
-    """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a tree") from error
+    plt = pyplot()
+    check_options(max_terms, digits)
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth must not be negative, or None for all; got {max_depth}")
-    root = make_root()
+    root = _root_box(tree, max_depth, max_terms, digits)
     boxes = list(_walk(root))
     caption = _caption(tree, boxes)
-    width, height, row_bottoms = _place(root, boxes, fontsize, caption)
+    width, height, row_bottoms = _place(boxes, fontsize, caption)
     if ax is None:
         inches = (min(width / 72, MAX_INCHES), min(height / 72, MAX_INCHES))
         figure = plt.figure(figsize=inches)
         ax = figure.add_axes((0, 0, 1, 1))
     scale = _fit(ax, width, height)
     for box in boxes:
-        _draw_edges(ax, box, row_bottoms, boxes[0].count, fontsize, scale)
+        _draw_edges(ax, box, row_bottoms, root.count, fontsize, scale)
     for box in boxes:
         _draw_box(ax, box, fontsize, scale)
     if caption:
@@ -146,35 +118,61 @@ def draw_boxes(
     return ax
 
 
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, or say how to install it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a tree") from error
+    return plt
+
+
 # What stands in the boxes
 
 
-def _boxes(
-    tree: ObliqueTree, max_depth: int | None, max_terms: int | None, digits: int | None
-) -> Box:
-    fills = leaf_fills(tree)
-    root = Box([], None, None, 0)
-    todo = [(0 if tree.n_splits else -1, 0, "", root)]
+def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: int | None) -> Box:
+    """Make the box of the root, and below it those of all nodes that are drawn."""
+    nodes, fills = Nodes(tree), leaf_fills(tree)
+    above = Box([], None, None, 0)
+    todo = [(nodes.root, 0, "", above)]
     while todo:
         node, depth, edge, parent = todo.pop()
-        count = None
-        if tree.counts is not None:
-            count = float(tree.counts[node if node >= 0 else tree.n_splits + ~node])
-        if node < 0:
-            lines = leaf_lines(tree, ~node, count, max_terms, digits)
-            centered = not says_equations(tree)
-            box = Box(lines, fills[~node], count, depth, is_centered=centered, edge=edge)
+        count, leaf = nodes.count(node), nodes.leaf(node)
+        box = Box([], SPLIT_FILL, count, depth, is_centered=False, edge=edge)
+        if leaf is not None:
+            box.lines, box.fill = leaf_lines(tree, leaf, max_terms, digits), fills[leaf]
+            box.is_centered = not says_equations(tree)
         elif max_depth is not None and depth >= max_depth:
-            lines = _cut_lines(tree, node, count)
-            box = Box(lines, CUT_FILL, count, depth, is_cut=True, edge=edge)
+            n_splits, n_leaves = nodes.sizes_below(node)
+            box.lines, box.fill = [f"... {n_splits},", n_leaves], CUT_FILL
+            box.is_cut = box.is_centered = True
         else:
-            split = tree.split(node)
-            lines = condition_lines(phrase(split, max_terms=max_terms, digits=digits))
-            box = Box(lines, SPLIT_FILL, count, depth, is_centered=False, edge=edge)
-            # A stack gives back the last first: push right before left.
-            todo += [(split.right, depth + 1, "yes", box), (split.left, depth + 1, "no", box)]
+            ways, children = nodes.ways(node), nodes.children(node)
+            box.lines = _split_lines(ways, max_terms, digits)
+            words = {1: ["always"], 2: ["no", "yes"]}.get(len(ways))
+            edges = words or [str(i) for i in range(1, len(ways) + 1)]
+            below = [(*branch, box) for branch in zip(children, edges, strict=True)]
+            # A stack gives back the last first.
+            todo += [(child, depth + 1, word, box) for child, word, box in reversed(below)]
+        if count is not None and (leaf is not None or box.is_cut):
+            box.lines.append(f"n = {count_text(count)}")
         parent.children.append(box)
-    return root.children[0]
+    return above.children[0]
+
+
+def _split_lines(
+    ways: Sequence[Split | Way], max_terms: int | None, digits: int | None
+) -> list[str]:
+    """Put the condition of two ways, or the numbered scores of more, into the lines of a box."""
+    if len(ways) == 1:
+        return ["always"]
+    if len(ways) == 2:
+        return condition_lines(phrase(ways[1], max_terms=max_terms, digits=digits))
+    lines = ["the largest of"]
+    for i, way in enumerate(ways, start=1):
+        written = formula(way.tree.schema, way.terms, way.bias, max_terms=max_terms, digits=digits)
+        lines += filled([f"{i}:", *written.parts()])
+    return lines
 
 
 def condition_lines(words: Phrase) -> list[str]:
@@ -190,26 +188,18 @@ def condition_lines(words: Phrase) -> list[str]:
     return lines
 
 
-def leaf_lines(
-    tree: ObliqueTree | PolicyTree,
-    leaf: int,
-    count: float | None,
-    max_terms: int | None,
-    digits: int | None,
-) -> list[str]:
-    """Write what a leaf answers, and how many samples it saw."""
-    if says_equations(tree):
-        lines = _equation_lines(tree, leaf, max_terms, digits)
-    elif tree.classes is not None:
+def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: int | None) -> list[str]:
+    """Write what a leaf answers."""
+    if isinstance(tree, ObliqueTree) and says_equations(tree):
+        return _equation_lines(tree, leaf, max_terms, digits)
+    if tree.classes is not None:
         answer, probability = leaf_class(tree, leaf, digits=digits)
-        lines = [*_wrapped(answer, 24), probability]
-    elif tree.task == "multilabel":
+        return [*_wrapped(answer, 24), probability]
+    if tree.task == "multilabel":
         texts = leaf_labels(tree, leaf, digits=digits)
-        lines = ["labels:", *(line for text in texts for line in _wrapped(text))]
-    else:
-        texts = leaf_values(tree, leaf, digits=digits)
-        lines = [line for text in texts for line in _wrapped(text, 24)]
-    return lines if count is None else [*lines, f"n = {count_text(count)}"]
+        return ["labels:", *(line for text in texts for line in _wrapped(text))]
+    texts = leaf_values(tree, leaf, digits=digits)
+    return [line for text in texts for line in _wrapped(text, 24)]
 
 
 def _equation_lines(
@@ -235,12 +225,6 @@ def filled(parts: list[str]) -> list[str]:
     return [*lines, *_wrapped(line, MAX_LINE + len(indent))]
 
 
-def _cut_lines(tree: ObliqueTree, node: int, count: float | None) -> list[str]:
-    n_splits = subtree_splits(tree, node)
-    lines = [f"... {n_splits} split{'s' if n_splits > 1 else ''},", f"{n_splits + 1} leaves"]
-    return lines if count is None else [*lines, f"n = {count_text(count)}"]
-
-
 def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
     """Break text after blanks, else punctuation, where it has any; later lines are indented."""
     lines: list[str] = []
@@ -254,7 +238,7 @@ def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
     return [*lines, text]
 
 
-def _caption(tree: ObliqueTree | PolicyTree, boxes: list[Box]) -> str:
+def _caption(tree: Tree, boxes: list[Box]) -> str:
     if not any(box.is_cut for box in boxes):
         return ""
     n_splits = sum(bool(box.children) for box in boxes)
@@ -266,7 +250,7 @@ def _caption(tree: ObliqueTree | PolicyTree, boxes: list[Box]) -> str:
     )
 
 
-def leaf_fills(tree: ObliqueTree | PolicyTree) -> list[Any]:
+def leaf_fills(tree: Tree) -> list[Any]:
     """Leaves of one class share a hue, stronger where surer; numbers run from light to dark."""
     if tree.n_outputs > 1 and tree.classes is None or says_equations(tree):
         return [PLAIN_FILL] * tree.n_leaves
@@ -308,9 +292,7 @@ def _walk(root: Box) -> Iterator[Box]:
         todo.extend(reversed(box.children))
 
 
-def _place(
-    root: Box, boxes: list[Box], fontsize: float, caption: str
-) -> tuple[float, float, list[float]]:
+def _place(boxes: list[Box], fontsize: float, caption: str) -> tuple[float, float, list[float]]:
     """Give every box its place, y upwards; return width, height and the bottom of each level."""
     for box in boxes:
         box.width, box.height = _measure(box.lines, fontsize)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.errors import MissingExtraError
-from hardwood.show.plot import EDGE, INK, PALETTE
+from hardwood.show.plot import EDGE, INK, PALETTE, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +61,7 @@ def plot_routing(
     ax
         The axes drawn in.
     """
-    plt = _pyplot()
+    plt = pyplot()
     nodes, rows, activity = _checked(nodes, reached, activity)
     drawn = _drawn(nodes, max_depth)
     x = _places(nodes[drawn])
@@ -100,7 +99,7 @@ def plot_routing_by_class(
     figure
         With one set of axes per class, in the order of the sorted classes.
     """
-    plt = _pyplot()
+    plt = pyplot()
     nodes, rows, activity = _checked(nodes, reached, activity)
     classes, index = np.unique(np.asarray(y), return_inverse=True)
     if index.shape != (len(rows),):
@@ -143,7 +142,7 @@ def plot_active_share(
     ax
         Where to draw.
     """
-    plt = _pyplot()
+    plt = pyplot()
     percent = 100 * np.asarray(shares, dtype=np.float64)
     if percent.ndim != 1 or not len(percent):
         raise ValueError(f"shares must hold one share per epoch, got shape {percent.shape}.")
@@ -159,14 +158,6 @@ def plot_active_share(
         for text in ax.legend(frameon=False, fontsize="small").get_texts():
             text.set_parse_math(False)
     return ax
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="drawing a tree") from error
-    return plt
 
 
 def _checked(nodes: Any, reached: Any, activity: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,13 +1,19 @@
-"""The tree in words: nested ifs, one line per split and leaf."""
+"""Models in words: nested ifs, one line per split and leaf; several trees one after the other.
+
+A split of two ways is a condition. One of more ways lists their scores, each as far as it is ahead
+of the first way, whose score is 0: nothing but that decides.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from hardwood.text.condition import phrase
+from hardwood.model import LatentTreeModel, ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble
+from hardwood.text.condition import Phrase, phrase
+from hardwood.text.formula import Formula, formula
 from hardwood.text.leaf import (
     MAX_OUTPUTS,
     Equation,
@@ -20,115 +26,370 @@ from hardwood.text.leaf import (
     says_equations,
 )
 from hardwood.text.numbers import format_digits, format_quantity, plural
-from hardwood.text.terms import name_text
+from hardwood.text.terms import check_options, name_text
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree, PolicyTree
+    from hardwood.model.views import PolicySplit, Split, Way
     from hardwood.table import Schema
 
-INDENT = "|   "
+Tree: TypeAlias = ObliqueTree | PolicyTree
+Trees: TypeAlias = ObliqueForest | TreeEnsemble
+
+_INDENT = "|   "
 _MAX_CENTERS = 8
+_COMBINATIONS = {"mean": "mean", "vote": "votes", "sum": "sum"}
+_ACTIVATIONS = {
+    "smooth_step": "smooth step",
+    "smooth_step_5": "smooth step of degree 5",
+    "logistic": "logistic function",
+}
+_MANY_WAYS = (
+    "Of several ways a row takes the one with the largest score; the softmax of the scores gives "
+    "their probabilities."
+)
+_TWO_WAYS = (
+    "Where a condition reads w.x >= t, the probability of its 'if' is 1 / (1 + exp(t - w.x)); a "
+    "condition on one\nnumber alone is divided by its weight, and that difference, too."
+)
 
 
 def tree_text(
-    tree: ObliqueTree,
+    tree: Tree | LatentTreeModel,
     *,
     max_depth: int | None = None,
     max_terms: int | None = 4,
     digits: int | None = 3,
 ) -> str:
-    """Write a tree in words; arguments as in :meth:`hardwood.ObliqueTree.to_text`."""
-    writer = Writer(tree, max_terms, digits)
+    """Write a tree of any kind; arguments as in :meth:`hardwood.ObliqueTree.to_text`."""
+    check_options(max_terms, digits)
+    writer: _Writer
+    if isinstance(tree, LatentTreeModel):
+        writer = _LatentWriter(tree, max_terms, digits)
+    else:
+        writer = _TreeWriter(tree, max_terms, digits)
     lines = [summary(tree), ""]
-    todo: list[tuple[int, int, str]] = [(0 if tree.n_splits else -1, 0, "")]
+    todo: list[tuple[int, int, str]] = [(writer.root, 0, "")]
     while todo:  # a stack, not recursion: a tree may be deeper than Python's stack
         node, depth, words = todo.pop()
         if words:
             here = [words]
-        elif node < 0:
-            here = writer.leaf(~node)
+        elif writer.is_leaf(node):
+            here = writer.leaf(node)
         elif max_depth is not None and depth >= max_depth:
-            here = [cut_text(tree, node)]
+            here = [writer.cut(node)]
         else:
-            here = [f"if {writer.condition(node)}:"]
-            left, right = tree.children[node].tolist()
-            todo += [(left, depth + 1, ""), (0, depth, "else:"), (right, depth + 1, "")]
-        lines += [INDENT * depth + line for line in here]
+            here = []
+            for child, head in reversed(writer.branches(node)):
+                todo += [(child, depth + 1, ""), (child, depth, head)]
+        lines += [_INDENT * depth + line for line in here]
     notes = writer.notes()
-    return "\n".join(lines + ([""] + notes if notes else [])) + "\n"
+    return "\n".join(lines + (["", *notes] if notes else [])) + "\n"
 
 
-@dataclass
-class Writer:
-    """Words for nodes, and what the notes below the tree must speak of."""
+def trees_text(model: Trees, *, max_trees: int | None = 3, **options: Any) -> str:
+    """Write a forest or a soft ensemble: what it does, then the first of its trees.
 
-    tree: ObliqueTree | PolicyTree
-    max_terms: int | None
-    digits: int | None
-    used: set[int] = field(default_factory=set)  # features whose numbers are weighed
-    n_left_out: int = 0
+    Arguments as in :meth:`hardwood.ObliqueForest.to_text`. The trees of a soft ensemble are written
+    as they are when hard.
+    """
+    n, head = model.n_trees, summary(model) + "\n"
+    if isinstance(model, TreeEnsemble):
+        head += _softness_meaning(model, options.get("digits", 3)) + "\n"
+    parts = [head]
+    n_shown = n if max_trees is None else min(max(max_trees, 0), n)
+    for i in range(n_shown):
+        tree = model.trees[i] if isinstance(model, ObliqueForest) else model.hard_tree(i)
+        parts.append(f"Tree {i + 1} of {n}. {tree_text(tree, **options)}")
+    if n_shown < n:
+        parts.append(f"... {plural(n - n_shown, 'more tree')} not shown\n")
+    return "\n".join(parts)
 
-    def condition(self, i: int) -> str:
-        split = self.tree.split(i)
-        words = phrase(split, max_terms=self.max_terms, digits=self.digits)
-        self.use(split.weights)
+
+# On one line
+
+
+def summary(model: Tree | Trees | LatentTreeModel) -> str:
+    """One line: what a model predicts, and how large it is; several trees are counted together."""
+    if isinstance(model, LatentTreeModel):
+        return _latent_summary(model)
+    words = f"{_prediction(model)}, {_sizes(model)}"
+    if isinstance(model, ObliqueTree):
+        return f"Oblique tree: {words}"
+    if isinstance(model, PolicyTree):
+        return f"Policy tree: {words}"
+    how = _COMBINATIONS[model.combine] if isinstance(model, ObliqueForest) else "sum"
+    if model.link != "identity":
+        how = f"{model.link} of the {how}"
+    if isinstance(model, ObliqueForest):
+        return f"Oblique forest: {how} of {plural(model.n_trees, 'tree')}, {words}"
+    softness = f"{_ACTIVATIONS[model.activation]}, gamma {format_digits(model.gamma, None)}"
+    return f"Tree ensemble: {how} of {plural(model.n_trees, 'soft tree')}, {words}, {softness}"
+
+
+def _prediction(model: Tree | Trees) -> str:
+    names = model.target_names or ()
+    target = f" of {', '.join(map(name_text, names[:MAX_OUTPUTS]))}" if names else ""
+    target += ", ..." if len(names) > MAX_OUTPUTS else ""
+    if model.classes is not None:
+        return f"classification{target}, {plural(len(model.classes), 'class', 'classes')}"
+    if model.task == "multilabel":
+        return f"multilabel classification{target}, {plural(model.n_outputs, 'label')}"
+    outputs = f", {model.n_outputs} outputs" if model.n_outputs > 1 else ""
+    return f"regression{target}{outputs}"
+
+
+def _sizes(model: Tree | Trees) -> str:
+    splits = plural(model.n_splits, "split")
+    if isinstance(model, PolicyTree) and not model.is_binary:
+        splits += f" of up to {plural(model.max_children, 'way')}"
+    kind = "linear " if model.has_linear_leaves else ""
+    leaves = plural(model.n_leaves, f"{kind}leaf", f"{kind}leaves")
+    return f"{plural(model.n_features, 'feature')}, depth {model.depth}, {splits}, {leaves}"
+
+
+def _latent_summary(model: LatentTreeModel) -> str:
+    head = "linear" if not model.widths else f"layers of {', '.join(map(str, model.widths))}"
+    seen = "shares and row" if model.skip else "shares"
+    return (
+        f"Latent tree: {model.task}, depth {model.depth}, active nodes: {model.n_nodes}, "
+        f"splits: {model.n_splits}, features: {model.n_features}, predictor of {seen}: {head}"
+    )
+
+
+def _softness_meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
+    """Say how a condition is to be read, which the words about a hard tree leave out."""
+    if ensemble.activation == "logistic":
+        unit = format_digits(ensemble.gamma, digits)
+        return (
+            "Every row goes both ways at every split: where a condition reads w.x >= t, the share\n"
+            f"1 / (1 + exp((t - w.x) / {unit})) goes the way of its 'if'."
+        )
+    half = format_digits(ensemble.gamma / 2, digits)
+    return (
+        f"Where a condition reads w.x >= t, a row with w.x within {half} of t goes both ways, by\n"
+        "shares. A condition on one number alone is divided by its weight, and that distance, too."
+    )
+
+
+def split_line(split: PolicySplit, *, max_terms: int | None, digits: int | None) -> str:
+    """Write a split on one line: when the second of two ways is taken, or the scores of all."""
+    ways = split.ways
+    if len(ways) == 1:
+        return "always"
+    if len(ways) == 2:
+        return phrase(ways[1], max_terms=max_terms, digits=digits).line()
+    scores = (way.describe(max_terms=max_terms, digits=digits) for way in ways)
+    return f"largest of: {' | '.join(scores)}"
+
+
+# The nodes of trees
+
+
+class Nodes:
+    """The nodes of a tree, by which it is written and drawn.
+
+    Those of an oblique tree are told as its ``children`` tell them: leaf l is ``-1 - l``.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.root = -1 if isinstance(tree, ObliqueTree) and not tree.n_splits else 0
+
+    def leaf(self, node: int) -> int | None:
+        """Return the number of the leaf that a node is; None of a split."""
+        if isinstance(self.tree, ObliqueTree):
+            return ~node if node < 0 else None
+        return None if self.tree.n_children[node] else int(self.tree.leaf_numbers[node])
+
+    def children(self, node: int) -> list[int]:
+        """List the children of a split: of two ways the one of "no" first."""
+        tree = self.tree
+        if isinstance(tree, ObliqueTree):
+            return list(tree.children[node].tolist())
+        return list(tree.children(node))
+
+    def ways(self, split: int) -> tuple[Split, ...] | tuple[Way, ...]:
+        """Return the scores of the ways of a split: of two ways the second says when."""
+        tree = self.tree
+        return (tree.split(split),) * 2 if isinstance(tree, ObliqueTree) else tree.split(split).ways
+
+    def count(self, node: int) -> float | None:
+        """Return how many training samples reached a node, where known."""
+        if self.tree.counts is None:
+            return None
+        is_leaf = isinstance(self.tree, ObliqueTree) and node < 0
+        return float(self.tree.counts[self.tree.n_splits + ~node if is_leaf else node])
+
+    def sizes_below(self, node: int) -> tuple[str, str]:
+        """Write how many splits, itself included, and leaves the subtree at a split has."""
+        n_splits, n_leaves, todo = 0, 0, [node]
+        while todo:
+            node = todo.pop()
+            if self.leaf(node) is None:
+                n_splits += 1
+                todo += self.children(node)
+            else:
+                n_leaves += 1
+        return plural(n_splits, "split"), plural(n_leaves, "leaf", "leaves")
+
+
+# How each kind of tree is written
+
+
+class _Writer(ABC):
+    """Words for the nodes of one tree, and what the notes below it must speak of."""
+
+    root = 0
+
+    def __init__(self, max_terms: int | None, digits: int | None) -> None:
+        self.max_terms, self.digits = max_terms, digits
+
+    @abstractmethod
+    def is_leaf(self, node: int) -> bool:
+        """Whether nothing is below a node."""
+
+    @abstractmethod
+    def leaf(self, node: int) -> list[str]:
+        """Write a leaf."""
+
+    @abstractmethod
+    def cut(self, node: int) -> str:
+        """Say what lies below a split that is not shown."""
+
+    @abstractmethod
+    def branches(self, node: int) -> list[tuple[int, str]]:
+        """List the children of a split as they are written, each with the words before it."""
+
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """Write what stands below the tree."""
+
+
+class _TreeWriter(_Writer):
+    """Words for an oblique tree or a policy tree."""
+
+    def __init__(self, tree: Tree, max_terms: int | None, digits: int | None) -> None:
+        super().__init__(max_terms, digits)
+        self.tree, self.nodes = tree, Nodes(tree)
+        self.root = self.nodes.root
+        self.used: set[int] = set()  # features whose numbers are weighed
+        self.n_left_out = 0
+        self.n_ways: set[int] = set()
+
+    def is_leaf(self, node: int) -> bool:
+        return self.nodes.leaf(node) is not None
+
+    def leaf(self, node: int) -> list[str]:
+        tree, leaf, count = self.tree, self.nodes.leaf(node), self.nodes.count(node)
+        assert leaf is not None
+        if isinstance(tree, PolicyTree) or not says_equations(tree):
+            return [_answer(tree, leaf, count, self.digits)]
+        assert tree.leaf_weights is not None
+        equations = leaf_equations(tree, leaf, max_terms=self.max_terms, digits=self.digits)
+        self._use(tree.leaf_weights[leaf].any(axis=0))
+        self.n_left_out += sum(equation.formula.n_left_out for equation in equations)
+        return _equation_lines(tree, equations, count)
+
+    def cut(self, node: int) -> str:
+        return "... {} and {} not shown".format(*self.nodes.sizes_below(node))
+
+    def branches(self, node: int) -> list[tuple[int, str]]:
+        children, ways = self.nodes.children(node), self.nodes.ways(node)
+        options: dict[str, Any] = {"max_terms": self.max_terms, "digits": self.digits}
+        self.n_ways.add(len(ways))
+        if len(ways) == 1:
+            return [(children[0], "always:")]
+        if len(ways) == 2:
+            condition = self._said(ways[1], phrase(ways[1], **options))
+            return [(children[1], f"if {condition}:"), (children[0], "else:")]
+        schema = self.tree.schema
+        scores = [self._said(w, formula(schema, w.terms, w.bias, **options)) for w in ways]
+        return [
+            (child, f"way {i} of {len(ways)}, score {score}:")
+            for i, (child, score) in enumerate(zip(children, scores, strict=True), start=1)
+        ]
+
+    def _said(self, view: Split | Way, words: Phrase | Formula) -> str:
+        self._use(view.weights)
         self.n_left_out += words.n_left_out
         return words.line()
 
-    def leaf(self, i: int) -> list[str]:
-        if not says_equations(self.tree):
-            return [leaf_text(self.tree, i, digits=self.digits)]
-        assert self.tree.leaf_weights is not None
-        equations = leaf_equations(self.tree, i, max_terms=self.max_terms, digits=self.digits)
-        self.use(self.tree.leaf_weights[i].any(axis=0))
-        self.n_left_out += sum(equation.formula.n_left_out for equation in equations)
-        return equation_lines(self.tree, i, equations)
-
-    def notes(self) -> list[str]:
-        """Write what stands below the tree."""
-        notes = function_notes(self.tree)
-        return notes + _notes(self.tree, self.used, self.n_left_out, self.digits)
-
-    def use(self, weights: np.ndarray) -> None:
+    def _use(self, weights: np.ndarray) -> None:
         """Note whose numbers are weighed."""
         columns = (self.tree.columns[j] for j in np.flatnonzero(weights).tolist())
         self.used.update(column.feature for column in columns if column.kind == "number")
 
-
-def summary(tree: ObliqueTree | PolicyTree) -> str:
-    """One line: what the tree predicts and how large it is."""
-    target = "" if tree.target_names is None else _target(tree.target_names)
-    if tree.classes is not None:
-        what = f"classification{target}, {plural(len(tree.classes), 'class', 'classes')}"
-    elif tree.task == "multilabel":
-        what = f"multilabel classification{target}, {plural(tree.n_outputs, 'label')}"
-    else:
-        what = f"regression{target}"
-        if tree.n_outputs > 1:
-            what += f", {tree.n_outputs} outputs"
-    kind = "linear " if tree.has_linear_leaves else ""
-    sizes = (
-        plural(tree.n_features, "feature"),
-        f"depth {tree.depth}",
-        plural(tree.n_splits, "split"),
-        plural(tree.n_leaves, f"{kind}leaf", f"{kind}leaves"),
-    )
-    return f"Oblique tree: {what}, {', '.join(sizes)}"
-
-
-def _target(names: tuple[str, ...]) -> str:
-    shown = ", ".join(name_text(name) for name in names[:MAX_OUTPUTS])
-    return f" of {shown}" + (", ..." if len(names) > MAX_OUTPUTS else "")
+    def notes(self) -> list[str]:
+        tree, notes = self.tree, []
+        if isinstance(tree, ObliqueTree):
+            notes += function_notes(tree)
+        else:
+            notes += [_MANY_WAYS] * (max(self.n_ways, default=0) > 2)
+            notes += [_TWO_WAYS] * (2 in self.n_ways)
+        if self.n_left_out:
+            notes.append(
+                "Terms left out are taken at their average (numbers) or as absent (levels, "
+                "missing)."
+                if tree.schema.column_center.any()
+                else "Terms left out are taken as zero."
+            )
+        gappy = [i for i in sorted(self.used) if tree.schema.features[i].has_missing]
+        if gappy:
+            shown = ", ".join(_average(tree.schema, i, self.digits) for i in gappy[:_MAX_CENTERS])
+            more = f" (+ {len(gappy) - _MAX_CENTERS} more)" if len(gappy) > _MAX_CENTERS else ""
+            notes.append(f"A missing number is taken at its average: {shown}{more}.")
+        return notes
 
 
-def leaf_text(tree: ObliqueTree, leaf: int, *, digits: int | None = 3) -> str:
-    """Write what a constant leaf answers, how sure it is, and how many samples it saw."""
-    return answer_text(tree, leaf, _leaf_count(tree, leaf), digits=digits)
+class _LatentWriter(_Writer):
+    """Words for a latent tree: its splits, and how active its nodes are."""
+
+    def __init__(self, model: LatentTreeModel, max_terms: int | None, digits: int | None) -> None:
+        super().__init__(max_terms, digits)
+        self.model = model
+        self.activity = dict(zip(model.nodes.tolist(), model.activity.tolist(), strict=True))
+        self.place = {t: i for i, t in enumerate(model.splits.tolist())}
+
+    def is_leaf(self, node: int) -> bool:
+        return node not in self.place
+
+    def leaf(self, node: int) -> list[str]:
+        if node not in self.activity:
+            return [f"stays at node {(node - 1) // 2}"]
+        return [f"node {node}, activity {format_digits(self.activity[node], self.digits)}"]
+
+    def cut(self, node: int) -> str:
+        return f"{self.leaf(node)[0]}, and more below"
+
+    def branches(self, node: int) -> list[tuple[int, str]]:
+        split = self.model.split(self.place[node])
+        condition = phrase(split, max_terms=self.max_terms, digits=self.digits).line()
+        return [(2 * node + 2, f"{self.leaf(node)[0]}: if {condition}:"), (2 * node + 1, "else:")]
+
+    def notes(self) -> list[str]:
+        score = "score" if self.model.activation == "linear" else "ELU of the score"
+        return [
+            f"A row whose {score} is within 1/2 of a condition's bound goes both ways, by shares;",
+            "its share of a node is at most the node's activity. The predictor answers by all "
+            "shares.",
+        ]
 
 
-def answer_text(
-    tree: ObliqueTree | PolicyTree, leaf: int, count: float | None, *, digits: int | None
+# Leaves
+
+
+def leaf_text(
+    tree: ObliqueTree, leaf: int, *, max_terms: int | None = 4, digits: int | None = 3
 ) -> str:
+    """Write what a leaf answers on one line, how sure it is, and how many samples it saw."""
+    count = Nodes(tree).count(~leaf)
+    if not says_equations(tree):
+        return _answer(tree, leaf, count, digits)
+    equations = leaf_equations(tree, leaf, max_terms=max_terms, digits=digits)
+    return "; ".join(_equation_lines(tree, equations, count))
+
+
+def _answer(tree: Tree, leaf: int, count: float | None, digits: int | None) -> str:
     """Write what a constant leaf that saw so many samples answers, and how sure it is."""
     notes = []
     if tree.classes is not None:
@@ -142,12 +403,10 @@ def answer_text(
     return f"{answer} ({', '.join(notes)})" if notes else answer
 
 
-def equation_lines(tree: ObliqueTree, leaf: int, equations: list[Equation]) -> list[str]:
+def _equation_lines(tree: ObliqueTree, equations: list[Equation], count: float | None) -> list[str]:
     """Write the equations of a linear leaf below each other, and how many samples it saw."""
     lines = [equation.line() for equation in equations]
-    notes = _count_notes(_leaf_count(tree, leaf))
-    if notes:
-        lines[0] += f" ({', '.join(notes)})"
+    lines[0] += "".join(f" ({note})" for note in _count_notes(count))
     left_out = outputs_left_out(tree)
     return [*lines, left_out] if left_out else lines
 
@@ -156,46 +415,9 @@ def _count_notes(count: float | None) -> list[str]:
     return [] if count is None else [f"n = {count_text(count)}"]
 
 
-def _leaf_count(tree: ObliqueTree, leaf: int) -> float | None:
-    return None if tree.counts is None else float(tree.counts[tree.n_splits + leaf])
-
-
-def cut_text(tree: ObliqueTree, node: int) -> str:
-    """Say what lies below a split that is not shown."""
-    n_splits = subtree_splits(tree, node)
-    return f"... {plural(n_splits, 'split')} and {plural(n_splits + 1, 'leaf', 'leaves')} not shown"
-
-
-def subtree_splits(tree: ObliqueTree, node: int) -> int:
-    """Count the splits of the subtree at split ``node``, itself included."""
-    n_splits, todo = 0, [node]
-    while todo:
-        n_splits += 1
-        todo.extend(child for child in tree.children[todo.pop()].tolist() if child >= 0)
-    return n_splits
-
-
 def count_text(count: float) -> str:
     """Write a (weighted) count: whole numbers in full, others with a few digits."""
     return str(int(count)) if count < 1e15 and count == int(count) else format_digits(count, 4)
-
-
-def _notes(
-    tree: ObliqueTree | PolicyTree, used: set[int], n_left_out: int, digits: int | None
-) -> list[str]:
-    notes = []
-    if n_left_out:
-        notes.append(
-            "Terms left out are taken at their average (numbers) or as absent (levels, missing)."
-            if tree.schema.column_center.any()
-            else "Terms left out are taken as zero."
-        )
-    gappy = [i for i in sorted(used) if tree.schema.features[i].has_missing]
-    if gappy:
-        shown = ", ".join(_average(tree.schema, i, digits) for i in gappy[:_MAX_CENTERS])
-        more = f" (+ {len(gappy) - _MAX_CENTERS} more)" if len(gappy) > _MAX_CENTERS else ""
-        notes.append(f"A missing number is taken at its average: {shown}{more}.")
-    return notes
 
 
 def _average(schema: Schema, i: int, digits: int | None) -> str:

@@ -13,7 +13,9 @@ from hardwood.text.numbers import format_digits
 from hardwood.text.terms import label_text, name_text
 
 if TYPE_CHECKING:
-    from hardwood.model import ObliqueTree
+    from hardwood.model import ObliqueTree, PolicyTree
+
+    Tree = ObliqueTree | PolicyTree
 
 MAX_OUTPUTS = 4
 YES = 0.5  # the least probability of a label that is predicted
@@ -22,7 +24,7 @@ YES = 0.5  # the least probability of a label that is predicted
 # Constant leaves
 
 
-def leaf_class(tree: ObliqueTree, leaf: int, *, digits: int | None) -> tuple[str, str]:
+def leaf_class(tree: Tree, leaf: int, *, digits: int | None) -> tuple[str, str]:
     """Most probable class of a leaf, such as ``species = Adelie``, and its probability."""
     assert tree.classes is not None
     best = int(tree.values[leaf].argmax())
@@ -30,14 +32,14 @@ def leaf_class(tree: ObliqueTree, leaf: int, *, digits: int | None) -> tuple[str
     return _class_text(tree, best), f"p = {format_digits(probability, digits)}"
 
 
-def _class_text(tree: ObliqueTree, i: int) -> str:
+def _class_text(tree: Tree, i: int) -> str:
     assert tree.classes is not None
     # Never the bare label: a leaf that says "no" at the end of a branch that says "yes" misleads.
     what = "class" if tree.target_names is None else f"{name_text(tree.target_names[0])} ="
     return f"{what} {label_text(tree.classes[i])}"
 
 
-def leaf_labels(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:
+def leaf_labels(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
     """Labels that a leaf says yes to, with their probabilities; where none, the nearest to it."""
     shares = tree.values[leaf]
     yes = np.flatnonzero(shares >= YES).tolist()
@@ -50,12 +52,12 @@ def leaf_labels(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str
     return texts
 
 
-def _label_share(tree: ObliqueTree, i: int, share: float, digits: int | None) -> str:
+def _label_share(tree: Tree, i: int, share: float, digits: int | None) -> str:
     name = str(i) if tree.target_names is None else name_text(tree.target_names[i])
     return f"{name} (p = {format_digits(share, digits)})"
 
 
-def leaf_values(tree: ObliqueTree, leaf: int, *, digits: int | None) -> list[str]:
+def leaf_values(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
     """Regression outputs of a leaf, with names where known; fine enough to tell leaves apart."""
     with np.errstate(over="ignore", invalid="ignore"):
         spreads = tree.values.std(axis=0).tolist()
@@ -95,7 +97,7 @@ class Equation:
         return " ".join(self.parts())
 
 
-def says_equations(tree: ObliqueTree) -> bool:
+def says_equations(tree: Tree) -> bool:
     """Whether leaves read as equations; those of one class alone have nothing to compute."""
     return tree.has_linear_leaves and (tree.classes is None or len(tree.classes) > 1)
 
@@ -147,7 +149,7 @@ def _left_sides(tree: ObliqueTree) -> Iterator[str]:
             yield "" if tree.n_outputs == 1 else f"output {i}"
 
 
-def outputs_left_out(tree: ObliqueTree) -> str:
+def outputs_left_out(tree: Tree) -> str:
     """Say how many equations of a leaf are not shown; empty where all are."""
     n = tree.n_outputs - MAX_OUTPUTS
     if n <= 0:
@@ -156,7 +158,7 @@ def outputs_left_out(tree: ObliqueTree) -> str:
     return f"(+ {n} more {what} left out)"
 
 
-def function_notes(tree: ObliqueTree) -> list[str]:
+def function_notes(tree: Tree) -> list[str]:
     """Explain how the equations of a tree's leaves lead to its answers."""
     if not says_equations(tree):
         return []

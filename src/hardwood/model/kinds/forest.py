@@ -215,9 +215,9 @@ class ObliqueForest(FrozenModel):
         max_depth, max_terms, digits
             As in :meth:`ObliqueTree.to_text`, for each tree.
         """
-        from hardwood.show.forest import forest_text
+        from hardwood.show.text import trees_text
 
-        return forest_text(
+        return trees_text(
             self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
         )
 

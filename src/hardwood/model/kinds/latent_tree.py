@@ -394,9 +394,9 @@ class LatentTreeModel(FrozenModel):
         digits
             Of weights; None for all.
         """
-        from hardwood.show.latent import latent_text
+        from hardwood.show.text import tree_text
 
-        return latent_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
+        return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def show(
         self,

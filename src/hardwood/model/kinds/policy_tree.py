@@ -420,9 +420,9 @@ class PolicyTree(FrozenModel):
         A split of two ways reads as that of an oblique tree. One of more ways lists their scores,
         as far as they are ahead of the first way, and the way with the largest is taken.
         """
-        from hardwood.show.policy import policy_text
+        from hardwood.show.text import tree_text
 
-        return policy_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
+        return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def plot(
         self,
@@ -434,9 +434,9 @@ class PolicyTree(FrozenModel):
         fontsize: float = 9.0,
     ) -> Axes:
         """Draw the tree with matplotlib; arguments as in :meth:`ObliqueTree.plot`."""
-        from hardwood.show.policy import plot_policy
+        from hardwood.show.plot import plot_tree
 
-        return plot_policy(
+        return plot_tree(
             self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
         )
 

@@ -280,9 +280,9 @@ class TreeEnsemble(FrozenModel):
         digits: int | None = 3,
     ) -> str:
         """Write the ensemble in words; arguments as in :meth:`ObliqueForest.to_text`."""
-        from hardwood.show.ensemble import ensemble_text
+        from hardwood.show.text import trees_text
 
-        return ensemble_text(
+        return trees_text(
             self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
         )
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model import ObliqueForest
-from hardwood.show.forest import forest_summary
 from hardwood.show.page.colors import Colors, colors_of
 from hardwood.show.page.exact import (
     exact_splits,
@@ -65,7 +63,7 @@ def content_of(
     features = _used_features(trees)
     columns = np.flatnonzero(np.isin(model.schema.column_feature, features))
     return {
-        "summary": forest_summary(model) if isinstance(model, ObliqueForest) else summary(model),
+        "summary": summary(model),
         "task": model.task,
         "combine": getattr(model, "combine", None),
         "link": getattr(model, "link", "identity"),

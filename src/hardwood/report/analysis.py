@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.arguments import (
-    check_groups,
-    feature_list,
-    generator,
-    thread_count,
-    whole_number,
-)
+from hardwood.parameters import integer, n_threads
 from hardwood.report.dependence import Dependence, dependences
 from hardwood.report.errors_by_node import NodeErrors, errors_by_node
 from hardwood.report.feature_use import feature_use
 from hardwood.report.importance import Importance, column_groups, importances
+from hardwood.report.resampling import generator
 from hardwood.report.row_losses import row_loss
 from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
@@ -263,18 +258,16 @@ def analyze(
     A feature that others know as much of has little importance though the model uses it: shuffle
     such features in a group. Intervals count the chance of which rows were given, and of shuffling.
     """
-    n_repeats = whole_number("n_repeats", n_repeats, _LEAST, _MOST)
-    n_grid = whole_number("n_grid", n_grid, _LEAST, _MOST)
-    n_jobs, rng = thread_count(n_jobs), generator(seed)
-    check_groups(groups)
-    wanted = None if features is None else feature_list(features)
+    n_repeats = integer("n_repeats", n_repeats, _LEAST, _MOST)
+    n_grid = integer("n_grid", n_grid, _LEAST, _MOST)
+    n_jobs, rng = n_threads(n_jobs), generator(seed)
     model = model_of(model)
     columns = column_groups(model.feature_names, groups)
     rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     loss = row_loss(rows, metric)
     used = _used(model)
     found = importances(rows, loss, columns, used, n_repeats=n_repeats, rng=rng, n_jobs=n_jobs)
-    chosen = _chosen(model, wanted, found)
+    chosen = _chosen(model, features, found)
     losses = loss.of_rows(rows.truth, rows.outputs)
     leaves, splits = errors_by_node(rows, losses.mean(axis=1))
     return Analysis(
@@ -306,6 +299,9 @@ def _chosen(
     if features is None:
         ranked = [name for entry in found if entry.importance > 0 for name in entry.features]
         return [names.index(name) for name in ranked[:N_FEATURES]]
+    if not isinstance(features, Iterable):
+        raise TypeError(f"features must list names, got {features!r:.80}")
+    features = [features] if isinstance(features, str) else list(features)
     for name in features:
         if name not in names:
             raise ValueError(f"features names {name!r:.80}, which is no feature of the model")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import dumps, loads
-from hardwood.report.arguments import generator, positive_seconds, thread_count, whole_numbers
+from hardwood.parameters import integer, n_threads, real
 from hardwood.report.made_up_rows import made_up_rows, single_rows
+from hardwood.report.resampling import generator
 from hardwood.report.subject import Model, is_policy, is_soft, model_of, size_words, trees_of
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
@@ -169,9 +170,12 @@ def benchmark(
     seed
         Makes up rows.
     """
-    seconds = positive_seconds("seconds", seconds)
-    batch_sizes = whole_numbers("batch_sizes", batch_sizes, 1)
-    n_jobs, rng = thread_count(n_jobs) or 1, generator(seed)
+    seconds = real("seconds", seconds, 0, open_low=True)
+    if isinstance(batch_sizes, str | int) or len(batch_sizes) == 0:
+        raise ValueError(f"batch_sizes must list integers >= 1, got {batch_sizes!r:.80}.")
+    batch_sizes = [integer("each of batch_sizes", size, 1) for size in batch_sizes]
+    n_threads(n_jobs)  # refuses what is no number of threads
+    n_jobs, rng = n_jobs or 1, generator(seed)
     model = model_of(model)
     timings = [
         _time_batch(model, table, kind, n_jobs, seconds)

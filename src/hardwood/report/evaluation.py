@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.arguments import generator, thread_count, whole_number
+from hardwood.parameters import integer, n_threads
 from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
 from hardwood.report.metrics import (
     classification_scores,
@@ -19,7 +19,7 @@ from hardwood.report.metrics import (
     scores_table,
     several_regression_scores,
 )
-from hardwood.report.resampling import Score, n_resamples
+from hardwood.report.resampling import Score, generator, n_resamples
 from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
 from hardwood.report.subject import Model, model_of, output_labels, output_names, target_words
 from hardwood.text.blocks import Block, Text, TextTable
@@ -263,7 +263,7 @@ def evaluate(
     >>> evaluate(tree, [[0.0], [1.0], [2.0]], ["no", "yes", "no"])["accuracy"].value
     0.6666666666666666
     """
-    n_bins, n_jobs = whole_number("n_bins", n_bins, 1, _MAX_BINS), thread_count(n_jobs)
+    n_bins, n_jobs = integer("n_bins", n_bins, 1, _MAX_BINS), n_threads(n_jobs)
     rng = generator(seed)
     model = model_of(model)
     rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)

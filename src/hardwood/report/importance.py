@@ -61,6 +61,11 @@ def column_groups(
     ValueError
         If a group names a feature that is not there, or two name the same.
     """
+    if groups is not None and not isinstance(groups, Mapping):
+        raise TypeError(
+            "groups must name each group and list its features, as in "
+            f"{{'place': ['north', 'east']}}, got {groups!r:.80}"
+        )
     place = {name: j for j, name in enumerate(names)}
     found: dict[str, list[int]] = {}
     taken: dict[str, str] = {}

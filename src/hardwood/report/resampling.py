@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,6 +95,16 @@ def _refined(number: np.ndarray, column: np.ndarray) -> np.ndarray:
         return number
     refined: np.ndarray = np.unique(number * levels.size + place, return_inverse=True)[1]
     return refined
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """Return the generator of a seed, which draws resamples, shuffles and rows."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"seed must be an integer >= 0 or a numpy.random.Generator, got {seed!r:.80}"
+        ) from None
 
 
 def n_resamples(n_rows: int) -> int:

@@ -167,8 +167,11 @@ def test_a_category_moves_as_one_column():
         ({"groups": {"x1": ["x0"]}}, "has the name of the feature"),
         ({"features": ["x9"]}, "no feature of the model"),
         ({"metric": "R2"}, "metric must be one of"),
-        ({"n_repeats": 1}, "n_repeats must be from 2"),
-        ({"n_grid": 1}, "n_grid must be from 2"),
+        ({"n_repeats": 2.5}, "n_repeats must be an integer from 2 to 1000, got 2.5"),
+        ({"n_grid": "a"}, "n_grid must be an integer"),
+        ({"n_jobs": "a"}, "n_jobs must be .* got 'a'"),
+        ({"n_repeats": 1}, "n_repeats must be an integer from 2"),
+        ({"n_grid": 1}, "n_grid must be an integer from 2"),
     ],
 )
 def test_wrong_options_are_explained(oblique, options, words):
@@ -180,11 +183,8 @@ def test_wrong_options_are_explained(oblique, options, words):
     ("options", "words"),
     [
         ({"groups": ["x0"]}, "groups must name each group"),
-        ({"features": 3}, "features must list names, found 3"),
-        ({"n_repeats": 2.5}, "n_repeats must be an integer from 2 to 1000, found 2.5"),
-        ({"n_grid": "a"}, "n_grid must be an integer"),
-        ({"n_jobs": "a"}, "n_jobs must be .* found 'a'"),
-        ({"seed": "a"}, "seed must be .* found 'a'"),
+        ({"features": 3}, "features must list names, got 3"),
+        ({"seed": "a"}, "seed must be .* got 'a'"),
     ],
 )
 def test_options_of_another_type_are_explained(oblique, options, words):

@@ -72,15 +72,12 @@ def test_numbers_in_memory_are_counted():
     )
 
 
-@pytest.mark.parametrize("options", [{"seconds": 0}, {"batch_sizes": []}, {"batch_sizes": [0]}])
-def test_wrong_options_are_explained(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        benchmark(make_tree(0), **options)
-
-
 @pytest.mark.parametrize(
     "options",
     [
+        {"seconds": 0},
+        {"batch_sizes": []},
+        {"batch_sizes": [0]},
         {"batch_sizes": 10},
         {"batch_sizes": "10"},
         {"batch_sizes": [2.5]},
@@ -89,8 +86,8 @@ def test_wrong_options_are_explained(options):
         {"seconds": "a"},
     ],
 )
-def test_options_of_another_type_are_explained(options):
-    with pytest.raises(TypeError, match=next(iter(options))):
+def test_wrong_options_are_explained(options):
+    with pytest.raises((TypeError, ValueError), match=next(iter(options))):
         benchmark(make_tree(0), **options)
 
 

@@ -232,13 +232,13 @@ def test_numbers_far_from_predictions_are_scored_or_said_to_be(rng):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"n_jobs": "a"}, TypeError, "n_jobs must be .* found 'a'"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be .* found 0"),
-        ({"seed": "a"}, TypeError, "seed must be .* found 'a'"),
-        ({"seed": -1}, ValueError, "seed must be .* found -1"),
-        ({"n_bins": "a"}, TypeError, "n_bins must be an integer from 1 to 100, found 'a'"),
-        ({"n_bins": True}, TypeError, "n_bins must be an integer"),
-        ({"n_bins": 0}, ValueError, "n_bins must be from 1 to 100, found 0"),
+        ({"n_jobs": "a"}, ValueError, "n_jobs must be .* got 'a'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be .* got 0"),
+        ({"seed": "a"}, TypeError, "seed must be .* got 'a'"),
+        ({"seed": -1}, ValueError, "seed must be .* got -1"),
+        ({"n_bins": "a"}, ValueError, "n_bins must be an integer from 1 to 100, got 'a'"),
+        ({"n_bins": True}, ValueError, "n_bins must be an integer"),
+        ({"n_bins": 0}, ValueError, "n_bins must be an integer from 1 to 100, got 0"),
     ],
 )
 def test_wrong_options_are_explained(sign, options, error, words):

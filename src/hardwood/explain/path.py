@@ -28,6 +28,7 @@ from hardwood.model.outputs import answer_of_one
 from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
 from hardwood.text.blocks import Block, Text, TextTable
+from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import Report
 
@@ -179,18 +180,12 @@ class TreePath(Report):
         return asdict(self)
 
     def _tables(self) -> Tables:
+        names = ("split", "condition", "holds", "score", "bias", "deviation", "margin")
+        terms = [term for decision in self.decisions for term in decision.terms]
+        splits = [decision.split for decision in self.decisions for _ in decision.terms]
         return {
-            "decisions": {
-                name: [getattr(decision, name) for decision in self.decisions]
-                for name in ("split", "condition", "holds", "score", "bias", "deviation", "margin")
-            },
-            "terms": {
-                "split": [decision.split for decision in self.decisions for _ in decision.terms],
-                **{
-                    name: [getattr(term, name) for d in self.decisions for term in d.terms]
-                    for name in ("feature", "text", "adds")
-                },
-            },
+            "decisions": columns_of(names, self.decisions),
+            "terms": {"split": splits} | columns_of(("feature", "text", "adds"), terms),
         }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.parameters import integer, n_threads
+from hardwood.report.analysis_plots import draw, figure_size
 from hardwood.report.dependence import Dependence, dependences
 from hardwood.report.errors_by_node import NodeErrors, errors_by_node
 from hardwood.report.feature_use import feature_use
@@ -18,6 +19,7 @@ from hardwood.report.row_losses import row_loss
 from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
 from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
 from hardwood.text.blocks import Block, Text, TextTable
+from hardwood.text.frames import columns_of
 from hardwood.text.numbers import (
     format_count,
     format_interval,
@@ -28,8 +30,6 @@ from hardwood.text.numbers import (
 from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hardwood.text.report import Tables
 
 N_REPEATS = 5
@@ -161,24 +161,11 @@ class Analysis(PlottedReport):
         return Text("\n".join(lines), "Where the first of these are")
 
     def _content(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "n_rows": self.n_rows,
-            "metric": self.metric,
-            "score": self.score,
-            "n_repeats": self.n_repeats,
-            "importance": [asdict(entry) for entry in self.importance],
-            "dependence": [asdict(entry) for entry in self.dependence],
-            "leaves": [asdict(node) for node in self.leaves],
-            "splits": [asdict(node) for node in self.splits],
-            "notes": self.notes,
-        }
+        content = asdict(self)
+        del content["is_score"]
+        return content
 
     def _tables(self) -> Tables:
-        importance = {
-            name: [getattr(entry, name) for entry in self.importance]
-            for name in ("name", "importance", "low", "high")
-        }
         points = [
             (entry.feature, label, output, mean)
             for entry in self.dependence
@@ -187,26 +174,15 @@ class Analysis(PlottedReport):
         ]
         names = ("feature", "value", "output", "mean")
         dependence = {name: [point[i] for point in points] for i, name in enumerate(names)}
-        nodes = {"leaves": self.leaves, "splits": self.splits}
         return {
-            "importance": importance,
+            "importance": columns_of(("name", "importance", "low", "high"), self.importance),
             "dependence": dependence,
-            **{name: _node_columns(entries) for name, entries in nodes.items()},
+            "leaves": _node_columns(self.leaves),
+            "splits": _node_columns(self.splits),
         }
 
-    @property
-    def _image_text(self) -> str:
-        return "Importance of features, loss by leaf, and partial dependence"
-
-    def _figure_size(self) -> tuple[float, float]:
-        from hardwood.report.analysis_plots import figure_size
-
-        return figure_size(self)
-
-    def _draw(self, figure: Figure) -> None:
-        from hardwood.report.analysis_plots import draw
-
-        draw(self, figure)
+    _image_text = "Importance of features, loss by leaf, and partial dependence"
+    _figure_size, _draw = figure_size, draw
 
 
 def analyze(
@@ -329,5 +305,4 @@ def _notes(rows: ScoredRows, loss: float) -> list[str]:
 
 def _node_columns(nodes: tuple[NodeErrors, ...]) -> dict[str, list[Any]]:
     names = ("tree", "node", "depth", "rows", "share_of_rows", "loss", "share_of_loss")
-    columns: dict[str, list[Any]] = {name: [getattr(n, name) for n in nodes] for name in names}
-    return columns | {"where": [node.words for node in nodes]}
+    return columns_of(names, nodes) | {"where": [node.words for node in nodes]}

@@ -70,10 +70,10 @@ class Benchmark(Report):
     ----------
     what
         The model's sizes, in words.
-    timings
-        Of batches, then of single rows.
     threads
         Of batches, as ``n_jobs`` says it; single rows have one.
+    timings
+        Of batches, then of single rows.
     load
         Time to make the model from the bytes of its file.
     file_bytes, array_bytes
@@ -85,8 +85,8 @@ class Benchmark(Report):
     """
 
     what: str
-    timings: tuple[Timing, ...]
     threads: int
+    timings: tuple[Timing, ...]
     load: Timing
     file_bytes: int
     array_bytes: int
@@ -127,16 +127,7 @@ class Benchmark(Report):
         ]
 
     def _content(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "threads": self.threads,
-            "timings": [asdict(timing) for timing in self.timings],
-            "load": asdict(self.load),
-            "file_bytes": self.file_bytes,
-            "array_bytes": self.array_bytes,
-            "flops": asdict(self.flops),
-            "machine": self.machine,
-        }
+        return asdict(self)
 
     def _tables(self) -> Tables:
         return {"timings": columns_of(Timing, [*self.timings, self.load])}

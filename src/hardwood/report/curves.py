@@ -128,7 +128,7 @@ class LearningCurves(PlottedReport):
         return TextTable.of("Learning: what the kept trees had", header, rows, note=more)
 
     def _content(self) -> dict[str, Any]:
-        return {"what": self.what, "curves": [asdict(curve) for curve in self.curves]}
+        return asdict(self)
 
     def _tables(self) -> Tables:
         counter = self.curves[0].counter

@@ -10,6 +10,7 @@ import numpy as np
 
 from hardwood.parameters import integer, n_threads
 from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
+from hardwood.report.evaluation_plots import draw, figure_size
 from hardwood.report.metrics import (
     classification_scores,
     confusion,
@@ -34,8 +35,6 @@ from hardwood.text.numbers import (
 from hardwood.text.report import PlottedReport
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hardwood.text.report import Tables
 
 _MAX_CONFUSION_CLASSES = 12  # wider than this, a terminal cannot show the table
@@ -199,15 +198,7 @@ class Evaluation(PlottedReport):
             return "Truth against prediction, and residuals"
         return "Calibration of the probabilities, and confusion of classes"
 
-    def _figure_size(self) -> tuple[float, float]:
-        from hardwood.report.evaluation_plots import figure_size
-
-        return figure_size(self)
-
-    def _draw(self, figure: Figure) -> None:
-        from hardwood.report.evaluation_plots import draw
-
-        draw(self, figure)
+    _figure_size, _draw = figure_size, draw
 
 
 def evaluate(

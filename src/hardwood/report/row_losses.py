@@ -63,7 +63,8 @@ def row_loss(rows: ScoredRows, metric: str | None = None) -> RowLoss:
     if rows.model.task == "regression":
         _check_size(rows, name)
     is_score = name in ("accuracy", "labels right")
-    return RowLoss(name, is_score, functions[name], np.zeros((len(rows), 1)))
+    of_row = functions[name]
+    return RowLoss(name, is_score, lambda *rows: of_row(*rows)[:, None], np.zeros((len(rows), 1)))
 
 
 def _in_variances(rows: ScoredRows) -> RowLoss:
@@ -102,33 +103,33 @@ def _check_size(rows: ScoredRows, metric: str) -> None:
 
 
 def _wrong(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    return (outputs.argmax(axis=1) != truth).astype(np.float64)[:, None]
+    return (outputs.argmax(axis=1) != truth).astype(np.float64)
 
 
 def _wrong_labels(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    wrong: np.ndarray = ((outputs >= YES) != (truth == 1)).mean(axis=1, keepdims=True)
+    wrong: np.ndarray = ((outputs >= YES) != (truth == 1)).mean(axis=1)
     return wrong
 
 
 def _squared(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    squared: np.ndarray = ((truth - outputs) ** 2).mean(axis=1, keepdims=True)
+    squared: np.ndarray = ((truth - outputs) ** 2).mean(axis=1)
     return squared
 
 
 def _absolute(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    absolute: np.ndarray = np.abs(truth - outputs).mean(axis=1, keepdims=True)
+    absolute: np.ndarray = np.abs(truth - outputs).mean(axis=1)
     return absolute
 
 
 _FUNCTIONS: dict[str, dict[str, LossFunction]] = {
     "classification": {
         "accuracy": _wrong,
-        "log loss": lambda truth, outputs: log_losses(truth, outputs)[:, None],
-        "Brier score": lambda truth, outputs: brier_losses(truth, outputs)[:, None],
+        "log loss": log_losses,
+        "Brier score": brier_losses,
     },
     "multilabel": {
         "labels right": _wrong_labels,
-        "log loss": lambda truth, outputs: label_log_losses(truth, outputs)[:, None],
+        "log loss": label_log_losses,
         "Brier score": _squared,
     },
     "regression": {"R2": _squared, "MAE": _absolute, "MSE": _squared},

@@ -47,6 +47,7 @@ def is_installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def columns_of(kind: Any, entries: Sequence[Any]) -> dict[str, list[Any]]:
-    """Turn dataclasses of one kind into columns by the names of their fields."""
-    return {f.name: [getattr(entry, f.name) for entry in entries] for f in fields(kind)}
+def columns_of(names: Any, entries: Sequence[Any]) -> dict[str, list[Any]]:
+    """Turn objects into columns by the names of attributes, or all fields of their dataclass."""
+    chosen = names if isinstance(names, tuple) else [field.name for field in fields(names)]
+    return {name: [getattr(entry, name) for entry in entries] for name in chosen}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.errors import ExportError
-from hardwood.export.exported import ExportedText, check_path, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Answers, positions_of, verified
@@ -52,4 +52,4 @@ def to_json(
     check = verified(
         probes, answers, target="json", method="read back and asked", edges_may_differ=False
     )
-    return exported_text(text, check, path)
+    return exported(ExportedText(text), check, path)

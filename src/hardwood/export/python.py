@@ -17,17 +17,16 @@ import numpy as np
 from hardwood import __version__
 from hardwood.export.blocks import Blocks
 from hardwood.export.conditions import (
-    Always,
     Condition,
     Levels,
     LevelWeights,
     Linear,
-    Missing,
     Threshold,
     conditions_of,
     leaf_sums,
 )
-from hardwood.export.exported import ExportedText, check_path, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported
+from hardwood.export.expressions import Expressions, nested
 from hardwood.export.names import comment, identifiers
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
@@ -81,7 +80,7 @@ def to_python(
     check_path(path, "model.py")
     plan = plan_of(model)
     text = _Writer(plan).program()
-    return exported_text(text, _check(Probes.of(plan, data), text), path)
+    return exported(ExportedText(text), _check(Probes.of(plan, data), text), path)
 
 
 def _check(probes: Probes, text: str) -> Check:
@@ -115,14 +114,17 @@ def _cost(plan: Plan) -> int:
     return sum(depth * width + linear for depth in depths)
 
 
-class _Writer:
+class _Writer(Expressions):
     """Writes a program, and collects the tables that it needs on the way."""
 
+    zero = "0.0"
+
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+        super().__init__(plan)
         names = [name.lower() for name in plan.schema.names]
         self.variables = identifiers(names, taken=_RESERVED)
         self.tables: list[str] = []
+        self.used: set[int] = set()  # features that the function at hand looks at
 
     def program(self) -> str:
         trees = [self._tree(t, tree) for t, tree in enumerate(self.plan.trees)]
@@ -187,47 +189,39 @@ class _Writer:
         return "\n\n".join(part.strip("\n") for part in parts)
 
     def _block(self, name: str, blocks: Blocks, conditions: list[Condition], root: int) -> str:
-        lines: list[str] = []
-        used: set[int] = set()
-        self._nested(lines, used, blocks, conditions, root, 1)
-        names = [f"    {self.variables[j]} = v[{j}]" for j in sorted(used)]
-        return "\n".join([f"def {name}(v, gone):", *names, *lines])
+        self.used = set()
+        lines = nested(
+            blocks,
+            root,
+            leaf=lambda leaf: [f"return {leaf}"],
+            deeper=lambda node: [f"return {~blocks.number(node)}"],
+            branch=lambda i, yes, no: [
+                f"if {self.condition(conditions[i])}:",
+                *(f"    {line}" for line in yes()),
+                "else:",
+                *(f"    {line}" for line in no()),
+            ],
+        )
+        head = f"def {name}(v, gone):\n{self._names()}"
+        return head + "\n".join(f"    {line}" for line in lines)
 
-    def _nested(
-        self,
-        lines: list[str],
-        used: set[int],
-        blocks: Blocks,
-        conditions: list[Condition],
-        node: int,
-        level: int,
-    ) -> None:
-        indent = "    " * level
-        if node < 0:
-            lines.append(f"{indent}return {~node}")
-        elif level > blocks.n_levels:
-            lines.append(f"{indent}return {~blocks.number(node)}")
-        else:
-            left, right = blocks.tree.children[node].tolist()
-            lines.append(f"{indent}if {self._condition(conditions[node], used)}:")
-            self._nested(lines, used, blocks, conditions, right, level + 1)
-            lines.append(f"{indent}else:")
-            self._nested(lines, used, blocks, conditions, left, level + 1)
+    def _names(self) -> str:
+        """Write where the variables that a function uses come from."""
+        return "".join(f"    {self.variables[j]} = v[{j}]\n" for j in sorted(self.used))
 
-    def _condition(self, condition: Condition, used: set[int]) -> str:
-        if isinstance(condition, Always):
-            return str(condition.right)
-        if isinstance(condition, Linear):
-            return f"{self._sum(condition, used)} >= 0.0"
-        if isinstance(condition, Missing):
-            return f"{'' if condition.right_if_missing else 'not '}gone[{condition.feature}]"
-        name = self._variable(condition.feature, used)
-        if isinstance(condition, Threshold):
-            return self._threshold(condition, name)
-        return self._levels(condition, name)
+    # Conditions and sums
 
-    def _threshold(self, condition: Threshold, name: str) -> str:
-        words = f"{name} {condition.relation} {condition.value!r}"
+    def number(self, value: float) -> str:
+        return repr(value)
+
+    def entry(self, feature: int) -> str:
+        self.used.add(feature)
+        return self.variables[feature]
+
+    def is_missing(self, feature: int, yes: bool) -> str:
+        return f"{'' if yes else 'not '}gone[{feature}]"
+
+    def with_missing(self, condition: Threshold, words: str) -> str:
         # A missing number stands at its centre, and goes where that goes unless a flag differs.
         center = self.plan.schema.features[condition.feature].center
         at_center = (
@@ -238,67 +232,53 @@ class _Writer:
         gone = f"gone[{condition.feature}]"
         return f"{words} or {gone}" if condition.missing_right else f"{words} and not {gone}"
 
-    def _levels(self, condition: Levels, name: str) -> str:
+    def is_one_of(self, condition: Levels, listed: list[int]) -> str:
         levels = self.plan.schema.features[condition.feature].levels
-        if condition.missing_right:
-            others = [level for i, level in enumerate(levels) if i not in condition.right]
-            return f"{name} not in {_tuple(others)}"
-        return f"{name} in {_tuple([levels[i] for i in sorted(condition.right)])}"
+        relation = "not in" if condition.missing_right else "in"
+        return f"{self.entry(condition.feature)} {relation} {tuple(levels[i] for i in listed)!r}"
 
-    # Sums
-
-    def _sum(self, linear: Linear, used: set[int]) -> str:
+    def terms(self, linear: Linear) -> list[str]:
         terms = []
         if len(linear.numbers) > _MAX_TERMS:
             pairs = _pairs([(j, weight) for j, weight, _ in linear.numbers])
             terms.append(f"_weigh({self._table(pairs)}, v)")
         else:
             for feature, weight, center in linear.numbers:
-                terms.append(f"{weight!r} * {self._centered(feature, center, used)}")
+                terms.append(f"{weight!r} * {self._centered(feature, center)}")
         if len(linear.flags) > _MAX_TERMS:
             terms.append(f"_count({self._table(_pairs(linear.flags))}, gone)")
         else:
             terms += [f"{weight!r} * gone[{feature}]" for feature, weight in linear.flags]
         if len(linear.levels) > _MAX_TERMS:
-            pairs = ", ".join(
-                f"({item.feature}, {_weights(self.plan, item)})" for item in linear.levels
-            )
-            terms.append(f"_look_up({self._table(f'[{pairs}]')}, v)")
-        else:
-            terms += [self._level_term(item, used) for item in linear.levels]
-        if linear.constant or not terms:
-            terms.append(repr(linear.constant))
-        return terms[0] + "".join(
-            f" - {term[1:]}" if term.startswith("-") else f" + {term}" for term in terms[1:]
-        )
+            pairs = ", ".join(f"({item.feature}, {self._weights(item)})" for item in linear.levels)
+            return [*terms, f"_look_up({self._table(f'[{pairs}]')}, v)"]
+        return terms + [self._level_term(item) for item in linear.levels]
 
-    def _centered(self, feature: int, center: float, used: set[int]) -> str:
-        name = self._variable(feature, used)
+    def _centered(self, feature: int, center: float) -> str:
+        name = self.entry(feature)
         if center == 0:
             return name
         return f"({name} - {center!r})" if center > 0 else f"({name} + {-center!r})"
 
-    def _level_term(self, item: LevelWeights, used: set[int]) -> str:
-        name = self._variable(item.feature, used)
-        levels: list[Level | None] = [*self.plan.schema.features[item.feature].levels, None]
-        weights = zip(levels, [*item.weights, item.missing], strict=True)
-        others = [(level, weight) for level, weight in weights if weight]
+    def _level_term(self, item: LevelWeights) -> str:
+        name, weights = self.entry(item.feature), self._weights(item)
+        others = [(level, weight) for level, weight in weights.items() if weight]
         if len(others) > _MAX_LEVELS:
-            return f"{self._table(_weights(self.plan, item))}[{name}]"
+            return f"{self._table(repr(weights))}[{name}]"
         choices = "".join(
             f"{weight!r} if {name} {'is' if level is None else '=='} {level!r} else "
             for level, weight in others
         )
         return f"({choices}0.0)"
 
+    def _weights(self, item: LevelWeights) -> dict[Level | None, float]:
+        levels = self.plan.schema.features[item.feature].levels
+        return dict(zip([*levels, None], [*item.weights, item.missing], strict=True))
+
     def _table(self, text: str) -> str:
         name = f"_T{len(self.tables)}"
         self.tables.append(f"{name} = {text}")
         return name
-
-    def _variable(self, feature: int, used: set[int]) -> str:
-        used.add(feature)
-        return self.variables[feature]
 
     # Leaves and answers
 
@@ -309,13 +289,10 @@ class _Writer:
             return f"_values_{t} = {values}\n\n\n{head}    return _values_{t}[leaf]"
         parts = []
         for leaf, sums in enumerate(leaf_sums(tree, self.plan.encoding)):
-            used: set[int] = set()
-            scores = [self._sum(linear, used) for linear in sums]
-            names = "".join(f"    {self.variables[j]} = v[{j}]\n" for j in sorted(used))
-            body = ",\n        ".join(scores)
-            parts.append(
-                f"def _leaf_{t}_{leaf}(v, gone):\n{names}    return [\n        {body},\n    ]"
-            )
+            self.used = set()
+            body = ",\n        ".join(map(self.sum, sums))
+            own = f"def _leaf_{t}_{leaf}(v, gone):\n{self._names()}"
+            parts.append(f"{own}    return [\n        {body},\n    ]")
         functions = ", ".join(f"_leaf_{t}_{leaf}" for leaf in range(tree.n_leaves))
         parts.append(f"_leaves_{t} = [{functions}]")
         link, vote = _LINKS[tree.link].replace("s_", "s"), _VOTES[tree.vote]
@@ -346,16 +323,6 @@ def _pairs(pairs: Sequence[tuple[int, float]]) -> str:
     """Write places and weights as text that the program reads: much faster than to compile them."""
     places, weights = zip(*pairs, strict=True)
     return f'_pairs("{" ".join(map(str, places))}", "{" ".join(map(repr, weights))}")'
-
-
-def _tuple(levels: list[Level]) -> str:
-    return repr(tuple(levels))
-
-
-def _weights(plan: Plan, item: LevelWeights) -> str:
-    levels = plan.schema.features[item.feature].levels
-    weights = dict(zip([*levels, None], [*item.weights, item.missing], strict=True))
-    return repr(weights)
 
 
 _READ = '''

@@ -10,20 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardwood.export.c.header_parts import (
-    LINKS,
-    Tables,
-    answer_code,
-    category_loop,
-    encoded_type,
-    header,
-    level_usage,
-    link_code,
-    term_loop,
-    usage_of_answers,
-    value_flags,
-    walk_code,
-)
+from hardwood.export.c import header_parts as parts
+from hardwood.export.c.header_parts import LINKS, Tables
 from hardwood.export.c.names import Names
 from hardwood.export.plan import Plan
 
@@ -32,15 +20,15 @@ def float_header(plan: Plan, prefix: str) -> tuple[str, int]:
     """Write a header; return it and the size of its tables in bytes."""
     names, tables = Names(plan, prefix), Tables(prefix)
     code = [
-        encoded_type(plan, "float"),
+        parts.encoded_type(plan, "float"),
         _encode_code(plan, tables),
-        walk_code(plan, tables, _score_code(plan, tables)),
-        link_code(plan, "double"),
+        parts.walk_code(plan, tables, _score_code(plan, tables)),
+        parts.link_code(plan, "double"),
         _leaf_code(plan, tables),
         _outputs_code(plan),
-        answer_code(plan, "double", _PREDICT_CLASS if plan.classes else _PREDICT_LABELS),
+        parts.answer_code(plan, "double", _predict_code(plan)),
     ]
-    return header(names, tables, names.written(_usage(plan)), _HEAD, code), tables.n_bytes
+    return parts.header(names, tables, names.written(_usage(plan)), _HEAD, code), tables.n_bytes
 
 
 def _usage(plan: Plan) -> str:
@@ -48,8 +36,8 @@ def _usage(plan: Plan) -> str:
         "Usage:",
         "",
         "  NAME_value row[CAPS_N_FEATURES];    NAN where an entry is missing",
-        *level_usage(plan),
-        *usage_of_answers(plan, "double"),
+        *parts.level_usage(plan),
+        *parts.usage_of_answers(plan, "double"),
         "",
         "A row holds doubles; define CAPS_VALUE as float before including this for floats.",
         "Do not compile with -ffast-math: a missing entry is one that differs from itself.",
@@ -76,17 +64,10 @@ typedef CAPS_VALUE NAME_value;
 
 def _encode_code(plan: Plan, tables: Tables) -> str:
     encoding = plan.encoding
-    code = "\nstatic inline void NAME_encode(const NAME_value *row, NAME_encoded *out) {\n"
-    code += "  out->n_on = 0;\n" if encoding.n_indicators else ""
-    if encoding.n_values:
-        tables.add("integers", "numeric", encoding.numeric)
-        tables.add("double", "center", encoding.center)
-        if encoding.is_scaled:
-            tables.add("double", "inverse_scale", encoding.inverse_scale)
-        loop = _NUMBERS.replace("SCALED", " * NAME_inverse_scale[j]" * encoding.is_scaled)
-        loop = loop.replace("FLAG", value_flags(plan, tables))
-        code += loop.replace("N_VALUES", str(encoding.n_values))
-    return code + category_loop(plan, tables, "double") + "}\n"
+    own = [("double", "center", encoding.center)]
+    own += [("double", "inverse_scale", encoding.inverse_scale)] * encoding.is_scaled
+    loop = _NUMBERS.replace("SCALED", " * NAME_inverse_scale[j]" * encoding.is_scaled)
+    return parts.encode_code(plan, tables, own, loop, "double")
 
 
 _NUMBERS = r"""  for (int j = 0; j < N_VALUES; ++j) {
@@ -112,7 +93,7 @@ def _score_code(plan: Plan, tables: Tables) -> str:
     if encoding.n_values:
         weights = np.concatenate([tree.weights for tree in plan.trees])
         add = "sum[j & 15] = CAPS_FMA(w, row->value[j], sum[j & 15]);"
-        terms = term_loop(tables, "float", weights, add)
+        terms = parts.term_loop(tables, "float", weights, add)
     if encoding.n_indicators:
         tables.add("float", "indicators", np.concatenate([tree.indicators for tree in plan.trees]))
         indicators = _INDICATORS.replace("N_INDICATORS", str(encoding.n_indicators))
@@ -245,23 +226,8 @@ LINEAR    for (int o = 0; o < CAPS_N_OUTPUTS; ++o) out[o] += value[o];
 END}
 """
 
-_PREDICT_CLASS = r"""
-/* The position of the most probable class, the first where several are. */
-static inline int NAME_predict(const NAME_value *row) {
-  double out[CAPS_N_OUTPUTS];
-  int best = 0;
-  NAME_outputs(row, out);
-  for (int o = 1; o < CAPS_N_OUTPUTS; ++o)
-    if (out[o] > out[best]) best = o;
-  return best;
-}
-"""
 
-_PREDICT_LABELS = r"""
-/* 1 for each label whose probability is at least a half. */
-static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
-  double out[CAPS_N_OUTPUTS];
-  NAME_outputs(row, out);
-  for (int o = 0; o < CAPS_N_OUTPUTS; ++o) yes[o] = out[o] >= 0.5;
-}
-"""
+def _predict_code(plan: Plan) -> str:
+    if plan.classes is not None:
+        return parts.best_code("double", "out", "outputs")
+    return parts.labels_code("double", "out", "outputs", "out[o] >= 0.5")

@@ -12,7 +12,7 @@ from hardwood.export.c.integer_header import integer_header
 from hardwood.export.c.interpreter import interpreted_answers
 from hardwood.export.c.names import header_name
 from hardwood.export.c.run import compiled_answers
-from hardwood.export.exported import ExportedText, check_path, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Check, verified
@@ -77,11 +77,11 @@ def to_c(
     plan, prefix = plan_of(model), header_name(name, path)
     if precision == "float32":
         text, size = float_header(plan, prefix)
-        return exported_text(text, _check(Probes.of(plan, data), prefix, text, size), path)
+        return exported(ExportedText(text), _check(Probes.of(plan, data), prefix, text, size), path)
     if precision not in ("int16", "int8"):
         raise ExportError(f"precision must be 'float32', 'int16' or 'int8', not {precision!r:.80}")
     text, check = integer_header(plan, prefix, precision, data, min_agreement)
-    return exported_text(text, check, path)
+    return exported(ExportedText(text), check, path)
 
 
 def _check(probes: Probes, prefix: str, text: str, size: int) -> Check:

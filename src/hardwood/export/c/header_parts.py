@@ -76,7 +76,26 @@ def level_usage(plan: Plan) -> list[str]:
     return ['  row[CAPS_FEATURE_...] = NAME_level(CAPS_FEATURE_..., "a level");    -1: missing']
 
 
-# Categories
+# From a row to values and indicators
+
+
+def encode_code(
+    plan: Plan, tables: Tables, own: list[tuple[str, str, Any]], loop: str, kind: str
+) -> str:
+    """Write what encodes a row.
+
+    ``loop`` goes over its numbers, uses the tables ``own``, and has FLAG where one is missing;
+    ``kind`` is the type of the code of a level.
+    """
+    encoding = plan.encoding
+    code = "\nstatic inline void NAME_encode(const NAME_value *row, NAME_encoded *out) {\n"
+    code += "  out->n_on = 0;\n" if encoding.n_indicators else ""
+    if encoding.n_values:
+        for table_kind, name, values in [("integers", "numeric", encoding.numeric), *own]:
+            tables.add(table_kind, name, values)
+        loop = loop.replace("FLAG", value_flags(plan, tables))
+        code += loop.replace("N_VALUES", str(encoding.n_values))
+    return code + category_loop(plan, tables, kind) + "}\n"
 
 
 def category_loop(plan: Plan, tables: Tables, kind: str) -> str:
@@ -250,6 +269,39 @@ static inline REAL NAME_predict(const NAME_value *row) {
   REAL out[1];
   NAME_outputs(row, out);
   return out[0];
+}
+"""
+
+
+def best_code(kind: str, items: str, ask: str) -> str:
+    """Write the prediction of a class: the largest of the items that the function ``ask`` gives."""
+    return _BEST.replace("KIND", kind).replace("ITEMS", items).replace("ASK", ask)
+
+
+def labels_code(kind: str, items: str, ask: str, test: str) -> str:
+    """Write the prediction of labels: yes where ``test`` holds of item ``o``."""
+    code = _LABELS.replace("TEST", test)
+    return code.replace("KIND", kind).replace("ITEMS", items).replace("ASK", ask)
+
+
+_BEST = r"""
+/* The position of the most probable class, the first where several are. */
+static inline int NAME_predict(const NAME_value *row) {
+  KIND ITEMS[CAPS_N_OUTPUTS];
+  int best = 0;
+  NAME_ASK(row, ITEMS);
+  for (int o = 1; o < CAPS_N_OUTPUTS; ++o)
+    if (ITEMS[o] > ITEMS[best]) best = o;
+  return best;
+}
+"""
+
+_LABELS = r"""
+/* 1 for each label whose probability is at least a half. */
+static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
+  KIND ITEMS[CAPS_N_OUTPUTS];
+  NAME_ASK(row, ITEMS);
+  for (int o = 0; o < CAPS_N_OUTPUTS; ++o) yes[o] = TEST;
 }
 """
 

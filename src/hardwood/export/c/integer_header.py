@@ -11,21 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from hardwood.errors import ExportError
+from hardwood.export.c import header_parts as parts
 from hardwood.export.c.compiler import Compiler
-from hardwood.export.c.header_parts import (
-    LINKS,
-    Tables,
-    answer_code,
-    category_loop,
-    encoded_type,
-    header,
-    level_usage,
-    link_code,
-    term_loop,
-    usage_of_answers,
-    value_flags,
-    walk_code,
-)
+from hardwood.export.c.header_parts import LINKS, Tables
 from hardwood.export.c.interpreter import Tables as ReadTables
 from hardwood.export.c.interpreter import indicator_weights, tables_of, term_weights, walked
 from hardwood.export.c.names import Names
@@ -85,19 +73,19 @@ def _header(model: Quantized, prefix: str) -> tuple[str, int]:
     names, tables, others = Names(plan, prefix), Tables(prefix), Tables(prefix)
     kind = f"int{grid.bits}_t"
     code = [
-        encoded_type(plan, kind),
-        _encode_code(plan, grid, tables),
-        walk_code(plan, tables, _score_code(model, tables, kind)),
-        link_code(plan, "float"),
+        parts.encoded_type(plan, kind),
+        parts.encode_code(plan, tables, [(kind, "missing", grid.missing)], _NUMBERS, "int"),
+        parts.walk_code(plan, tables, _score_code(model, tables, kind)),
+        parts.link_code(plan, "float"),
         _sums_code(model, tables, kind),
         _outputs_code(model, others),
-        answer_code(plan, "float", _predict_code(model, tables)),
+        parts.answer_code(plan, "float", _predict_code(model, tables)),
         _quantize_code(model, others),
     ]
     size = tables.n_bytes
     tables.text += "\n/* For the border to floating point only. */\n" + others.text
     head = _HEAD.replace("KIND", kind).replace("LEAST", str(-grid.one))
-    return header(names, tables, names.written(_usage(plan, grid)), head, code), size
+    return parts.header(names, tables, names.written(_usage(plan, grid)), head, code), size
 
 
 def _usage(plan: Plan, grid: Grid) -> str:
@@ -108,8 +96,8 @@ def _usage(plan: Plan, grid: Grid) -> str:
         "",
         "  NAME_value row[CAPS_N_FEATURES];",
         "  row[i] = NAME_quantise(i, x);    a number; CAPS_MISSING where it is missing",
-        *level_usage(plan),
-        *usage_of_answers(plan, "float"),
+        *parts.level_usage(plan),
+        *parts.usage_of_answers(plan, "float"),
         "",
         "NAME_quantise, NAME_predict_proba and predictions of numbers use floating point at",
         "the border; NAME_sums, NAME_leaves and predictions of classes and labels do not.",
@@ -127,18 +115,6 @@ typedef KIND NAME_value;
 """
 
 
-def _encode_code(plan: Plan, grid: Grid, tables: Tables) -> str:
-    encoding = plan.encoding
-    code = "\nstatic inline void NAME_encode(const NAME_value *row, NAME_encoded *out) {\n"
-    code += "  out->n_on = 0;\n" if encoding.n_indicators else ""
-    if encoding.n_values:
-        tables.add("integers", "numeric", encoding.numeric)
-        tables.add(f"int{grid.bits}_t", "missing", grid.missing)
-        loop = _NUMBERS.replace("FLAG", value_flags(plan, tables))
-        code += loop.replace("N_VALUES", str(encoding.n_values))
-    return code + category_loop(plan, tables, "int") + "}\n"
-
-
 _NUMBERS = r"""  for (int j = 0; j < N_VALUES; ++j) {
     out->value[j] = row[NAME_numeric[j]];
     if (out->value[j] == CAPS_MISSING) {
@@ -153,7 +129,7 @@ def _score_code(model: Quantized, tables: Tables, kind: str) -> str:
     if plan.n_splits == 0:
         return ""
     tables.add("int32_t", "bias", splits.bias)
-    terms = term_loop(tables, kind, splits.weights, "sum += (int32_t)w * row->value[j];")
+    terms = parts.term_loop(tables, kind, splits.weights, "sum += (int32_t)w * row->value[j];")
     indicators = ""
     if plan.encoding.n_indicators:
         tables.add(kind, "indicators", splits.indicators)
@@ -267,12 +243,13 @@ def _outputs_code(model: Quantized, others: Tables) -> str:
 def _predict_code(model: Quantized, tables: Tables) -> str:
     plan = model.plan
     if plan.classes is None:
-        return _LABELS.replace("HALF", str(_half(model)))
+        test = f"2 * (int64_t)sums[o] >= {_half(model)}"
+        return parts.labels_code("int32_t", "sums", "sums", test)
     if model.leaf_sums is None and len(plan.trees) == 1 and plan.link == "identity":
         # Rounded probabilities may tie: the class of a leaf is a table of its own.
         tables.add("integers", "leaf_class", plan.trees[0].values.argmax(axis=1))
         return _LEAF_CLASS
-    return _ARGMAX
+    return parts.best_code("int32_t", "sums", "sums")
 
 
 def _half(model: Quantized) -> int:
@@ -290,28 +267,6 @@ static inline int NAME_predict(const NAME_value *row) {
   return NAME_leaf_class[NAME_walk(NAME_root[0], &encoded)];
 }
 """
-
-_ARGMAX = r"""
-/* The position of the most probable class, the first where several are. */
-static inline int NAME_predict(const NAME_value *row) {
-  int32_t sums[CAPS_N_OUTPUTS];
-  int best = 0;
-  NAME_sums(row, sums);
-  for (int o = 1; o < CAPS_N_OUTPUTS; ++o)
-    if (sums[o] > sums[best]) best = o;
-  return best;
-}
-"""
-
-_LABELS = r"""
-/* 1 for each label whose probability is at least a half. */
-static inline void NAME_predict(const NAME_value *row, uint8_t *yes) {
-  int32_t sums[CAPS_N_OUTPUTS];
-  NAME_sums(row, sums);
-  for (int o = 0; o < CAPS_N_OUTPUTS; ++o) yes[o] = 2 * (int64_t)sums[o] >= HALF;
-}
-"""
-
 
 # From raw entries to integers
 

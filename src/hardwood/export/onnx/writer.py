@@ -18,7 +18,7 @@ import numpy as np
 from hardwood import __version__
 from hardwood.errors import ExportError, MissingExtraError
 from hardwood.export.conditions import exact_splits
-from hardwood.export.exported import ExportedBytes, check_path, exported_bytes
+from hardwood.export.exported import ExportedBytes, check_path, exported
 from hardwood.export.names import identifiers
 from hardwood.export.onnx.graph import Graph
 from hardwood.export.plan import LARGEST, Plan, PlannedTree, plan_of
@@ -83,7 +83,7 @@ def to_onnx(
     names = _input_names(plan, as_matrix)
     content = _Writer(plan, names, as_matrix).content()
     check = _check(Probes.of(plan, data), content, as_matrix)
-    return exported_bytes(content, check, path)
+    return exported(ExportedBytes(content), check, path)
 
 
 def _as_matrix(plan: Plan, inputs: Inputs) -> bool:

@@ -25,7 +25,8 @@ from hardwood.export.conditions import (
     conditions_of,
     leaf_sums,
 )
-from hardwood.export.exported import ExportedText, check_path, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported
+from hardwood.export.expressions import joined
 from hardwood.export.names import comment, quoted
 from hardwood.export.plan import Plan, plan_of
 from hardwood.export.probes import Probes
@@ -92,7 +93,7 @@ def to_rules(
     check_path(path, "model.txt")
     plan = plan_of(model)
     text = _Writer(plan, digits).text()
-    return exported_text(text, _check(Probes.of(plan, data), text, digits), path)
+    return exported(ExportedText(text), _check(Probes.of(plan, data), text, digits), path)
 
 
 def _check(probes: Probes, text: str, digits: int | None) -> Check:
@@ -283,7 +284,7 @@ class _Writer:
         spread = math.hypot(*(term.importance for term in terms))
         threshold = format_digits(total, self.digits, spread=spread)
         relation = {True: (">=", "<="), False: ("<", ">")}[right][sign < 0]
-        return f"{_joined([term.text(sign) for term in terms])} {relation} {threshold}"
+        return f"{joined([term.text(sign) for term in terms])} {relation} {threshold}"
 
     def _terms(self, linear: Linear) -> list[_Term]:
         """Terms of a sum, the most important first."""
@@ -348,7 +349,7 @@ class _Writer:
         texts = [term.text(1.0) for term in terms]
         if constant or not terms:
             texts.insert(0, format_digits(constant, self.digits, spread=spread))
-        return _joined(texts)
+        return joined(texts)
 
 
 @dataclass(frozen=True)
@@ -411,11 +412,6 @@ def _shifted(name: str, zero: float) -> str:
     if zero == 0:
         return name
     return f"({name} {'-' if zero > 0 else '+'} {format_digits(abs(zero), None)})"
-
-
-def _joined(terms: list[str]) -> str:
-    rest = (f"- {term[1:]}" if term.startswith("-") else f"+ {term}" for term in terms[1:])
-    return " ".join([terms[0], *rest])
 
 
 def _label(level: Level) -> str:

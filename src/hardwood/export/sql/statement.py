@@ -9,7 +9,7 @@ quoted name for a text. Arithmetic is float64, as in the export to Python.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hardwood import __version__
@@ -21,12 +21,12 @@ from hardwood.export.conditions import (
     Levels,
     LevelWeights,
     Linear,
-    Missing,
     Threshold,
     conditions_of,
     leaf_sums,
 )
-from hardwood.export.exported import ExportedText, check_path, exported_text
+from hardwood.export.exported import ExportedText, check_path, exported
+from hardwood.export.expressions import Expressions, joined, nested
 from hardwood.export.names import comment
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
@@ -39,7 +39,6 @@ from hardwood.export.sql.arguments import (
 from hardwood.export.sql.check import check_length, check_sql
 from hardwood.export.sql.text import (
     Stages,
-    added,
     choice,
     choice_of_places,
     identifier,
@@ -122,7 +121,7 @@ def to_sql(
     text = _Writer(plan, parts, in_database, kept, materialized).text()
     check_length(text)
     check = check_sql(Probes.of(plan, data), text, parts, in_database, kept, labels_of(plan))
-    return exported_text(text, check, path)
+    return exported(ExportedText(text), check, path)
 
 
 def _is_simple(plan: Plan) -> bool:
@@ -142,8 +141,10 @@ def labels_of(plan: Plan) -> list[Label]:
     return [str(c) for c in classes] if len(kinds) > 1 else classes
 
 
-class _Writer:
+class _Writer(Expressions):
     """Writes a statement."""
+
+    zero = "0E0"
 
     def __init__(
         self,
@@ -153,7 +154,8 @@ class _Writer:
         keep: tuple[str, ...],
         materialized: bool,
     ) -> None:
-        self.plan, self.columns, self.keep = plan, columns, keep
+        super().__init__(plan)
+        self.columns, self.keep = columns, keep
         source = ".".join(identifier(part) for part in table)
         self.stages = Stages(source, taken=table, materialized=materialized)
         self.conditions = [conditions_of(tree, plan.encoding) for tree in plan.trees]
@@ -247,7 +249,7 @@ class _Writer:
             following: dict[int, list[int]] = {t: [] for t in trees}
             for t, roots in todo.items():
                 nested = {
-                    str(-blocks[t].number(root)): self._nested(t, blocks[t], root, 0, following[t])
+                    str(-blocks[t].number(root)): self._nested(t, blocks[t], root, following[t])
                     for root in roots
                 }
                 if first:
@@ -257,40 +259,43 @@ class _Writer:
             self.stages.add(columns, note="" if first else "deeper splits")
             todo, first = following, False
 
-    def _nested(self, t: int, blocks: Blocks, node: int, level: int, following: list[int]) -> str:
+    def _nested(self, t: int, blocks: Blocks, root: int, following: list[int]) -> str:
         """Nest the splits of a block; where it ends, the number of the next block, negative."""
-        if node < 0:
-            return str(~node)
-        if level == blocks.n_levels:
+        conditions = self.conditions[t]
+
+        def deeper(node: int) -> str:
             following.append(node)
             return str(-blocks.number(node))
-        left, right = blocks.tree.children[node].tolist()
-        condition = self.conditions[t][node]
-        if isinstance(condition, Always):
-            child = right if condition.right else left
-            return self._nested(t, blocks, child, level + 1, following)
-        yes = self._nested(t, blocks, right, level + 1, following)
-        no = self._nested(t, blocks, left, level + 1, following)
-        return f"CASE WHEN {self._condition(condition)} THEN {yes} ELSE {no} END"
 
-    def _condition(self, condition: Condition) -> str:
-        if isinstance(condition, Linear):
-            return f"{self._sum(condition)} >= 0E0"
-        assert not isinstance(condition, Always)
-        name = f'"t"."x{condition.feature}"'
-        if isinstance(condition, Missing):
-            return f"{name} IS {'' if condition.right_if_missing else 'NOT '}NULL"
-        if isinstance(condition, Threshold):
-            words = f"{name} {condition.relation} {number(condition.value)}"
-            return f"({words} OR {name} IS NULL)" if condition.missing_right else words
-        return self._levels(condition, name)
+        def branch(node: int, yes: Callable[[], str], no: Callable[[], str]) -> str:
+            condition = conditions[node]
+            if isinstance(condition, Always):
+                return yes() if condition.right else no()
+            return f"CASE WHEN {self.condition(condition)} THEN {yes()} ELSE {no()} END"
 
-    def _levels(self, condition: Levels, name: str) -> str:
-        levels = self._level_texts(condition.feature)
+        return nested(blocks, root, leaf=str, deeper=deeper, branch=branch)
+
+    # Conditions and sums
+
+    def number(self, value: float) -> str:
+        return number(value)
+
+    def entry(self, feature: int) -> str:
+        return f'"t"."x{feature}"'
+
+    def is_missing(self, feature: int, yes: bool) -> str:
+        return f"{self.entry(feature)} IS {'' if yes else 'NOT '}NULL"
+
+    def with_missing(self, condition: Threshold, words: str) -> str:
+        missing = self.is_missing(condition.feature, True)
+        return f"({words} OR {missing})" if condition.missing_right else words
+
+    def is_one_of(self, condition: Levels, listed: list[int]) -> str:
+        levels, name = self._level_texts(condition.feature), self.entry(condition.feature)
+        texts = ", ".join(levels[i] for i in listed)
         if condition.missing_right:
-            others = [text for i, text in enumerate(levels) if i not in condition.right]
-            return f"({name} NOT IN ({', '.join(others)}) OR {name} IS NULL)"
-        return f"{name} IN ({', '.join(levels[i] for i in sorted(condition.right))})"
+            return f"({name} NOT IN ({texts}) OR {name} IS NULL)"
+        return f"{name} IN ({texts})"
 
     def _level_texts(self, feature: int) -> list[str]:
         levels = self.plan.schema.features[feature].levels
@@ -302,14 +307,13 @@ class _Writer:
             )
         return [label(level) for level in levels]
 
-    def _sum(self, linear: Linear) -> str:
+    def terms(self, linear: Linear) -> list[str]:
         terms = [f'{number(w)} * "t"."d{j}"' for j, w, _ in linear.numbers]
-        terms += [
-            f'CASE WHEN "t"."x{j}" IS NULL THEN {number(w)} ELSE 0E0 END' for j, w in linear.flags
-        ]
-        terms += [self._level_sum(item) for item in linear.levels]
-        if linear.constant or not terms:
-            terms.append(number(linear.constant))
+        for j, w in linear.flags:
+            terms.append(f"CASE WHEN {self.is_missing(j, True)} THEN {number(w)} ELSE 0E0 END")
+        return terms + [self._level_sum(item) for item in linear.levels]
+
+    def added(self, terms: Sequence[str]) -> str:
         return _grouped(terms)
 
     def _level_sum(self, item: LevelWeights) -> str:
@@ -319,7 +323,7 @@ class _Writer:
             for text, weight in zip(texts, item.weights, strict=True)
             if weight != item.missing
         }
-        return choice(f'"t"."x{item.feature}"', weights, number(item.missing))
+        return choice(self.entry(item.feature), weights, number(item.missing))
 
     # From leaves to answers
 
@@ -330,7 +334,7 @@ class _Writer:
         outputs = []
         for o in range(self.plan.n_outputs):
             if linear:
-                results = [self._sum(scores[o]) for scores in linear]
+                results = [self.sum(scores[o]) for scores in linear]
             else:
                 results = [number(value) for value in tree.values[:, o].tolist()]
             outputs.append(choice_of_places(of, results))
@@ -451,9 +455,9 @@ def _named(what: str, texts: list[str], names: Sequence[str]) -> list[str]:
     return [f"{text} AS {identifier(what + name)}" for text, name in zip(texts, names, strict=True)]
 
 
-def _grouped(terms: list[str], size: int = 100) -> str:
+def _grouped(terms: Sequence[str], size: int = 100) -> str:
     """Write a sum whose nesting stays shallow, however many terms it has."""
     while len(terms) > size:
         groups = [terms[i : i + size] for i in range(0, len(terms), size)]
-        terms = [f"({added(group)})" for group in groups]
-    return added(terms)
+        terms = [f"({joined(group)})" for group in groups]
+    return joined(terms)

@@ -45,14 +45,6 @@ def label(value: Label) -> str:
     return str(value) if isinstance(value, int) else number(value)
 
 
-def added(terms: Sequence[str]) -> str:
-    """Write a sum."""
-    return "".join(
-        term if i == 0 else f" - {term[1:]}" if term.startswith("-") else f" + {term}"
-        for i, term in enumerate(terms)
-    )
-
-
 def choice(of: str, results: dict[str, str], otherwise: str) -> str:
     """Write ``CASE of WHEN ... THEN ... ELSE ... END``."""
     if not results:

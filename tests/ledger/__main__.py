@@ -21,22 +21,36 @@ name has this in it; `list` says what they are called. A record of all cases ser
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+# Before NumPy is imported: how many threads share a sum may change its last bits.
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 if not __package__:  # called as `python tests/ledger`
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from ledger import book
-from ledger.cases import Case, chosen
+from ledger import book  # noqa: E402
+from ledger.cases import Case, chosen  # noqa: E402
 
 
 def all_cases() -> list[Case]:
     """Every case of the ledger, in the order in which they run."""
-    from ledger import fits
+    from ledger import (
+        bandits,
+        command_line,
+        explanations,
+        exports,
+        fits,
+        refusals,
+        searches,
+    )
 
-    return [*fits.cases()]
+    parts = (fits, searches, bandits, exports, explanations, command_line, refusals)
+    return [case for part in parts for case in part.cases()]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -66,3 +66,19 @@ def said_by(error: BaseException) -> str:
     if error.__cause__ is not None:
         told += f"\ncaused by {said_by(error.__cause__)}"
     return same_every_time(told)
+
+
+def each_of(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Return what each call gives, or what it says where it refuses; nothing where there is none.
+
+    Models of some kinds lack some methods: what ends in an AttributeError is left out.
+    """
+    parts: dict[str, Any] = {}
+    for name, call in calls.items():
+        try:
+            parts[name] = call()
+        except AttributeError:
+            continue
+        except Exception as error:
+            parts[name] = said_by(error)
+    return parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 from collections.abc import Mapping, Set
@@ -15,6 +16,7 @@ from sklearn.base import BaseEstimator
 # Names of entries that hold a time, or follow from one.
 _TIMES = re.compile(r"second|_us$|_ms$|_ns$|^rows_per|^speed|datetime|^duration")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_MODULE = re.compile(r"\bhardwood(\.\w+)+\.(?=[A-Z])")  # modules move, classes do not
 _TIME_IN_TEXT = re.compile(r"\b\d[\d.,]*(e-?\d+)? ?(ns|µs|us|ms|s|seconds?|min|minutes?)\b")
 
 
@@ -28,8 +30,8 @@ def as_bytes(value: Any) -> bytes:
 
 
 def same_every_time(text: str) -> str:
-    """Return a text without places in memory and times, which differ from run to run."""
-    return _TIME_IN_TEXT.sub("(a time)", _ADDRESS.sub("0x...", text))
+    """Return a text without places in memory, modules and times, which may differ."""
+    return _TIME_IN_TEXT.sub("(a time)", _ADDRESS.sub("0x...", _MODULE.sub("", text)))
 
 
 def plain(value: Any) -> Any:
@@ -86,3 +88,10 @@ def fitted(estimator: Any) -> dict[str, Any]:
         "parameters": plain(dict(sorted(estimator.get_params(deep=False).items()))),
         "attributes": plain(attributes),
     }
+
+
+def picture(drawn: Any) -> bytes:
+    """Return a drawing, of axes or of a figure, as PNG."""
+    content = io.BytesIO()
+    getattr(drawn, "figure", drawn).savefig(content, format="png", metadata={"Software": None})
+    return content.getvalue()

@@ -13,7 +13,6 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import (
@@ -34,28 +33,12 @@ from hardwood import (
 SPLITS = ("axis", "random", "oc1", "co2")
 QUICK = {"n_candidates": 8, "n_restarts": 2, "n_jumps": 2, "max_passes": 3, "max_epochs": 4}
 each_split = pytest.mark.parametrize("split", SPLITS)
-EVERY_ESTIMATOR = [
-    *[GreedyTreeClassifier(split=split, **QUICK) for split in SPLITS],
-    *[GreedyTreeRegressor(split=split, **QUICK) for split in SPLITS],
-    GreedyTreeClassifier(criterion="gini", max_depth=None, n_jobs=2),
-]
 EVERY_WAY = {
     f"{split} of {what}": partial(Estimator, split=split, max_depth=4, random_state=3, **QUICK)
     for split in SPLITS
     for what, Estimator in (("classes", GreedyTreeClassifier), ("numbers", GreedyTreeRegressor))
 }
 every_way = pytest.mark.parametrize("Estimator", EVERY_WAY.values(), ids=EVERY_WAY)
-
-
-MAY_BE_SURE = {
-    "check_classifiers_multilabel_output_format_predict_proba": "shares may be 0 or 1, the check "
-    "wants probabilities in between"
-}
-
-
-@parametrize_with_checks(EVERY_ESTIMATOR, expected_failed_checks=lambda _: MAY_BE_SURE)
-def test_scikit_learn_has_nothing_to_object(estimator, check):
-    check(estimator)
 
 
 def mixed_table(n: int = 120) -> tuple[pd.DataFrame, np.ndarray]:

@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import (
@@ -41,16 +40,6 @@ VARIANTS = [
     {"pruning": 60.0},
     {"pruning": 0.0, "head": [6]},
 ]
-
-
-@parametrize_with_checks(
-    [
-        LatentTreeClassifier(max_depth=2, max_epochs=10, learning_rate=0.05, split="elu"),
-        LatentTreeRegressor(max_depth=2, max_epochs=10, learning_rate=0.05, head=(8,), pruning=2.5),
-    ]
-)
-def test_scikit_learn_has_nothing_to_object(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

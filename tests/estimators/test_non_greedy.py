@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import (
@@ -26,19 +25,6 @@ from hardwood.estimators import exercise as exercises
 from hardwood.learn import non_greedy as learner
 
 QUICK = {"max_depth": 4, "max_epochs": 20, "random_state": 0}
-EVERY_ESTIMATOR = [
-    NonGreedyTreeClassifier(),
-    NonGreedyTreeRegressor(),
-    NonGreedyTreeClassifier(
-        solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2
-    ),
-    NonGreedyTreeRegressor(max_features_per_split=2, early_stopping=False, loss="huber"),
-]
-
-
-@parametrize_with_checks(EVERY_ESTIMATOR)
-def test_scikit_learn_has_nothing_to_object(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

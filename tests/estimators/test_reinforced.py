@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import (
@@ -27,24 +26,6 @@ from hardwood.learn.reinforced import perfect_parents
 
 QUICK = {"max_depth": 4, "max_epochs": 30, "random_state": 0}
 THREE_WAYS = perfect_parents(3, 3)
-EVERY_ESTIMATOR = [
-    ReinforcedTreeClassifier(max_depth=3),
-    ReinforcedTreeRegressor(max_depth=3),
-    ReinforcedTreeClassifier(parents=THREE_WAYS, estimator="sampled", n_samples=3, n_jobs=2),
-    ReinforcedTreeRegressor(
-        parents=THREE_WAYS,
-        estimator="sampled",
-        n_samples=4,
-        baseline="value",
-        early_stopping=True,
-        loss="huber",
-    ),
-]
-
-
-@parametrize_with_checks(EVERY_ESTIMATOR)
-def test_scikit_learn_has_nothing_to_object(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

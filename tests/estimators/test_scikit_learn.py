@@ -20,47 +20,29 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
+from estimators.every_estimator import EVERY_ESTIMATOR, OTHER_SETTINGS, may_fail, runnable
 from hardwood import (
     DGTClassifier,
     DGTForestClassifier,
     DGTForestRegressor,
     DGTRegressor,
-    Relaxation,
-    TELClassifier,
-    TELRegressor,
 )
 
-ANNEALED = Relaxation(path="product", routing="annealed")
-EVERY_ESTIMATOR = [
-    DGTClassifier(),
-    DGTRegressor(),
-    DGTClassifier(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
-    DGTRegressor(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
-    DGTClassifier(max_depth=2, leaves="linear", layers=[12]),
-    DGTRegressor(max_depth=2, leaves="linear", layers=[12]),
-    DGTClassifier(max_depth=3, relaxation=ANNEALED),
-    DGTForestClassifier(n_estimators=3),
-    DGTForestRegressor(n_estimators=3),
-    DGTForestClassifier(n_estimators=3, combine="vote", early_stopping=True, n_jobs=2),
-    DGTForestRegressor(
-        n_estimators=3, leaves="linear", max_depth=2, oob_score=True, random_state=0
-    ),
-    TELClassifier(),
-    TELRegressor(),
-    TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, restarts=2, n_jobs=2),
-]
 
-
-def expected_to_fail(estimator) -> dict[str, str]:
-    """A share of votes may be exactly 0 or 1; the check wants probabilities in between."""
-    if getattr(estimator, "combine", None) != "vote":
-        return {}
-    return {"check_classifiers_multilabel_output_format_predict_proba": "shares may be 0 or 1"}
-
-
-@parametrize_with_checks(EVERY_ESTIMATOR, expected_failed_checks=expected_to_fail)
+@parametrize_with_checks(runnable(EVERY_ESTIMATOR), expected_failed_checks=may_fail)
 def test_scikit_learn_has_nothing_to_object(estimator, check):
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(runnable(OTHER_SETTINGS), expected_failed_checks=may_fail)
+def test_scikit_learn_has_nothing_to_object_to_other_settings(estimator, check):
+    check(estimator)
+
+
+def test_the_list_has_every_public_estimator():
+    public = [name for name in hardwood.__all__ if hasattr(getattr(hardwood, name), "fit")]
+    assert sorted(public) == sorted(type(one).__name__ for one in EVERY_ESTIMATOR)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import (
@@ -22,18 +21,6 @@ from hardwood.estimators import exercise as exercises
 from hardwood.learn.tao import PENALTIES
 
 QUICK = {"max_depth": 4, "l1": 0.3, "l2": 1.0, "max_sweeps": 4, "random_state": 0}
-EVERY_ESTIMATOR = [
-    TAOClassifier(),
-    TAORegressor(),
-    TAOClassifier(loss="log_loss", l1=0.1, l2=0.0, init="co2", early_stopping=False, n_jobs=2),
-    TAOClassifier(leaves="linear", l1=1.0, max_depth=3),
-    TAORegressor(leaves="linear", l1=1.0, l2=0.0, max_features_per_split=2, loss="huber"),
-]
-
-
-@parametrize_with_checks(EVERY_ESTIMATOR)
-def test_scikit_learn_has_nothing_to_object(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

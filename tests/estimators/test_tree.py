@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes, load_digits, load_iris
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hardwood
 from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
@@ -24,17 +23,6 @@ from hardwood.search.candidates import Recipe
 from hardwood.search.tree_search import Search
 
 SHORT = {"time_limit": None, "max_depth": 2, "random_state": 0, "teacher": None}
-
-
-@parametrize_with_checks(
-    [
-        TreeClassifier(**SHORT, max_trials=6),
-        TreeRegressor(**SHORT, max_trials=6),
-        TreeRegressor(**SHORT, max_trials=6, leaves="linear", n_jobs=2),
-    ]
-)
-def test_scikit_learn_has_nothing_to_object(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,128 @@
+"""One list of estimators: of every class the defaults, and settings that take other ways."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from hardwood import (
+    DGTClassifier,
+    DGTForestClassifier,
+    DGTForestRegressor,
+    DGTRegressor,
+    GreedyTreeClassifier,
+    GreedyTreeRegressor,
+    LatentTreeClassifier,
+    LatentTreeClustering,
+    LatentTreeRegressor,
+    NonGreedyTreeClassifier,
+    NonGreedyTreeRegressor,
+    ReinforcedTreeClassifier,
+    ReinforcedTreeRegressor,
+    Relaxation,
+    TAOClassifier,
+    TAORegressor,
+    TELClassifier,
+    TELRegressor,
+    TreeClassifier,
+    TreeRegressor,
+)
+
+_SEARCH: dict[str, Any] = {
+    "time_limit": None,
+    "max_depth": 2,
+    "random_state": 0,
+    "teacher": None,
+    "max_trials": 6,
+}
+_LATENT: dict[str, Any] = {"max_depth": 2, "max_epochs": 10, "learning_rate": 0.05}
+_GREEDY: dict[str, Any] = {
+    "n_candidates": 8,
+    "n_restarts": 2,
+    "n_jumps": 2,
+    "max_passes": 3,
+    "max_epochs": 4,
+}
+_THREE_WAYS = (-1, *(inner for inner in range(13) for _ in range(3)))  # of depth 3
+
+NEEDS_TORCH = (LatentTreeClassifier, LatentTreeRegressor, LatentTreeClustering)
+
+EVERY_ESTIMATOR: list[Any] = [
+    DGTClassifier(),
+    DGTRegressor(),
+    DGTForestClassifier(n_estimators=3),
+    DGTForestRegressor(n_estimators=3),
+    GreedyTreeClassifier(),
+    GreedyTreeRegressor(),
+    LatentTreeClassifier(**_LATENT, split="elu"),
+    LatentTreeRegressor(**_LATENT, head=(8,), pruning=2.5),
+    LatentTreeClustering(max_epochs=20),
+    NonGreedyTreeClassifier(),
+    NonGreedyTreeRegressor(),
+    ReinforcedTreeClassifier(max_depth=3),
+    ReinforcedTreeRegressor(max_depth=3),
+    TAOClassifier(),
+    TAORegressor(),
+    TELClassifier(),
+    TELRegressor(),
+    TreeClassifier(**_SEARCH),
+    TreeRegressor(**_SEARCH),
+]
+"""One of every public class."""
+
+OTHER_SETTINGS: list[Any] = [
+    DGTClassifier(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
+    DGTRegressor(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
+    DGTClassifier(max_depth=2, leaves="linear", layers=[12]),
+    DGTRegressor(max_depth=2, leaves="linear", layers=[12]),
+    DGTClassifier(max_depth=3, relaxation=Relaxation(path="product", routing="annealed")),
+    DGTForestClassifier(n_estimators=3, combine="vote", early_stopping=True, n_jobs=2),
+    DGTForestRegressor(
+        n_estimators=3, leaves="linear", max_depth=2, oob_score=True, random_state=0
+    ),
+    *[GreedyTreeClassifier(split=split, **_GREEDY) for split in ("random", "oc1", "co2")],
+    *[GreedyTreeRegressor(split=split, **_GREEDY) for split in ("random", "oc1", "co2")],
+    GreedyTreeClassifier(criterion="gini", max_depth=None, n_jobs=2),
+    LatentTreeClustering(
+        targets="all", init="random", split="elu", max_epochs=10, early_stopping=False, n_jobs=2
+    ),
+    NonGreedyTreeClassifier(
+        solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2
+    ),
+    NonGreedyTreeRegressor(max_features_per_split=2, early_stopping=False, loss="huber"),
+    ReinforcedTreeClassifier(parents=_THREE_WAYS, estimator="sampled", n_samples=3, n_jobs=2),
+    ReinforcedTreeRegressor(
+        parents=_THREE_WAYS,
+        estimator="sampled",
+        n_samples=4,
+        baseline="value",
+        early_stopping=True,
+        loss="huber",
+    ),
+    TAOClassifier(loss="log_loss", l1=0.1, l2=0.0, init="co2", early_stopping=False, n_jobs=2),
+    TAOClassifier(leaves="linear", l1=1.0, max_depth=3),
+    TAORegressor(leaves="linear", l1=1.0, l2=0.0, max_features_per_split=2, loss="huber"),
+    TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, restarts=2, n_jobs=2),
+    TreeRegressor(**_SEARCH, leaves="linear", n_jobs=2),
+]
+"""What a default does not reach: other leaves, starts, losses, restarts, threads."""
+
+
+def runnable(estimators: list[Any]) -> list[Any]:
+    """Return those whose libraries are installed."""
+    has_torch = find_spec("torch") is not None
+    return [one for one in estimators if has_torch or not isinstance(one, NEEDS_TORCH)]
+
+
+def may_fail(estimator: Any) -> dict[str, str]:
+    """Return the checks of scikit-learn that an estimator need not pass, and why.
+
+    Shares of votes, and of rows in the leaf of a greedy tree, may be exactly 0 or 1.
+    """
+    is_share = isinstance(estimator, GreedyTreeClassifier | GreedyTreeRegressor)
+    if not is_share and getattr(estimator, "combine", None) != "vote":
+        return {}
+    return {
+        "check_classifiers_multilabel_output_format_predict_proba": "shares may be 0 or 1, the "
+        "check wants probabilities in between"
+    }

@@ -73,9 +73,9 @@ def test_names_of_any_length_are_shortened_in_messages(run, tmp_path):
 def test_thousands_of_columns_are_read_in_no_time(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",".join(f"c{i}" for i in range(8000)) + "\n" + ",".join(["1"] * 8000) + "\n")
-    start = time.perf_counter()
+    start = time.process_time()
     assert read_table(path).num_columns == 8000
-    assert time.perf_counter() - start < 10  # a look at every name for every name takes a minute
+    assert time.process_time() - start < 10  # a look at every name for every name takes a minute
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])

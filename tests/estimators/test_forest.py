@@ -374,12 +374,16 @@ def test_ctrl_c_keeps_the_trees_there_are(cancer):
     begun = threading.Event()
 
     def press_ctrl_c():
-        begun.wait(30)
-        time.sleep(0.2)
+        begun.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     options = {**OPTIONS, "n_estimators": 2000, "max_epochs": 40, "n_jobs": 2}
-    model = DGTForestClassifier(callbacks=lambda e: begun.set(), warm_start=True, **options)
+
+    def on_epoch(epoch):
+        if epoch.epoch == 39:  # the first tree is there
+            begun.set()
+
+    model = DGTForestClassifier(callbacks=on_epoch, warm_start=True, **options)
     thread = threading.Thread(target=press_ctrl_c)
     thread.start()
     with pytest.warns(FitInterruptedWarning, match="what the trees had learned so far is kept"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 
 import numpy as np
 import pandas as pd
@@ -251,20 +250,25 @@ def test_learning_can_be_watched_and_stopped():
 def interrupt_while(monkeypatch, function: str, call: int, after: float) -> None:
     """Have the user press Ctrl-C in the nth call of a native function."""
     original = getattr(_native, function)
+    pressed = threading.Event()
     n_calls = 0
 
     def interrupted(*arguments, **options):
         nonlocal n_calls
         n_calls += 1
         if n_calls == call:
-            threading.Timer(after, signal.raise_signal, [signal.SIGINT]).start()
+            threading.Timer(after, press).start()
             if "callback" in options:  # the run lasts until then, however fast the machine is
-                options["callback"] = delayed(options["callback"], after)
+                options["callback"] = delayed(options["callback"])
         return original(*arguments, **options)
 
-    def delayed(callback, seconds: float):
+    def press():
+        signal.raise_signal(signal.SIGINT)
+        pressed.set()
+
+    def delayed(callback):
         def wait_and_call(*record):
-            time.sleep(seconds + 0.3)
+            pressed.wait(60)
             return callback(*record)
 
         return wait_and_call

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -441,12 +440,18 @@ def test_ctrl_c_keeps_the_best_tree_so_far(restarts):
 
 
 def test_ctrl_c_in_this_process_warns(iris):
+    begun = threading.Event()
+
     def press_ctrl_c():
-        time.sleep(0.3)
+        begun.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=press_ctrl_c)
-    model = DGTClassifier(max_epochs=10_000_000, random_state=0)
+    model = DGTClassifier(
+        max_epochs=10_000_000,
+        random_state=0,
+        callbacks=lambda epoch: begun.set() if epoch.epoch == 200 else None,
+    )
     thread.start()
     with pytest.warns(FitInterruptedWarning, match="the best tree so far is kept"):
         model.fit(*iris)

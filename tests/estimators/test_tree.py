@@ -230,14 +230,37 @@ def test_the_search_ends_where_nothing_better_could_be_seen():
     assert "reinforced" in report.trials[-1].recipe
 
 
-def test_a_run_that_will_not_be_finished_is_cut_off_at_once(monkeypatch):
-    now = iter(range(100))
-    monkeypatch.setattr("time.monotonic", lambda: float(next(now)))
-    whole = Whole(Clock(30.0))
-    assert not whole(Epoch(0, 0, 10, 0.1, 0.1, 0.01))
+class Hands:
+    """The hands of a clock: they stand where a test puts them."""
+
+    def __init__(self):
+        self.at = 100.0
+
+    def __call__(self):
+        return self.at
+
+
+def test_a_run_that_will_not_be_finished_is_cut_off_at_once():
+    hands = Hands()
+    whole = Whole(Clock(30.0, hands))
+    hands.at += 2.0
+    assert not whole(Epoch(0, 0, 15, 0.1, 0.1, 0.01))  # 14 more passes of 2 seconds: in time
     assert not whole.is_cut_off
-    assert whole(Epoch(0, 1, 60, 0.1, 0.1, 0.01))
+    hands.at += 2.5
+    assert whole(Epoch(0, 1, 15, 0.1, 0.1, 0.01))  # 13 more of 2.25: too late, by 3.75 seconds
     assert whole.is_cut_off
+
+
+def test_a_clock_counts_from_when_it_was_made():
+    hands = Hands()
+    clock = Clock(10.0, hands)
+    hands.at += 4.0
+    assert (clock.spent, clock.left, clock.is_past()) == (4.0, 6.0, False)
+    assert clock.has(6.0)
+    assert not clock.has(6.1)
+    hands.at += 6.5
+    assert clock.is_past()
+    assert clock.left == -0.5
 
 
 def test_a_small_table_is_judged_by_folds(iris):
@@ -348,8 +371,12 @@ def test_a_clock_that_has_run_out_still_gives_a_tree(iris):
 def test_a_run_stops_when_another_pass_would_be_too_long():
     epoch = Epoch(0, 0, 10, 0.0, 0.0, 0.0)
     assert not Stop(Clock(None))(epoch)
-    assert not Stop(Clock(1e6))(epoch)
-    assert Stop(Clock(1e-9))(epoch)
+    hands = Hands()
+    stop = Stop(Clock(10.0, hands))
+    hands.at += 4.0
+    assert not stop(epoch)  # 6 seconds are left, the last pass took 4
+    hands.at += 3.5
+    assert stop(epoch)  # 2.5 are left, the last took 3.5
 
 
 def test_ctrl_c_keeps_the_best_so_far(iris):

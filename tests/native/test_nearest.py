@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -127,8 +126,6 @@ def test_an_interrupt_ends_a_search_without_end():
         "sides": np.array([[0, 1]], np.uint8),
     }
     alarm = threading.Timer(0.3, _thread.interrupt_main)
-    start = time.monotonic()
     alarm.start()
     with pytest.raises(KeyboardInterrupt):
-        ask(parts, rows, most_steps=2**40)
-    assert time.monotonic() - start < 30
+        ask(parts, rows, most_steps=2**40)  # for weeks

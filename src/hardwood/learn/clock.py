@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 from hardwood import parameters
@@ -11,11 +12,20 @@ from hardwood.learn.training import Epoch
 
 
 class Clock:
-    """Counts from when it is made; without a limit, which is infinity, there is always time."""
+    """Counts from when it is made; without a limit, which is infinity, there is always time.
 
-    def __init__(self, limit: float | None) -> None:
+    Parameters
+    ----------
+    limit
+        Seconds that a fit may take; None for no limit.
+    now
+        What tells the time, in seconds; tests have one that they move.
+    """
+
+    def __init__(self, limit: float | None, now: Callable[[], float] | None = None) -> None:
         self.limit = math.inf if limit is None else limit
-        self._begun = time.monotonic()
+        self._now = time.monotonic if now is None else now
+        self._begun = self._now()
 
     @classmethod
     def of(cls, estimator: Any) -> Clock:
@@ -33,7 +43,7 @@ class Clock:
     @property
     def spent(self) -> float:
         """Seconds since the beginning."""
-        return time.monotonic() - self._begun
+        return self._now() - self._begun
 
     def is_past(self) -> bool:
         """Whether there is no time left."""

@@ -33,7 +33,6 @@ _SEARCH: dict[str, Any] = {
     "max_depth": 2,
     "random_state": 0,
     "teacher": None,
-    "max_trials": 6,
 }
 _LATENT: dict[str, Any] = {"max_depth": 2, "max_epochs": 10, "learning_rate": 0.05}
 _GREEDY: dict[str, Any] = {
@@ -65,8 +64,8 @@ EVERY_ESTIMATOR: list[Any] = [
     TAORegressor(),
     TELClassifier(),
     TELRegressor(),
-    TreeClassifier(**_SEARCH),
-    TreeRegressor(**_SEARCH),
+    TreeClassifier(**_SEARCH, max_trials=1),
+    TreeRegressor(**_SEARCH, max_trials=1),
 ]
 """One of every public class."""
 
@@ -103,7 +102,9 @@ OTHER_SETTINGS: list[Any] = [
     TAOClassifier(leaves="linear", l1=1.0, max_depth=3),
     TAORegressor(leaves="linear", l1=1.0, l2=0.0, max_features_per_split=2, loss="huber"),
     TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, restarts=2, n_jobs=2),
-    TreeRegressor(**_SEARCH, leaves="linear", n_jobs=2),
+    TreeClassifier(**_SEARCH, max_trials=6),
+    TreeRegressor(**_SEARCH, max_trials=6),
+    TreeRegressor(**_SEARCH, max_trials=6, leaves="linear", n_jobs=2),
 ]
 """What a default does not reach: other leaves, starts, losses, restarts, threads."""
 

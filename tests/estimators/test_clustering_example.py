@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_penguins_fall_into_their_species(tmp_path, capsys):
     spec = importlib.util.spec_from_file_location(
         "cluster_penguins", ROOT / "examples" / "cluster_penguins.py"
@@ -28,6 +29,7 @@ def test_penguins_fall_into_their_species(tmp_path, capsys):
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.slow
 def test_the_code_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     page = ROOT / "docs" / "guide" / "clustering.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)

@@ -419,6 +419,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [1, 2])
 def test_ctrl_c_keeps_the_best_tree_so_far(restarts):
     code = textwrap.dedent(PROGRAM.format(restarts=restarts))

@@ -103,7 +103,9 @@ def test_the_score_of_a_large_table_is_that_of_the_tree(many_rows, seed):
     assert all(score >= max(narrow) for score in scores)
 
 
-@pytest.mark.parametrize("max_trials", [8, 12, None])
+@pytest.mark.parametrize(
+    "max_trials", [8, *(pytest.param(each, marks=pytest.mark.slow) for each in (12, None))]
+)
 def test_without_a_limit_no_clock_decides_about_a_large_table(many_rows, monkeypatch, max_trials):
     tree = short(teacher=None, max_trials=max_trials).fit(*many_rows).tree_
     seconds = Search._wide_seconds
@@ -214,6 +216,7 @@ def test_a_reinforced_tree_may_be_the_best_and_keeps_all_its_leaves():
     assert model.tree_.counts[: model.tree_.n_splits].max() == len(y)
 
 
+@pytest.mark.slow
 def test_reinforced_trees_are_left_out_where_they_cannot_be_as_asked():
     """Their splits weigh all columns, and their leaves are constant."""
     X, y = load_digits(return_X_y=True)
@@ -269,6 +272,7 @@ def test_a_small_table_is_judged_by_folds(iris):
     assert report.finish in ("Grown again from all rows.", "Made again from all rows.")
 
 
+@pytest.mark.slow
 def test_a_teacher_is_asked_where_it_is_able(wedges):
     report = short(max_trials=12).fit(*wedges).fit_report_
     assert report.teacher.startswith("Teacher: 3 networks, accuracy 0.9")
@@ -481,6 +485,7 @@ def test_linear_leaves_for_classes(classes):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_table_with_categories_missing_entries_and_names():
     random = np.random.default_rng(0)
     n = 300

@@ -15,6 +15,9 @@ from typing import Any, ClassVar, TypeVar
 MAX_COUNT = 2**31 - 1  # what the engine counts with
 _MAX_THREADS = 1024  # more would only wait for each other
 
+# [DGT22], Table 12: the width of DGT's hidden layers by the tree's height, for L = 3.
+_HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
+
 Check = Callable[[str, Any], Any]
 """Takes the name and the value of a parameter; returns the value as it is used, or raises."""
 
@@ -125,6 +128,17 @@ def _n_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+# --- a default of `learn` and `nn` ------------------------------------------------------------
+
+
+def hidden_size(height: int) -> int:
+    """Width of DGT's hidden layers: Table 12, between its rows a straight line, or its ends."""
+    lowest, highest = min(_HIDDEN_SIZES), max(_HIDDEN_SIZES)
+    height = min(max(height, lowest), highest)
+    below, above = height - height % 2, height + height % 2
+    return (_HIDDEN_SIZES[below] + _HIDDEN_SIZES[above]) // 2
 
 
 # --- fields that carry their check ------------------------------------------------------------

@@ -27,8 +27,8 @@ from hardwood.nn import (
     ReinforcedTree,
     TreeEnsembleLayer,
     engine_available,
-    latent_operator,
-    tel_operator,
+    latent_op,
+    tel_op,
 )
 
 SIZES = [  # n, d, depth, k, layers
@@ -414,7 +414,7 @@ def check_ensemble() -> None:
     with check("torch finds the operators well registered"):
         layer = make_ensemble(4, 2, 6, 2, 0.5, torch.float32).cuda()
         parts = (torch.randn(40, 4, device="cuda"), layer.weight, layer.bias, layer.leaves)
-        torch.library.opcheck(tel_operator.tree_ensemble, (*parts, 0.5, "smooth_step"))
+        torch.library.opcheck(tel_op.tree_ensemble, (*parts, 0.5, "smooth_step"))
     with check("few reachable leaves are faster"):
         is_conditional()
 
@@ -589,7 +589,7 @@ def latent_equals_cpu(n: int, depth: int, pruning: float, is_q: bool, dtype: tor
     found = []
     for device in ("cpu", "cuda"):
         own = rows.clone().to(device).requires_grad_()
-        z, a = latent_operator.solve(own, pruning, is_q=is_q)
+        z, a = latent_op.solve(own, pruning, is_q=is_q)
         ((z * slope.to(device)).sum() + (a**2).sum()).backward()
         found.append([z.detach(), a.detach(), own.grad])
     assert_all_close(found[1], found[0], 1e-10 if dtype == torch.float64 else 1e-4)
@@ -620,7 +620,7 @@ def check_latent() -> None:
         settled_latent_tree_agrees()
     with check("torch finds the operators well registered"):
         rows = torch.randn(20, 7, device="cuda", requires_grad=True)
-        torch.library.opcheck(latent_operator.latent_program, (rows, False, 0.8))
+        torch.library.opcheck(latent_op.latent_program, (rows, False, 0.8))
     with check("torch.compile without graph breaks"):
         layer, x = LatentTree(6, 3).cuda(), torch.randn(30, 6, device="cuda")
         compiled = torch.compile(copy.deepcopy(layer), fullgraph=True)

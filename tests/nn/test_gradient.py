@@ -7,7 +7,7 @@ import pytest
 import torch
 from path_matrix import path_matrix, prediction
 
-from hardwood.nn import DenseGradientTree, dgt_gradient, engine, engine_available
+from hardwood.nn import DenseGradientTree, dgt_op, engine_available, operators
 from reference import dgt as reference
 
 SIZES = [(1, 1), (2, 3), (3, 1), (4, 2), (6, 10), (8, 1)]  # depth, outputs
@@ -47,8 +47,8 @@ def by_autograd(depth, x, weight, bias, leaves, slope):
 def test_gradients_equal_the_definition(depth, k, exact):
     x, weight, bias, leaves, slope = make_case(depth, k, exact=exact)
     expected_answer, expected = by_autograd(depth, x, weight, bias, leaves, slope)
-    answer, leaf = dgt_gradient.forward(x, weight, bias, leaves)
-    found = dgt_gradient.backward(x, weight, bias, leaves, leaf, slope, with_x=True)
+    answer, leaf = dgt_op.torch_forward(x, weight, bias, leaves)
+    found = dgt_op.torch_backward(x, weight, bias, leaves, leaf, slope, with_x=True)
     torch.testing.assert_close(answer, expected_answer, rtol=0, atol=1e-14)
     for f, e in zip(found, expected, strict=True):
         torch.testing.assert_close(f, e, rtol=0, atol=1e-10)
@@ -79,8 +79,8 @@ def test_gradients_by_every_parameter_of_a_layer_equal_the_definition(layers, bi
 def test_gradients_equal_the_numpy_twin(depth, k):
     case = make_case(depth, k, exact=True)
     x, weight, bias, leaves, slope = (part.numpy() for part in case)
-    answer, leaf = dgt_gradient.forward(*case[:4])
-    _, *found = dgt_gradient.backward(*case[:4], leaf, case[4], with_x=False)
+    answer, leaf = dgt_op.torch_forward(*case[:4])
+    _, *found = dgt_op.torch_backward(*case[:4], leaf, case[4], with_x=False)
     np.testing.assert_array_equal(answer, reference.forward(x, weight, bias, leaves))
     for f, e in zip(found, reference.backward(x, weight, bias, leaves, slope), strict=True):
         np.testing.assert_allclose(f, e, rtol=0, atol=1e-12)
@@ -101,12 +101,12 @@ def test_gradients_equal_the_numpy_twin(depth, k):
 def test_the_engine_agrees_with_torch(n, d, depth, k):
     x, weight, bias, leaves, slope = make_case(depth, k, n, d, dtype=torch.float32, exact=True)
     wide = [part.double() for part in (x, weight, bias, leaves)]
-    answer, leaf = engine.forward(x, weight, bias, leaves)
-    expected_answer, expected_leaf = dgt_gradient.forward(*wide)
+    answer, leaf = dgt_op.engine_forward(x, weight, bias, leaves)
+    expected_answer, expected_leaf = dgt_op.torch_forward(*wide)
     torch.testing.assert_close(answer.double(), expected_answer, rtol=0, atol=0)
     assert torch.equal(leaf, expected_leaf)
-    found = engine.backward(x, weight, bias, leaves, leaf, slope, with_x=True)
-    expected = dgt_gradient.backward(*wide, leaf, slope.double(), with_x=True)
+    found = dgt_op.engine_backward(x, weight, bias, leaves, leaf, slope, with_x=True)
+    expected = dgt_op.torch_backward(*wide, leaf, slope.double(), with_x=True)
     for f, e in zip(found, expected, strict=True):
         torch.testing.assert_close(f.double(), e, rtol=0, atol=1e-5 * float(e.abs().max()))
 
@@ -117,8 +117,10 @@ def test_the_engine_gives_one_answer_for_any_number_of_threads(monkeypatch):
     answers = []
     for n_threads in (1, 2, 5):
         monkeypatch.setattr(torch, "get_num_threads", lambda n=n_threads: n)
-        answer, leaf = engine.forward(*case[:4])
-        answers.append((answer, leaf, *engine.backward(*case[:4], leaf, case[4], with_x=True)))
+        answer, leaf = dgt_op.engine_forward(*case[:4])
+        answers.append(
+            (answer, leaf, *dgt_op.engine_backward(*case[:4], leaf, case[4], with_x=True))
+        )
     for other in answers[1:]:
         assert all(torch.equal(a, b) for a, b in zip(answers[0], other, strict=True))
 
@@ -126,15 +128,16 @@ def test_the_engine_gives_one_answer_for_any_number_of_threads(monkeypatch):
 @pytest.mark.skipif(not engine_available(), reason="the engine is not built")
 def test_float32_on_the_cpu_runs_in_the_engine_and_float64_in_torch(monkeypatch):
     calls = []
-    for name in ("forward", "backward"):
-        run = getattr(engine, name)
-        monkeypatch.setattr(
-            engine, name, lambda *a, run=run, name=name, **k: (calls.append(name), run(*a, **k))[1]
-        )
+    run = operators.run_engine
+    monkeypatch.setattr(
+        operators, "run_engine", lambda name, *a: (calls.append(name), run(name, *a))
+    )
     for dtype in (torch.float64, torch.float32):
         layer = DenseGradientTree(3, 1, 2, dtype=dtype)
         layer(torch.ones(4, 3, dtype=dtype)).sum().backward()
-        assert calls == ([] if dtype == torch.float64 else ["forward", "backward"])
+        assert calls == (
+            [] if dtype == torch.float64 else ["dgt_layer_forward", "dgt_layer_backward"]
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -6,12 +6,13 @@ import copy
 import io
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
-from hardwood.learn.dgt import hidden_size
+from hardwood.learn.dgt import DGT
 from hardwood.nn import DenseGradientTree, engine_available
-from hardwood.nn.dgt_operator import dense_gradient_tree, dense_gradient_tree_backward
+from hardwood.nn.dgt_op import dense_gradient_tree, dense_gradient_tree_backward
 
 DTYPES = [torch.float32, torch.float64]
 
@@ -228,9 +229,10 @@ def test_repr():
 
 
 @pytest.mark.parametrize("depth", range(1, 13))
-def test_hidden_sizes_are_those_of_the_engine(depth):
+def test_hidden_sizes_are_those_of_table_12_and_of_the_engine(depth):
     layer = DenseGradientTree(1, 1, depth, layers=2, device="meta")
-    assert layer.hidden_sizes == (hidden_size(depth),)
+    between = np.interp(depth, [2, 4, 6, 8, 10], [240, 600, 1008, 1530, 2046])
+    assert layer.hidden_sizes == (between,) == DGT(max_depth=depth, layers=2).hidden_sizes
 
 
 def test_the_start_is_that_of_the_authors_and_comes_from_the_generator():

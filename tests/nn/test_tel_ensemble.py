@@ -151,7 +151,7 @@ def test_a_normalisation_without_statistics_is_refused():
 
 def test_only_ensembles_of_numbers_are_taken():
     tree = ObliqueTree.of([[1.0]], bias=[0.0], values=[1.0, 2.0])
-    with pytest.raises(TypeError, match=r"takes a TreeEnsemble, found a ObliqueTree.*ensemble_"):
+    with pytest.raises(TypeError, match=r"of type TreeEnsemble, got ObliqueTree.*ensemble_"):
         TreeEnsembleLayer.from_ensemble(tree)
     schema = Schema((Feature("species", "categorical", levels=("Adelie", "Gentoo")),))
     model = TreeEnsemble(

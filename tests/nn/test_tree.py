@@ -175,7 +175,7 @@ def test_trees_that_need_more_than_numbers_are_refused():
 
 
 def test_only_trees_are_taken():
-    with pytest.raises(TypeError, match=r"takes an ObliqueTree, found a str.*estimator\.tree_"):
+    with pytest.raises(TypeError, match=r"of type ObliqueTree, got str.*estimator\.tree_"):
         DenseGradientTree.from_tree("tree")
 
 

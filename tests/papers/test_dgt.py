@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 
-from hardwood.learn.dgt import hidden_size
+from hardwood.parameters import hidden_size
 from reference import dgt, layers, losses, optimise
 from reference.dgt import Relaxation
 

@@ -54,9 +54,7 @@ from hardwood.learn.task import Problem, engine_matrix
 from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
 from hardwood.learn.units import StartParameters, start_parameters
 from hardwood.model import ObliqueTree
-
-# Table 12: hidden sizes by height, for L = 3; heights between them are interpolated.
-_HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
+from hardwood.parameters import hidden_size
 
 
 @dataclass(frozen=True)
@@ -184,12 +182,6 @@ class DGT:
                 stops_early=self.early_stopping,
             ),
         }
-
-
-def hidden_size(height: int) -> int:
-    """Width of a hidden layer, by the height: Table 12, between its rows a straight line."""
-    heights, sizes = zip(*_HIDDEN_SIZES.items(), strict=True)
-    return int(np.interp(height, heights, sizes))
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ if find_spec("torch") is None:
     raise MissingExtraError("torch", extra="torch", purpose="hardwood.nn")
 
 from hardwood.nn.dgt import DenseGradientTree
-from hardwood.nn.engine import engine_available
 from hardwood.nn.latent import LatentTree, latent_projection
 from hardwood.nn.latent_pruned import PrunedLatentTree
+from hardwood.nn.operators import engine_available
 from hardwood.nn.reinforced import ReinforcedTree
 from hardwood.nn.tel import TreeEnsembleLayer
 

@@ -1,8 +1,7 @@
-"""What the layers ask of their arguments and of their input."""
+"""What the layers ask of their input and of the place they compute in."""
 
 from __future__ import annotations
 
-import operator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,16 +9,9 @@ import torch
 from torch import Tensor, nn
 
 
-def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return an argument that is to be an integer in a range."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = low - 1
-    if isinstance(value, bool) or number < low or (high is not None and number > high):
-        bound = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be an integer {bound}, got {value!r}")
-    return number
+def placement(layer: nn.Module, device: Any, dtype: torch.dtype | None) -> dict[str, Any]:
+    """Return where a layer's parameters are, and in what precision, as torch takes it."""
+    return {"device": device, "dtype": supported(layer, dtype or torch.get_default_dtype())}
 
 
 def supported(layer: nn.Module, dtype: torch.dtype) -> torch.dtype:

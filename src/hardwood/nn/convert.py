@@ -1,7 +1,7 @@
-"""Between the layer and the model: `DenseGradientTree` to `ObliqueTree` and back.
+"""Between layers and models: every `to_...` and `from_...` of the layers.
 
-NumPy and the model are imported here, where they are needed, so that the layer itself works with
-torch alone.
+NumPy and the models are imported here, where they are needed, so that the layers themselves work
+with torch alone.
 """
 
 from __future__ import annotations
@@ -10,93 +10,122 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch import Tensor
-
-from hardwood.nn.model_parts import (
-    as_array,
-    check_finite,
-    check_numbers,
-    task_and_labels,
-    wrong_number_of_classes,
-)
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hardwood.model import ObliqueTree
+    from hardwood.model import ObliqueTree, PolicyTree, TreeEnsemble
     from hardwood.model.structure import TaskKind
     from hardwood.nn.dgt import DenseGradientTree
+    from hardwood.nn.reinforced import ReinforcedTree
+    from hardwood.nn.tel import TreeEnsembleLayer
     from hardwood.table import Schema
 
-    Layer = TypeVar("Layer", bound=DenseGradientTree)
+_Layer = TypeVar("_Layer", bound=nn.Module)
 
 _LEAST_START_PROBABILITY = 1e-6  # of a leaf to learn on from, as in `hardwood.learn.losses`
+
+
+# --- DenseGradientTree and ObliqueTree --------------------------------------------------------
 
 
 @torch.no_grad()
 def to_tree(
     layer: DenseGradientTree,
     *,
-    feature_names: Iterable[str] | None,
-    classes: Iterable[Any] | None,
-    target_names: Iterable[str] | str | None,
-    schema: Schema | None,
-    task: TaskKind | None,
-    record: Mapping[str, Any] | None,
+    feature_names: Iterable[str] | None = None,
+    classes: Iterable[Any] | None = None,
+    target_names: Iterable[str] | str | None = None,
+    schema: Schema | None = None,
+    task: TaskKind | None = None,
+    record: Mapping[str, Any] | None = None,
 ) -> ObliqueTree:
-    """Return the tree that `layer` evaluates; see `DenseGradientTree.to_tree`."""
+    """Return the tree as a model: to read, draw, save, and predict by without torch.
+
+    Over-parametrised weights are multiplied out first, so the tree is the one that the layer
+    evaluates. Needs a whole installation of hardwood.
+
+    Parameters
+    ----------
+    feature_names
+        Names of the inputs; by default x0, x1, ...
+    classes
+        Labels of a classification tree, one for each output; or two labels where there is one
+        output, the score of the second. Leaves then hold probabilities: the softmax (for one
+        output the logistic function) of their scores. Without labels it is a regression tree
+        that predicts what the layer returns.
+    target_names
+        What is predicted.
+    schema
+        Instead of names: the schema of numbers that the tree came from (see `from_tree`).
+    task
+        ``"multilabel"`` where each output is the score of one yes/no label: leaves then hold
+        their logistic functions. Otherwise it follows from `classes`.
+    record
+        Notes to keep with the tree.
+    """
     from hardwood.model import ObliqueTree
 
-    task, labels = task_and_labels(task, classes)
-    weight = as_array(layer.weight)  # (m, d)
-    bias = weight[:, 0] * 0.0 if layer.bias is None else as_array(layer.bias)
+    head = _head(layer, task, classes, target_names, record)
+    columns = _columns(layer.in_features, feature_names, schema)
+    weight = _array(layer.weight)  # (m, d)
+    bias = weight[:, 0] * 0.0 if layer.bias is None else _array(layer.bias)
     if schema is not None:
-        check_numbers(schema, "schema")
         bias = bias + weight @ schema.column_center
-    return ObliqueTree.of(
-        weight,
-        bias=bias,
-        values=as_array(_leaf_values(layer, task, labels)),
-        feature_names=feature_names,
-        schema=schema,
-        task=task,
-        classes=labels,
-        target_names=target_names,
-        record={"learner": type(layer).__name__} if record is None else record,
-    )
+    values = _array(_answers(layer, head["task"], head["classes"]))
+    return ObliqueTree.of(weight, bias=bias, values=values, schema=columns, **head)
 
 
-def _leaf_values(layer: DenseGradientTree, task: TaskKind, classes: list[Any] | None) -> Tensor:
+def _answers(layer: DenseGradientTree, task: TaskKind, classes: list[Any] | None) -> Tensor:
     """Return what the tree answers at each leaf, (L, k)."""
-    scores = layer.leaves.double()
     if task == "multilabel":
-        return torch.sigmoid(scores)
+        return torch.sigmoid(layer.leaves.double())
+    scores = _scores(layer, classes)
     if classes is None:
         return scores
-    if layer.out_features == 1 and len(classes) == 2:
-        return torch.cat([torch.sigmoid(-scores), torch.sigmoid(scores)], dim=1)
-    if layer.out_features != len(classes):
-        raise wrong_number_of_classes(len(classes), layer.out_features)
+    if len(classes) > layer.out_features:
+        return torch.cat([torch.sigmoid(-scores[:, 1:]), torch.sigmoid(scores[:, 1:])], dim=1)
     return torch.softmax(scores, dim=1)
 
 
 def from_tree(
-    make: type[Layer],
+    make: type[DenseGradientTree],
     tree: ObliqueTree,
     *,
-    depth: int | None,
-    device: Any,
-    dtype: torch.dtype | None,
-) -> Layer:
-    """Make a layer that evaluates `tree`; see `DenseGradientTree.from_tree`."""
+    depth: int | None = None,
+    device: Any = None,
+    dtype: torch.dtype | None = None,
+) -> DenseGradientTree:
+    """Make a layer that goes on where a tree stands.
+
+    Parameters
+    ----------
+    tree
+        A tree of numbers, without categories, missing entries or linear leaves. Its centers
+        move into the bias; its scales are part of its weights already. Scores of a
+        classification tree are the logarithms of its probabilities, of yes/no labels their
+        log-odds; probabilities within 1e-6 of 0 (for labels, of 1 too) count as 1e-6 away.
+    depth
+        Of the layer, at least the tree's own, which is the default. A leaf above that becomes
+        splits over copies of it.
+    device, dtype
+        Of the parameters.
+
+    Returns
+    -------
+    layer
+        ``layer(x)`` is what the tree predicts for the rows of ``x`` in raw units, or its
+        scores; ``layer.to_tree(schema=tree.schema, ...)`` leads back.
+    """
     from hardwood.model import ObliqueTree
 
-    if not isinstance(tree, ObliqueTree):
-        raise TypeError(
-            f"from_tree takes an ObliqueTree, found a {type(tree).__name__}. An estimator has its "
-            "tree as estimator.tree_, a forest its trees as forest.trees"
-        )
-    check_numbers(tree.schema, "tree")
+    _check_model(
+        tree,
+        ObliqueTree,
+        "tree",
+        "An estimator has its tree as estimator.tree_, a forest its trees as forest.trees",
+    )
     if tree.has_linear_leaves:
         raise ValueError(
             "a torch layer has constant leaves, but the tree's are linear in its columns. Learn it "
@@ -107,14 +136,12 @@ def from_tree(
     parts = {
         "weight_1": perfect.weights,
         "bias": -perfect.thresholds,  # b - w center
-        "leaves": _scores(perfect),
+        "leaves": _scores_of_values(perfect),
     }
-    layer.load_state_dict({name: torch.tensor(part) for name, part in parts.items()})
-    check_finite(layer, "tree")
-    return layer
+    return _filled(layer, parts, "tree")
 
 
-def _scores(tree: ObliqueTree) -> np.ndarray:
+def _scores_of_values(tree: ObliqueTree) -> np.ndarray:
     """Return scores whose softmax (of labels: logistic function) is the tree's answer, (L, k)."""
     import numpy as np
 
@@ -124,3 +151,347 @@ def _scores(tree: ObliqueTree) -> np.ndarray:
         p = np.clip(tree.values, _LEAST_START_PROBABILITY, 1.0 - _LEAST_START_PROBABILITY)
         return np.log(p / (1.0 - p))
     return np.log(np.maximum(tree.values, _LEAST_START_PROBABILITY))
+
+
+# --- TreeEnsembleLayer and TreeEnsemble -------------------------------------------------------
+
+
+@torch.no_grad()
+def to_ensemble(
+    layer: TreeEnsembleLayer,
+    *,
+    feature_names: Iterable[str] | None = None,
+    classes: Iterable[Any] | None = None,
+    target_names: Iterable[str] | str | None = None,
+    schema: Schema | None = None,
+    task: TaskKind | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> TreeEnsemble:
+    """Return the trees as a model: to read, harden, save, and predict by without torch.
+
+    The batch normalisation, with its running statistics, becomes part of the splits: the model
+    answers what the layer does in evaluation mode. Needs a whole installation of hardwood.
+
+    Parameters
+    ----------
+    feature_names
+        Names of the inputs; by default x0, x1, ...
+    classes
+        Labels, one for each output, whose probabilities are the softmax of the scores; or two
+        labels where there is one output, the score of the second. Without labels it is a
+        regression that predicts what the layer returns.
+    target_names
+        What is predicted.
+    schema
+        Instead of names: the schema of numbers that the ensemble came from (see
+        `from_ensemble`).
+    task
+        ``"multilabel"`` where each output is the score of one yes/no label. Otherwise it
+        follows from `classes`.
+    record
+        Notes to keep with the ensemble.
+    """
+    from hardwood.model import TreeEnsemble
+
+    head = _head(layer, task, classes, target_names, record)
+    columns = _columns(layer.in_features, feature_names, schema)
+    if schema is None and layer.batch_norm is not None:
+        columns = _with_statistics(columns, layer.batch_norm)
+    mean, scale, shift = _normalisation(layer)
+    weight = _array(layer.weight)  # (T, m, d)
+    bias = weight @ shift if layer.bias is None else _array(layer.bias) + weight @ shift
+    weight = weight * scale
+    return TreeEnsemble(
+        weight,
+        bias + weight @ (columns.column_center - mean),
+        _array(_scores(layer, head["classes"])),
+        gamma=layer.gamma,
+        activation=layer.activation,
+        schema=columns,
+        **head,
+    )
+
+
+def _normalisation(layer: TreeEnsembleLayer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, scale and shift such that splits see (x - mean) scale + shift, (d,) each."""
+    import numpy as np
+
+    norm, d = layer.batch_norm, layer.in_features
+    if norm is None:
+        return np.zeros(d), np.ones(d), np.zeros(d)
+    mean, deviation = _statistics(norm)
+    scale = 1.0 / deviation
+    if norm.weight is not None:
+        scale = scale * _array(norm.weight)
+    shift = np.zeros(d) if norm.bias is None else _array(norm.bias)
+    return mean, scale, shift
+
+
+def _statistics(norm: nn.BatchNorm1d) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column, as a batch normalisation has seen them."""
+    import numpy as np
+
+    if norm.running_mean is None or norm.running_var is None:
+        raise ValueError(
+            "the layer's batch normalisation keeps no running statistics, so that what it does to "
+            "a row is not known. Leave track_running_stats as it is"
+        )
+    return _array(norm.running_mean), np.sqrt(_array(norm.running_var) + norm.eps)
+
+
+def _with_statistics(schema: Schema, norm: nn.BatchNorm1d) -> Schema:
+    """Return a schema of numbers with what a batch normalisation knows about them."""
+    import numpy as np
+
+    from hardwood.table import Feature, Schema
+
+    features = [
+        Feature(
+            name,
+            "numeric",
+            center=float(center),
+            scale=float(2.0 ** np.round(np.log2(deviation))),
+            spread=(float(deviation),),
+        )
+        for name, center, deviation in zip(schema.names, *_statistics(norm), strict=True)
+    ]
+    return Schema(tuple(features), schema.named)
+
+
+def from_ensemble(
+    make: type[TreeEnsembleLayer],
+    ensemble: TreeEnsemble,
+    *,
+    batch_norm: bool = False,
+    device: Any = None,
+    dtype: torch.dtype | None = None,
+) -> TreeEnsembleLayer:
+    """Make a layer that goes on where an ensemble stands.
+
+    Parameters
+    ----------
+    ensemble
+        An ensemble of numbers, without categories or missing entries.
+    batch_norm
+        Whether the layer normalises its input, by the means and deviations that the ensemble
+        knows of its columns; in training by those of the batch, which are others. Without, it
+        takes raw units as they are, and columns far from zero ask for float64.
+    device, dtype
+        Of the parameters.
+
+    Returns
+    -------
+    layer
+        In evaluation mode ``layer(x)`` are the scores that the ensemble has for the rows of
+        ``x`` in raw units, before its link; ``layer.to_ensemble(schema=ensemble.schema, ...)``
+        leads back.
+    """
+    from hardwood.model import TreeEnsemble
+
+    _check_model(
+        ensemble,
+        TreeEnsemble,
+        "ensemble",
+        "An estimator has its ensemble as estimator.ensemble_; a single hard tree goes into "
+        "DenseGradientTree.from_tree",
+    )
+    layer = make(
+        ensemble.n_features,
+        ensemble.n_outputs,
+        ensemble.n_trees,
+        ensemble.depth,
+        ensemble.gamma,
+        activation=ensemble.activation,
+        batch_norm=batch_norm,
+        device=device,
+        dtype=dtype,
+    )
+    weights, center = ensemble.weights, ensemble.schema.column_center
+    parts = {"leaves": ensemble.values}
+    if layer.batch_norm is None:
+        parts |= {"weight": weights, "bias": ensemble.bias - weights @ center}
+    else:
+        variance, eps = ensemble.schema.column_spread**2, layer.batch_norm.eps
+        parts |= {"weight": weights * (variance + eps) ** 0.5, "bias": ensemble.bias}
+        parts |= {"batch_norm.running_mean": center, "batch_norm.running_var": variance}
+    return _filled(layer, parts, "ensemble")
+
+
+# --- ReinforcedTree and PolicyTree ------------------------------------------------------------
+
+
+@torch.no_grad()
+def to_policy_tree(
+    layer: ReinforcedTree,
+    *,
+    feature_names: Iterable[str] | None = None,
+    classes: Iterable[Any] | None = None,
+    target_names: Iterable[str] | str | None = None,
+    schema: Schema | None = None,
+    task: TaskKind | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> PolicyTree:
+    """Return the tree as a model: to read, save, and predict by without torch.
+
+    Policies have to be linear. Needs a whole installation of hardwood.
+
+    Parameters
+    ----------
+    feature_names
+        Names of the inputs; by default x0, x1, ...
+    classes
+        Labels, one for each output, whose probabilities are the softmax of a leaf's scores; or
+        two labels where there is one output, the score of the second. Without labels it is a
+        regression that predicts what the layer returns.
+    target_names
+        What is predicted.
+    schema
+        Instead of names: the schema of numbers that the tree came from (see
+        `from_policy_tree`).
+    task
+        ``"multilabel"`` where each output is the score of one yes/no label. Otherwise it
+        follows from `classes`.
+    record
+        Notes to keep with the tree.
+    """
+    import numpy as np
+
+    from hardwood.model import PolicyTree
+
+    if layer.in_features is None:
+        raise TypeError(
+            "a PolicyTree has linear policies; those of this layer are modules of another kind: "
+            "keep its state_dict"
+        )
+    head = _head(layer, task, classes, target_names, record)
+    columns = _columns(layer.in_features, feature_names, schema)
+    weights = _array(layer.policy.weight) / layer.temperature  # (N - 1, d)
+    bias = _array(layer.policy.bias) / layer.temperature + weights @ columns.column_center
+    return PolicyTree(
+        np.array(layer.topology.parents, dtype=np.int32),
+        np.concatenate([np.zeros((1, layer.in_features)), weights]),
+        np.concatenate([[0.0], bias]),
+        _array(_scores(layer, head["classes"])),
+        schema=columns,
+        **head,
+    )
+
+
+def from_policy_tree(
+    make: type[ReinforcedTree],
+    tree: PolicyTree,
+    *,
+    device: Any = None,
+    dtype: torch.dtype | None = None,
+) -> ReinforcedTree:
+    """Make a layer that goes on where a policy tree of numbers stands, in raw units.
+
+    ``layer.to_policy_tree(schema=tree.schema, ...)`` leads back.
+    """
+    from hardwood.model import PolicyTree
+
+    _check_model(tree, PolicyTree, "tree", "Other trees have layers of their own")
+    if tree.n_splits == 0:
+        raise ValueError("the tree is a single leaf: there is nothing to learn about its policy")
+    layer = make(
+        tree.n_features, tree.n_outputs, parents=tree.parents.tolist(), device=device, dtype=dtype
+    )
+    parts = {
+        "policy.weight": tree.weights[1:],
+        "policy.bias": tree.bias[1:] - tree.weights[1:] @ tree.schema.column_center,
+        "leaves": tree.scores,
+    }
+    return _filled(layer, parts, "tree")
+
+
+# --- What all of them do ----------------------------------------------------------------------
+
+
+def _head(
+    layer: nn.Module,
+    task: TaskKind | None,
+    classes: Iterable[Any] | None,
+    target_names: Iterable[str] | str | None,
+    record: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what a model predicts, by which names, and its record."""
+    labels = None if classes is None else list(classes)
+    if task is None:
+        task = "regression" if labels is None else "classification"
+    if task not in ("regression", "classification", "multilabel"):
+        raise ValueError(
+            f"task must be 'regression', 'classification' or 'multilabel', got {task!r}"
+        )
+    if (task == "classification") != (labels is not None):
+        raise ValueError("task='classification' and classes go together: give both or neither")
+    return {
+        "task": task,
+        "classes": labels,
+        "target_names": target_names,
+        "record": {"learner": type(layer).__name__} if record is None else record,
+    }
+
+
+def _columns(n_columns: int, feature_names: Iterable[str] | None, schema: Schema | None) -> Schema:
+    """Return the schema of a model: the one given, or that of plain numbers."""
+    from hardwood.table import Schema
+
+    names = None if feature_names is None else list(feature_names)
+    if schema is None:
+        return Schema.numeric(n_columns, names)
+    if names is not None:
+        raise ValueError("give feature_names or a schema, which has names of its own, not both")
+    _check_numbers(schema, "schema")
+    return schema
+
+
+def _scores(
+    layer: DenseGradientTree | ReinforcedTree | TreeEnsembleLayer, classes: list[Any] | None
+) -> Tensor:
+    """Return scores of all classes, (..., k); those of a single output are of the second of two."""
+    leaves = layer.leaves.double()
+    if classes is None or layer.out_features == len(classes):
+        return leaves
+    if layer.out_features == 1 and len(classes) == 2:
+        return torch.cat([torch.zeros_like(leaves), leaves], dim=-1)
+    raise ValueError(
+        f"{len(classes)} classes were given for a layer with {layer.out_features} outputs; "
+        "expected one for each output, or two for a single output"
+    )
+
+
+def _check_model(model: Any, kind: type[Any], who: str, hint: str) -> None:
+    """Refuse what is no model of a kind, and columns that a layer has no input for."""
+    if not isinstance(model, kind):
+        raise TypeError(
+            f"{who} must be of type {kind.__name__}, got {type(model).__name__}. {hint}"
+        )
+    _check_numbers(model.schema, who)
+
+
+def _check_numbers(schema: Schema, who: str) -> None:
+    for feature in schema.features:
+        if feature.kind != "numeric" or feature.has_missing:
+            what = "categorical" if feature.kind != "numeric" else "allowed to be missing"
+            raise ValueError(
+                f"a torch layer takes numbers only, but the {who}'s column {feature.name!r} is "
+                f"{what}. Learn from numeric columns without missing entries"
+            )
+
+
+def _filled(layer: _Layer, parts: dict[str, np.ndarray], who: str) -> _Layer:
+    """Return a layer with the numbers of a model, which its precision has to hold."""
+    state = {name: torch.tensor(part) for name, part in parts.items()}
+    layer.load_state_dict(layer.state_dict() | state)
+    for name, parameter in layer.named_parameters():
+        if not parameter.isfinite().all():
+            raise ValueError(
+                f"the {who}'s {name} are too large for {parameter.dtype}. Use "
+                f"dtype=torch.float64, or learn the {who} from columns in other units"
+            )
+    return layer
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """Return a float64 NumPy array; float32 numbers stay what they are."""
+    return tensor.detach().to("cpu", torch.float64).numpy()

@@ -16,24 +16,16 @@ What differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hardwood.nn.checks import checked_input, integer, own_precision, supported
-from hardwood.nn.dgt_operator import descend
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from hardwood.model import ObliqueTree
-    from hardwood.model.structure import TaskKind
-    from hardwood.table import Schema
-
-# [DGT22], Table 12: the width of the hidden layers by height.
-HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
+from hardwood.nn import convert
+from hardwood.nn.checks import checked_input, own_precision, placement
+from hardwood.nn.dgt_op import descend
+from hardwood.parameters import hidden_size, integer
 
 MAX_DEPTH = 20  # a million leaves
 
@@ -115,7 +107,7 @@ class DenseGradientTree(nn.Module):
         self.out_features = integer("out_features", out_features, 1)
         self.depth = integer("depth", depth, 1, MAX_DEPTH)
         self.hidden_sizes = _hidden_sizes(layers, self.depth)
-        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
+        place = placement(self, device, dtype)
         sizes = (self.in_features, *self.hidden_sizes, self.n_splits)
         for i in range(1, len(sizes)):
             factor = nn.Parameter(torch.empty((sizes[i], sizes[i - 1]), **place))
@@ -184,85 +176,8 @@ class DenseGradientTree(nn.Module):
         shape = x.shape[:-1]
         return prediction.reshape(*shape, self.out_features), leaf.reshape(shape)
 
-    def to_tree(
-        self,
-        *,
-        feature_names: Iterable[str] | None = None,
-        classes: Iterable[Any] | None = None,
-        target_names: Iterable[str] | str | None = None,
-        schema: Schema | None = None,
-        task: TaskKind | None = None,
-        record: Mapping[str, Any] | None = None,
-    ) -> ObliqueTree:
-        """Return the tree as a model: to read, draw, save, and predict by without torch.
-
-        Over-parametrised weights are multiplied out first, so the tree is the one that the layer
-        evaluates. Needs a whole installation of hardwood.
-
-        Parameters
-        ----------
-        feature_names
-            Names of the inputs; by default x0, x1, ...
-        classes
-            Labels of a classification tree, one for each output; or two labels where there is one
-            output, the score of the second. Leaves then hold probabilities: the softmax (for one
-            output the logistic function) of their scores. Without labels it is a regression tree
-            that predicts what the layer returns.
-        target_names
-            What is predicted.
-        schema
-            Instead of names: the schema of numbers that the tree came from (see `from_tree`).
-        task
-            ``"multilabel"`` where each output is the score of one yes/no label: leaves then hold
-            their logistic functions. Otherwise it follows from `classes`.
-        record
-            Notes to keep with the tree.
-        """
-        from hardwood.nn import dgt_tree
-
-        return dgt_tree.to_tree(
-            self,
-            feature_names=feature_names,
-            classes=classes,
-            target_names=target_names,
-            schema=schema,
-            task=task,
-            record=record,
-        )
-
-    @classmethod
-    def from_tree(
-        cls,
-        tree: ObliqueTree,
-        *,
-        depth: int | None = None,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> Self:
-        """Make a layer that goes on where a tree stands.
-
-        Parameters
-        ----------
-        tree
-            A tree of numbers, without categories, missing entries or linear leaves. Its centers
-            move into the bias; its scales are part of its weights already. Scores of a
-            classification tree are the logarithms of its probabilities, of yes/no labels their
-            log-odds; probabilities within 1e-6 of 0 (for labels, of 1 too) count as 1e-6 away.
-        depth
-            Of the layer, at least the tree's own, which is the default. A leaf above that becomes
-            splits over copies of it.
-        device, dtype
-            Of the parameters.
-
-        Returns
-        -------
-        layer
-            ``layer(x)`` is what the tree predicts for the rows of ``x`` in raw units, or its
-            scores; ``layer.to_tree(schema=tree.schema, ...)`` leads back.
-        """
-        from hardwood.nn import dgt_tree
-
-        return dgt_tree.from_tree(cls, tree, depth=depth, device=device, dtype=dtype)
+    to_tree = convert.to_tree
+    from_tree = classmethod(convert.from_tree)
 
     def extra_repr(self) -> str:
         """Say what stands between the brackets of ``repr(layer)``."""
@@ -276,13 +191,4 @@ def _hidden_sizes(layers: int | Sequence[int], depth: int) -> tuple[int, ...]:
     if isinstance(layers, Iterable):
         return tuple(integer("a hidden size in layers", size, 1) for size in layers)
     n_hidden = integer("layers", layers, 1) - 1
-    return (hidden_size(depth),) * n_hidden
-
-
-def hidden_size(depth: int) -> int:
-    """Width of the hidden layers for a height: Table 12, halfway between its rows, or its ends."""
-    lowest, highest = min(HIDDEN_SIZES), max(HIDDEN_SIZES)
-    depth = min(max(depth, lowest), highest)
-    if depth in HIDDEN_SIZES:
-        return HIDDEN_SIZES[depth]
-    return (HIDDEN_SIZES[depth - 1] + HIDDEN_SIZES[depth + 1]) // 2  # departs: (2)
+    return (hidden_size(depth),) * n_hidden  # departs: (2)

@@ -1,13 +1,17 @@
-r"""DGT in torch: the hard prediction and the gradient of Algorithm 2, level by level.
+r"""DGT as two torch operators: the hard prediction, and the gradient of Algorithm 2.
 
 Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
 Quantized Gradient Descent. TMLR 2022. [DGT22]
 
-This is what every device runs but the CPU in float32, where the engine
-(``native/learn/dgt/step.hpp``) computes the same. With decisions of +-1 the softmax over the path
-sums is a product of node probabilities (``docs/papers/dgt.md``), so the gradient takes one pass up
-and one pass down the tree: O(2^h) work per sample and h steps, with no path matrix, which would
-make it O(4^h).
+``hardwood::dense_gradient_tree`` predicts, ``hardwood::dense_gradient_tree_backward`` estimates the
+gradient, so that `torch.compile` and autograd take them as built-in ones. On the CPU in float32
+both run in the engine (``native/learn/dgt/step.hpp``) where it is there; all else is the torch of
+this file, level by level. A compiler gets to see what is inside of that, since it makes few kernels
+of many small steps.
+
+With decisions of +-1 the softmax over the path sums is a product of node probabilities
+(``docs/papers/dgt.md``), so the gradient takes one pass up and one pass down the tree: O(2^h) work
+per sample and h steps, with no path matrix, which would make it O(4^h).
 
 ========  ==========================  =======================================================
 paper     here                        shape
@@ -23,9 +27,12 @@ l'(f)     slope                       (n, k)   loss by prediction
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from hardwood.nn import operators
 
 # Softmax over two path sums that differ in one decision: 1/2 (1 + tanh 1) where the sign points.
 _TANH_1 = math.tanh(1.0)
@@ -91,28 +98,111 @@ def _probabilities(p: Tensor) -> Tensor:
     return torch.cat(probabilities)
 
 
-def forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+def torch_forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
     """Predict by the hard tree: the value (n, k) and the number (n,) int32 of the leaf reached."""
     leaf = leaf_of(scores(x, weight, bias))
     return leaves.index_select(0, leaf), leaf.to(torch.int32)
 
 
-def backward(
+def torch_backward(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
     leaves: Tensor,
     leaf: Tensor,
     slope: Tensor,
-    *,
     with_x: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """[DGT22], Alg. 2 for a batch: the gradients by x, weight, bias and leaves.
 
     Without `with_x` the first is empty, (0, d). Leaves change where samples arrived only (lines 4
-    and 5): at `leaf`, which is what `forward` returned.
+    and 5): at `leaf`, which is what the forward pass returned.
     """
     da = score_gradient(scores(x, weight, bias), leaves, slope)  # (m, n)
     dx = da.T @ weight if with_x else x.new_empty((0, x.shape[1]))
     dleaves = torch.zeros_like(leaves).index_add_(0, leaf, slope)
     return dx, da @ x, da.sum(dim=1), dleaves
+
+
+def engine_forward(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Predict as `torch_forward` does."""
+    output = _empty_output(x, weight, bias, leaves)
+    operators.run_engine("dgt_layer_forward", x, weight, bias, leaves, *output)
+    return output
+
+
+def engine_backward(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    leaves: Tensor,
+    leaf: Tensor,
+    slope: Tensor,
+    with_x: bool,
+) -> tuple[Tensor, ...]:
+    """Estimate the gradient as `torch_backward` does."""
+    dx, *others = operators.empty_gradients(x, (weight, bias, leaves), with_x)
+    inputs = (x, weight, bias, leaves, leaf, slope)
+    operators.run_engine("dgt_layer_backward", *inputs, dx if with_x else None, *others)
+    return dx, *others
+
+
+def _empty_output(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    n, k = x.shape[0], leaves.shape[1]
+    return x.new_empty((n, k)), x.new_empty((n,), dtype=torch.int32)
+
+
+def takes_engine(x: Tensor) -> bool:
+    """Whether the engine computes what depends on `x`."""
+    is_right = x.device.type == "cpu" and x.dtype == torch.float32
+    return is_right and operators.engine_available()
+
+
+@torch.library.custom_op(
+    "hardwood::dense_gradient_tree",
+    mutates_args=(),
+    schema="(Tensor x, Tensor weight, Tensor bias, Tensor leaves) -> (Tensor, Tensor)",
+)
+def dense_gradient_tree(x: Tensor, *tree: Tensor) -> tuple[Tensor, Tensor]:
+    """Predict by a hard tree; see `torch_forward`."""
+    return (engine_forward if takes_engine(x) else torch_forward)(x, *tree)
+
+
+@torch.library.custom_op(
+    "hardwood::dense_gradient_tree_backward",
+    mutates_args=(),
+    schema=(
+        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, Tensor leaf, Tensor slope, "
+        "bool with_x) -> (Tensor, Tensor, Tensor, Tensor)"
+    ),
+)
+def dense_gradient_tree_backward(x: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    """Estimate the gradient by Algorithm 2; see `torch_backward`."""
+    return (engine_backward if takes_engine(x) else torch_backward)(x, *others)
+
+
+@dense_gradient_tree_backward.register_fake
+def _(x: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    return operators.empty_gradients(x, others[:3], with_x=others[-1])
+
+
+dense_gradient_tree.register_fake(_empty_output)
+dense_gradient_tree.register_autograd(
+    operators.gradient_by(dense_gradient_tree_backward), setup_context=operators.keep
+)
+dense_gradient_tree_backward.register_autograd(
+    operators.no_second_derivative(
+        "DenseGradientTree has no second derivative: its gradient is a straight-through estimate "
+        "(Algorithm 2 of the DGT paper), not the derivative of a function."
+    )
+)
+_Transparent = operators.without_operator(torch_forward, torch_backward)
+
+
+def descend(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the values (n, k) and the numbers (n,) int32 of the leaves that rows reach."""
+    if torch.compiler.is_compiling() and not takes_engine(x):
+        return _Transparent.apply(x, weight, bias, leaves)
+    return dense_gradient_tree(x, weight, bias, leaves)

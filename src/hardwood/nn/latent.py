@@ -15,15 +15,15 @@ What differs from the paper and from the authors' code:
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from hardwood.nn import latent_operator
-from hardwood.nn.checks import checked_input, integer, own_precision, supported
+from hardwood.nn import latent_op
+from hardwood.nn.checks import checked_input, own_precision, placement
 from hardwood.nn.latent_pruned import PrunedLatentTree
+from hardwood.parameters import integer, real
 
 MAX_DEPTH = 16
 
@@ -120,8 +120,8 @@ class LatentTree(nn.Module):
         super().__init__()
         self.in_features = integer("in_features", in_features, 1)
         self.depth = integer("depth", depth, 1, MAX_DEPTH)
-        self.pruning = checked_pruning(pruning)
-        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
+        self.pruning = _checked_pruning(pruning)
+        place = placement(self, device, dtype)
         self.is_settled = False
         self.register_buffer("activity", torch.ones(self.n_nodes, **place))
         self.linear, self.norm = None, None
@@ -179,9 +179,9 @@ class LatentTree(nn.Module):
             rows = x.reshape(-1, self.in_features)
             scores = self.scores(rows) if rows.shape[0] > 0 else rows.new_empty((0, self.n_splits))
             if self.is_settled and not self.training:
-                z, activity = latent_operator.follow(scores, self.activity), self.activity
+                z, activity = latent_op.follow(scores, self.activity), self.activity
             else:
-                z, activity = latent_operator.solve(scores, self.pruning)
+                z, activity = latent_op.solve(scores, self.pruning)
         return z.reshape(*x.shape[:-1], self.n_nodes), activity
 
     @torch.no_grad()
@@ -250,7 +250,7 @@ class LatentTree(nn.Module):
                 scores = self.scores(x)
         finally:
             self.train(was_training)
-        _, activity = latent_operator.solve(scores, self.pruning * len(x) / rows)
+        _, activity = latent_op.solve(scores, self.pruning * len(x) / rows)
         # A child is no more active than its parent, so what is left is a tree.
         is_kept = activity >= least
         is_kept[0] = True  # the root: a tree without nodes would be none
@@ -321,15 +321,8 @@ def latent_projection(q: Tensor, pruning: float) -> tuple[Tensor, Tensor]:
         )
     if q.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"q must be float32 or float64, found {q.dtype}")
-    return latent_operator.solve(q, checked_pruning(pruning), is_q=True)
+    return latent_op.solve(q, _checked_pruning(pruning), is_q=True)
 
 
-def checked_pruning(value: Any) -> float:
-    """Return a price of nodes: a finite number >= 0."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, (bool, str)) or not 0 <= number <= 1e30:
-        raise ValueError(f"pruning must be a number from 0 to 1e30, got {value!r}")
-    return number
+def _checked_pruning(value: Any) -> float:
+    return real("pruning", value, 0.0, 1e30, open_high=False)

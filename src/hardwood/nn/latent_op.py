@@ -1,4 +1,8 @@
-"""The program of latent trees in torch: for devices that the engine does not compute on.
+"""The program of latent trees as torch operators, so that `torch.compile` takes them as built-in.
+
+``hardwood::latent_program`` solves for a batch, ``hardwood::latent_traversal`` follows activities
+that are known, and ``hardwood::latent_backward`` is the gradient of both. Each computes in the
+engine on the CPU, in float32 and float64, and elsewhere in the torch of this file.
 
 Nodes are in heap order: the children of t are 2t + 1 (left) and 2t + 2 (right). Rows are scores of
 splits (n, 2^depth - 1), or q of all nodes (n, 2^(depth + 1) - 1); of every node, v = q + 1/2.
@@ -6,8 +10,12 @@ splits (n, 2^depth - 1), or q of all nodes (n, 2^(depth + 1) - 1); of every node
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+from hardwood.nn import operators
 
 
 def rewards(scores: Tensor) -> Tensor:
@@ -31,7 +39,7 @@ def _values(rows: Tensor, is_q: bool) -> Tensor:
     return (rows if is_q else rewards(rows)) + 0.5
 
 
-def prune(rows: Tensor, is_q: bool, pruning: float) -> tuple[Tensor, Tensor, Tensor]:
+def torch_prune(rows: Tensor, is_q: bool, pruning: float) -> tuple[Tensor, Tensor, Tensor]:
     """Solve for the activities of the nodes: Algorithm 1.
 
     Returns
@@ -75,13 +83,13 @@ def _best(values: Tensor, pruning: float) -> Tensor:
     return best.gather(0, first)[0].clamp(0.0, 1.0)
 
 
-def traverse(rows: Tensor, is_q: bool, activity: Tensor) -> Tensor:
+def torch_traverse(rows: Tensor, is_q: bool, activity: Tensor) -> Tensor:
     """Return traversals (n, nodes), v cut to [0, a] (Proposition 1); a row with a NaN is NaN."""
     z = torch.minimum(_values(rows, is_q).clamp(min=0.0), activity)
     return torch.where(rows.isnan().any(dim=1, keepdim=True), torch.nan, z)
 
 
-def backward(
+def torch_backward(
     rows: Tensor,
     is_q: bool,
     activity: Tensor,
@@ -123,3 +131,137 @@ def _by_scores(scores: Tensor, slope: Tensor) -> Tensor:
         result[:, first:last] = by_own[:, :, 1] - by_own[:, :, 0]
         below = slope[:, first:last] + torch.where(is_own, 0.0, below).sum(dim=2)
     return result
+
+
+def engine_prune(rows: Tensor, is_q: bool, pruning: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve as `torch_prune` does."""
+    solved = _empty_solution(rows, is_q)
+    operators.run_engine("latent_prune", rows, is_q, pruning, *solved, in_parallel=False)
+    return solved
+
+
+def engine_traverse(rows: Tensor, is_q: bool, activity: Tensor) -> Tensor:
+    """Traverse as `torch_traverse` does."""
+    z = rows.new_empty((rows.shape[0], activity.shape[0]))
+    operators.run_engine("latent_traverse", rows, is_q, activity, z)
+    return z
+
+
+def engine_backward(rows: Tensor, is_q: bool, *others: Tensor) -> Tensor:
+    """Return the slopes as `torch_backward` does."""
+    slope = rows.new_empty(rows.shape)
+    operators.run_engine("latent_backward", rows, is_q, *others, slope)
+    return slope
+
+
+def _empty_solution(rows: Tensor, is_q: bool) -> tuple[Tensor, Tensor, Tensor]:
+    n_nodes = rows.shape[1] if is_q else 2 * rows.shape[1] + 1
+    return (
+        rows.new_empty(n_nodes),
+        rows.new_empty(n_nodes, dtype=torch.int32),
+        rows.new_empty(n_nodes, dtype=torch.float64),
+    )
+
+
+def _takes_engine(rows: Tensor) -> bool:
+    """Whether the engine computes what depends on `rows`, of which there has to be one."""
+    return rows.device.type == "cpu" and operators.engine_available() and rows.shape[0] > 0
+
+
+def _traverse(rows: Tensor, is_q: bool, activity: Tensor) -> Tensor:
+    return (engine_traverse if _takes_engine(rows) else torch_traverse)(rows, is_q, activity)
+
+
+@torch.library.custom_op("hardwood::latent_program", mutates_args=())
+def latent_program(
+    rows: Tensor, is_q: bool, pruning: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return z, and activity, group and curvature; see `torch_prune`."""
+    rows = rows.contiguous()
+    prune = engine_prune if _takes_engine(rows) else torch_prune
+    activity, group, curvature = prune(rows, is_q, pruning)
+    return _traverse(rows, is_q, activity), activity, group, curvature
+
+
+@torch.library.custom_op("hardwood::latent_traversal", mutates_args=())
+def latent_traversal(rows: Tensor, activity: Tensor) -> Tensor:
+    """Return z (n, nodes) for scores of splits and activities that are known."""
+    return _traverse(rows.contiguous(), False, activity)
+
+
+@torch.library.custom_op("hardwood::latent_backward", mutates_args=())
+def latent_backward(
+    rows: Tensor,
+    is_q: bool,
+    activity: Tensor,
+    group: Tensor,
+    curvature: Tensor,
+    slope_z: Tensor,
+    slope_activity: Tensor,
+) -> Tensor:
+    """Return the slopes by the rows; see `torch_backward`."""
+    parts = (activity, group, curvature, slope_z.contiguous(), slope_activity.contiguous())
+    run = engine_backward if _takes_engine(rows) else torch_backward
+    return run(rows.contiguous(), is_q, *parts)
+
+
+@latent_program.register_fake
+def _(rows: Tensor, is_q: bool, pruning: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    solved = _empty_solution(rows, is_q)
+    return rows.new_empty((rows.shape[0], solved[0].shape[0])), *solved
+
+
+@latent_traversal.register_fake
+def _(rows: Tensor, activity: Tensor) -> Tensor:
+    return rows.new_empty((rows.shape[0], activity.shape[0]))
+
+
+@latent_backward.register_fake
+def _(rows: Tensor, *others: Any) -> Tensor:
+    return rows.new_empty(rows.shape)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    rows, ctx.is_q, _ = inputs
+    ctx.save_for_backward(rows, *output[1:])
+
+
+def _gradient(
+    ctx: Any, slope_z: Tensor, slope_activity: Tensor, *_: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    rows, *solved = ctx.saved_tensors
+    return latent_backward(rows, ctx.is_q, *solved, slope_z, slope_activity), None, None
+
+
+def _keep_traversal(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _gradient_of_traversal(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+    rows, activity = ctx.saved_tensors
+    # Activities that no row can move: each node is a group of infinite curvature.
+    group = torch.arange(activity.shape[0], dtype=torch.int32, device=rows.device)
+    curvature = torch.full_like(activity, torch.inf, dtype=torch.float64)
+    still = torch.zeros_like(activity)
+    return latent_backward(rows, False, activity, group, curvature, slope, still), None
+
+
+latent_program.register_autograd(_gradient, setup_context=_keep)
+latent_traversal.register_autograd(_gradient_of_traversal, setup_context=_keep_traversal)
+latent_backward.register_autograd(
+    operators.no_second_derivative(
+        "LatentTree has no second derivative: traversals and activities are piecewise linear in "
+        "the scores."
+    )
+)
+
+
+def solve(rows: Tensor, pruning: float, *, is_q: bool = False) -> tuple[Tensor, Tensor]:
+    """Return traversals (n, nodes) and activities (nodes,) that solve the program for rows."""
+    z, activity, _, _ = latent_program(rows, is_q, pruning)
+    return z, activity
+
+
+def follow(scores: Tensor, activity: Tensor) -> Tensor:
+    """Return traversals (n, nodes) for activities that are constants."""
+    return latent_traversal(scores, activity)

@@ -91,7 +91,7 @@ def _some_splits(tree: LatentTree, splits: Tensor) -> nn.Module:
     made = copy.deepcopy(tree.split)
     if tree.linear is None:
         return made
-    for part in made:
+    for part in made.children():
         for name, tensor in [*part.named_parameters(), *part.named_buffers()]:
             if tensor.dim() > 0:  # all but the number of batches
                 chosen = tensor.detach()[splits].clone()

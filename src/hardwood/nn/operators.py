@@ -1,12 +1,14 @@
-"""The engine behind `DenseGradientTree`: the CPU's way in float32.
+"""What the torch operators of all methods share: the engine behind them, and their way back.
 
-Tensors are handed over as they are (by DLPack, without a copy and without NumPy); the engine writes
-into memory that torch allocated.
+Tensors are handed to the engine as they are (by DLPack, without a copy and without NumPy); it
+writes into memory that torch allocated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,50 +26,71 @@ def engine_available() -> bool:
     return _IS_BUILT
 
 
-def takes(x: Tensor) -> bool:
-    """Whether the engine computes what depends on `x`."""
-    return x.device.type == "cpu" and x.dtype == torch.float32 and engine_available()
+def run_engine(name: str, *parts: Any, in_parallel: bool = True) -> None:
+    """Call a function of the engine; what it returns, it writes into the last of the tensors."""
+    from hardwood import _native
+
+    # A tensor that wants a gradient cannot be handed over.
+    given = (part.detach().contiguous() if isinstance(part, Tensor) else part for part in parts)
+    options = {"n_threads": torch.get_num_threads()} if in_parallel else {}
+    getattr(_native, name)(*given, **options)
 
 
-def forward(x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
-    """Predict as `dgt_gradient.forward` does."""
-    from hardwood._native import dgt_layer_forward
-
-    prediction = x.new_empty((x.shape[0], leaves.shape[1]))
-    leaf = torch.empty(x.shape[0], dtype=torch.int32)
-    dgt_layer_forward(
-        *given(x, weight, bias, leaves), prediction, leaf, n_threads=torch.get_num_threads()
-    )
-    return prediction, leaf
-
-
-def backward(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    leaves: Tensor,
-    leaf: Tensor,
-    slope: Tensor,
-    *,
-    with_x: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Estimate the gradient as `dgt_gradient.backward` does."""
-    from hardwood._native import dgt_layer_backward
-
+def empty_gradients(x: Tensor, parts: Sequence[Tensor], with_x: bool) -> tuple[Tensor, ...]:
+    """Return memory for the gradients by x, of no rows unless `with_x`, and by each parameter."""
     dx = x.new_empty((x.shape[0] if with_x else 0, x.shape[1]))
-    dweight, dbias = weight.new_empty(weight.shape), bias.new_empty(bias.shape)
-    dleaves = leaves.new_empty(leaves.shape)
-    dgt_layer_backward(
-        *given(x, weight, bias, leaves, leaf, slope),
-        dx if with_x else None,
-        dweight,
-        dbias,
-        dleaves,
-        n_threads=torch.get_num_threads(),
-    )
-    return dx, dweight, dbias, dleaves
+    return dx, *(part.new_empty(part.shape) for part in parts)
 
 
-def given(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return tensors as the engine takes them: one that wants a gradient cannot be handed over."""
-    return tuple(tensor.detach().contiguous() for tensor in tensors)
+def keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """Keep what came in and the second output: what is computed from them is computed again.
+
+    To keep that too would cost numbers for every node and sample.
+    """
+    tensors = [part for part in inputs if isinstance(part, Tensor)]
+    ctx.options = [part for part in inputs if not isinstance(part, Tensor)]
+    ctx.save_for_backward(*tensors, output[1])
+
+
+def gradient_by(backward: Callable[..., Sequence[Tensor]]) -> Callable[..., Any]:
+    """Return the way back from the first output; ``backward(*kept, slope, *options, with_x)``."""
+
+    def gradient(ctx: Any, slope: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+        needs_x = ctx.needs_input_grad[0]
+        dx, *others = backward(*ctx.saved_tensors, slope, *ctx.options, needs_x)
+        return (dx if needs_x else None, *others, *(None for _ in ctx.options))
+
+    return gradient
+
+
+def without_operator(
+    run: Callable[..., tuple[Tensor, Tensor]], run_back: Callable[..., Sequence[Tensor]]
+) -> type[torch.autograd.Function]:
+    """Return a function of autograd that calls two functions, which a compiler sees into."""
+    gradient = gradient_by(run_back)
+
+    class WithoutOperator(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+            output = run(*inputs)
+            keep(ctx, inputs, output)
+            ctx.mark_non_differentiable(output[1])
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, *slopes: Tensor) -> Any:
+            return gradient(ctx, *slopes)
+
+    return WithoutOperator
+
+
+def no_second_derivative(why: str) -> Callable[..., None]:
+    """Return the way back of a backward operator, which refuses."""
+
+    def refuse(ctx: Any, *_: Tensor) -> None:
+        raise RuntimeError(
+            f"{why} Leave out create_graph=True, or keep the layer out of what is differentiated "
+            "twice."
+        )
+
+    return refuse

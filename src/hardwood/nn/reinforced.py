@@ -19,23 +19,17 @@ What differs from the paper:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from hardwood.nn import reinforced_walk
-from hardwood.nn.checks import checked_input, integer, own_precision, supported
+from hardwood.nn import convert, reinforced_walk
+from hardwood.nn.checks import checked_input, own_precision, placement
 from hardwood.nn.reinforced_topology import Topology, parents_of
 from hardwood.nn.reinforced_walk import NodePolicies, Trajectories, last_largest, sampled
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from hardwood.model import PolicyTree
-    from hardwood.model.structure import TaskKind
-    from hardwood.table import Schema
+from hardwood.parameters import choice, integer, real
 
 Path = Literal["greedy", "most_probable"]
 Baseline = Literal["none", "leave-one-out", "value"]
@@ -121,6 +115,7 @@ class ReinforcedTree(nn.Module):
     move: Tensor
     parent: Tensor
     place_above: Tensor
+    policy: Any
     state_values: Tensor
     states_seen: Tensor
 
@@ -141,12 +136,13 @@ class ReinforcedTree(nn.Module):
     ) -> None:
         super().__init__()
         self.topology = Topology.of(parents_of(depth, parents, n_ways))
-        self.in_features = _width(in_features, policy)
+        in_features = None if in_features is None else integer("in_features", in_features, 1)
+        self.in_features = in_features
         self.out_features = integer("out_features", out_features, 1)
-        self.path = _one_of("path", path, get_args(Path))
-        self.temperature = _positive("temperature", temperature)
-        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
-        self.policy = self._make_policy(policy, place)
+        self.path = choice("path", path, get_args(Path))
+        self.temperature = real("temperature", temperature, 0.0, open_low=True)
+        place = placement(self, device, dtype)
+        self.policy = _made_policy(policy, in_features, self.topology, place)
         n_leaves, n_nodes = len(self.topology.leaves), self.topology.n_nodes
         self.leaves = nn.Parameter(torch.empty((n_leaves, self.out_features), **place))
         self.register_buffer("state_values", torch.zeros(n_nodes, **place))
@@ -165,22 +161,6 @@ class ReinforcedTree(nn.Module):
         for name, table in tables.items():  # they follow from the arguments
             self.register_buffer(name, torch.tensor(table, device=device), persistent=False)
         self.reset_parameters(generator)
-
-    def _make_policy(
-        self, policy: nn.Module | Callable[[int], nn.Module] | None, place: dict[str, Any]
-    ) -> nn.Module:
-        if policy is None:
-            return nn.Linear(self.in_features, self.topology.n_moves, **place)
-        if isinstance(policy, nn.Module):
-            return policy
-        modules = [policy(len(self.topology.children[node])) for node in self.topology.splits]
-        for module in modules:
-            if not isinstance(module, nn.Module):
-                raise TypeError(
-                    "policy must be a module, or a function of the number of children that returns "
-                    f"one for each split; it returned a {type(module).__name__}"
-                )
-        return NodePolicies(modules)
 
     @property
     def n_leaves(self) -> int:
@@ -203,7 +183,7 @@ class ReinforcedTree(nn.Module):
         self.state_values.zero_()
         self.states_seen.zero_()
         if self.is_linear:
-            bound = math.sqrt(3 / self.in_features)
+            bound = math.sqrt(3 / self.policy.in_features)
             nn.init.uniform_(self.policy.weight, -bound, bound, generator=generator)
             nn.init.zeros_(self.policy.bias)
 
@@ -233,7 +213,7 @@ class ReinforcedTree(nn.Module):
         if path is None:
             path = None if self.training else self.path
         else:
-            _one_of("path", path, get_args(Path))
+            choice("path", path, get_args(Path))
         with torch.no_grad(), own_precision(rows):
             if path == "most_probable":
                 found = last_largest(reinforced_walk.leaf_log_probabilities(self, rows))
@@ -274,7 +254,7 @@ class ReinforcedTree(nn.Module):
         """Return samples in one dimension, and the dimensions that they came in."""
         if self.is_linear:
             x = checked_input(self, x, self.leaves.dtype)
-            return x.reshape(-1, self.in_features), x.shape[:-1]
+            return x.reshape(-1, x.shape[-1]), x.shape[:-1]
         if not isinstance(x, Tensor) or x.dim() == 0:
             raise TypeError(
                 f"{type(self).__name__} takes a tensor (n, ...), found {type(x).__name__}"
@@ -327,14 +307,14 @@ class ReinforcedTree(nn.Module):
         loss
             A scalar; call ``backward`` on it.
         """
-        _one_of("estimator", estimator, get_args(Estimator))
+        choice("estimator", estimator, get_args(Estimator))
         rows, shape = self._rows(x)
         if len(shape) != 1:
             raise ValueError(f"loss takes samples (n, in_features), found {tuple(x.shape)}")
         if not isinstance(y, Tensor) or y.dim() == 0 or len(y) != len(rows):
             found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
             raise ValueError(f"y must be a tensor with {len(rows)} rows, as x has; found {found}")
-        worth = _positive("entropy", entropy, or_zero=True)
+        worth = real("entropy", entropy, 0.0)
         if estimator == "exact":
             return self._expected_loss(rows, y, criterion, worth)
         ways = self.sample(rows, n_samples, generator)
@@ -363,7 +343,7 @@ class ReinforcedTree(nn.Module):
         baseline, entropy
             As in `loss`.
         """
-        _one_of("baseline", baseline, get_args(Baseline))
+        choice("baseline", baseline, get_args(Baseline))
         if losses.shape != ways.leaf.shape:
             raise ValueError(
                 f"losses must have an entry for each way, {tuple(ways.leaf.shape)}, "
@@ -429,62 +409,8 @@ class ReinforcedTree(nn.Module):
 
     # Other forms
 
-    def to_policy_tree(
-        self,
-        *,
-        feature_names: Iterable[str] | None = None,
-        classes: Iterable[Any] | None = None,
-        target_names: Iterable[str] | str | None = None,
-        schema: Schema | None = None,
-        task: TaskKind | None = None,
-        record: Mapping[str, Any] | None = None,
-    ) -> PolicyTree:
-        """Return the tree as a model: to read, save, and predict by without torch.
-
-        Policies have to be linear. Needs a whole installation of hardwood.
-
-        Parameters
-        ----------
-        feature_names
-            Names of the inputs; by default x0, x1, ...
-        classes
-            Labels, one for each output, whose probabilities are the softmax of a leaf's scores; or
-            two labels where there is one output, the score of the second. Without labels it is a
-            regression that predicts what the layer returns.
-        target_names
-            What is predicted.
-        schema
-            Instead of names: the schema of numbers that the tree came from (see
-            `from_policy_tree`).
-        task
-            ``"multilabel"`` where each output is the score of one yes/no label. Otherwise it
-            follows from `classes`.
-        record
-            Notes to keep with the tree.
-        """
-        from hardwood.nn import reinforced_tree
-
-        return reinforced_tree.to_policy_tree(
-            self,
-            feature_names=feature_names,
-            classes=classes,
-            target_names=target_names,
-            schema=schema,
-            task=task,
-            record=record,
-        )
-
-    @classmethod
-    def from_policy_tree(
-        cls, tree: PolicyTree, *, device: Any = None, dtype: torch.dtype | None = None
-    ) -> Self:
-        """Make a layer that goes on where a policy tree of numbers stands, in raw units.
-
-        ``layer.to_policy_tree(schema=tree.schema, ...)`` leads back.
-        """
-        from hardwood.nn import reinforced_tree
-
-        return reinforced_tree.from_policy_tree(cls, tree, device=device, dtype=dtype)
+    to_policy_tree = convert.to_policy_tree
+    from_policy_tree = classmethod(convert.from_policy_tree)
 
     def extra_repr(self) -> str:
         """Say what stands between the brackets of ``repr(layer)``."""
@@ -495,37 +421,29 @@ class ReinforcedTree(nn.Module):
         )
 
 
-def _width(in_features: Any, policy: Any) -> int | None:
+def _made_policy(
+    policy: Any, in_features: Any, topology: Topology, place: dict[str, Any]
+) -> nn.Module:
     if policy is None:
         if in_features is None:
             raise ValueError("linear policies need in_features; only a policy of your own does not")
-        return integer("in_features", in_features, 1)
+        return nn.Linear(in_features, topology.n_moves, **place)
     if in_features is not None:
         raise ValueError(
             "with a policy of your own, in_features must be None: what it takes, the policy knows"
         )
+    if isinstance(policy, nn.Module):
+        return policy
     if not callable(policy):
         raise TypeError(
             "policy must be a module, or a function of the number of children that returns one; "
-            f"found a {type(policy).__name__}"
+            f"got a {type(policy).__name__}"
         )
-    return None
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> Any:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {list(known)}, got {value!r}")
-    return value
-
-
-def _positive(name: str, value: Any, *, or_zero: bool = False) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    is_fine = 0 < number < math.inf or (or_zero and number == 0)
-    if isinstance(value, (bool, str)) or not is_fine:
-        raise ValueError(
-            f"{name} must be a {'number from 0' if or_zero else 'positive number'}, got {value!r}"
-        )
-    return number
+    modules = [policy(len(topology.children[node])) for node in topology.splits]
+    for module in modules:
+        if not isinstance(module, nn.Module):
+            raise TypeError(
+                "policy must be a module, or a function of the number of children that returns one "
+                f"for each split; it returned a {type(module).__name__}"
+            )
+    return NodePolicies(modules)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hardwood.nn.checks import integer
+from hardwood.parameters import integer
 
 MAX_NODES = 2**22
 

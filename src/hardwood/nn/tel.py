@@ -17,23 +17,15 @@ What differs from the paper:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hardwood.nn import tel_operator
-from hardwood.nn.checks import checked_input, integer, own_precision, supported
-from hardwood.nn.tel_gradient import ACTIVATIONS, Activation
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from hardwood.model import TreeEnsemble
-    from hardwood.model.structure import TaskKind
-    from hardwood.table import Schema
+from hardwood.nn import convert, tel_op
+from hardwood.nn.checks import checked_input, own_precision, placement
+from hardwood.nn.tel_op import ACTIVATIONS, Activation
+from hardwood.parameters import choice, integer, real
 
 MAX_DEPTH = 20  # a million leaves
 
@@ -139,11 +131,10 @@ class TreeEnsembleLayer(nn.Module):
         self.out_features = integer("out_features", out_features, 1)
         self.n_trees = integer("n_trees", n_trees, 1)
         self.depth = integer("depth", depth, 1, MAX_DEPTH)
-        self.gamma = _positive("gamma", gamma)
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {ACTIVATIONS}, got {activation!r}")
-        self.activation = activation
-        place = {"device": device, "dtype": supported(self, dtype or torch.get_default_dtype())}
+        # The slopes of a split are steep where gamma is small: float32 must hold both.
+        self.gamma = real("gamma", gamma, 1e-30, 1e30, open_high=False)
+        self.activation = choice("activation", activation, ACTIVATIONS)
+        place = placement(self, device, dtype)
         T, m, L = self.n_trees, self.n_splits, self.n_leaves
         # departs: (2)
         normalise = nn.BatchNorm1d(self.in_features, affine=not bias, **place)
@@ -195,7 +186,7 @@ class TreeEnsembleLayer(nn.Module):
             rows = x.reshape(-1, self.in_features)  # (n, d)
             if self.batch_norm is not None and rows.shape[0] > 0:
                 rows = self.batch_norm(rows)
-            answer = tel_operator.answer(
+            answer = tel_op.answer(
                 rows, self.weight, self._offsets(), self.leaves, self.gamma, self.activation
             )
         return answer.reshape(*x.shape[:-1], self.out_features)
@@ -218,7 +209,7 @@ class TreeEnsembleLayer(nn.Module):
         x = checked_input(self, x, self.leaves.dtype)
         with own_precision(x):
             rows = self._normalised(x.reshape(-1, self.in_features))
-            counts = tel_operator.reachable_leaves(
+            counts = tel_op.reachable_leaves(
                 rows, self.weight, self._offsets(), self.gamma, self.activation
             )
         return counts.long().reshape(*x.shape[:-1], self.n_trees)
@@ -239,86 +230,8 @@ class TreeEnsembleLayer(nn.Module):
             return self.weight.new_zeros((self.n_trees, self.n_splits))
         return self.bias
 
-    def to_ensemble(
-        self,
-        *,
-        feature_names: Iterable[str] | None = None,
-        classes: Iterable[Any] | None = None,
-        target_names: Iterable[str] | str | None = None,
-        schema: Schema | None = None,
-        task: TaskKind | None = None,
-        record: Mapping[str, Any] | None = None,
-    ) -> TreeEnsemble:
-        """Return the trees as a model: to read, harden, save, and predict by without torch.
-
-        The batch normalisation, with its running statistics, becomes part of the splits: the model
-        answers what the layer does in evaluation mode. Needs a whole installation of hardwood.
-
-        Parameters
-        ----------
-        feature_names
-            Names of the inputs; by default x0, x1, ...
-        classes
-            Labels, one for each output, whose probabilities are the softmax of the scores; or two
-            labels where there is one output, the score of the second. Without labels it is a
-            regression that predicts what the layer returns.
-        target_names
-            What is predicted.
-        schema
-            Instead of names: the schema of numbers that the ensemble came from (see
-            `from_ensemble`).
-        task
-            ``"multilabel"`` where each output is the score of one yes/no label. Otherwise it
-            follows from `classes`.
-        record
-            Notes to keep with the ensemble.
-        """
-        from hardwood.nn import tel_ensemble
-
-        return tel_ensemble.to_ensemble(
-            self,
-            feature_names=feature_names,
-            classes=classes,
-            target_names=target_names,
-            schema=schema,
-            task=task,
-            record=record,
-        )
-
-    @classmethod
-    def from_ensemble(
-        cls,
-        ensemble: TreeEnsemble,
-        *,
-        batch_norm: bool = False,
-        device: Any = None,
-        dtype: torch.dtype | None = None,
-    ) -> Self:
-        """Make a layer that goes on where an ensemble stands.
-
-        Parameters
-        ----------
-        ensemble
-            An ensemble of numbers, without categories or missing entries.
-        batch_norm
-            Whether the layer normalises its input, by the means and deviations that the ensemble
-            knows of its columns; in training by those of the batch, which are others. Without, it
-            takes raw units as they are, and columns far from zero ask for float64.
-        device, dtype
-            Of the parameters.
-
-        Returns
-        -------
-        layer
-            In evaluation mode ``layer(x)`` are the scores that the ensemble has for the rows of
-            ``x`` in raw units, before its link; ``layer.to_ensemble(schema=ensemble.schema, ...)``
-            leads back.
-        """
-        from hardwood.nn import tel_ensemble
-
-        return tel_ensemble.from_ensemble(
-            cls, ensemble, batch_norm=batch_norm, device=device, dtype=dtype
-        )
+    to_ensemble = convert.to_ensemble
+    from_ensemble = classmethod(convert.from_ensemble)
 
     def extra_repr(self) -> str:
         """Say what stands between the brackets of ``repr(layer)``."""
@@ -333,14 +246,3 @@ class TreeEnsembleLayer(nn.Module):
         if self.bias is None:
             parts.append("bias=False")
         return ", ".join(parts)
-
-
-def _positive(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    # The slopes of a split are so many times steeper as gamma is small: float32 must hold both.
-    if isinstance(value, (bool, str)) or not 1e-30 <= number <= 1e30:
-        raise ValueError(f"{name} must be a positive number, from 1e-30 to 1e30, got {value!r}")
-    return number

@@ -1,11 +1,16 @@
-r"""TEL in torch: all nodes of all trees, level by level, and their exact gradient.
+r"""TEL as two torch operators: what soft trees answer, and the exact gradient.
 
 Hazimeh, Ponomareva, Mol, Tan, Mazumder. The Tree Ensemble Layer: Differentiability meets
 Conditional Computation. ICML 2020. [TEL20]
 
-This is the dense definition: what runs where the conditional passes do not (the engine on the CPU,
-``native/tree/soft.hpp``; Triton on a GPU, ``tel_triton.py``), and on a GPU where samples reach so
-many leaves that matrix products are the faster way.
+``hardwood::tree_ensemble`` answers, ``hardwood::tree_ensemble_backward`` has its gradient; both are
+built-in operators to `torch.compile` and others. Each goes the conditional way where there is one:
+by the engine on the CPU (``native/tree/soft.hpp``), by Triton on a GPU (``tel_triton.py``).
+Elsewhere, and on a GPU where samples reach so many leaves that matrix products are the faster way,
+it is the dense definition in the torch of this file, all nodes of all trees level by level. A
+compiler gets to see what is inside of that, since it makes few kernels of many small steps. Where
+nobody looks on, the same functions are called without the operators around them, which take longer
+than a small batch does.
 
 ==========  ==========================  ========================================================
 paper       here                        shape
@@ -22,13 +27,21 @@ dL/dT       slope                       (n, k)   loss by prediction
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from hardwood.nn import operators
 
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
+
+_HAS_TRITON = find_spec("triton") is not None
+_OLDEST_GPU = (8, 0)  # that Triton supports
 
 
 def _at_depth(of_nodes: Tensor, depth: int) -> Tensor:
@@ -91,7 +104,7 @@ def _probabilities(to_left: Tensor, to_right: Tensor) -> list[Tensor]:
     return levels
 
 
-def forward(
+def torch_forward(
     x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: Activation
 ) -> Tensor:
     """[TEL20], Eq. (1) and (3): the sum over trees of the expected values of their leaves."""
@@ -100,7 +113,7 @@ def forward(
     return reached.flatten(0, 1).T @ leaves.flatten(0, 1)  # (n, k)
 
 
-def backward(
+def torch_backward(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
@@ -108,9 +121,8 @@ def backward(
     slope: Tensor,
     gamma: float,
     activation: Activation,
-    *,
     with_x: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     r"""[TEL20], Theorem 1 without its divisions: the gradients by x, weight, bias and leaves.
 
     .. math:: \frac{dL}{dt_i} = P(i) \, S'(t_i) \, (v(\text{right}) - v(\text{left}))
@@ -135,7 +147,7 @@ def backward(
     return dx, dweight, dt.sum(dim=1).reshape(bias.shape), dleaves
 
 
-def reachable_leaves(
+def torch_reachable_leaves(
     x: Tensor, weight: Tensor, bias: Tensor, gamma: float, activation: Activation
 ) -> Tensor:
     """U of every sample and tree, (n, T) int32."""
@@ -145,3 +157,194 @@ def reachable_leaves(
     u = _in_gammas(x, weight, bias, gamma)
     reached = _probabilities(*sides(u, activation))[-1] > 0
     return reached.sum(dim=1, dtype=torch.int32).T.contiguous()
+
+
+def engine_forward(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
+) -> Tensor:
+    """Answer as `torch_forward` does, in float32 and float64."""
+    answer = x.new_empty((x.shape[0], leaves.shape[2]))
+    operators.run_engine("tel_forward", x, weight, bias, leaves, answer, gamma, activation)
+    return answer
+
+
+def engine_backward(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    leaves: Tensor,
+    slope: Tensor,
+    gamma: float,
+    activation: str,
+    with_x: bool,
+) -> tuple[Tensor, ...]:
+    """Return the gradients as `torch_backward` does."""
+    dx, *others = operators.empty_gradients(x, (weight, bias, leaves), with_x)
+    outputs = (dx if with_x else None, *others)
+    inputs = (x, weight, bias, leaves, slope)
+    operators.run_engine("tel_backward", *inputs, *outputs, gamma, activation)
+    return dx, *others
+
+
+def engine_reachable_leaves(
+    x: Tensor, weight: Tensor, bias: Tensor, gamma: float, activation: str
+) -> Tensor:
+    """Count as `torch_reachable_leaves` does."""
+    counts = torch.empty((x.shape[0], weight.shape[0]), dtype=torch.int32)
+    operators.run_engine("tel_reachable", x, weight, bias, counts, gamma, activation)
+    return counts
+
+
+def takes_engine(x: Tensor) -> bool:
+    """Whether the engine computes what depends on `x`."""
+    return x.device.type == "cpu" and operators.engine_available()
+
+
+def _may_take_triton(x: Tensor, activation: str) -> bool:
+    """Whether Triton computes if the GPU and the trees are such that it can."""
+    # A logistic split is never sure: there is nothing to leave out.
+    is_conditional = activation != "logistic"
+    return x.device.type == "cuda" and _HAS_TRITON and torch.version.hip is None and is_conditional
+
+
+def _triton(x: Tensor, weight: Tensor, activation: str) -> ModuleType | None:
+    """Return the module of the GPU's conditional passes where they compute."""
+    if not _may_take_triton(x, activation):
+        return None
+    from hardwood.nn import tel_triton
+
+    is_deep = weight.shape[1] >= 2**tel_triton.MOST_DEPTH
+    is_old = torch.cuda.get_device_capability(x.device) < _OLDEST_GPU
+    return None if is_deep or is_old else tel_triton
+
+
+def _forward(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
+) -> tuple[Tensor, Tensor]:
+    """Answer by soft trees, see `torch_forward`; and the order that Triton goes back in."""
+    parts = (part.contiguous() for part in (x, weight, bias, leaves))
+    inputs = (*parts, gamma, activation)
+    triton = _triton(x, weight, activation)
+    if triton is None:
+        run: Any = engine_forward if takes_engine(x) else torch_forward
+        return run(*inputs), _no_order(x)
+    with torch.cuda.device_of(x):
+        order = triton.order(*inputs)
+        return triton.forward(*inputs, order), order
+
+
+def _no_order(x: Tensor) -> Tensor:
+    return x.new_empty((0, 0), dtype=torch.int64)
+
+
+def _backward(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    leaves: Tensor,
+    order: Tensor,
+    slope: Tensor,
+    gamma: float,
+    activation: str,
+    with_x: bool,
+) -> tuple[Tensor, ...]:
+    """Return the exact gradient; see `torch_backward`."""
+    parts = (part.contiguous() for part in (x, weight, bias, leaves, slope))
+    inputs = (*parts, gamma, activation)
+    triton = _triton(x, weight, activation)
+    # Triton adds gradients up in the order in which they come.
+    if triton is None or torch.are_deterministic_algorithms_enabled():
+        run: Any = engine_backward if takes_engine(x) else torch_backward
+        return run(*inputs, with_x)
+    with torch.cuda.device_of(x):
+        return triton.backward(*inputs, order, with_x=with_x)
+
+
+tree_ensemble = torch.library.custom_op(
+    "hardwood::tree_ensemble",
+    _forward,
+    mutates_args=(),
+    schema=(
+        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, float gamma, str activation)"
+        " -> (Tensor, Tensor)"
+    ),
+)
+tree_ensemble_backward = torch.library.custom_op(
+    "hardwood::tree_ensemble_backward",
+    _backward,
+    mutates_args=(),
+    schema=(
+        "(Tensor x, Tensor weight, Tensor bias, Tensor leaves, Tensor order, Tensor slope, "
+        "float gamma, str activation, bool with_x) -> (Tensor, Tensor, Tensor, Tensor)"
+    ),
+)
+
+
+@tree_ensemble.register_fake
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
+) -> tuple[Tensor, Tensor]:
+    triton = _triton(x, weight, activation)
+    shape = (0, 0) if triton is None else triton.order_shape(x, weight)
+    answer = x.new_empty((x.shape[0], leaves.shape[2]))
+    return answer, x.new_empty(shape, dtype=torch.int64)
+
+
+@tree_ensemble_backward.register_fake
+def _(x: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    return operators.empty_gradients(x, others[:3], with_x=others[-1])
+
+
+tree_ensemble.register_autograd(
+    operators.gradient_by(tree_ensemble_backward), setup_context=operators.keep
+)
+tree_ensemble_backward.register_autograd(
+    operators.no_second_derivative(
+        "TreeEnsembleLayer has no second derivative: the smooth step of degree 3 has none at the "
+        "edges of its band, and none is implemented for the others."
+    )
+)
+
+
+def _direct_backward(*inputs: Any) -> tuple[Tensor, ...]:
+    # The operator knows that there is no second derivative.
+    return (tree_ensemble_backward if torch.is_grad_enabled() else _backward)(*inputs)
+
+
+def _dense_forward(x: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return torch_forward(x, *others), _no_order(x)
+
+
+def _dense_backward(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, order: Tensor, *others: Any
+) -> tuple[Tensor, ...]:
+    return torch_backward(x, weight, bias, leaves, *others)
+
+
+_Direct = operators.without_operator(_forward, _direct_backward)
+_Transparent = operators.without_operator(_dense_forward, _dense_backward)
+
+
+def answer(
+    x: Tensor, weight: Tensor, bias: Tensor, leaves: Tensor, gamma: float, activation: str
+) -> Tensor:
+    """Return the sum over trees of the expected values of their leaves, (n, k)."""
+    run: Any = tree_ensemble
+    if torch.compiler.is_compiling():
+        if not (takes_engine(x) or _may_take_triton(x, activation)):
+            run = _Transparent.apply
+    # Somebody who follows what tensors go through, or tensors without numbers, need operators.
+    elif _get_current_dispatch_mode() is None and type(x) in (Tensor, nn.Parameter):
+        run = _Direct.apply
+    return run(x, weight, bias, leaves, gamma, activation)[0]
+
+
+def reachable_leaves(
+    x: Tensor, weight: Tensor, bias: Tensor, gamma: float, activation: str
+) -> Tensor:
+    """Return how many leaves of each tree each sample reaches, (n, T) int32."""
+    triton = _triton(x, weight, activation)
+    by_cpu: Any = engine_reachable_leaves if takes_engine(x) else torch_reachable_leaves
+    run = by_cpu if triton is None else triton.reachable_leaves
+    with torch.cuda.device_of(x):  # changes nothing elsewhere
+        return run(x.contiguous(), weight.contiguous(), bias.contiguous(), gamma, activation)

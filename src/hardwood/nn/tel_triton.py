@@ -12,7 +12,7 @@ computation without its memory; it never asks the CPU how many leaves are reache
 
 The answers and the gradient by the input are sums in a fixed order. The gradients by the parameters
 are added up by atomic operations, in the order in which programs come to them: their last bits may
-differ between two runs (`tel_operator` takes the dense way where torch is asked to be
+differ between two runs (`tel_op` takes the dense way where torch is asked to be
 deterministic).
 
 Inside a subtree, entry q of WIDTH is the node q of a heap that begins at 1: its parent is q // 2,
@@ -305,7 +305,7 @@ def _backward_kernel(
     ROWS: tl.constexpr, TOP_WIDTH: tl.constexpr, WIDTH: tl.constexpr, CHUNK: tl.constexpr,
     OUTPUTS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Theorem 1 for a tree and ROWS samples, as `tel_gradient.backward` writes it.
+    """Theorem 1 for a tree and ROWS samples, as `tel_op.torch_backward` writes it.
 
     Adds to dweight, dbias and dleaves; writes what the tree gives to COLUMNS of dx (trees, n, d).
     """
@@ -450,7 +450,7 @@ def forward(
     activation: str,
     order: Tensor,
 ) -> Tensor:
-    """Answer as `tel_gradient.forward` does, in the order of `order`; tensors are contiguous."""
+    """Answer as `tel_op.torch_forward` does, in the order of `order`; tensors are contiguous."""
     n, (T, _, k) = len(x), leaves.shape
     answers = x.new_empty((n, k))
     for part in _parts(n, weight, leaves):
@@ -466,7 +466,7 @@ def forward(
 def reachable_leaves(
     x: Tensor, weight: Tensor, bias: Tensor, gamma: float, activation: str
 ) -> Tensor:
-    """Count as `tel_gradient.reachable_leaves` does; all tensors are contiguous."""
+    """Count as `tel_op.torch_reachable_leaves` does; all tensors are contiguous."""
     counts = torch.empty((len(x), len(weight)), dtype=torch.int32, device=x.device)
     of_trees = (weight, bias, weight, gamma, activation)  # no leaves: they are not looked at
     for part in _parts(len(x), weight, weight):
@@ -487,8 +487,8 @@ def backward(
     order: Tensor,
     *,
     with_x: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients as `tel_gradient.backward` does; in the order of `order`."""
+) -> tuple[Tensor, ...]:
+    """Return the gradients as `tel_op.torch_backward` does; in the order of `order`."""
     (T, m, d), k = weight.shape, leaves.shape[2]
     shapes, columns = _shapes(d, m.bit_length()), min(_width(d), _MOST_COLUMNS)
     sums = tuple(torch.zeros_like(part) for part in (weight, bias, leaves))

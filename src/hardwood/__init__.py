@@ -7,144 +7,83 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hardwood.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hardwood.errors import (
-        FitInterruptedWarning,
-        HardwoodError,
-        ModelFileError,
-        TableError,
-        TableWarning,
-    )
-    from hardwood.estimators.clustering import LatentTreeClustering
-    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
-    from hardwood.estimators.greedy import GreedyTreeClassifier, GreedyTreeRegressor
-    from hardwood.estimators.latent import LatentTreeClassifier, LatentTreeRegressor
-    from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
-    from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
-    from hardwood.estimators.rewards import learn_from_rewards
-    from hardwood.estimators.tao import TAOClassifier, TAORegressor
-    from hardwood.estimators.tel import TELClassifier, TELRegressor
-    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
-    from hardwood.learn.dgt import Relaxation
-    from hardwood.learn.losses import Huber, Quantile
-    from hardwood.learn.training import Epoch, Training
-    from hardwood.model import (
-        LatentTreeModel,
-        ObliqueForest,
-        ObliqueTree,
-        PolicyTree,
-        TreeEnsemble,
-        from_sklearn,
-        load,
-    )
-    from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
-    from hardwood.search.refine import refine
-    from hardwood.selection import compare, tune
+    from hardwood.errors import FitInterruptedWarning as FitInterruptedWarning
+    from hardwood.errors import HardwoodError as HardwoodError
+    from hardwood.errors import ModelFileError as ModelFileError
+    from hardwood.errors import TableError as TableError
+    from hardwood.errors import TableWarning as TableWarning
+    from hardwood.estimators.clustering import LatentTreeClustering as LatentTreeClustering
+    from hardwood.estimators.dgt import DGTClassifier as DGTClassifier
+    from hardwood.estimators.dgt import DGTRegressor as DGTRegressor
+    from hardwood.estimators.forest import DGTForestClassifier as DGTForestClassifier
+    from hardwood.estimators.forest import DGTForestRegressor as DGTForestRegressor
+    from hardwood.estimators.greedy import GreedyTreeClassifier as GreedyTreeClassifier
+    from hardwood.estimators.greedy import GreedyTreeRegressor as GreedyTreeRegressor
+    from hardwood.estimators.latent import LatentTreeClassifier as LatentTreeClassifier
+    from hardwood.estimators.latent import LatentTreeRegressor as LatentTreeRegressor
+    from hardwood.estimators.non_greedy import NonGreedyTreeClassifier as NonGreedyTreeClassifier
+    from hardwood.estimators.non_greedy import NonGreedyTreeRegressor as NonGreedyTreeRegressor
+    from hardwood.estimators.reinforced import ReinforcedTreeClassifier as ReinforcedTreeClassifier
+    from hardwood.estimators.reinforced import ReinforcedTreeRegressor as ReinforcedTreeRegressor
+    from hardwood.estimators.rewards import learn_from_rewards as learn_from_rewards
+    from hardwood.estimators.tao import TAOClassifier as TAOClassifier
+    from hardwood.estimators.tao import TAORegressor as TAORegressor
+    from hardwood.estimators.tel import TELClassifier as TELClassifier
+    from hardwood.estimators.tel import TELRegressor as TELRegressor
+    from hardwood.estimators.tree import TreeClassifier as TreeClassifier
+    from hardwood.estimators.tree import TreeRegressor as TreeRegressor
+    from hardwood.learn.dgt import Relaxation as Relaxation
+    from hardwood.learn.losses import Huber as Huber
+    from hardwood.learn.losses import Quantile as Quantile
+    from hardwood.learn.training import Epoch as Epoch
+    from hardwood.learn.training import Training as Training
+    from hardwood.model import LatentTreeModel as LatentTreeModel
+    from hardwood.model import ObliqueForest as ObliqueForest
+    from hardwood.model import ObliqueTree as ObliqueTree
+    from hardwood.model import PolicyTree as PolicyTree
+    from hardwood.model import TreeEnsemble as TreeEnsemble
+    from hardwood.model import from_sklearn as from_sklearn
+    from hardwood.model import load as load
+    from hardwood.report.purity import dendrogram_purity as dendrogram_purity
+    from hardwood.report.purity import sampled_dendrogram_purity as sampled_dendrogram_purity
+    from hardwood.search.refine import refine as refine
+    from hardwood.selection import compare as compare
+    from hardwood.selection import tune as tune
 
 __version__ = "0.1.0"
 
 # Names are imported when first used, so that `import hardwood` costs next to nothing and a saved
 # model loads without scikit-learn.
-_HOME = {
-    "DGTClassifier": "hardwood.estimators.dgt",
-    "DGTForestClassifier": "hardwood.estimators.forest",
-    "DGTForestRegressor": "hardwood.estimators.forest",
-    "DGTRegressor": "hardwood.estimators.dgt",
-    "Epoch": "hardwood.learn.training",
-    "FitInterruptedWarning": "hardwood.errors",
-    "GreedyTreeClassifier": "hardwood.estimators.greedy",
-    "GreedyTreeRegressor": "hardwood.estimators.greedy",
-    "HardwoodError": "hardwood.errors",
-    "Huber": "hardwood.learn.losses",
-    "LatentTreeClassifier": "hardwood.estimators.latent",
-    "LatentTreeClustering": "hardwood.estimators.clustering",
-    "LatentTreeModel": "hardwood.model",
-    "LatentTreeRegressor": "hardwood.estimators.latent",
-    "ModelFileError": "hardwood.errors",
-    "NonGreedyTreeClassifier": "hardwood.estimators.non_greedy",
-    "NonGreedyTreeRegressor": "hardwood.estimators.non_greedy",
-    "ObliqueForest": "hardwood.model",
-    "ObliqueTree": "hardwood.model",
-    "PolicyTree": "hardwood.model",
-    "Quantile": "hardwood.learn.losses",
-    "ReinforcedTreeClassifier": "hardwood.estimators.reinforced",
-    "ReinforcedTreeRegressor": "hardwood.estimators.reinforced",
-    "Relaxation": "hardwood.learn.dgt",
-    "TAOClassifier": "hardwood.estimators.tao",
-    "TAORegressor": "hardwood.estimators.tao",
-    "TELClassifier": "hardwood.estimators.tel",
-    "TELRegressor": "hardwood.estimators.tel",
-    "TableError": "hardwood.errors",
-    "TableWarning": "hardwood.errors",
-    "Training": "hardwood.learn.training",
-    "TreeClassifier": "hardwood.estimators.tree",
-    "TreeEnsemble": "hardwood.model",
-    "TreeRegressor": "hardwood.estimators.tree",
-    "compare": "hardwood.selection",
-    "dendrogram_purity": "hardwood.report.purity",
-    "from_sklearn": "hardwood.model",
-    "learn_from_rewards": "hardwood.estimators.rewards",
-    "load": "hardwood.model",
-    "refine": "hardwood.search.refine",
-    "sampled_dendrogram_purity": "hardwood.report.purity",
-    "tune": "hardwood.selection",
-}
-
-__all__ = [
-    "DGTClassifier",
-    "DGTForestClassifier",
-    "DGTForestRegressor",
-    "DGTRegressor",
-    "Epoch",
-    "FitInterruptedWarning",
-    "GreedyTreeClassifier",
-    "GreedyTreeRegressor",
-    "HardwoodError",
-    "Huber",
-    "LatentTreeClassifier",
-    "LatentTreeClustering",
-    "LatentTreeModel",
-    "LatentTreeRegressor",
-    "ModelFileError",
-    "NonGreedyTreeClassifier",
-    "NonGreedyTreeRegressor",
-    "ObliqueForest",
-    "ObliqueTree",
-    "PolicyTree",
-    "Quantile",
-    "ReinforcedTreeClassifier",
-    "ReinforcedTreeRegressor",
-    "Relaxation",
-    "TAOClassifier",
-    "TAORegressor",
-    "TELClassifier",
-    "TELRegressor",
-    "TableError",
-    "TableWarning",
-    "Training",
-    "TreeClassifier",
-    "TreeEnsemble",
-    "TreeRegressor",
-    "compare",
-    "dendrogram_purity",
-    "from_sklearn",
-    "learn_from_rewards",
-    "load",
-    "refine",
-    "sampled_dendrogram_purity",
-    "tune",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardwood' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "hardwood.errors": (
+            "FitInterruptedWarning HardwoodError ModelFileError TableError TableWarning"
+        ),
+        "hardwood.estimators.clustering": "LatentTreeClustering",
+        "hardwood.estimators.dgt": "DGTClassifier DGTRegressor",
+        "hardwood.estimators.forest": "DGTForestClassifier DGTForestRegressor",
+        "hardwood.estimators.greedy": "GreedyTreeClassifier GreedyTreeRegressor",
+        "hardwood.estimators.latent": "LatentTreeClassifier LatentTreeRegressor",
+        "hardwood.estimators.non_greedy": "NonGreedyTreeClassifier NonGreedyTreeRegressor",
+        "hardwood.estimators.reinforced": "ReinforcedTreeClassifier ReinforcedTreeRegressor",
+        "hardwood.estimators.rewards": "learn_from_rewards",
+        "hardwood.estimators.tao": "TAOClassifier TAORegressor",
+        "hardwood.estimators.tel": "TELClassifier TELRegressor",
+        "hardwood.estimators.tree": "TreeClassifier TreeRegressor",
+        "hardwood.learn.dgt": "Relaxation",
+        "hardwood.learn.losses": "Huber Quantile",
+        "hardwood.learn.training": "Epoch Training",
+        "hardwood.model": (
+            "LatentTreeModel ObliqueForest ObliqueTree PolicyTree TreeEnsemble from_sklearn load"
+        ),
+        "hardwood.report.purity": "dendrogram_purity sampled_dendrogram_purity",
+        "hardwood.search.refine": "refine",
+        "hardwood.selection": "compare tune",
+    },
+)

@@ -95,9 +95,8 @@ def n_threads(n_jobs: Any) -> int:
             "n_jobs must be None, a positive number of threads, or -1 for all processors, got "
             f"{n_jobs!r:.200}."
         )
-    return min(
-        int(n_jobs) if n_jobs > 0 else max(1, _n_processors() + 1 + int(n_jobs)), _MAX_THREADS
-    )
+    number = int(n_jobs)
+    return min(number if number > 0 else max(1, _n_processors() + 1 + number), _MAX_THREADS)
 
 
 def callback_list(callbacks: Any) -> list[Callable[[Any], Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,21 @@ def test_public_names_exist_and_have_a_docstring(name):
     thing = getattr(hardwood, name.removeprefix("hardwood."))
     assert thing.__doc__
     assert thing.__module__.startswith("hardwood.")
+
+
+LAZY = ["hardwood", "hardwood.bandit"]
+
+
+@pytest.mark.parametrize("module", LAZY)
+def test_type_checkers_see_the_names_that_are_imported_when_first_used(module):
+    package = importlib.import_module(module)
+    lines = Path(package.__file__).read_text()
+    seen = dict(re.findall(r"^    from \S+ import (\w+) as (\w+)$", lines, re.MULTILINE))
+    assert sorted(seen) == sorted(seen.values()) == package.__all__
+    homes = re.findall(r"^    from (\S+) import (\w+) as", lines, re.MULTILINE)
+    for home, name in homes:
+        assert getattr(package, name) is getattr(importlib.import_module(home), name)
+    assert set(package.__all__) <= set(dir(package))
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -145,11 +145,9 @@ STILL_SHARED = {
     "TreeClassifier",
     "TreeRegressor",
     "_Part",
-    "_Path",
     "_Plan",
     "_Rows",
     "_Terms",
-    "_Writer",
 }
 
 

@@ -157,21 +157,21 @@ def test_autocast_leaves_the_tree_in_its_own_precision(layers):
 
 
 def test_half_precision_is_refused():
-    with pytest.raises(TypeError, match="float32 or float64, found torch.bfloat16"):
+    with pytest.raises(TypeError, match="float32 or float64, got torch.bfloat16"):
         DenseGradientTree(4, 2, 3, dtype=torch.bfloat16)
-    with pytest.raises(TypeError, match="float32 or float64, found torch.float16"):
+    with pytest.raises(TypeError, match="float32 or float64, got torch.float16"):
         DenseGradientTree(4, 2, 3).half()(torch.zeros(1, 4).half())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
 def test_input_of_another_dtype_is_refused(dtype):
-    with pytest.raises(TypeError, match=f"layer's dtype, torch.float32, found {dtype}"):
+    with pytest.raises(TypeError, match=f"layer's dtype, torch.float32, got {dtype}"):
         DenseGradientTree(4, 2, 3)(torch.zeros(5, 4, dtype=dtype))
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5), (4, 3)])
 def test_input_of_another_width_is_refused(shape):
-    with pytest.raises(ValueError, match=r"expected input of shape \(\.\.\., 4\), found"):
+    with pytest.raises(ValueError, match=r"expected input of shape \(\.\.\., 4\), got"):
         DenseGradientTree(4, 2, 3)(torch.zeros(shape))
 
 

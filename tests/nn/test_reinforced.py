@@ -462,7 +462,7 @@ def test_wrong_input():
         tree(torch.randn(8, 4))
     with pytest.raises(TypeError, match="takes a tensor"):
         tree([[1.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match="n_samples must be at least 2, found 1"):
+    with pytest.raises(ValueError, match="n_samples must be at least 2, got 1"):
         tree.loss(x, y, CROSS_ENTROPY, 1)
     with pytest.raises(ValueError, match="reduction='none'"):
         tree.loss(x, y, nn.CrossEntropyLoss())

@@ -406,22 +406,22 @@ def test_autocast_leaves_the_layer_in_its_own_precision():
 
 
 def test_half_precision_is_refused():
-    with pytest.raises(TypeError, match="TreeEnsembleLayer computes in float32 or float64, found"):
+    with pytest.raises(TypeError, match="TreeEnsembleLayer computes in float32 or float64, got"):
         TreeEnsembleLayer(4, 2, dtype=torch.bfloat16)
-    with pytest.raises(TypeError, match=r"float32 or float64, found torch\.float16"):
+    with pytest.raises(TypeError, match=r"float32 or float64, got torch\.float16"):
         TreeEnsembleLayer(4, 2).half()(torch.zeros(2, 4).half())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
 def test_input_of_another_dtype_is_refused(dtype):
     for use in (TreeEnsembleLayer(4, 2), TreeEnsembleLayer(4, 2).reachable_leaves):
-        with pytest.raises(TypeError, match=rf"layer's dtype, torch\.float32, found {dtype}"):
+        with pytest.raises(TypeError, match=rf"layer's dtype, torch\.float32, got {dtype}"):
             use(torch.zeros(5, 4, dtype=dtype))
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5), (4, 3)])
 def test_input_of_another_width_is_refused(shape):
-    with pytest.raises(ValueError, match=r"expected input of shape \(\.\.\., 4\), found"):
+    with pytest.raises(ValueError, match=r"expected input of shape \(\.\.\., 4\), got"):
         TreeEnsembleLayer(4, 2)(torch.zeros(shape))
 
 

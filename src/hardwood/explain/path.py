@@ -299,7 +299,7 @@ def path(
             f"path takes one row, found a table of {len(row)}. Give one of them, as X[:1]"
         )
     data = None if X is None else dense_matrix(found.schema, X, type(found).__name__)
-    writer = _Writer(row, data, max_terms, digits)
+    writer = _DecisionWriter(row, data, max_terms, digits)
     if isinstance(found, ObliqueTree):
         return writer.tree_path(found, table)
     outputs = found._outputs(table, 1)[0]
@@ -317,7 +317,7 @@ def _as_table(x: Any, names: Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _DecisionWriter:
     """One row, and how its paths are to be written.
 
     ``row`` (1, p) and ``data`` (n, p) are as `Schema.read` gives them.

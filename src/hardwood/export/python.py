@@ -79,7 +79,7 @@ def to_python(
     """
     check_path(path, "model.py")
     plan = plan_of(model)
-    text = _Writer(plan).program()
+    text = _ModuleWriter(plan).program()
     return exported(ExportedText(text), _check(Probes.of(plan, data), text), path)
 
 
@@ -114,7 +114,7 @@ def _cost(plan: Plan) -> int:
     return sum(depth * width + linear for depth in depths)
 
 
-class _Writer(Expressions):
+class _ModuleWriter(Expressions):
     """Writes a program, and collects the tables that it needs on the way."""
 
     zero = "0.0"

@@ -18,7 +18,7 @@ def supported(layer: nn.Module, dtype: torch.dtype) -> torch.dtype:
     """Return a dtype that the layers compute in."""
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(
-            f"{type(layer).__name__} computes in float32 or float64, found {dtype}: half precision "
+            f"{type(layer).__name__} computes in float32 or float64, got {dtype}: half precision "
             "would send rows another way than the tree that is kept. Leave the layer in float32 "
             "(under torch.autocast its input may be half)"
         )
@@ -32,19 +32,19 @@ def checked_input(layer: nn.Module, x: Any, dtype: torch.dtype) -> Tensor:
     """
     if not isinstance(x, Tensor):
         raise TypeError(
-            f"{type(layer).__name__} takes a tensor (..., {layer.in_features}), found "
+            f"{type(layer).__name__} takes a tensor (..., {layer.in_features}), got "
             f"{type(x).__name__}. Use torch.as_tensor(x, dtype=torch.float32)."
         )
     if _is_autocast(x) and x.dtype in (torch.float16, torch.bfloat16):
         x = x.to(dtype)
     if x.dim() == 0 or x.shape[-1] != layer.in_features:
         raise ValueError(
-            f"expected input of shape (..., {layer.in_features}), found {tuple(x.shape)}"
+            f"expected input of shape (..., {layer.in_features}), got {tuple(x.shape)}"
         )
     supported(layer, dtype)
     if x.dtype != dtype:
         raise TypeError(
-            f"expected input of the layer's dtype, {dtype}, found {x.dtype}. "
+            f"expected input of the layer's dtype, {dtype}, got {x.dtype}. "
             f"Convert the input, as x.to({dtype}), or the layer, as layer.double()"
         )
     return x

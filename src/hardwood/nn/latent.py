@@ -162,7 +162,7 @@ class LatentTree(nn.Module):
         if made.shape != (x.shape[0], self.n_splits):
             raise ValueError(
                 f"split has to make scores of shape ({x.shape[0]}, {self.n_splits}) of "
-                f"{x.shape[0]} rows, found {tuple(made.shape)}"
+                f"{x.shape[0]} rows, got {tuple(made.shape)}"
             )
         return made
 
@@ -241,7 +241,7 @@ class LatentTree(nn.Module):
         """
         x = checked_input(self, x, self.activity.dtype).reshape(-1, self.in_features)
         if len(x) == 0:
-            raise ValueError("settle needs at least one row, found none")
+            raise ValueError("settle needs at least one row, got none")
         rows = len(x) if batch_size is None else integer("batch_size", batch_size, 1)
         was_training = self.training
         self.eval()
@@ -316,11 +316,11 @@ def latent_projection(q: Tensor, pruning: float) -> tuple[Tensor, Tensor]:
     n_nodes = q.shape[1] if q.dim() == 2 else 0
     if n_nodes + 1 not in {2**d for d in range(2, MAX_DEPTH + 2)}:
         raise ValueError(
-            f"q must have the shape (n, 2^(depth + 1) - 1) for a depth of 1 to {MAX_DEPTH}, found "
+            f"q must have the shape (n, 2^(depth + 1) - 1) for a depth of 1 to {MAX_DEPTH}, got "
             f"{tuple(q.shape)}"
         )
     if q.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"q must be float32 or float64, found {q.dtype}")
+        raise TypeError(f"q must be float32 or float64, got {q.dtype}")
     return latent_op.solve(q, _checked_pruning(pruning), is_q=True)
 
 

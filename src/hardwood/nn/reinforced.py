@@ -246,7 +246,7 @@ class ReinforcedTree(nn.Module):
         if tuple(scores.shape) != (len(x), self.topology.n_moves):
             raise ValueError(
                 f"the policy must return scores of all {self.topology.n_moves} moves, "
-                f"({len(x)}, {self.topology.n_moves}), found {tuple(scores.shape)}"
+                f"({len(x)}, {self.topology.n_moves}), got {tuple(scores.shape)}"
             )
         return scores / self.temperature
 
@@ -257,7 +257,7 @@ class ReinforcedTree(nn.Module):
             return x.reshape(-1, x.shape[-1]), x.shape[:-1]
         if not isinstance(x, Tensor) or x.dim() == 0:
             raise TypeError(
-                f"{type(self).__name__} takes a tensor (n, ...), found {type(x).__name__}"
+                f"{type(self).__name__} takes a tensor (n, ...), got {type(x).__name__}"
             )
         return x, x.shape[:1]
 
@@ -310,10 +310,10 @@ class ReinforcedTree(nn.Module):
         choice("estimator", estimator, get_args(Estimator))
         rows, shape = self._rows(x)
         if len(shape) != 1:
-            raise ValueError(f"loss takes samples (n, in_features), found {tuple(x.shape)}")
+            raise ValueError(f"loss takes samples (n, in_features), got {tuple(x.shape)}")
         if not isinstance(y, Tensor) or y.dim() == 0 or len(y) != len(rows):
             found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-            raise ValueError(f"y must be a tensor with {len(rows)} rows, as x has; found {found}")
+            raise ValueError(f"y must be a tensor with {len(rows)} rows, as x has; got {found}")
         worth = real("entropy", entropy, 0.0)
         if estimator == "exact":
             return self._expected_loss(rows, y, criterion, worth)
@@ -347,7 +347,7 @@ class ReinforcedTree(nn.Module):
         if losses.shape != ways.leaf.shape:
             raise ValueError(
                 f"losses must have an entry for each way, {tuple(ways.leaf.shape)}, "
-                f"found {tuple(losses.shape)}"
+                f"got {tuple(losses.shape)}"
             )
         costs = losses.detach() + entropy * ways.log_probability.detach()
         advantages = costs[..., None] - self._baseline(ways, costs, baseline)  # (n, M, 1 or depth)
@@ -362,7 +362,7 @@ class ReinforcedTree(nn.Module):
             if n_samples < 2:
                 raise ValueError(
                     "baseline='leave-one-out' is the mean of a sample's other ways, so n_samples "
-                    f"must be at least 2, found {n_samples}. Use more, or baseline='value'"
+                    f"must be at least 2, got {n_samples}. Use more, or baseline='value'"
                 )
             return ((costs.sum(1, keepdim=True) - costs) / (n_samples - 1))[..., None]
         known = self.state_values[ways.nodes]  # before this batch has its say: still unbiased

@@ -39,11 +39,11 @@ def _checked(parents: Any) -> tuple[int, ...]:
     except TypeError:
         raise TypeError(
             "parents must be a list with the number of each node's parent, the root's -1 first; "
-            f"found {parents!r:.80}"
+            f"got {parents!r:.80}"
         ) from None
     if len(numbers) < 2 or numbers[0] != -1:
         raise ValueError(
-            "parents must begin with -1, the root, and have at least one more node; found "
+            "parents must begin with -1, the root, and have at least one more node; got "
             f"{list(numbers[:8])}"
         )
     for i, parent in enumerate(numbers[1:], start=1):

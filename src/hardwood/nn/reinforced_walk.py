@@ -77,7 +77,7 @@ def _checked_scores(scores: Tensor, n: int, n_ways: int, node: int) -> Tensor:
     if tuple(scores.shape) != (n, n_ways):
         raise ValueError(
             f"the policy of node {node} must return a score for each of its {n_ways} children, "
-            f"({n}, {n_ways}), found {tuple(scores.shape)}"
+            f"({n}, {n_ways}), got {tuple(scores.shape)}"
         )
     return scores
 

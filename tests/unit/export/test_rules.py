@@ -124,9 +124,9 @@ def test_rules_that_differ_are_refused(monkeypatch, tmp_path):
 
 
 def test_rules_that_overlap_are_refused(monkeypatch):
-    honest = rules_module._Writer.text
+    honest = rules_module._RulesWriter.text
     monkeypatch.setattr(
-        rules_module._Writer, "text", lambda self: honest(self).replace(" < ", " <= ")
+        rules_module._RulesWriter, "text", lambda self: honest(self).replace(" < ", " <= ")
     )
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0], feature_names=["x"])
     with pytest.raises(ExportError, match="none of them, or several"):

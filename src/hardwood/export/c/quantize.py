@@ -111,7 +111,7 @@ def quantized(plan: Plan, bits: int, probes: Probes) -> Quantized:
         If the model has no form in integers.
     """
     _check(plan, bits)
-    rows = Rows(plan, probes)
+    rows = TypicalRows(plan, probes)
     shares = _SHARES if probes.are_given and plan.encoding.n_values else (1.0,)
     candidates = []
     for share in shares:
@@ -149,7 +149,7 @@ def _check(plan: Plan, bits: int) -> None:
         )
 
 
-class Rows:
+class TypicalRows:
     """Typical rows, as many as thresholds need: raw numbers, indicators, and the way they take."""
 
     def __init__(self, plan: Plan, probes: Probes) -> None:
@@ -209,7 +209,7 @@ def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Gr
 # Splits
 
 
-def _quantized_splits(plan: Plan, grid: Grid, rows: Rows) -> tuple[Sums, int]:
+def _quantized_splits(plan: Plan, grid: Grid, rows: TypicalRows) -> tuple[Sums, int]:
     """Quantise all splits; also return how many rows take the wrong side, summed over splits."""
     weights = np.concatenate([tree.weights for tree in plan.trees])
     indicators = np.concatenate([tree.indicators for tree in plan.trees])
@@ -256,7 +256,7 @@ def _sums(
     weights: np.ndarray,
     indicators: np.ndarray,
     constant: np.ndarray,
-    rows: Rows | None = None,
+    rows: TypicalRows | None = None,
     groups: np.ndarray | None = None,
 ) -> Sums:
     """Quantise weighted sums; those of one group (the outputs of a leaf) share a scale."""
@@ -301,7 +301,7 @@ def _reach(plan: Plan, grid: Grid, weights: np.ndarray, indicators: np.ndarray) 
     return reach
 
 
-def _importance(grid: Grid, rows: Rows | None, n_columns: int) -> np.ndarray:
+def _importance(grid: Grid, rows: TypicalRows | None, n_columns: int) -> np.ndarray:
     """(c,) how much an error of a weight matters: the deviation of its column, in entries."""
     if rows is None or not len(rows.numbers):
         return np.ones(n_columns)

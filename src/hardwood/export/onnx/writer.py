@@ -81,7 +81,7 @@ def to_onnx(
     plan = plan_of(model)
     as_matrix = _as_matrix(plan, inputs)
     names = _input_names(plan, as_matrix)
-    content = _Writer(plan, names, as_matrix).content()
+    content = _GraphWriter(plan, names, as_matrix).content()
     check = _check(Probes.of(plan, data), content, as_matrix)
     return exported(ExportedBytes(content), check, path)
 
@@ -112,7 +112,7 @@ def _is_text(feature: Feature) -> bool:
     return kinds == {True}
 
 
-class _Writer:
+class _GraphWriter:
     """Writes a graph."""
 
     def __init__(self, plan: Plan, names: list[str], as_matrix: bool) -> None:

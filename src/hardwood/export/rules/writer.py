@@ -92,7 +92,7 @@ def to_rules(
         raise ValueError(f"digits must be at least 1, or None for all; got {digits}")
     check_path(path, "model.txt")
     plan = plan_of(model)
-    text = _Writer(plan, digits).text()
+    text = _RulesWriter(plan, digits).text()
     return exported(ExportedText(text), _check(Probes.of(plan, data), text, digits), path)
 
 
@@ -132,7 +132,7 @@ class _Numbers:
 
 
 @dataclass
-class _Path:
+class _LeafPath:
     """What a row must fulfil to reach a leaf; conditions on one feature are one."""
 
     never: bool = False
@@ -173,7 +173,7 @@ class _Path:
         self.never |= numbers.is_empty
 
 
-class _Writer:
+class _RulesWriter:
     """Writes rules, and remembers the numbers whose averages the text must tell."""
 
     def __init__(self, plan: Plan, digits: int | None) -> None:
@@ -229,7 +229,7 @@ class _Writer:
             rules.append("".join([f"rule {i + 1}: leaf {leaf}\n", *(f"  {w}\n" for w in words)]))
         return rules
 
-    def _condition_lines(self, path: _Path) -> list[str]:
+    def _condition_lines(self, path: _LeafPath) -> list[str]:
         if path.never:
             return ["never"]
         lines = [self._number(j, numbers) for j, numbers in sorted(path.numbers.items())]
@@ -367,14 +367,14 @@ class _Term:
 
 def _paths(
     conditions: list[Condition], children: np.ndarray, root: int, schema: Schema
-) -> list[tuple[int, _Path]]:
+) -> list[tuple[int, _LeafPath]]:
     """Return the leaves from the left, each with the path to it."""
-    found: list[tuple[int, _Path]] = []
+    found: list[tuple[int, _LeafPath]] = []
     todo: list[tuple[int, tuple[Any, ...]]] = [(root, ())]
     while todo:
         node, steps = todo.pop()
         if node < 0:
-            path = _Path()
+            path = _LeafPath()
             for split, right in _unlinked(steps):
                 path.add(conditions[split], right, schema)
             found.append((~node, path))

@@ -118,7 +118,7 @@ def to_sql(
         raise ExportError(f"materialized must be True, False or None, found {materialized!r:.80}")
     if materialized is None:
         materialized = not _is_simple(plan)
-    text = _Writer(plan, parts, in_database, kept, materialized).text()
+    text = _StatementWriter(plan, parts, in_database, kept, materialized).text()
     check_length(text)
     check = check_sql(Probes.of(plan, data), text, parts, in_database, kept, labels_of(plan))
     return exported(ExportedText(text), check, path)
@@ -141,7 +141,7 @@ def labels_of(plan: Plan) -> list[Label]:
     return [str(c) for c in classes] if len(kinds) > 1 else classes
 
 
-class _Writer(Expressions):
+class _StatementWriter(Expressions):
     """Writes a statement."""
 
     zero = "0E0"

@@ -135,13 +135,10 @@ SHARED_NAMES = {"Comparison", "Decision"}
 STILL_SHARED = {
     "Candidate",
     "Column",
-    "Curve",
     "Plan",
     "Problem",
     "Rows",
     "Search",
-    "SquaredError",
-    "Target",
     "TreeClassifier",
     "TreeRegressor",
 }

@@ -42,7 +42,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class BanditCurve:
     """How one of them did.
 
     Attributes
@@ -94,7 +94,7 @@ class Comparison(PlottedReport):
     """
 
     what: str
-    curves: tuple[Curve, ...]
+    curves: tuple[BanditCurve, ...]
     n_rounds: int
     n_runs: int
     notes: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ def compare(
     chosen = {"DGT": _default_bandit(first, max_depth)} if bandits is None else bandits
     learners: dict[str, Values] = {name: _values_of(make) for name, make in chosen.items()}
     notes: list[str] = []
-    marks: list[Curve] = []
+    marks: list[BanditCurve] = []
     report = on_rounds or (lambda name, run, done, n: None)
     if with_baselines:
         taken = [name for name in chosen if name in _STYLES]
@@ -263,7 +263,7 @@ def _runs(
     learners: dict[str, Values],
     seeds: list[int],
     report: Progress,
-) -> list[Curve]:
+) -> list[BanditCurve]:
     n = len(first)
     found = {name: np.empty((len(seeds), n)) for name in learners}
     for run, seed in enumerate(seeds):
@@ -272,7 +272,7 @@ def _runs(
             raise ValueError(f"make_world must make worlds of one length, got {n}, {len(world)}.")
         for name, values in learners.items():
             found[name][run] = values(world, seed, partial(_report_run, report, name, run, n))
-    return [Curve(name, values, is_learner=True) for name, values in found.items()]
+    return [BanditCurve(name, values, is_learner=True) for name, values in found.items()]
 
 
 def _report_run(report: Progress, name: str, run: int, n: int, done: int) -> None:
@@ -326,7 +326,7 @@ def _linear(world: World, seed: int) -> Any:
     return baselines.LinearBandit(world.actions, random_state=seed)
 
 
-def _marks(first: World, max_depth: int, seed: int) -> list[Curve]:
+def _marks(first: World, max_depth: int, seed: int) -> list[BanditCurve]:
     """Return what the best single answer and a supervised tree earn or lose."""
     if isinstance(first, LossSimulator):
         constant = baselines.best_constant_losses(first)
@@ -335,7 +335,7 @@ def _marks(first: World, max_depth: int, seed: int) -> list[Curve]:
         constant = baselines.best_constant_rewards(first)
         supervised = baselines.supervised_rewards(first, max_depth, seed)
     both = {"best constant": constant, "supervised tree": supervised}
-    return [Curve(name, values[None], is_learner=False) for name, values in both.items()]
+    return [BanditCurve(name, values[None], is_learner=False) for name, values in both.items()]
 
 
 def band(runs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -360,7 +360,7 @@ def round_numbers(n: int) -> list[int]:
     return [step for step in steps if step < n][-10:] + [n]
 
 
-def _curve_content(curve: Curve, at: np.ndarray) -> dict[str, Any]:
+def _curve_content(curve: BanditCurve, at: np.ndarray) -> dict[str, Any]:
     mean, low, high = band(curve.progress[:, at])
     return {
         "name": curve.name,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hardwood.export import Check, ExportedBytes, ExportedText
 
 
-class Target(str, Enum):
+class ExportFormat(str, Enum):
     """What `--to` takes."""
 
     c = "c"
@@ -34,22 +34,23 @@ class Target(str, Enum):
     json = "json"
 
 
-_OF_INTEGERS = (Target.c_int16, Target.c_int8)
-_OF_C = (Target.c, *_OF_INTEGERS)
+_OF_INTEGERS = (ExportFormat.c_int16, ExportFormat.c_int8)
+_OF_C = (ExportFormat.c, *_OF_INTEGERS)
 # Which targets an option is for.
 _FOR = {
     "--name": _OF_C,
     "--min-agreement": _OF_INTEGERS,
-    "--table": (Target.sql,),
-    "--keep": (Target.sql,),
-    "--digits": (Target.rules,),
+    "--table": (ExportFormat.sql,),
+    "--keep": (ExportFormat.sql,),
+    "--digits": (ExportFormat.rules,),
 }
 
 
 def export(
     model: ModelFile,
     to: Annotated[
-        Target, typer.Option(metavar=words_of(Target), help="The language or format to write.")
+        ExportFormat,
+        typer.Option(metavar=words_of(ExportFormat), help="The language or format to write."),
     ],
     output: Annotated[
         Path | None, output_option("The file to write.", "text goes to stdout")
@@ -127,7 +128,7 @@ def _exportable(model: Any, notes: Notes) -> Any:
     return model.harden()
 
 
-def _options(to: Target, given: dict[str, Any]) -> dict[str, Any]:
+def _options(to: ExportFormat, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options as the exporter takes them; one for another target is a mistake."""
     for option, value in given.items():
         if value is not None and to not in _FOR[option]:
@@ -143,14 +144,14 @@ def _options(to: Target, given: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _check_output(to: Target, output: Path | None, inputs: list[Path]) -> None:
+def _check_output(to: ExportFormat, output: Path | None, inputs: list[Path]) -> None:
     if output is not None:
         check_writable(output, inputs=inputs)
-    elif to is Target.onnx:
+    elif to is ExportFormat.onnx:
         raise CommandError("An ONNX file is not text: name it with --output FILE.")
 
 
-def _exporter(to: Target) -> Callable[..., ExportedText | ExportedBytes]:
+def _exporter(to: ExportFormat) -> Callable[..., ExportedText | ExportedBytes]:
     from hardwood import export
 
     name = "c" if to in _OF_C else to.value
@@ -160,7 +161,7 @@ def _exporter(to: Target) -> Callable[..., ExportedText | ExportedBytes]:
 
 def _say(
     content: ExportedText | ExportedBytes,
-    to: Target,
+    to: ExportFormat,
     output: Path | None,
     notes: Notes,
     *,

@@ -61,24 +61,24 @@ class CriterionChoice(str, Enum):
 
 
 @dataclass(frozen=True)
-class Rows:
+class PruningRows:
     """Rows of the table, their weights, and their true answers where there is a target."""
 
     table: pa.Table
     weight: np.ndarray
     truth: np.ndarray | None
 
-    def part(self, rows: np.ndarray) -> Rows:
+    def part(self, rows: np.ndarray) -> PruningRows:
         """Return some of the rows, by number."""
         truth = None if self.truth is None else self.truth[rows]
-        return Rows(self.table.take(rows), self.weight[rows], truth)
+        return PruningRows(self.table.take(rows), self.weight[rows], truth)
 
     def __len__(self) -> int:
         return self.weight.size
 
 
 @dataclass(frozen=True)
-class Plan:
+class PruningPlan:
     """How to prune: by the price of a leaf, by rows held out, or, with neither, by reach."""
 
     alpha: float | None
@@ -219,7 +219,7 @@ def _plan(
     criterion: CriterionChoice,
     sparsify: float | None,
     readable: float | None,
-) -> Plan:
+) -> PruningPlan:
     """Check that the options go together, and fill in the default."""
     asked = {
         "--alpha": alpha is not None,
@@ -237,7 +237,7 @@ def _plan(
     elif target is not None and validation_fraction is None:
         validation_fraction = _VALIDATION_FRACTION
     loss = None if criterion is CriterionChoice.auto else criterion.value
-    return Plan(
+    return PruningPlan(
         alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
     )
 
@@ -264,18 +264,18 @@ def _read_rows(
     target: str | None,
     weight: str | None,
     notes: Notes,
-) -> tuple[Rows, int]:
+) -> tuple[PruningRows, int]:
     """Read the rows that count and whose answers, where asked for, the model knows.
 
     Also returns how many rows the table has.
     """
     table = read_table(path)
     weights = np.ones(table.num_rows) if weight is None else read_weights(table, weight, path)
-    rows = Rows(table, weights, None)
+    rows = PruningRows(table, weights, None)
     if target is not None:
         names = target_columns(tree, table, target, path, model)
         known, truth = true_answers(tree, table, names, path)
-        rows = Rows(table.take(known), weights[known], truth)
+        rows = PruningRows(table.take(known), weights[known], truth)
         if len(known) < table.num_rows:
             left_out = plural(table.num_rows - len(known), "row")
             notes.add(f"left out: {left_out} in which '{target}' is missing")
@@ -286,7 +286,7 @@ def _read_rows(
     return rows, table.num_rows
 
 
-def _of_known_classes(tree: ObliqueTree, rows: Rows, notes: Notes) -> Rows:
+def _of_known_classes(tree: ObliqueTree, rows: PruningRows, notes: Notes) -> PruningRows:
     if tree.classes is None:
         return rows
     assert rows.truth is not None
@@ -303,8 +303,8 @@ def _of_known_classes(tree: ObliqueTree, rows: Rows, notes: Notes) -> Rows:
 
 
 def _divide(
-    rows: Rows, plan: Plan, rng: np.random.Generator, tree: ObliqueTree
-) -> tuple[Rows, Rows]:
+    rows: PruningRows, plan: PruningPlan, rng: np.random.Generator, tree: ObliqueTree
+) -> tuple[PruningRows, PruningRows]:
     """Return the rows to prune by, and those to judge the outcome by."""
     if plan.validation_fraction is None:
         return rows, rows
@@ -319,7 +319,7 @@ def _divide(
     return rows.part(train), rows.part(valid)
 
 
-def _answers(tree: ObliqueTree, rows: Rows) -> Any:
+def _answers(tree: ObliqueTree, rows: PruningRows) -> Any:
     """Return the true answers as the tree has them: its own labels, or numbers."""
     assert rows.truth is not None
     if tree.classes is None:
@@ -328,7 +328,7 @@ def _answers(tree: ObliqueTree, rows: Rows) -> Any:
 
 
 def _pruned(
-    tree: ObliqueTree, train: Rows, judged: Rows, plan: Plan
+    tree: ObliqueTree, train: PruningRows, judged: PruningRows, plan: PruningPlan
 ) -> tuple[ObliqueTree, Readable | None]:
     """Return the smaller tree and, where its splits were rewritten, what that changed."""
     options: dict[str, Any] = {"min_samples": plan.min_samples, "sample_weight": train.weight}
@@ -354,7 +354,7 @@ def _readable_json(found: Readable | None) -> dict[str, Any]:
 
 
 def _with_record(
-    smaller: ObliqueTree, tree: ObliqueTree, table: Path, rows: Rows, plan: Plan
+    smaller: ObliqueTree, tree: ObliqueTree, table: Path, rows: PruningRows, plan: PruningPlan
 ) -> ObliqueTree:
     """Note in the record what was done; scores of the tree as it was are no longer its own."""
     chosen = {
@@ -371,13 +371,13 @@ def _with_record(
     return smaller.replace(record=record | {"pruned": pruned})
 
 
-def _scores(tree: ObliqueTree, rows: Rows, seed: int) -> list[Score]:
+def _scores(tree: ObliqueTree, rows: PruningRows, seed: int) -> list[Score]:
     assert rows.truth is not None
     rng = np.random.default_rng(seed)
     return judge(tree, rows.table, rows.truth, rows.weight, rng).scores
 
 
-def _sizes(tree: ObliqueTree, rows: Rows) -> dict[str, float]:
+def _sizes(tree: ObliqueTree, rows: PruningRows) -> dict[str, float]:
     from hardwood.model.cost import flops, remaining
 
     cost = flops(tree, rows.table).mean
@@ -397,7 +397,11 @@ def _size(value: float) -> str:
 
 
 def _print_outcome(
-    tree: ObliqueTree, smaller: ObliqueTree, judged: Rows, scores: list[list[Score]], plan: Plan
+    tree: ObliqueTree,
+    smaller: ObliqueTree,
+    judged: PruningRows,
+    scores: list[list[Score]],
+    plan: PruningPlan,
 ) -> None:
     sizes = [_sizes(t, judged) for t in (tree, smaller)]
     lines = [[words, *(_size(size[name]) for size in sizes)] for name, words in _WORDS.items()]
@@ -418,10 +422,10 @@ def _payload(
     output: Path,
     tree: ObliqueTree,
     smaller: ObliqueTree,
-    train: Rows,
-    judged: Rows,
+    train: PruningRows,
+    judged: PruningRows,
     scores: list[list[Score]],
-    plan: Plan,
+    plan: PruningPlan,
     notes: Notes,
 ) -> dict[str, Any]:
     return {

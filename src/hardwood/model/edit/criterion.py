@@ -92,7 +92,7 @@ class ClassError(_OfClasses):
         return (answer.argmax(axis=1) != truth).astype(np.float64)
 
 
-class SquaredError(Criterion):
+class MeanSquaredError(Criterion):
     """Mean over the outputs of (f - y)^2: numbers, or labels as 0 and 1."""
 
     name = "squared_error"
@@ -194,9 +194,9 @@ def _criteria(tree: ObliqueTree) -> dict[str, Criterion]:
         k = tree.n_outputs
         of_task: list[Criterion] = [ClassLogLoss(k), ClassSquaredError(k), ClassError(k)]
     elif tree.task == "regression":
-        of_task = [SquaredError(), QuantileError()]
+        of_task = [MeanSquaredError(), QuantileError()]
     else:
-        of_task = [LabelLogLoss(), SquaredError(), LabelError()]
+        of_task = [LabelLogLoss(), MeanSquaredError(), LabelError()]
     return {criterion.name: criterion for criterion in of_task}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,18 @@ class Check:
     agreement: float | None = None
     same_leaf: float | None = None
     n_bytes: int | None = None
+
+    @classmethod
+    def of(cls, probes: Probes, differences: np.ndarray, **found: Any) -> Check:
+        """Make the check of an export whose outputs differ by so much."""
+        return cls(
+            n_rows=probes.n_rows,
+            are_given=probes.are_given,
+            largest_difference=float(differences.max(initial=0.0)),
+            n_leaves_reached=probes.n_leaves_reached,
+            n_leaves=probes.plan.n_leaves,
+            **found,
+        )
 
     def __str__(self) -> str:
         whose = "given and made up" if self.are_given else "made up from the schema"
@@ -145,15 +158,12 @@ def verified(
         on_edge = is_on_edge(probes, unequal)
     if not on_edge.all():
         raise _refusal(probes, found, int(unequal[~on_edge][0]), target, method, (~on_edge).sum())
-    return Check(
+    return Check.of(
+        probes,
+        _relative(difference, expected)[equal],
+        n_on_edge=len(unequal),
         target=target,
         method=method,
-        n_rows=probes.n_rows,
-        are_given=probes.are_given,
-        n_on_edge=len(unequal),
-        largest_difference=float(_relative(difference, expected)[equal].max(initial=0.0)),
-        n_leaves_reached=probes.n_leaves_reached,
-        n_leaves=probes.plan.n_leaves,
         n_bytes=n_bytes,
     )
 
@@ -175,17 +185,14 @@ def measured(
             same = difference <= 0.01 * np.ptp(expected, axis=0)
     else:
         same = (found.positions[typical] == right).reshape(len(expected), -1)
-    return Check(
-        target=target,
-        method=method,
-        n_rows=probes.n_rows,
-        are_given=probes.are_given,
+    return Check.of(
+        probes,
+        _relative(difference, expected),
         n_on_edge=0,
-        largest_difference=float(_relative(difference, expected).max(initial=0.0)),
-        n_leaves_reached=probes.n_leaves_reached,
-        n_leaves=probes.plan.n_leaves,
         agreement=float(same.all(axis=1).mean()),
         same_leaf=float((found.leaves == probes.leaves)[typical].all(axis=1).mean()),
+        target=target,
+        method=method,
         n_bytes=n_bytes,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ import numpy as np
 OPSET = 13  # ai.onnx, of 2020; ONNX Runtime since 1.6
 ML_OPSET = 2  # ai.onnx.ml
 IR_VERSION = 7
+
+
+class Kind(IntEnum):
+    """Types of numbers as ONNX counts them; known before the package is imported."""
+
+    FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11
 
 
 class Graph:
@@ -23,7 +30,7 @@ class Graph:
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
 
-    def input(self, name: str, kind: int, width: int, doc: str) -> str:
+    def input(self, name: str, kind: Kind, width: int, doc: str) -> str:
         """Declare an input (N, width)."""
         from onnx import helper
 
@@ -33,13 +40,13 @@ class Graph:
 
     def constant(self, value: Any) -> str:
         """Add a constant; text, too."""
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import helper, numpy_helper
 
         name = self._name()
         array = np.asarray(value)
         if array.dtype.kind in "OU":
             texts: Any = [str(text).encode() for text in array.ravel().tolist()]
-            tensor = helper.make_tensor(name, TensorProto.STRING, array.shape, texts)
+            tensor = helper.make_tensor(name, Kind.STRING, array.shape, texts)
         else:
             tensor = numpy_helper.from_array(np.ascontiguousarray(array), name)
         self._constants.append(tensor)
@@ -54,7 +61,11 @@ class Graph:
         self._nodes.append(node)
         return name
 
-    def output(self, name: str, source: str, kind: int, shape: Sequence[Any]) -> None:
+    def cast(self, source: str, kind: Kind) -> str:
+        """Add a node that turns numbers into those of another type."""
+        return self.node("Cast", source, to=int(kind))
+
+    def output(self, name: str, source: str, kind: Kind, shape: Sequence[Any]) -> None:
         """Declare an output."""
         from onnx import helper
 

@@ -20,7 +20,7 @@ from hardwood.errors import ExportError, MissingExtraError
 from hardwood.export.conditions import exact_splits
 from hardwood.export.exported import ExportedBytes, check_path, exported
 from hardwood.export.names import identifiers
-from hardwood.export.onnx.graph import Graph
+from hardwood.export.onnx.graph import Graph, Kind
 from hardwood.export.plan import LARGEST, Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes, unseen_level
 from hardwood.export.verify import Answers, Check, verified
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 Inputs = Literal["auto", "columns", "matrix"]
 _OUTPUTS = ("label", "labels", "probabilities", "prediction", "leaf")
+_NODES = "treeids nodeids featureids modes values truenodeids falsenodeids"
+_TREE_ATTRIBUTES = (
+    *(f"nodes_{name}" for name in _NODES.split()),
+    *(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights")),
+)
 _MAX_LEAVES = 2**24  # a float32 holds every number of a leaf below it
 
 
@@ -126,9 +131,9 @@ class _GraphWriter:
         plan, graph = self.plan, self.graph
         if max(tree.n_leaves for tree in plan.trees) >= _MAX_LEAVES:
             raise ExportError(f"a tree of {_MAX_LEAVES} leaves or more has no form in ONNX")
-        row, values, indicators = self._encoded()
-        leaf = self._leaves(row, values, indicators)
-        self._answer(row, values, indicators, leaf)
+        row, indicators = self._encoded()
+        leaf = self._leaves(row, indicators)
+        self._answer(row, indicators, leaf)
         metadata = {
             "hardwood.version": __version__,
             "hardwood.task": plan.task,
@@ -140,17 +145,12 @@ class _GraphWriter:
 
     # From inputs to what the splits weigh
 
-    def _encoded(self) -> tuple[str, list[int], list[int]]:
-        """Return the encoded rows (N, c), and which value or indicator each column is.
-
-        Columns are the values listed, then the indicators listed.
-        """
-        from onnx import TensorProto
-
+    def _encoded(self) -> tuple[str, list[int]]:
+        """Return the encoded rows (N, c): all values, then the indicators that are listed."""
         graph, encoding = self.graph, self.plan.encoding
         inputs = {}
         for j, feature in enumerate(self.plan.schema.features):
-            kind = TensorProto.STRING if _is_text(feature) else TensorProto.DOUBLE
+            kind = Kind.STRING if _is_text(feature) else Kind.DOUBLE
             if not self.as_matrix:
                 inputs[j] = graph.input(self.names[j], kind, 1, feature.name)
         parts, indicators = [], []
@@ -161,7 +161,7 @@ class _GraphWriter:
             flagged = [j for j, f in enumerate(encoding.numeric.tolist()) if f in encoding.flag]
             if flagged:
                 of_flagged = graph.node("Gather", missing, graph.constant(flagged), axis=1)
-                parts.append(graph.node("Cast", of_flagged, to=TensorProto.DOUBLE))
+                parts.append(graph.cast(of_flagged, Kind.DOUBLE))
                 indicators += [encoding.flag[int(encoding.numeric[j])] for j in flagged]
         for j, feature in enumerate(self.plan.schema.features):
             if feature.kind == "categorical":
@@ -169,22 +169,18 @@ class _GraphWriter:
                 first = encoding.first_level[j]
                 indicators += range(first, first + len(feature.levels) + feature.has_missing)
         row = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
-        return row, list(range(encoding.n_values)), indicators
+        return row, indicators
 
     def _numbers(self, inputs: dict[int, str]) -> str:
         """Return the raw numbers (N, n)."""
-        from onnx import TensorProto
-
         graph, encoding = self.graph, self.plan.encoding
         if self.as_matrix:
-            return graph.input("X", TensorProto.DOUBLE, encoding.n_values, "one column a feature")
+            return graph.input("X", Kind.DOUBLE, encoding.n_values, "one column a feature")
         numbers = [inputs[j] for j in encoding.numeric.tolist()]
         return numbers[0] if len(numbers) == 1 else graph.node("Concat", *numbers, axis=1)
 
     def _values(self, numbers: str, missing: str) -> str:
         """Return the numbers less their centres, rounded to float32, 0 where missing."""
-        from onnx import TensorProto
-
         graph, encoding = self.graph, self.plan.encoding
         value = graph.node("Sub", numbers, graph.constant(encoding.center))
         if encoding.is_scaled:
@@ -192,14 +188,10 @@ class _GraphWriter:
         value = graph.node("Where", missing, graph.constant(np.float64(0)), value)
         limits = (graph.constant(np.float64(-LARGEST)), graph.constant(np.float64(LARGEST)))
         value = graph.node("Min", graph.node("Max", value, limits[0]), limits[1])
-        return graph.node(
-            "Cast", graph.node("Cast", value, to=TensorProto.FLOAT), to=TensorProto.DOUBLE
-        )
+        return graph.cast(graph.cast(value, Kind.FLOAT), Kind.DOUBLE)
 
     def _levels(self, source: str, feature: Feature) -> str:
         """Return the indicators (N, levels and flag) of a categorical feature."""
-        from onnx import TensorProto
-
         graph, n = self.graph, len(feature.levels)
         if _is_text(feature):
             code = graph.node(
@@ -219,7 +211,7 @@ class _GraphWriter:
                 f"levels of feature {feature.name!r:.80} are whole numbers too large for float64"
             )
         equal = graph.node("Equal", source, graph.constant(numbers))
-        on = graph.node("Cast", equal, to=TensorProto.DOUBLE)
+        on = graph.cast(equal, Kind.DOUBLE)
         if not feature.has_missing:
             return on
         known = graph.node("ReduceSum", on, graph.constant([1]))
@@ -228,17 +220,16 @@ class _GraphWriter:
 
     # From there to leaves
 
-    def _leaves(self, row: str, values: list[int], indicators: list[int]) -> str:
+    def _leaves(self, row: str, indicators: list[int]) -> str:
         """Return the leaf of each row in each tree, (N, T) int64."""
-        from onnx import TensorProto
-
         graph, trees = self.graph, self.plan.trees
-        weights, biases = [np.zeros((len(values) + len(indicators), 0))], [np.zeros(0)]
+        weights, biases = (
+            [np.zeros((self.plan.encoding.n_values + len(indicators), 0))],
+            [np.zeros(0)],
+        )
         for tree in trees:
             of_values, of_indicators, bias = exact_splits(tree, self.plan.encoding)
-            weights.append(
-                np.concatenate([of_values[:, values], of_indicators[:, indicators]], axis=1).T
-            )
+            weights.append(np.concatenate([of_values, of_indicators[:, indicators]], axis=1).T)
             biases.append(bias)
         matrix, bias = np.concatenate(weights, axis=1), np.concatenate(biases)
         if len(bias) == 0:  # a tree node needs a column to look at
@@ -246,17 +237,15 @@ class _GraphWriter:
         score = graph.node("MatMul", row, graph.constant(matrix))
         score = graph.node("Add", score, graph.constant(bias))
         right = graph.node("GreaterOrEqual", score, graph.constant(np.float64(0)))
-        right = graph.node("Cast", right, to=TensorProto.FLOAT)
+        right = graph.cast(right, Kind.FLOAT)
         leaf = graph.node(
             "TreeEnsembleRegressor", right, domain="ai.onnx.ml", **_tree_attributes(trees)
         )
-        return graph.node("Cast", leaf, to=TensorProto.INT64)
+        return graph.cast(leaf, Kind.INT64)
 
     # From leaves to answers
 
-    def _answer(self, row: str, values: list[int], indicators: list[int], leaf: str) -> None:
-        from onnx import TensorProto
-
+    def _answer(self, row: str, indicators: list[int], leaf: str) -> None:
         plan, graph = self.plan, self.graph
         first = np.cumsum([0, *(tree.n_leaves for tree in plan.trees)])[:-1]
         place = graph.node("Add", leaf, graph.constant(first[None, :]))
@@ -268,12 +257,12 @@ class _GraphWriter:
                 chosen = graph.node("Gather", place, graph.constant(trees), axis=1)
             said = graph.node("Gather", table, chosen, axis=0)  # (N, trees, k)
             if plan.trees[trees[0]].leaf_weights is not None:
-                said = self._linear(row, values, indicators, trees, leaf, said)
+                said = self._linear(row, indicators, trees, leaf, said)
             added = graph.node("ReduceSum", said, graph.constant([1]), keepdims=0)
             total = added if total is None else graph.node("Add", total, added)
         assert total is not None
         self._results(self._combined(total))
-        graph.output("leaf", leaf, TensorProto.INT64, ["N", len(plan.trees)])
+        graph.output("leaf", leaf, Kind.INT64, ["N", len(plan.trees)])
 
     def _groups(self) -> list[list[int]]:
         """Trees whose answers are made alike: constant leaves, and linear ones by their link."""
@@ -285,7 +274,6 @@ class _GraphWriter:
     def _linear(
         self,
         row: str,
-        values: list[int],
         indicators: list[int],
         trees: list[int],
         leaf: str,
@@ -295,7 +283,7 @@ class _GraphWriter:
         graph, members = self.graph, [self.plan.trees[t] for t in trees]
         weights = [
             np.concatenate(
-                [tree.leaf_weights[:, :, values], tree.leaf_indicators[:, :, indicators]],  # type: ignore[index]
+                [tree.leaf_weights, tree.leaf_indicators[:, :, indicators]],  # type: ignore[index]
                 axis=2,
             )
             for tree in members
@@ -318,15 +306,13 @@ class _GraphWriter:
         return self.graph.node("Exp" if link == "exp" else "Sigmoid", scores)
 
     def _voted(self, answer: str, vote: str) -> str:
-        from onnx import TensorProto
-
         graph = self.graph
         if vote == "class":
             best = graph.node("ArgMax", answer, axis=-1, keepdims=0)
             return graph.node("Gather", graph.constant(np.eye(self.plan.n_outputs)), best, axis=0)
         if vote == "labels":
             yes = graph.node("GreaterOrEqual", answer, graph.constant(np.float64(0.5)))
-            return graph.node("Cast", yes, to=TensorProto.DOUBLE)
+            return graph.cast(yes, Kind.DOUBLE)
         return answer
 
     def _combined(self, total: str) -> str:
@@ -342,12 +328,10 @@ class _GraphWriter:
         return self._linked(total, plan.link)
 
     def _results(self, outputs: str) -> None:
-        from onnx import TensorProto
-
         plan, graph = self.plan, self.graph
         many = ["N", plan.n_outputs]
         if plan.task == "regression":
-            graph.output("prediction", outputs, TensorProto.DOUBLE, many)
+            graph.output("prediction", outputs, Kind.DOUBLE, many)
             return
         if plan.classes is not None:
             labels, kind = _label_tensor(plan)
@@ -356,24 +340,20 @@ class _GraphWriter:
             graph.output("label", label, kind, ["N"])
         else:
             yes = graph.node("GreaterOrEqual", outputs, graph.constant(np.float64(0.5)))
-            graph.output(
-                "labels", graph.node("Cast", yes, to=TensorProto.INT64), TensorProto.INT64, many
-            )
-        graph.output("probabilities", outputs, TensorProto.DOUBLE, many)
+            graph.output("labels", graph.cast(yes, Kind.INT64), Kind.INT64, many)
+        graph.output("probabilities", outputs, Kind.DOUBLE, many)
 
 
-def _label_tensor(plan: Plan) -> tuple[np.ndarray, int]:
+def _label_tensor(plan: Plan) -> tuple[np.ndarray, Kind]:
     """Classes as a tensor of their kind; as text where they are of several."""
-    from onnx import TensorProto
-
     classes = plan.classes or ()
     kinds = {type(label) for label in classes}
     if kinds == {int}:
-        return np.array(classes, np.int64), TensorProto.INT64
+        return np.array(classes, np.int64), Kind.INT64
     if kinds == {bool}:
-        return np.array(classes, np.bool_), TensorProto.BOOL
+        return np.array(classes, np.bool_), Kind.BOOL
     if kinds <= {int, float}:
-        return np.array(classes, np.float64), TensorProto.DOUBLE
+        return np.array(classes, np.float64), Kind.DOUBLE
     names = [str(label) for label in classes]
     for name in names:
         if name.endswith("\0"):
@@ -381,7 +361,7 @@ def _label_tensor(plan: Plan) -> tuple[np.ndarray, int]:
                 f"the class {name!r:.80} ends in the character NUL, which texts in ONNX lose. "
                 "Rename it."
             )
-    return np.array(names, dtype=object), TensorProto.STRING
+    return np.array(names, dtype=object), Kind.STRING
 
 
 def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
@@ -389,39 +369,22 @@ def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
 
     Its targets are the trees; what a leaf adds to its tree's target is its number.
     """
-    nodes: dict[str, list[Any]] = {
-        name: []
-        for name in (
-            "treeids",
-            "nodeids",
-            "featureids",
-            "modes",
-            "values",
-            "truenodeids",
-            "falsenodeids",
-        )
-    }
-    target: dict[str, list[Any]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
-
-    def node(t: int, number: int, mode: str, column: int, below: float, above: float) -> None:
-        entry = (t, number, column, mode, 0.5 if mode == "BRANCH_LEQ" else 0.0, below, above)
-        for name, value in zip(nodes, entry, strict=True):
-            nodes[name].append(value)
-
+    nodes: list[tuple[Any, ...]] = []
+    targets: list[tuple[Any, ...]] = []
     first_split = 0
     for t, tree in enumerate(trees):
         m = max(tree.n_splits, 1)
         children = tree.children if tree.n_splits else np.array([[-1, -1]])
         for i, (left, right) in enumerate(children.tolist()):
             below, above = (child if child >= 0 else m + ~child for child in (left, right))
-            node(t, i, "BRANCH_LEQ", (first_split + i) if tree.n_splits else 0, below, above)
+            column = first_split + i if tree.n_splits else 0
+            nodes.append((t, i, column, "BRANCH_LEQ", 0.5, below, above))
         for leaf in range(tree.n_leaves):
-            node(t, m + leaf, "LEAF", 0, 0, 0)
-            for name, value in zip(target, (t, m + leaf, t, float(leaf)), strict=True):
-                target[name].append(value)
+            nodes.append((t, m + leaf, 0, "LEAF", 0.0, 0, 0))
+            targets.append((t, m + leaf, t, float(leaf)))
         first_split += tree.n_splits
-    attributes = {f"nodes_{name}": values for name, values in nodes.items()}
-    attributes |= {f"target_{name}": values for name, values in target.items()}
+    columns = [list(column) for table in (nodes, targets) for column in zip(*table, strict=True)]
+    attributes: dict[str, Any] = dict(zip(_TREE_ATTRIBUTES, columns, strict=True))
     return attributes | {"n_targets": len(trees), "aggregate_function": "SUM"}
 
 

@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/buffer.hpp"
 
@@ -31,13 +32,13 @@ inline void require(bool condition, const char* message) {
 
 // A new NumPy array that owns a copy made by `fill(T*)`.
 template <class T, class Fill>
-nb::ndarray<nb::numpy, T> new_array(std::initializer_list<std::size_t> shape, Fill&& fill) {
+nb::ndarray<nb::numpy, T> new_array(const std::vector<std::size_t>& shape, Fill&& fill) {
   std::size_t size = 1;
   for (const std::size_t n : shape) size *= n;
   auto* buffer = new Buffer<T>(size);
   nb::capsule owner(buffer, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
   fill(buffer->data());
-  return nb::ndarray<nb::numpy, T>(buffer->data(), shape, owner);
+  return nb::ndarray<nb::numpy, T>(buffer->data(), shape.size(), shape.data(), owner);
 }
 
 void bind_table(nb::module_& m);
@@ -46,8 +47,7 @@ void bind_forest(nb::module_& m);
 void bind_ensemble(nb::module_& m);
 void bind_policy(nb::module_& m);
 void bind_explain(nb::module_& m);
-void bind_learn_dgt(nb::module_& m);
-void bind_learn_tel(nb::module_& m);
+void bind_fit(nb::module_& m);
 void bind_learn_non_greedy(nb::module_& m);
 void bind_learn_greedy(nb::module_& m);
 void bind_learn_reinforced(nb::module_& m);

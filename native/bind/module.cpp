@@ -8,8 +8,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_ensemble(m);
   hardwood::bind_policy(m);
   hardwood::bind_explain(m);
-  hardwood::bind_learn_dgt(m);
-  hardwood::bind_learn_tel(m);
+  hardwood::bind_fit(m);
   hardwood::bind_learn_non_greedy(m);
   hardwood::bind_learn_greedy(m);
   hardwood::bind_learn_reinforced(m);

@@ -45,16 +45,16 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       seed_(seed),
       step_(step),
       learner_(shape, DgtForm{step.path}, Annealing{}, loss, 0.0f, batch_size),
-      parameters_(learner_.n_parameters()),
-      first_moment_(learner_.n_parameters()),
-      second_moment_(learner_.n_parameters()),
-      gradient_(learner_.n_parameters()),
-      mean_(step.averaging > 0 ? learner_.n_parameters() : 0),
+      parameters_(learner_.layout().n_parameters()),
+      first_moment_(learner_.layout().n_parameters()),
+      second_moment_(learner_.layout().n_parameters()),
+      gradient_(learner_.layout().n_parameters()),
+      mean_(step.averaging > 0 ? learner_.layout().n_parameters() : 0),
       batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
       learned_scale_{std::vector<float>(shape.n_columns), std::vector<float>(shape.n_columns)},
-      next_served_(learner_.n_parameters()),
+      next_served_(learner_.layout().n_parameters()),
       moments_(shape.n_columns),
-      served_(learner_.n_parameters()),
+      served_(learner_.layout().n_parameters()),
       z_(shape.n_columns) {
   Random random(seed, kStartStream);
   learner_.initialize(random, parameters_.data());
@@ -175,7 +175,7 @@ void OnlineTree::publish() {
 }
 
 OnlineTree::RawTree OnlineTree::raw() const {
-  Buffer<float> served(learner_.n_parameters());
+  Buffer<float> served(learner_.layout().n_parameters());
   ColumnScale columns;
   {
     const std::lock_guard lock(serving_);

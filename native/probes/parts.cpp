@@ -109,7 +109,7 @@ class DgtProbe {
                  {static_cast<float>(sharpness), static_cast<float>(sharpness), false},
                  loss_named(loss_name), static_cast<float>(parameter), n_),
         X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)),
-        gradient_(learner_.n_parameters()) {
+        gradient_(learner_.layout().n_parameters()) {
     for (const int size : hidden) require(size >= 1, "a hidden size is not positive");
     const int capacity = learner_.tile_capacity(n_);
     for (int first = 0; first < n_; first += capacity) {
@@ -137,7 +137,7 @@ class DgtProbe {
                 theta.shape(1) == k && leaf_weights.has_value() == s.has_linear_leaves &&
                 (!leaf_weights || leaf_weights->size() == leaves * k * d),
             "sizes differ");
-    Buffer<float> parameters(learner_.n_parameters());
+    Buffer<float> parameters(learner_.layout().n_parameters());
     const DgtParameters p = learner_.view(parameters.data());
     const auto pad_rows = [&](std::size_t rows, const float* from, float* to) {
       for (std::size_t i = 0; i < rows; ++i) std::copy_n(from + i * d, d, to + i * stride_);

@@ -292,7 +292,7 @@ def test_an_interrupt_while_the_start_grows_is_not_lost(noise, monkeypatch, Esti
 
 
 @pytest.mark.parametrize(
-    ("function", "init"), [("fit_greedy", "oc1"), ("fit_non_greedy", "axis")], ids=["start", "run"]
+    ("function", "init"), [("fit_greedy", "oc1"), ("fit", "axis")], ids=["start", "run"]
 )
 def test_an_interrupt_after_the_search_keeps_its_best_tree(noise, monkeypatch, function, init):
     search = {"learning_rate": "auto", "init": init, "max_depth": 5, "random_state": 0}

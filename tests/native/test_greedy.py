@@ -200,14 +200,15 @@ def test_co2_is_the_non_greedy_learner_on_one_split():
             for j in axis["children"][0] * -1 - 1
         ]
     )
-    learned = _native.fit_non_greedy(
+    learned = _native.fit(
+        "non_greedy",
         case.schema.encoder,
         case.matrix,
         case.y,
         case.weight,
         np.arange(len(case.y)),
         np.arange(0),
-        children=np.array([[-1, -2]], dtype=np.int32),
+        custom=None,
         start=(
             start[None, :-1].astype(np.float32),
             start[-1:].astype(np.float32),
@@ -216,19 +217,23 @@ def test_co2_is_the_non_greedy_learner_on_one_split():
         n_outputs=3,
         loss="cross_entropy",
         loss_parameter=0.0,
-        nu=[2.0],
-        learning_rate=[0.05],
+        first_run=0,
+        n_runs=1,
+        n_draws=None,
+        keep_all=False,
         seed=3,
         n_threads=1,
         callback=None,
         options={
+            "children": np.array([[-1, -2]], dtype=np.int32),
+            "nu": [2.0],
             "hidden": [],
             "inference": "exact",
             "stable": False,
             "max_features": 0,
             "feature_of_column": case.schema.column_feature.tolist(),
             "optimizer": "sgd",
-            "learning_rate": 0.0,
+            "learning_rate": 0.05,
             "momentum": 0.9,
             "decay": 0.0,
             "epsilon": 1e-5,

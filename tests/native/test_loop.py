@@ -139,14 +139,14 @@ def fit(
     assert options.keys() <= PLAIN.keys()
     none = np.empty(0, dtype=np.int64)
     is_linear = len(case.start) == 4
-    answer = _native.fit_dgt(
+    answer = _native.fit(
+        "dgt",
         case.schema.encoder,
         case.X,
         case.y if target is None else target,
         case.weight,
         case.rows if train is None else train,
         none if valid is None else valid,
-        height=case.height,
         n_outputs=case.start[2].shape[1],
         loss="custom" if custom else loss,
         loss_parameter=0.0,
@@ -159,7 +159,7 @@ def fit(
         seed=seed,
         n_threads=n_threads,
         callback=callback,
-        options={**PLAIN, "linear_leaves": is_linear, **options},
+        options={"height": case.height, **PLAIN, "linear_leaves": is_linear, **options},
     )
     return {**answer["trees"][0], **answer}
 

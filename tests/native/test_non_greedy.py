@@ -209,24 +209,32 @@ def searched(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **optio
         train = np.arange(N)
         schema = Schema.numeric(D)
 
-    return _native.fit_non_greedy(
+    return _native.fit(
+        "non_greedy",
         Schema.numeric(D).encoder,
         X,
         Y,
         weight,
         np.arange(N),
         np.arange(0),
-        children=tree.children,
-        start=(tree.W, tree.b, tree.theta),
         n_outputs=tree.theta.shape[1],
         loss=loss,
         loss_parameter=LOSSES[loss],
-        nu=nu,
-        learning_rate=rate,
+        custom=None,
+        start=(tree.W, tree.b, tree.theta),
+        first_run=0,
+        n_runs=len(nu),
+        n_draws=None,
+        keep_all=False,
         seed=0,
         n_threads=n_threads,
         callback=None,
-        options=config.engine_options(Parts),
+        options={
+            **config.engine_options(Parts),
+            "children": tree.children,
+            "nu": nu,
+            "learning_rate": rate,
+        },
     )
 
 
@@ -432,24 +440,32 @@ def test_the_number_of_threads_changes_nothing():
     Parts.schema = schema
     config = NonGreedy(batch_size=N, max_epochs=3, early_stopping=False)
     trees = [
-        _native.fit_non_greedy(
+        _native.fit(
+            "non_greedy",
             schema.encoder,
             X,
             Y,
             np.ones(N, np.float32),
             np.arange(N),
             np.arange(0),
-            children=tree.children,
-            start=(tree.W, tree.b, tree.theta),
             n_outputs=3,
             loss="cross_entropy",
             loss_parameter=0.0,
-            nu=[4.0],
-            learning_rate=[0.1],
+            custom=None,
+            start=(tree.W, tree.b, tree.theta),
+            first_run=0,
+            n_runs=1,
+            n_draws=None,
+            keep_all=False,
             seed=0,
             n_threads=n_threads,
             callback=None,
-            options=config.engine_options(Parts),
+            options={
+                **config.engine_options(Parts),
+                "children": tree.children,
+                "nu": [4.0],
+                "learning_rate": 0.1,
+            },
         )["trees"][0]
         for n_threads in (1, 3)
     ]

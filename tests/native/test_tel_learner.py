@@ -48,7 +48,7 @@ def rng():
     return np.random.default_rng(3)
 
 
-def learned(problem, batch_size, *, batch_norm=True, l2=L2, **options):
+def learned(problem, batch_size, *, batch_norm=True, l2=L2, from_start=True, **options):
     config = TEL(
         batch_size=batch_size,
         max_epochs=PASSES,
@@ -60,7 +60,8 @@ def learned(problem, batch_size, *, batch_norm=True, l2=L2, **options):
         ),
     )
     loss = RecordedSquares()
-    answer = _native.fit_tel(
+    answer = _native.fit(
+        "tel",
         Schema.numeric(problem["X"].shape[1]).encoder,
         problem["X"],
         problem["target"],
@@ -68,26 +69,26 @@ def learned(problem, batch_size, *, batch_norm=True, l2=L2, **options):
         np.arange(len(problem["X"])),
         np.arange(0),
         n_outputs=problem["target"].shape[1],
-        activation="smooth_step",
         loss="custom",
         loss_parameter=0.0,
         custom=loss,
+        start=problem["start"] if from_start else None,
+        first_run=0,
         n_runs=1,
+        n_draws=None,
         keep_all=False,
         seed=5,
         n_threads=1,
         callback=None,
-        options=config.engine_options(len(problem["X"])),
-        **(
-            {
-                "n_trees": TREES,
-                "depth": DEPTH,
-                "gamma": GAMMA,
-                "batch_norm": batch_norm,
-                "start": problem["start"],
-            }
-            | options
-        ),
+        options={
+            "n_trees": TREES,
+            "depth": DEPTH,
+            "activation": "smooth_step",
+            "gamma": GAMMA,
+            "batch_norm": batch_norm,
+            **config.engine_options(len(problem["X"])),
+            **options,
+        },
     )
     return answer, loss.batches
 
@@ -144,7 +145,7 @@ def test_scores_that_were_not_kept_are_computed_again(rng):
         "weight": np.ones(n, dtype=np.float32),
         "start": None,
     }
-    shape = {"n_trees": trees, "depth": depth, "gamma": 0.5, "start": None}
+    shape = {"n_trees": trees, "depth": depth, "gamma": 0.5, "from_start": False}
     runs = [
         learned(problem, 512, max_kept_scores=kept, **shape)[0]["trees"][0]
         for kept in (0, 1000, 20_000, 1 << 22)

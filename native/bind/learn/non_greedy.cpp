@@ -21,94 +21,6 @@ void check_start(const StartTree& start, const TreeTopology& topology, std::size
           "the start tree has another shape");
 }
 
-// [W | b | theta] of a start tree, whose columns are in the schema's order.
-std::vector<float> start_parameters(const NonGreedyLearner& learner, const Encoder& encoder,
-                                    const StartTree& start) {
-  const auto& [W, b, theta] = start;
-  std::vector<float> parameters(learner.n_parameters());
-  take_columns(encoder, b.size(), W.data(), parameters.data());
-  std::copy_n(b.data(), b.size(), parameters.data() + learner.n_penalized());
-  std::copy_n(theta.data(), theta.size(), parameters.data() + (parameters.size() - theta.size()));
-  return parameters;
-}
-
-nb::dict answer_of(const NonGreedyLearner& learner, const Encoder& encoder,
-                   const TrainingResult& result) {
-  const std::size_t m = learner.topology().n_splits(), d = encoder.n_columns();
-  const float* p = result.parameters.data();
-  const std::size_t k = (learner.n_parameters() - (learner.thetas(p) - p)) / (m + 1);
-  nb::dict answer;
-  answer["weights"] = new_array<float>(
-      {m, d}, [&](float* out) { give_columns(encoder, m, learner.weights(p), out); });
-  answer["bias"] =
-      new_array<float>({m}, [&](float* out) { std::copy_n(learner.biases(p), m, out); });
-  answer["scores"] = new_array<float>(
-      {m + 1, k}, [&](float* out) { std::copy_n(learner.thetas(p), (m + 1) * k, out); });
-  answer["best_epoch"] = result.best_epoch;
-  answer["criterion"] = result.criterion;
-  return answer;
-}
-
-NonGreedyOptions shared_options(const nb::dict& options, const TrainingOptions& training) {
-  NonGreedyOptions shared;
-  shared.inference = inference_named(nb::cast<std::string>(options["inference"]));
-  shared.is_stable = nb::cast<bool>(options["stable"]);
-  shared.momentum = training.step.momentum;
-  shared.l1 = training.step.l1;
-  shared.max_features = nb::cast<int>(options["max_features"]);
-  require(shared.max_features >= 0, "options out of range");
-  return shared;
-}
-
-// One run per pair of nu and learning rate, side by side; the best is returned. One run alone has
-// the threads for its batches.
-nb::dict fit_non_greedy(const Encoder& encoder, const nb::object& X, Array2<float> target,
-                        Array1<float> weight, Array1<std::int64_t> train_rows,
-                        Array1<std::int64_t> valid_rows, Array2<std::int32_t> children,
-                        const StartTree& start, int n_outputs, const std::string& loss,
-                        double loss_parameter, const std::vector<double>& nu,
-                        const std::vector<double>& learning_rate, std::uint64_t seed, int n_threads,
-                        nb::object callback, const nb::dict& options) {
-  const TableArrays table(encoder, X);
-  const CustomLoss outside;
-  const Problem problem = problem_of(encoder, table.source(), target, weight, train_rows,
-                                     valid_rows, n_outputs, loss, loss_parameter, outside);
-  require(problem.loss != Loss::kCustom, "the loss must be one of the engine");
-  require(!nu.empty() && nu.size() == learning_rate.size() &&
-              std::ranges::all_of(nu, [](double v) { return v > 0; }),
-          "options out of range");
-  const TreeTopology topology = topology_of(children);
-  check_start(start, topology, encoder.n_columns(), n_outputs);
-  const TrainingOptions training = training_options(options);
-  require(training.hidden.empty(), "non-greedy trees have one layer of splits");
-  const std::vector<std::int32_t> feature_of_column =
-      features_of(encoder, nb::cast<std::vector<std::int32_t>>(options["feature_of_column"]));
-  NonGreedyOptions shared = shared_options(options, training);
-  shared.feature_of_column = feature_of_column;
-  const int n_runs = static_cast<int>(nu.size());
-  const auto new_learner = [&](int run) {
-    NonGreedyOptions own = shared;
-    own.nu = static_cast<float>(nu[run]);
-    return NonGreedyLearner(topology, problem.n_columns(), n_outputs, problem.n_targets,
-                            problem.loss, problem.loss_parameter, own, training.batch_size,
-                            problem.source.n_rows, n_runs == 1 ? n_threads : 1);
-  };
-  const NonGreedyLearner layout = new_learner(0);
-  const auto first = start_parameters(layout, encoder, start);
-  Monitor monitor;
-  monitor.on_epoch = epoch_callback(callback);
-  const Runs runs{0, n_runs, std::nullopt, seed, n_threads};
-  std::vector<TrainingResult> results = train_each(runs, monitor, [&](int run) {
-    TrainingOptions own = training;
-    own.step.learning_rate = static_cast<float>(learning_rate[run]);
-    NonGreedyLearner learner = new_learner(run);
-    return train(learner, problem, own, run, seed, first, monitor);
-  });
-  return answer_of_runs(runs, false, results, [&](const TrainingResult& result) {
-    return answer_of(layout, encoder, result);
-  });
-}
-
 // Rows that are encoded already, (n, d) and (n, t), as a tile.
 class EncodedTile {
  public:
@@ -147,11 +59,11 @@ class EncodedTile {
 Buffer<float> parameters_of(const NonGreedyLearner& learner, const StartTree& tree) {
   const auto& [W, b, theta] = tree;
   const std::size_t m = b.size(), d = W.shape(1), stride = padded(static_cast<int>(d));
-  Buffer<float> parameters(learner.n_parameters());
-  for (std::size_t i = 0; i < m; ++i)
-    std::copy_n(W.data() + i * d, d, parameters.data() + i * stride);
-  std::copy_n(b.data(), m, parameters.data() + learner.n_penalized());
-  std::copy_n(theta.data(), theta.size(), parameters.data() + (parameters.size() - theta.size()));
+  Buffer<float> parameters(learner.layout().n_parameters());
+  const Parameters<float> p = learner.layout().view(parameters.data());
+  for (std::size_t i = 0; i < m; ++i) std::copy_n(W.data() + i * d, d, p.W + i * stride);
+  std::copy_n(b.data(), m, p.b);
+  std::copy_n(theta.data(), theta.size(), p.leaves);
   return parameters;
 }
 
@@ -208,10 +120,14 @@ nb::dict augment(Array2<float> X, Array2<float> target, Array2<std::int32_t> chi
   options.inference = inference_named(inference);
   options.nu = std::numeric_limits<float>::infinity();
   options.is_stable = assigned.has_value();
-  NonGreedyLearner learner(topology, static_cast<int>(X.shape(1)), static_cast<int>(k),
-                           static_cast<int>(target.shape(1)), loss_named(loss),
-                           static_cast<float>(loss_parameter), options, static_cast<int>(n),
-                           static_cast<std::int64_t>(n));
+  Problem problem;
+  problem.encoding.n_numeric = static_cast<int>(X.shape(1));
+  problem.source.n_rows = static_cast<std::int64_t>(n);
+  problem.n_targets = static_cast<int>(target.shape(1));
+  problem.n_outputs = static_cast<int>(k);
+  problem.loss = loss_named(loss);
+  problem.loss_parameter = static_cast<float>(loss_parameter);
+  NonGreedyLearner learner(topology, problem, options, static_cast<int>(n));
   if (assigned) {
     require(assigned->size() == n, "sizes differ");
     for (std::size_t i = 0; i < n; ++i)
@@ -232,13 +148,6 @@ nb::dict augment(Array2<float> X, Array2<float> target, Array2<std::int32_t> chi
 }  // namespace
 
 void bind_learn_non_greedy(nb::module_& m) {
-  m.def("fit_non_greedy", &fit_non_greedy, nb::arg("encoder"), nb::arg("X"), nb::arg("target"),
-        nb::arg("weight"), nb::arg("train_rows"), nb::arg("valid_rows"), nb::kw_only(),
-        nb::arg("children"), nb::arg("start"), nb::arg("n_outputs"), nb::arg("loss"),
-        nb::arg("loss_parameter"), nb::arg("nu"), nb::arg("learning_rate"), nb::arg("seed"),
-        nb::arg("n_threads"), nb::arg("callback").none(), nb::arg("options"),
-        "The best of the trees learned with each nu and learning rate: {trees, history, best_run, "
-        "interrupted}.");
   m.def("augment", &augment, nb::arg("X"), nb::arg("target"), nb::arg("children"), nb::arg("tree"),
         nb::arg("inference"), nb::arg("loss"), nb::arg("loss_parameter"),
         nb::arg("assigned").none(),

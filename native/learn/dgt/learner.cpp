@@ -6,9 +6,19 @@
 
 namespace hardwood {
 
+namespace {
+
+Layout layout_of(const DgtShape& shape) {
+  return {static_cast<std::size_t>(shape.n_nodes()), static_cast<std::size_t>(shape.n_leaves()),
+          shape.n_columns, shape.n_outputs, shape.has_linear_leaves};
+}
+
+}  // namespace
+
 DgtLearner::DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss,
                        float loss_parameter, int batch_size)
-    : shape_(shape),
+    : Learner(layout_of(shape)),
+      shape_(shape),
       form_(form),
       annealing_(annealing),
       loss_(loss),
@@ -47,7 +57,7 @@ void DgtLearner::initialize(Random& random, float* parameters) const {
       p.W[static_cast<std::ptrdiff_t>(node) * padded(shape_.n_columns) + j] =
           random.uniform(-split_bound, split_bound);
   const float leaf_bound = 1.0f / std::sqrt(static_cast<float>(shape_.n_leaves()));
-  for (int i = 0; i < shape_.n_leaves() * shape_.n_outputs; ++i)
+  for (std::size_t i = 0; i < layout().n_values(); ++i)
     p.theta[i] = random.uniform(-leaf_bound, leaf_bound);
 }
 
@@ -55,7 +65,7 @@ double DgtLearner::add_gradient(const float* parameters, const SampleTile& sampl
                                 const float* slope, bool first, float* gradient) {
   load(samples);
   if (slope) memory_.take_slopes(shape_.n_outputs, samples.n, slope);
-  if (first) std::fill(gradient + leaf_weights_at(), gradient + n_parameters(), 0.0f);
+  if (first) std::fill(gradient + layout().weights_end(), gradient + layout().n_parameters(), 0.0f);
   return kernels().dgt_tile(shape_, form_, view(const_cast<float*>(parameters)), memory_.tile,
                             loss_, loss_parameter_, factor, slope != nullptr, first,
                             view(gradient));

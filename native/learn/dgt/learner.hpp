@@ -21,11 +21,6 @@ class DgtLearner final : public Learner {
   DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss, float loss_parameter,
              int batch_size);
 
-  std::size_t n_parameters() const override {
-    return theta_at() + static_cast<std::size_t>(shape_.n_leaves()) * shape_.n_outputs;
-  }
-  std::size_t n_penalized() const override { return bias_at(); }
-  SplitPlace splits() const override { return {shape_.n_nodes(), shape_.n_columns}; }
   bool is_soft() const override { return form_.routing == Routing::kAnnealed; }
   void set_progress(double progress) override;
   int tile_capacity(int batch_size) const override;
@@ -36,21 +31,12 @@ class DgtLearner final : public Learner {
                float* prediction) override;
 
   DgtParameters view(float* parameters) const {
-    return {parameters, shape_.has_linear_leaves ? parameters + leaf_weights_at() : nullptr,
-            parameters + bias_at(), parameters + theta_at()};
+    const Parameters<float> p = layout().view(parameters);
+    return {p.W, p.A, p.b, p.leaves};
   }
   DgtShape shape() const { return shape_; }
 
  private:
-  std::size_t leaf_weights_at() const {
-    return static_cast<std::size_t>(shape_.n_nodes()) * padded(shape_.n_columns);
-  }
-  std::size_t bias_at() const {
-    const std::size_t linear =
-        static_cast<std::size_t>(shape_.n_leaves()) * shape_.n_outputs * padded(shape_.n_columns);
-    return leaf_weights_at() + (shape_.has_linear_leaves ? linear : 0);
-  }
-  std::size_t theta_at() const { return bias_at() + shape_.n_nodes(); }
   void load(const SampleTile& samples);
 
   DgtShape shape_;

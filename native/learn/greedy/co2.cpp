@@ -67,29 +67,27 @@ class Co2Node {
     options.momentum = co2.momentum;
     const std::int32_t children[] = {~0, ~1};
     const TreeTopology topology(children);
-    NonGreedyLearner learner(topology, own_.n_columns(), own_.n_outputs, own_.n_targets, own_.loss,
-                             0, options, training.batch_size, own_.source.n_rows, n_threads_);
+    NonGreedyLearner learner(topology, own_, options, training.batch_size, n_threads_);
     Monitor monitor;
     monitor.on_epoch = [&](const EpochRecord&) { return level_.stop.load(); };
     const TrainingResult result = train(learner, own_, training, static_cast<int>(node_.number),
-                                        level_.seed, start_at(axis, nu, learner), monitor);
-    const float* weights = learner.weights(result.parameters.data());
+                                        level_.seed, start_at(axis, nu, learner.layout()), monitor);
+    const float* weights = result.parameters.data();
     return along(level_, node_, std::vector<double>(weights, weights + own_.n_columns()));
   }
 
   // The axis split, of norm sqrt(nu), and leaves that answer by their rows.
-  std::vector<float> start_at(const AxisSplit& axis, float nu,
-                              const NonGreedyLearner& learner) const {
-    std::vector<float> parameters(learner.n_parameters());
-    const auto place = [&](const float* part) { return part - parameters.data(); };
+  std::vector<float> start_at(const AxisSplit& axis, float nu, const Layout& layout) const {
+    std::vector<float> parameters(layout.n_parameters());
+    const Parameters<float> p = layout.view(parameters.data());
     const GreedySplit split = split_of(level_.data, axis);
     double norm = static_cast<double>(split.bias) * split.bias;
     for (const SplitTerm& term : split.terms)
       norm += static_cast<double>(term.weight) * term.weight;
     const auto scale = static_cast<float>(std::sqrt(nu / norm));
-    for (const SplitTerm& term : split.terms) parameters[term.column] = scale * term.weight;
-    parameters[place(learner.biases(parameters.data()))] = scale * split.bias;
-    set_leaves(axis, parameters.data() + place(learner.thetas(parameters.data())));
+    for (const SplitTerm& term : split.terms) p.W[term.column] = scale * term.weight;
+    *p.b = scale * split.bias;
+    set_leaves(axis, p.leaves);
     return parameters;
   }
 

@@ -10,11 +10,12 @@ namespace hardwood {
 Descent::Descent(const Learner& learner, const TrainingOptions& options)
     : learner_(learner),
       options_(options),
-      place_(learner.splits()),
-      parameters_(learner.n_parameters()),
-      second_moment_(learner.moves_itself() ? 0 : learner.n_parameters()),
+      layout_(learner.layout()),
+      parameters_(layout_.n_parameters()),
+      second_moment_(learner.moves_itself() ? 0 : layout_.n_parameters()),
       first_moment_(second_moment_.size()) {
-  if (!options.hidden.empty()) layers_.emplace(place_.n_nodes, place_.n_columns, options.hidden);
+  if (!options.hidden.empty())
+    layers_.emplace(static_cast<int>(layout_.n_splits), layout_.n_columns, options.hidden);
 }
 
 void Descent::start(Random& random, std::span<const float> parameters) {
@@ -33,7 +34,7 @@ void Descent::start(Random& random, std::span<const float> parameters) {
 void Descent::step(const float* gradient, double learning_rate) {
   StepOptions step = options_.step;
   step.learning_rate = static_cast<float>(learning_rate);
-  const std::size_t n = parameters_.size(), penalized = learner_.n_penalized();
+  const std::size_t n = parameters_.size(), penalized = layout_.n_penalized();
   if (!layers_) {
     const bool is_clipped = options_.clip_norm < std::numeric_limits<float>::infinity();
     clock_.prepare(step, is_clipped ? kernels().squared_norm(n, gradient) : 0.0,
@@ -44,7 +45,7 @@ void Descent::step(const float* gradient, double learning_rate) {
     return;
   }
   // The splits' weights and biases move through their factors, everything else directly.
-  const std::size_t weights_end = place_.weights_end(), biases_end = penalized + place_.n_nodes;
+  const std::size_t weights_end = layout_.weights_end(), biases_end = penalized + layout_.n_splits;
   const double norm = layers_->spread(weights(gradient), gradient + penalized) +
                       kernels().squared_norm(penalized - weights_end, gradient + weights_end) +
                       kernels().squared_norm(n - biases_end, gradient + biases_end);

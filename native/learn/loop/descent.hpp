@@ -25,12 +25,12 @@ class Descent {
 
   const Learner& learner_;
   const TrainingOptions& options_;
-  SplitPlace place_;
+  Layout layout_;
   template <class T>
   Matrix<T> weights(T* of) const {
-    return {of, place_.n_nodes, place_.n_columns, padded(place_.n_columns)};
+    return {of, static_cast<int>(layout_.n_splits), layout_.n_columns, padded(layout_.n_columns)};
   }
-  float* biases() { return parameters_.data() + learner_.n_penalized(); }
+  float* biases() { return layout_.view(parameters_.data()).b; }
   Buffer<float> parameters_, second_moment_, first_moment_;
   std::optional<LinearLayers> layers_;
   StepClock clock_;

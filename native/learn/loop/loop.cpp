@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 #include "core/kernels.hpp"
 #include "learn/loop/descent.hpp"
@@ -71,7 +72,7 @@ class Run {
         reader_(problem, learner.tile_capacity(options.batch_size)),
         tile_capacity_(learner.tile_capacity(options.batch_size)),
         descent_(learner, options),
-        gradient_(learner.moves_itself() ? 0 : learner.n_parameters()),
+        gradient_(learner.moves_itself() ? 0 : learner.layout().n_parameters()),
         prediction_(static_cast<std::size_t>(tile_capacity_) * problem.n_outputs),
         slope_(prediction_.size()),
         order_(problem.train.begin(), problem.train.end()) {}
@@ -284,6 +285,11 @@ class Run {
 };
 
 }  // namespace
+
+Learner::Learner(const Layout& layout) : layout_(layout) {
+  if (layout.n_parameters() > std::numeric_limits<std::int32_t>::max())
+    throw std::length_error("a model of so many splits, leaves, columns and outputs is too large");
+}
 
 TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options,
                      int restart, std::uint64_t seed, std::span<const float> start,

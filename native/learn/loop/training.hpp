@@ -81,12 +81,37 @@ struct SampleTile {
   }
 };
 
-// Where the splits of a learner lie among its parameters: the weights (n_nodes, padded(n_columns))
-// come first of all, then what else is penalized, then the biases (n_nodes,), then the rest.
-struct SplitPlace {
-  int n_nodes = 0;
+// The parts of a learner's parameters [W | A | b | leaves].
+template <class T>
+struct Parameters {
+  T* W = nullptr;       // (splits, padded(columns))
+  T* A = nullptr;       // (leaves, outputs, padded(columns)), or null: the leaves are constant
+  T* b = nullptr;       // (splits,)
+  T* leaves = nullptr;  // (leaves, outputs)
+};
+
+// Where these parts lie. The weights come first, because l1 and l2 apply to them alone.
+struct Layout {
+  std::size_t n_splits = 0;  // of all trees that are learned together, as are the leaves
+  std::size_t n_leaves = 0;
   int n_columns = 0;
-  std::size_t weights_end() const { return static_cast<std::size_t>(n_nodes) * padded(n_columns); }
+  int n_outputs = 0;
+  bool has_leaf_weights = false;
+
+  std::size_t weights_end() const { return n_splits * padded(n_columns); }
+  std::size_t n_leaf_weights() const {
+    return has_leaf_weights ? n_values() * padded(n_columns) : 0;
+  }
+  std::size_t n_penalized() const { return weights_end() + n_leaf_weights(); }
+  std::size_t n_values() const { return n_leaves * n_outputs; }
+  std::size_t n_parameters() const { return n_penalized() + n_splits + n_values(); }
+
+  template <class T>
+  Parameters<T> view(T* parameters) const {
+    T* const bias = parameters + n_penalized();
+    return {parameters, has_leaf_weights ? parameters + weights_end() : nullptr, bias,
+            bias + n_splits};
+  }
 };
 
 // What a tile is predicted for: the gradient of a step, which some learners take through a softer
@@ -96,10 +121,11 @@ enum class Purpose { kStep, kAnswer };
 // What a paper brings: parameters, a step's gradient, and predictions. The loop does the rest.
 class Learner {
  public:
+  // Throws std::length_error for more parameters than 31 bits count.
+  explicit Learner(const Layout& layout);
   virtual ~Learner() = default;
-  virtual std::size_t n_parameters() const = 0;
-  virtual std::size_t n_penalized() const = 0;  // the first parameters, which l1 and l2 apply to
-  virtual SplitPlace splits() const = 0;        // their biases follow the penalized parameters
+
+  const Layout& layout() const { return layout_; }
   // Whether a step's model is softer than the answer's.
   virtual bool is_soft() const { return false; }
   // How much of the training is over, from 0 to 1; told before every step.
@@ -128,6 +154,9 @@ class Learner {
   virtual double take_bound() { return std::numeric_limits<double>::quiet_NaN(); }
   // From parameters as they were learned to those of the model, once and last of all.
   virtual void finish(float*) const {}
+
+ private:
+  Layout layout_;
 };
 
 struct TrainingResult {

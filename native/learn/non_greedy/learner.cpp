@@ -72,31 +72,31 @@ LearnedTree TreeTopology::view() const {
   return tree;
 }
 
-NonGreedyLearner::NonGreedyLearner(const TreeTopology& topology, int n_columns, int n_outputs,
-                                   int n_targets, Loss loss, float loss_parameter,
-                                   const NonGreedyOptions& options, int batch_size,
-                                   std::int64_t n_rows, int n_threads)
-    : topology_(topology),
-      n_columns_(n_columns),
-      n_outputs_(n_outputs),
-      n_targets_(n_targets),
-      loss_(loss),
-      loss_parameter_(loss_parameter),
+NonGreedyLearner::NonGreedyLearner(const TreeTopology& topology, const Problem& problem,
+                                   const NonGreedyOptions& options, int batch_size, int n_threads)
+    : Learner({static_cast<std::size_t>(topology.n_splits()),
+               static_cast<std::size_t>(topology.n_leaves()), problem.n_columns(),
+               problem.n_outputs}),
+      topology_(topology),
+      n_columns_(problem.n_columns()),
+      n_outputs_(problem.n_outputs),
+      n_targets_(problem.n_targets),
+      loss_(problem.loss),
+      loss_parameter_(problem.loss_parameter),
       options_(options),
       n_threads_(std::max(1, n_threads)),
-      velocity_(splits().weights_end()),
+      velocity_(layout().weights_end()),
       bias_velocity_(topology.n_splits()),
-      theta_velocity_(n_leaves() * n_outputs),
-      table_(has_table() ? n_leaves() * n_outputs : 0),
+      theta_velocity_(layout().n_values()),
+      table_(has_table() ? layout().n_values() : 0),
       bounds_(options.inference != Inference::kExact
                   ? 0
-                  : static_cast<std::size_t>(topology.n_splits()) * n_outputs *
-                        (has_table() ? 1 : 2)),
+                  : layout().n_splits * n_outputs_ * (has_table() ? 1 : 2)),
       workers_(n_threads_),
       is_stale_(topology.n_splits()),
-      assigned_(options.is_stable ? n_rows : 0) {
+      assigned_(options.is_stable ? problem.source.n_rows : 0) {
   const std::size_t capacity = tile_capacity(batch_size), room = 2 * topology.max_depth() + 2;
-  targets_.resize(capacity * n_targets);
+  targets_.resize(capacity * n_targets_);
   found_.resize(capacity);
   moves_.resize(capacity * room);
   for (Worker& worker : workers_) {
@@ -110,9 +110,10 @@ LearnedTree NonGreedyLearner::tree(const float* parameters) const {
   LearnedTree tree = topology_.view();
   tree.n_outputs = n_outputs_;
   tree.stride = padded(n_columns_);
-  tree.W = weights(parameters);
-  tree.b = biases(parameters);
-  tree.theta = thetas(parameters);
+  const Parameters<const float> p = layout().view(parameters);
+  tree.W = p.W;
+  tree.b = p.b;
+  tree.theta = p.leaves;
   return tree;
 }
 
@@ -140,19 +141,19 @@ void NonGreedyLearner::prepare(float* parameters) {
   is_prepared_ = true;
   const std::size_t stride = padded(n_columns_);
   for (int i = 0; i < topology_.n_splits(); ++i) {
-    float *w = parameters + i * stride, *b = parameters + bias_at() + i;
+    float *w = parameters + i * stride, *b = layout().view(parameters).b + i;
     if (options_.max_features > 0) keep_features(w, nullptr);
     project(w, b, kernels().squared_norm(stride, w) + static_cast<double>(*b) * *b);
   }
-  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf)
-    refresh_leaf(parameters, static_cast<int>(leaf));
+  for (int leaf = 0; leaf < topology_.n_leaves(); ++leaf) refresh_leaf(parameters, leaf);
   for (int i = topology_.n_splits() - 1; i >= 0; --i) refresh_split(parameters, i);
 }
 
 void NonGreedyLearner::refresh_leaf(const float* parameters, int leaf) {
   if (!has_table()) return;
   const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
-  kernels().class_losses(loss_, n_outputs_, thetas(parameters) + at, table_.data() + at);
+  kernels().class_losses(loss_, n_outputs_, layout().view(parameters).leaves + at,
+                         table_.data() + at);
 }
 
 // The bounds of a split from those of its children, which are right.
@@ -258,7 +259,7 @@ void NonGreedyLearner::move_split(float* parameters, const SampleTile& tile,
     factors.push_back(concern.factor);
   }
   const MovingSplit split{parameters + i * stride, velocity_.data() + i * stride,
-                          parameters + bias_at() + i, bias_velocity_.data() + i};
+                          layout().view(parameters).b + i, bias_velocity_.data() + i};
   double norm = kernels().move_split(static_cast<std::ptrdiff_t>(stride), step,
                                      static_cast<int>(x.size()), x.data(), factors.data(), split);
   if (options_.max_features > 0) {
@@ -279,7 +280,8 @@ void NonGreedyLearner::project(float* w, float* b, double norm) const {
 // The nearest split that weighs so many features: those with the largest weights stay, and of equal
 // ones the first.
 void NonGreedyLearner::keep_features(float* w, float* velocity) const {
-  const auto feature_of = options_.feature_of_column;
+  const std::vector<std::int32_t>& feature_of = options_.feature_of_column;
+  if (feature_of.empty()) return;
   const std::size_t n_features = 1 + *std::ranges::max_element(feature_of);
   if (n_features <= static_cast<std::size_t>(options_.max_features)) return;
   std::vector<double> size(n_features);
@@ -312,7 +314,7 @@ void NonGreedyLearner::move_leaves(float* parameters, const SampleTile& tile,
   for (const auto& rows : by_node(concerns_)) {
     const std::int32_t leaf = rows.front().node;
     const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
-    float *velocity = theta_velocity_.data() + at, *theta = parameters + theta_at() + at;
+    float *velocity = theta_velocity_.data() + at, *theta = layout().view(parameters).leaves + at;
     for (int o = 0; o < n_outputs_; ++o) velocity[o] *= options_.momentum;
     for (const Concern& concern : rows)
       kernels().add_leaf_slope(of, losses(), leaf,

@@ -38,19 +38,15 @@ struct NonGreedyOptions {
   float l1 = 0.0f;
   int max_features = 0;  // that a split may weigh; 0: any number
   // (n_columns,) which feature each encoded column is of; only for max_features
-  std::span<const std::int32_t> feature_of_column;
+  std::vector<std::int32_t> feature_of_column;
 };
 
 class NonGreedyLearner final : public Learner {
  public:
-  // The topology and the options' span must outlive it. `n_rows` is of the table, for SSGD.
-  NonGreedyLearner(const TreeTopology& topology, int n_columns, int n_outputs, int n_targets,
-                   Loss loss, float loss_parameter, const NonGreedyOptions& options, int batch_size,
-                   std::int64_t n_rows, int n_threads = 1);
+  // Of the problem it keeps sizes and the loss.
+  NonGreedyLearner(const TreeTopology& topology, const Problem& problem,
+                   const NonGreedyOptions& options, int batch_size, int n_threads = 1);
 
-  std::size_t n_parameters() const override { return theta_at() + n_leaves() * n_outputs_; }
-  std::size_t n_penalized() const override { return bias_at(); }
-  SplitPlace splits() const override { return {topology_.n_splits(), n_columns_}; }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
   // Random splits of norm sqrt(nu), and leaves that say nothing.
   void initialize(Random& random, float* parameters) const override;
@@ -62,11 +58,6 @@ class NonGreedyLearner final : public Learner {
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
   double take_bound() override;
-
-  const float* weights(const float* parameters) const { return parameters; }  // (m, stride)
-  const float* biases(const float* parameters) const { return parameters + bias_at(); }
-  const float* thetas(const float* parameters) const { return parameters + theta_at(); }
-  const TreeTopology& topology() const { return topology_; }
 
   // Before the first step: line 8 of Alg. 1 for all splits, and the losses of all leaves. `move`
   // calls it.
@@ -90,9 +81,6 @@ class NonGreedyLearner final : public Learner {
     std::vector<std::int32_t> node;
   };
 
-  std::size_t n_leaves() const { return topology_.n_leaves(); }
-  std::size_t bias_at() const { return splits().weights_end(); }
-  std::size_t theta_at() const { return bias_at() + topology_.n_splits(); }
   bool has_table() const { return has_class_target(loss_); }
   LearnedTree tree(const float* parameters) const;
   LeafLosses losses() const;
@@ -106,7 +94,7 @@ class NonGreedyLearner final : public Learner {
   void refresh_split(const float* parameters, int split);
   void refresh_above(const float* parameters, std::span<const std::int32_t> leaves);
 
-  const TreeTopology& topology_;
+  TreeTopology topology_;
   int n_columns_, n_outputs_, n_targets_;
   Loss loss_;
   float loss_parameter_;

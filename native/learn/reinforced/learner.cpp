@@ -67,29 +67,31 @@ std::size_t PolicyTopology::most_ways(int n_samples) const {
   return std::min<std::size_t>(n_nodes(), most_visits(n_samples) * most_children_);
 }
 
-ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, int n_columns, int n_outputs,
-                                     int n_targets, Loss loss, float loss_parameter,
+ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, const Problem& problem,
                                      const ReinforcedOptions& options, int batch_size,
-                                     std::span<const std::int64_t> train, std::int64_t n_rows,
                                      std::uint64_t seed, int n_threads)
-    : topology_(topology),
-      n_columns_(n_columns),
-      n_outputs_(n_outputs),
-      n_targets_(n_targets),
-      loss_(loss),
-      loss_parameter_(loss_parameter),
+    : Learner({static_cast<std::size_t>(topology.n_rows()),
+               static_cast<std::size_t>(topology.n_leaves()), problem.n_columns(),
+               options.learns_actions() ? options.n_actions : problem.n_outputs}),
+      topology_(topology),
+      n_columns_(layout().n_columns),
+      n_outputs_(layout().n_outputs),
+      n_targets_(problem.n_targets),
+      loss_(problem.loss),
+      loss_parameter_(problem.loss_parameter),
       options_(options),
       seed_(seed ^ kTrajectories),
       n_threads_(n_threads),
       capacity_(rounded_up(batch_size, kTileStep)),
-      place_(n_rows, -1),
-      table_(has_table() ? n_leaves() * n_outputs : 0),
-      mass_(has_table() ? n_leaves() * padded(n_outputs) : 0),
+      place_(problem.source.n_rows, -1),
+      table_(has_table() ? layout().n_values() : 0),
+      mass_(has_table() ? layout().n_leaves * padded(n_outputs_) : 0),
       value_(options.baseline == Baseline::kValue ? topology.n_nodes() * n_values() : 0),
       value_sum_(value_.size()),
       value_count_(value_.size()),
-      targets_(static_cast<std::size_t>(capacity_) * n_targets) {
-  for (std::size_t i = 0; i < train.size(); ++i) place_[train[i]] = static_cast<std::int64_t>(i);
+      targets_(static_cast<std::size_t>(capacity_) * n_targets_) {
+  std::int64_t n_placed = 0;
+  for (const std::int64_t row : problem.train) place_[row] = n_placed++;
   set_progress(0);
   step_ = 0;
   is_by_lanes_ = takes_lanes();
@@ -104,8 +106,8 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, int n_colum
     row.pi.resize(topology.most_ways(options.n_samples));
     row.sample.resize(M);
     row.spare.resize(M);
-    row.uniform.resize(M * (topology.max_depth() + (options.learns_actions ? 1 : 0)));
-    row.action.resize(options.learns_actions ? M : 0);
+    row.uniform.resize(M * (topology.max_depth() + (options.learns_actions() ? 1 : 0)));
+    row.action.resize(options.learns_actions() ? M : 0);
     row.walk = {0, row.visit.data(), row.pi.data(), row.sample.data(), row.spare.data()};
   }
 }
@@ -113,7 +115,7 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, int n_colum
 // By lanes costs as much as there are nodes, in steps of sixteen; by rows, as much as there are
 // visits, each with some work of its own.
 bool ReinforcedLearner::takes_lanes() const {
-  if (options_.learns_actions) return false;
+  if (options_.learns_actions()) return false;
   if (options_.estimator == PolicyEstimator::kExact) return true;
   if (options_.by_lanes) return *options_.by_lanes;
   const double c = padded(n_columns_), m = topology_.n_rows();
@@ -128,7 +130,7 @@ void ReinforcedLearner::reserve_lanes() {
   XT_ = Buffer<float>(stride * n_columns_);
   score_ = Buffer<float>(stride * m);
   const bool is_exact = options_.estimator == PolicyEstimator::kExact;
-  reach_ = Buffer<float>(is_exact ? stride * n_leaves() : 0);
+  reach_ = Buffer<float>(is_exact ? stride * layout().n_leaves : 0);
   leaf_ = Buffer<std::int32_t>(is_exact ? 0 : n * M);
   scale_ = Buffer<float>(n);
   loss_of_row_ = Buffer<float>(n);
@@ -166,23 +168,24 @@ void ReinforcedLearner::initialize(Random& random, float* parameters) const {
   const float deviation = options_.policy_scale / std::sqrt(static_cast<float>(n_columns_));
   for (std::size_t i = 0; i < rows; ++i)
     for (int j = 0; j < n_columns_; ++j) parameters[i * stride + j] = uniform(deviation);
-  for (std::size_t i = alpha_at(); i < n_parameters(); ++i)
-    parameters[i] = uniform(options_.leaf_scale);
+  float* alpha = alphas(parameters);
+  for (std::size_t i = 0; i < layout().n_values(); ++i) alpha[i] = uniform(options_.leaf_scale);
 }
 
 void ReinforcedLearner::finish(float* parameters) const {
   const float factor = 1.0f / options_.last_temperature;
   if (factor == 1.0f) return;
-  for (std::size_t i = 0; i < alpha_at(); ++i) parameters[i] *= factor;
+  for (float* p = parameters; p != alphas(parameters); ++p) *p *= factor;
 }
 
 LearnedPolicy ReinforcedLearner::policy(const float* parameters) const {
   LearnedPolicy tree = topology_.view();
   tree.n_outputs = n_outputs_;
   tree.stride = padded(n_columns_);
-  tree.W = weights(parameters);
-  tree.b = biases(parameters);
-  tree.alpha = alphas(parameters);
+  const Parameters<const float> p = layout().view(parameters);
+  tree.W = p.W;
+  tree.b = p.b;
+  tree.alpha = p.leaves;
   tree.sharpness = sharpness_;
   return tree;
 }
@@ -211,7 +214,7 @@ WalkOptions ReinforcedLearner::walk_options(int row) const {
 
 void ReinforcedLearner::refresh_table(const float* parameters) {
   if (!has_table()) return;
-  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf)
+  for (std::size_t leaf = 0; leaf < layout().n_leaves; ++leaf)
     kernels().class_losses(loss_, n_outputs_, alphas(parameters) + leaf * n_outputs_,
                            table_.data() + leaf * n_outputs_);
 }
@@ -239,7 +242,7 @@ void ReinforcedLearner::walk_rows(const float* parameters, const SampleTile& til
       draw(i, tile.rows[i]);
       kernels().policy_walk(tree, tile.X.row(i), walk_options(i), rows_[i].uniform.data(),
                             rows_[i].walk);
-      if (options_.learns_actions) draw_action(parameters, i);
+      if (options_.learns_actions()) draw_action(parameters, i);
     }
   });
 }
@@ -279,7 +282,7 @@ void ReinforcedLearner::draw_action(const float* parameters, int i) {
 double ReinforcedLearner::add_gradient(const float* parameters, const SampleTile& tile,
                                        float factor, const float* slope, bool first,
                                        float* gradient) {
-  if (first) std::fill_n(gradient, n_parameters(), 0.0f);
+  if (first) std::fill_n(gradient, layout().n_parameters(), 0.0f);
   if (is_by_lanes_) return lanes_gradient(parameters, tile, factor, gradient);
   return sampled_gradient(parameters, tile, factor, slope, gradient);
 }
@@ -287,7 +290,7 @@ double ReinforcedLearner::add_gradient(const float* parameters, const SampleTile
 // The estimate of Sec. 2.3 for a batch.
 double ReinforcedLearner::sampled_gradient(const float* parameters, const SampleTile& tile,
                                            float factor, const float* slope, float* gradient) {
-  if (!options_.learns_actions) {  // else `predict` has walked
+  if (!options_.learns_actions()) {  // else `predict` has walked
     refresh_table(parameters);
     walk_rows(parameters, tile);
   }
@@ -296,14 +299,14 @@ double ReinforcedLearner::sampled_gradient(const float* parameters, const Sample
   double total = 0;
   for (int i = 0; i < tile.n; ++i) {
     const float scale = tile.weight[i] * share;
-    if (options_.learns_actions)
+    if (options_.learns_actions())
       cost_of_actions(i, slope, tile.weight[i] * factor);
     else
       total += tile.weight[i] * cost_of_leaves(parameters, i);
     kernels().policy_return(tree, walk_options(i), scale, rows_[i].walk);
   }
   add_policy_slopes(tile, gradient);
-  if (options_.learns_actions)
+  if (options_.learns_actions())
     add_action_slopes(parameters, tile, factor, slope, gradient);
   else
     add_leaf_slopes(parameters, tile, factor, gradient);
@@ -348,6 +351,7 @@ void ReinforcedLearner::cost_of_actions(int i, const float* slope, float row_sha
 }
 
 void ReinforcedLearner::add_policy_slopes(const SampleTile& tile, float* gradient) {
+  float* const bias = layout().view(gradient).b;
   const std::ptrdiff_t stride = padded(n_columns_);
   const LearnedPolicy tree = topology_.view();
   // Threads share the rows of weights: each adds up what concerns its own, in order of the samples.
@@ -365,7 +369,7 @@ void ReinforcedLearner::add_policy_slopes(const SampleTile& tile, float* gradien
           if (r % n_parts != part) continue;
           const float slope = row.pi[visit.pi_at + c];
           kernels().add_scaled(stride, slope, tile.X.row(i), gradient + r * stride);
-          gradient[bias_at() + r] += slope;
+          bias[r] += slope;
         }
       }
     }
@@ -391,17 +395,17 @@ void ReinforcedLearner::add_leaf_slopes(const float* parameters, const SampleTil
               static_cast<std::size_t>(y[0])] += mass;
       else
         kernels().add_leaf_slope(leaves(parameters), losses(), leaf, y, mass,
-                                 gradient + alpha_at() + at);
+                                 alphas(gradient) + at);
     }
   }
   if (!has_table()) return;
-  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf) {
+  for (std::size_t leaf = 0; leaf < layout().n_leaves; ++leaf) {
     const float* mass = mass_.data() + leaf * padded(n_outputs_);
     const bool is_reached = std::any_of(mass, mass + n_outputs_, [](float m) { return m != 0; });
     const std::size_t at = leaf * n_outputs_;
     if (is_reached)
       kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
-                                 mass, gradient + alpha_at() + at);
+                                 mass, alphas(gradient) + at);
   }
 }
 
@@ -419,7 +423,7 @@ void ReinforcedLearner::add_action_slopes(const float* parameters, const SampleT
       const std::int32_t leaf = tree.nodes[visit.node].leaf;
       if (leaf < 0) continue;
       const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
-      float* g = gradient + alpha_at() + at;
+      float* g = alphas(gradient) + at;
       soft_max(n_outputs_, tree.alpha + at, p.data());
       double sum = 0, entropy = 0;
       for (int s = visit.first; s < visit.first + visit.n; ++s) {
@@ -549,7 +553,7 @@ double ReinforcedLearner::lanes_gradient(const float* parameters, const SampleTi
   });
   if (m > 0) {
     kernels().gemm({score_.data(), m, n, lane_stride()}, X, {gradient, m, n_columns_, tree.stride});
-    kernels().row_sums(m, n, score_.data(), lane_stride(), gradient + bias_at());
+    kernels().row_sums(m, n, score_.data(), lane_stride(), layout().view(gradient).b);
   }
   if (options_.estimator == PolicyEstimator::kExact)
     add_all_leaves(parameters, tile, gradient);
@@ -577,7 +581,7 @@ void ReinforcedLearner::add_drawn_leaves(const float* parameters, const SampleTi
         mass_[at * width + static_cast<std::size_t>(y[0])] += share;
       else
         kernels().add_leaf_slope(leaves(parameters), losses(), *leaf, y, share,
-                                 gradient + alpha_at() + at * n_outputs_);
+                                 alphas(gradient) + at * n_outputs_);
     }
   }
   if (has_table()) add_class_masses(parameters, gradient);
@@ -599,7 +603,7 @@ void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile
     return;
   }
   for (int leaf = 0; leaf < L; ++leaf) {
-    float* slope = gradient + alpha_at() + static_cast<std::size_t>(leaf) * n_outputs_;
+    float* slope = alphas(gradient) + static_cast<std::size_t>(leaf) * n_outputs_;
     const float* reach = reach_.data() + leaf * lane_stride();
     for (int i = 0; i < tile.n; ++i)
       if (reach[i] != 0)
@@ -612,10 +616,10 @@ void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile
 // Leaves' slopes from the masses of classes that came to them.
 void ReinforcedLearner::add_class_masses(const float* parameters, float* gradient) {
   const std::size_t width = padded(n_outputs_);
-  for (std::size_t leaf = 0; leaf < n_leaves(); ++leaf) {
+  for (std::size_t leaf = 0; leaf < layout().n_leaves; ++leaf) {
     const std::size_t at = leaf * n_outputs_;
     kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
-                               mass_.data() + leaf * width, gradient + alpha_at() + at);
+                               mass_.data() + leaf * width, alphas(gradient) + at);
   }
 }
 
@@ -623,7 +627,7 @@ void ReinforcedLearner::add_class_masses(const float* parameters, float* gradien
 void ReinforcedLearner::predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                                 float* prediction) {
   const std::size_t n = tile.capacity;
-  if (options_.learns_actions && purpose == Purpose::kStep) {
+  if (options_.learns_actions() && purpose == Purpose::kStep) {
     walk_rows(parameters, tile);
     for (int i = 0; i < tile.n; ++i)
       for (int s = 0; s < options_.n_samples; ++s)
@@ -635,7 +639,7 @@ void ReinforcedLearner::predict(const float* parameters, const SampleTile& tile,
     const float* scores =
         tree.alpha +
         static_cast<std::size_t>(kernels().greedy_leaf(tree, tile.X.row(i))) * n_outputs_;
-    if (options_.learns_actions) {
+    if (options_.learns_actions()) {
       const auto best = static_cast<float>(std::max_element(scores, scores + n_outputs_) - scores);
       for (int s = 0; s < options_.n_samples; ++s) prediction[s * n + i] = best;
     } else {

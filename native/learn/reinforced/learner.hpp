@@ -10,7 +10,7 @@
 // scored by a matrix product (`by_lanes`); else each row scores the nodes that its trajectories come
 // to.
 //
-// With `learns_actions` the leaves hold scores of actions, of which each trajectory draws one: then
+// With `n_actions` the leaves hold scores of actions, of which each trajectory draws one: then
 // `predict` for a step draws trajectories and says which actions they took, and the slope that
 // add_gradient is given is what each of them costs, an entry per row and trajectory.
 #pragma once
@@ -56,21 +56,18 @@ struct ReinforcedOptions {
   float annealed_at = 1;                              // part of the training
   float policy_scale = 1;  // standard deviation of the scores of the first policies
   float leaf_scale = 0;    // of the scores of the first leaves
-  bool learns_actions = false;
+  int n_actions = 0;       // of the leaves, where there are any: scores of actions
+  bool learns_actions() const { return n_actions > 0; }
   std::optional<bool> by_lanes;  // none: whichever is less work
 };
 
 class ReinforcedLearner final : public Learner {
  public:
-  // The topology must outlive it. `train` are the rows that may be learned from, of `n_rows`.
-  ReinforcedLearner(const PolicyTopology& topology, int n_columns, int n_outputs, int n_targets,
-                    Loss loss, float loss_parameter, const ReinforcedOptions& options,
-                    int batch_size, std::span<const std::int64_t> train, std::int64_t n_rows,
-                    std::uint64_t seed, int n_threads = 1);
+  // Of the problem it keeps sizes, the loss and the places of the training rows.
+  ReinforcedLearner(const PolicyTopology& topology, const Problem& problem,
+                    const ReinforcedOptions& options, int batch_size, std::uint64_t seed,
+                    int n_threads = 1);
 
-  std::size_t n_parameters() const override { return alpha_at() + n_leaves() * n_outputs_; }
-  std::size_t n_penalized() const override { return bias_at(); }
-  SplitPlace splits() const override { return {topology_.n_rows(), n_columns_}; }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
   void set_progress(double progress) override;
   void initialize(Random& random, float* parameters) const override;
@@ -80,12 +77,6 @@ class ReinforcedLearner final : public Learner {
                float* prediction) override;
   // The last temperature goes into the weights, so that the model's policies have temperature 1.
   void finish(float* parameters) const override;
-
-  const float* weights(const float* parameters) const { return parameters; }  // (m, stride)
-  const float* biases(const float* parameters) const { return parameters + bias_at(); }
-  const float* alphas(const float* parameters) const { return parameters + alpha_at(); }
-  const PolicyTopology& topology() const { return topology_; }
-  int n_outputs() const { return n_outputs_; }
 
   // For tests: walks by numbers (rows, depth, M) that were drawn elsewhere.
   void set_uniforms(std::span<const float> uniforms) {
@@ -104,10 +95,9 @@ class ReinforcedLearner final : public Learner {
     Walk walk;
   };
 
-  std::size_t n_leaves() const { return topology_.n_leaves(); }
-  std::size_t bias_at() const { return splits().weights_end(); }
-  std::size_t alpha_at() const { return bias_at() + topology_.n_rows(); }
-  bool has_table() const { return has_class_target(loss_) && !options_.learns_actions; }
+  const float* alphas(const float* parameters) const { return layout().view(parameters).leaves; }
+  float* alphas(float* parameters) const { return layout().view(parameters).leaves; }
+  bool has_table() const { return has_class_target(loss_) && !options_.learns_actions(); }
   std::size_t n_values() const { return has_table() ? n_outputs_ : 1; }
   LearnedPolicy policy(const float* parameters) const;
   LearnedTree leaves(const float* parameters) const;
@@ -139,7 +129,7 @@ class ReinforcedLearner final : public Learner {
   void add_all_leaves(const float* parameters, const SampleTile& tile, float* gradient);
   void add_class_masses(const float* parameters, float* gradient);
 
-  const PolicyTopology& topology_;
+  PolicyTopology topology_;
   int n_columns_, n_outputs_, n_targets_;
   Loss loss_;
   float loss_parameter_;

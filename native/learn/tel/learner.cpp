@@ -14,6 +14,10 @@ constexpr float kStartBound = 0.01f;     // splits and leaves, as the authors' c
 int part_rows(int capacity) {
   return std::min(kPartRows, capacity);
 }
+Layout layout_of(const SoftShape& shape) {
+  const std::size_t trees = shape.n_trees;
+  return {trees * shape.n_nodes(), trees * shape.n_leaves(), shape.n_columns, shape.n_outputs};
+}
 int n_parts(int capacity) {
   return (capacity + part_rows(capacity) - 1) / part_rows(capacity);
 }
@@ -41,7 +45,8 @@ std::pair<double, double> ColumnMoments::scale_and_shift(int j) const {
 
 TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool normalizes,
                        Loss loss, float loss_parameter, int batch_size, std::size_t max_kept_scores)
-    : shape_(shape),
+    : Learner(layout_of(shape)),
+      shape_(shape),
       activation_(activation),
       gamma_(gamma),
       normalizes_(normalizes),
@@ -61,22 +66,18 @@ TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool
       of_all_(shape.n_columns) {}
 
 SoftTrees<float> TelLearner::trees(const float* parameters) const {
-  return {shape_,
-          activation_,
-          gamma_,
-          weights(parameters),
-          padded(shape_.n_columns),
-          biases(parameters),
-          values(parameters)};
+  const auto [W, A, b, leaves] = layout().view(parameters);
+  return {shape_, activation_, gamma_, W, padded(shape_.n_columns), b, leaves};
 }
 
 void TelLearner::initialize(Random& random, float* parameters) const {
-  const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);
-  for (std::size_t i = 0; i < rows; ++i)
+  const std::size_t stride = padded(shape_.n_columns);
+  const Parameters<float> p = layout().view(parameters);
+  for (std::size_t i = 0; i < layout().n_splits; ++i)
     for (int j = 0; j < shape_.n_columns; ++j)
-      parameters[i * stride + j] = random.uniform(-kStartBound, kStartBound);
-  for (std::size_t i = values_at(); i < n_parameters(); ++i)
-    parameters[i] = random.uniform(-kStartBound, kStartBound);
+      p.W[i * stride + j] = random.uniform(-kStartBound, kStartBound);
+  for (std::size_t i = 0; i < layout().n_values(); ++i)
+    p.leaves[i] = random.uniform(-kStartBound, kStartBound);
 }
 
 void TelLearner::load(const SampleTile& samples, Purpose purpose) {
@@ -133,7 +134,7 @@ double TelLearner::add_gradient(const float* parameters, const SampleTile& sampl
                                 const float* slope, bool first, float* gradient) {
   const int k = shape_.n_outputs;
   const SoftTrees<float> soft = trees(parameters);
-  if (first) std::fill_n(gradient, n_parameters(), 0.0f);
+  if (first) std::fill_n(gradient, layout().n_parameters(), 0.0f);
   load(samples, Purpose::kStep);
   forward(soft, true);
   n_met_ += std::int64_t{n_} * shape_.n_trees;
@@ -147,8 +148,8 @@ double TelLearner::add_gradient(const float* parameters, const SampleTile& sampl
     kernels().transpose({gradient_.data(), k, n_, capacity_}, {slope_.data(), n_, k, k});
     slope = slope_.data();
   }
-  SoftGradient<float> sums{nullptr, gradient, gradient + bias_at(), gradient + values_at(),
-                           nullptr};
+  const Parameters<float> g = layout().view(gradient);
+  SoftGradient<float> sums{nullptr, g.W, g.b, g.leaves, nullptr};
   for_parts([&](SoftTile<float>& tile, int row) {
     sums.slope = slope + static_cast<std::size_t>(row) * k;
     kernels().tel_backward(soft, tile, sums);
@@ -173,16 +174,17 @@ double TelLearner::take_reachable_leaves() {
 // Puts the normalization into the splits, which then take columns as they are.
 void TelLearner::finish(float* parameters) const {
   if (!of_all_.is_known()) return;
-  const std::size_t rows = n_trees() * shape_.n_nodes(), stride = padded(shape_.n_columns);
-  for (std::size_t i = 0; i < rows; ++i) {
-    double bias = parameters[bias_at() + i];
+  const std::size_t stride = padded(shape_.n_columns);
+  const Parameters<float> p = layout().view(parameters);
+  for (std::size_t i = 0; i < layout().n_splits; ++i) {
+    double bias = p.b[i];
     for (int j = 0; j < shape_.n_columns; ++j) {
       const auto [scale, shift] = of_all_.scale_and_shift(j);
-      float& w = parameters[i * stride + j];
+      float& w = p.W[i * stride + j];
       bias += w * shift;
       w = static_cast<float>(w * scale);
     }
-    parameters[bias_at() + i] = static_cast<float>(bias);
+    p.b[i] = static_cast<float>(bias);
   }
 }
 

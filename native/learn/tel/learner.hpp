@@ -38,12 +38,6 @@ class TelLearner final : public Learner {
 
   static constexpr std::size_t kKeptScores = std::size_t{1} << 22;  // 16 MiB
 
-  std::size_t n_parameters() const override { return values_at() + n_values(); }
-  std::size_t n_values() const { return n_trees() * shape_.n_leaves() * shape_.n_outputs; }
-  std::size_t n_penalized() const override { return bias_at(); }
-  SplitPlace splits() const override {
-    return {shape_.n_trees * shape_.n_nodes(), shape_.n_columns};
-  }
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
   bool looks_ahead(int epoch) override { return normalizes_ && epoch == 0; }
   void look_at(const float*, const SampleTile& tile) override { of_all_.add(tile); }
@@ -55,15 +49,7 @@ class TelLearner final : public Learner {
   double take_reachable_leaves() override;
   void finish(float* parameters) const override;
 
-  SoftShape shape() const { return shape_; }
-  const float* weights(const float* parameters) const { return parameters; }
-  const float* biases(const float* parameters) const { return parameters + bias_at(); }
-  const float* values(const float* parameters) const { return parameters + values_at(); }
-
  private:
-  std::size_t n_trees() const { return shape_.n_trees; }
-  std::size_t bias_at() const { return n_trees() * shape_.n_nodes() * padded(shape_.n_columns); }
-  std::size_t values_at() const { return bias_at() + n_trees() * shape_.n_nodes(); }
   SoftTrees<float> trees(const float* parameters) const;
   void load(const SampleTile& samples, Purpose purpose);
   // Calls each(tile, its first row) for the parts that walk together.

@@ -296,14 +296,14 @@ def _learn(
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit_dgt(
+    answer = _native.fit(
+        "dgt",
         problem.schema.encoder,
         engine_matrix(problem.matrix),
         problem.y,
         problem.weight,
         problem.train,
         problem.valid,
-        height=config.max_depth,
         n_outputs=problem.n_outputs,
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
@@ -316,7 +316,7 @@ def _learn(
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
-        options=config.engine_options(len(problem.train)),
+        options={"height": config.max_depth, **config.engine_options(len(problem.train))},
     )
     histories = [
         tuple(Epoch(run, epoch, max_epochs, *figures) for run, epoch, *figures in history)

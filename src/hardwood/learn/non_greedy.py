@@ -274,24 +274,32 @@ def _run(
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit_non_greedy(
+    answer = _native.fit(
+        "non_greedy",
         problem.schema.encoder,
         engine_matrix(problem.matrix),
         problem.y,
         problem.weight,
         problem.train,
         problem.valid,
-        children=start.children,
-        start=(start.weights, start.bias, start.scores),
         n_outputs=problem.n_outputs,
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
-        nu=[nu for nu, _ in settings],
-        learning_rate=[rate for _, rate in settings],
+        custom=None,
+        start=(start.weights, start.bias, start.scores),
+        first_run=0,
+        n_runs=len(settings),
+        n_draws=None,
+        keep_all=False,
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
-        options=config.engine_options(problem),
+        options={
+            **config.engine_options(problem),
+            "children": start.children,
+            "nu": [nu for nu, _ in settings],
+            "learning_rate": [rate for _, rate in settings],
+        },
     )
     runs = [
         tuple(Epoch(run, epoch, max_epochs, *figures) for run, epoch, *figures in history)

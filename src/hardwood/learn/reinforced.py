@@ -300,25 +300,31 @@ def grown_by_engine(
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit_reinforced(
+    answer = _native.fit(
+        "reinforced",
         problem.schema.encoder,
         engine_matrix(problem.matrix),
         problem.y,
         problem.weight,
         problem.train,
         problem.valid,
-        parents=np.array(config.parents, dtype=np.int32),
         n_outputs=problem.n_outputs,
-        n_actions=n_actions,
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
         custom=problem.loss if n_actions else None,
         start=None if start is None else (start.weights, start.bias, start.scores),
+        first_run=0,
         n_runs=config.restarts,
+        n_draws=None,
+        keep_all=False,
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
-        options=config.engine_options(len(problem.train), price),
+        options={
+            "parents": np.array(config.parents, dtype=np.int32),
+            "n_actions": n_actions,
+            **config.engine_options(len(problem.train), price),
+        },
     )
     return _grown(answer, max_epochs)
 

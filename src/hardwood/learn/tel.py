@@ -144,29 +144,34 @@ def learn(
     from hardwood import _native
 
     max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit_tel(
+    answer = _native.fit(
+        "tel",
         problem.schema.encoder,
         engine_matrix(problem.matrix),
         problem.y,
         problem.weight,
         problem.train,
         problem.valid,
-        n_trees=config.n_trees,
-        depth=config.max_depth,
         n_outputs=problem.n_outputs,
-        activation=config.activation,
-        gamma=config.gamma,
-        batch_norm=config.batch_norm,
         loss=problem.loss.name,
         loss_parameter=problem.loss.parameter,
         custom=problem.loss if problem.loss.name == "custom" else None,
         start=None,
+        first_run=0,
         n_runs=config.restarts,
+        n_draws=None,
         keep_all=config.keep == "mean",
         seed=seed,
         n_threads=n_jobs,
         callback=engine_callback(callbacks, max_epochs),
-        options=config.engine_options(len(problem.train)),
+        options={
+            "n_trees": config.n_trees,
+            "depth": config.max_depth,
+            "activation": config.activation,
+            "gamma": config.gamma,
+            "batch_norm": config.batch_norm,
+            **config.engine_options(len(problem.train)),
+        },
     )
     return _grown(answer, max_epochs)
 

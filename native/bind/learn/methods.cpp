@@ -1,0 +1,137 @@
+#include "bind/learn/methods.hpp"
+
+#include "bind/learn/learning.hpp"
+#include "learn/dgt/learner.hpp"
+#include "learn/non_greedy/learner.hpp"
+#include "learn/tel/learner.hpp"
+
+namespace hardwood {
+
+namespace {
+
+constexpr int kMany = 1 << 24;
+
+void require_one_layer(const TrainingOptions& training) {
+  require(training.hidden.empty(), "only the splits of DGT have layers");
+}
+
+Annealing annealing_of(OptionReader& options) {
+  const auto ends =
+      options.list<double>("sharpness", OptionReader::kLeastPositive, OptionReader::kMost, 2);
+  require(ends[1] >= ends[0], "sharpness must not fall");
+  return {static_cast<float>(ends[0]), static_cast<float>(ends[1]),
+          named<bool>(options.get<std::string>("annealing"), "annealing",
+                      {{"linear", false}, {"log", true}})};
+}
+
+Method dgt(const FitCall& call, OptionReader& options) {
+  const DgtShape shape{options.get<int>("height", 1, 20), call.problem.n_columns(),
+                       call.problem.n_outputs, options.get<bool>("linear_leaves")};
+  const DgtForm form =
+      form_named(options.get<std::string>("path"), options.get<std::string>("quantizer"),
+                 options.get<std::string>("routing"));
+  const Annealing annealing = annealing_of(options);
+  return {[=, &call](int) {
+    return std::make_unique<DgtLearner>(shape, form, annealing, call.problem.loss,
+                                        call.problem.loss_parameter, call.training.batch_size);
+  }};
+}
+
+Method tel(const FitCall& call, OptionReader& options) {
+  require_one_layer(call.training);
+  const SoftShape shape{options.get<int>("n_trees", 1, kMany),
+                        options.get<int>("depth", 1, kDeepestSoftTree), call.problem.n_columns(),
+                        call.problem.n_outputs};
+  const Activation activation = activation_named(options.get<std::string>("activation"));
+  const float gamma = options.number("gamma", OptionReader::kLeastPositive);
+  const bool normalizes = options.get<bool>("batch_norm");
+  // A step keeps so many scores of its way down for its way back.
+  const std::size_t kept =
+      options.find<std::size_t>("max_kept_scores").value_or(TelLearner::kKeptScores);
+  return {[=, &call](int) {
+            return std::make_unique<TelLearner>(shape, activation, gamma, normalizes,
+                                                call.problem.loss, call.problem.loss_parameter,
+                                                call.training.batch_size, kept);
+          },
+          shape.n_trees};
+}
+
+// Each run has a nu of its own.
+Method non_greedy(const FitCall& call, OptionReader& options) {
+  require(call.problem.loss != Loss::kCustom, "the loss must be one of the engine");
+  require_one_layer(call.training);
+  const auto children = options.get<Array2<std::int32_t>>("children");
+  require(children.shape(0) == 0 || children.shape(1) == 2, "children must have two columns");
+  const TreeTopology topology({children.data(), children.size()});
+  const auto nu =
+      options.list<double>("nu", OptionReader::kLeastPositive, OptionReader::kMost, call.runs.n);
+  NonGreedyOptions shared;
+  shared.inference = inference_named(options.get<std::string>("inference"));
+  shared.is_stable = options.get<bool>("stable");
+  shared.momentum = call.training.step.momentum;
+  shared.l1 = call.training.step.l1;
+  shared.max_features = options.get<int>("max_features", 0, kMany);
+  shared.feature_of_column = features_of(
+      call.encoder,
+      options.list<std::int32_t>("feature_of_column", 0, call.problem.encoding.n_features - 1,
+                                 call.problem.n_columns()));
+  return {[=, &call](int i) {
+    NonGreedyOptions own = shared;
+    own.nu = static_cast<float>(nu[i]);
+    return std::make_unique<NonGreedyLearner>(topology, call.problem, own, call.training.batch_size,
+                                              call.runs.threads_of_each());
+  }};
+}
+
+Method reinforced(const FitCall& call, OptionReader& options) {
+  require_one_layer(call.training);
+  ReinforcedOptions own = reinforced_options(options);
+  own.n_actions = options.get<int>("n_actions", 0, kMany);
+  require((call.problem.loss == Loss::kCustom) == own.learns_actions(),
+          "the loss must be one of the engine, but for actions");
+  require(!own.learns_actions() ||
+              (own.estimator == PolicyEstimator::kSampled && own.baseline == Baseline::kNone &&
+               call.problem.n_outputs == own.n_samples),
+          "actions are sampled, and the custom loss is called with each");
+  const auto parents = options.get<Array1<std::int32_t>>("parents");
+  const PolicyTopology topology({parents.data(), parents.size()});
+  return {[=, &call](int i) {
+    const auto run = static_cast<std::uint64_t>(call.runs.first + i);
+    return std::make_unique<ReinforcedLearner>(
+        topology, call.problem, own, call.training.batch_size,
+        call.runs.seed + run * 0x9E3779B97F4A7C15u, call.runs.threads_of_each());
+  }};
+}
+
+}  // namespace
+
+ReinforcedOptions reinforced_options(OptionReader& options) {
+  ReinforcedOptions o;
+  o.estimator = named<PolicyEstimator>(
+      options.get<std::string>("estimator"), "estimator",
+      {{"sampled", PolicyEstimator::kSampled}, {"exact", PolicyEstimator::kExact}});
+  o.baseline = named<Baseline>(options.get<std::string>("baseline"), "baseline",
+                               {{"none", Baseline::kNone},
+                                {"leave-one-out", Baseline::kLeaveOneOut},
+                                {"value", Baseline::kValue}});
+  o.n_samples =
+      options.get<int>("n_samples", o.baseline == Baseline::kLeaveOneOut ? 2 : 1, 1 << 16);
+  o.entropy = options.number("entropy");
+  o.first_temperature = options.number("first_temperature", OptionReader::kLeastPositive);
+  o.last_temperature = options.number("last_temperature", OptionReader::kLeastPositive);
+  o.annealed_at = options.number("annealed_at", OptionReader::kLeastPositive);
+  o.policy_scale = options.number("policy_scale");
+  o.leaf_scale = options.number("leaf_scale");
+  o.by_lanes = options.find<bool>("by_lanes");
+  return o;
+}
+
+Method method_named(const std::string& name, const FitCall& call, OptionReader& options) {
+  using Factory = Method (*)(const FitCall&, OptionReader&);
+  return named<Factory>(
+      name, "method",
+      {{"dgt", dgt}, {"tel", tel}, {"non_greedy", non_greedy}, {"reinforced", reinforced}})(
+      call, options);
+}
+
+}  // namespace hardwood

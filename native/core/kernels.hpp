@@ -66,7 +66,8 @@ struct Kernels {
   void (*tel_backward_double)(const SoftTrees<double>&, SoftTile<double>&,
                               const SoftGradient<double>&);
   AugmentedRow (*augment)(const LearnedTree&, const LeafLosses&, Inference, const float* x,
-                          const float* y, std::int32_t assigned, const SearchMemory&, Move* moves);
+                          const float* y, std::int32_t assigned, const SearchMemory&,
+                          SplitMove* moves);
   std::int32_t (*natural_leaf)(const LearnedTree&, std::int32_t node, const float* x);
   void (*add_leaf_slope)(const LearnedTree&, const LeafLosses&, std::int32_t leaf, const float* y,
                          float factor, float* slope);

@@ -105,8 +105,9 @@ void OnlineTree::refresh() {
 }
 
 void OnlineTree::add_gradient(float factor, const float* slope) {
-  learner_.add_gradient(parameters_.data(), batch_.tile, factor, slope, is_first_,
-                        gradient_.data());
+  batch_.tile.slope = slope;
+  batch_.tile.is_first = is_first_;
+  learner_.add_gradient(parameters_.data(), batch_.tile, factor, gradient_.data());
   is_first_ = false;
 }
 

@@ -108,8 +108,7 @@ class DgtProbe {
                  form_named(path, quantizer, routing),
                  {static_cast<float>(sharpness), static_cast<float>(sharpness), false},
                  loss_named(loss_name), static_cast<float>(parameter), n_),
-        X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)),
-        gradient_(learner_.layout().n_parameters()) {
+        X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)) {
     for (const int size : hidden) require(size >= 1, "a hidden size is not positive");
     const int capacity = learner_.tile_capacity(n_);
     for (int first = 0; first < n_; first += capacity) {
@@ -155,7 +154,7 @@ class DgtProbe {
 
   std::tuple<double, NewArray, NewArray, NewArray, std::optional<NewArray>> gradient() {
     const double total = add_gradient();
-    const auto [dW, db, dtheta, dA] = parts(gradient_.data());
+    const auto [dW, db, dtheta, dA] = parts(descent_->gradient());
     return {total / n_, dW, db, dtheta, dA};
   }
 
@@ -179,7 +178,7 @@ class DgtProbe {
   void steps(int n, double learning_rate) {
     for (int i = 0; i < n; ++i) {
       add_gradient();
-      descent_->step(gradient_.data(), learning_rate);
+      descent_->step(learning_rate);
     }
   }
 
@@ -208,15 +207,16 @@ class DgtProbe {
             std::min(capacity, n_ - first),
             {X_.data() + first * stride_, capacity, learner_.shape().n_columns, stride_},
             tiles_[i].target.data(),
-            tiles_[i].weight.data()};
+            tiles_[i].weight.data(),
+            {},
+            i == 0};
   }
 
   double add_gradient() {
     double total = 0;
     for (std::size_t i = 0; i < tiles_.size(); ++i)
-      total +=
-          learner_.add_gradient(descent_->parameters(), sample_tile(i),
-                                1.0f / static_cast<float>(n_), nullptr, i == 0, gradient_.data());
+      total += learner_.add_gradient(descent_->parameters(), sample_tile(i),
+                                     1.0f / static_cast<float>(n_), descent_->gradient());
     return total;
   }
 
@@ -243,7 +243,7 @@ class DgtProbe {
   std::ptrdiff_t stride_;
   int n_targets_;
   DgtLearner learner_;
-  Buffer<float> X_, gradient_;
+  Buffer<float> X_;
   std::vector<Tile> tiles_;
   TrainingOptions options_;
   std::optional<Descent> descent_;

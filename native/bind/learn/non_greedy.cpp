@@ -85,16 +85,16 @@ nb::dict found_of(const NonGreedyLearner& learner, std::size_t n) {
   const auto of_moves = [&]<class T>(auto&& entry) {
     return new_array<T>({n_moves}, [&](T* out) {
       for (std::size_t i = 0; i < n; ++i)
-        for (const Move& move : learner.moves_of(static_cast<int>(i)))
+        for (const SplitMove& move : learner.moves_of(static_cast<int>(i)))
           *out++ = static_cast<T>(entry(i, move));
     });
   };
   answer["move_row"] =
-      of_moves.template operator()<std::int32_t>([](std::size_t i, const Move&) { return i; });
+      of_moves.template operator()<std::int32_t>([](std::size_t i, const SplitMove&) { return i; });
   answer["move_split"] = of_moves.template operator()<std::int32_t>(
-      [](std::size_t, const Move& move) { return move.split; });
+      [](std::size_t, const SplitMove& move) { return move.split; });
   answer["move"] = of_moves.template operator()<float>(
-      [](std::size_t, const Move& move) { return move.factor; });
+      [](std::size_t, const SplitMove& move) { return move.factor; });
   return answer;
 }
 

@@ -124,7 +124,7 @@ nb::dict policy_gradient(Array2<float> X, Array2<float> target, Array1<float> we
   {
     const nb::gil_scoped_release release;
     total = learner.add_gradient(parameters.data(), rows.tile(), 1.0f / static_cast<float>(n),
-                                 nullptr, true, gradient.data());
+                                 gradient.data());
   }
   return slopes_of(learner, d, gradient, total / static_cast<double>(n));
 }

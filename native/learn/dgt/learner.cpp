@@ -17,7 +17,7 @@ Layout layout_of(const DgtShape& shape) {
 
 DgtLearner::DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss,
                        float loss_parameter, int batch_size)
-    : Learner(layout_of(shape)),
+    : GradientLearner(layout_of(shape)),
       shape_(shape),
       form_(form),
       annealing_(annealing),
@@ -62,12 +62,14 @@ void DgtLearner::initialize(Random& random, float* parameters) const {
 }
 
 double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,
-                                const float* slope, bool first, float* gradient) {
+                                float* gradient) {
   load(samples);
-  if (slope) memory_.take_slopes(shape_.n_outputs, samples.n, slope);
-  if (first) std::fill(gradient + layout().weights_end(), gradient + layout().n_parameters(), 0.0f);
+  const bool has_slope = samples.slope != nullptr;
+  if (has_slope) memory_.take_slopes(shape_.n_outputs, samples.n, samples.slope);
+  if (samples.is_first)
+    std::fill(gradient + layout().weights_end(), gradient + layout().n_parameters(), 0.0f);
   return kernels().dgt_tile(shape_, form_, view(const_cast<float*>(parameters)), memory_.tile,
-                            loss_, loss_parameter_, factor, slope != nullptr, first,
+                            loss_, loss_parameter_, factor, has_slope, samples.is_first,
                             view(gradient));
 }
 

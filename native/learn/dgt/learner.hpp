@@ -16,7 +16,7 @@ struct Annealing {
   bool is_logarithmic = false;
 };
 
-class DgtLearner final : public Learner {
+class DgtLearner final : public GradientLearner {
  public:
   DgtLearner(DgtShape shape, DgtForm form, Annealing annealing, Loss loss, float loss_parameter,
              int batch_size);
@@ -26,7 +26,7 @@ class DgtLearner final : public Learner {
   int tile_capacity(int batch_size) const override;
   void initialize(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
-                      const float* slope, bool first, float* gradient) override;
+                      float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
 

@@ -11,9 +11,7 @@ Descent::Descent(const Learner& learner, const TrainingOptions& options)
     : learner_(learner),
       options_(options),
       layout_(learner.layout()),
-      parameters_(layout_.n_parameters()),
-      second_moment_(learner.moves_itself() ? 0 : layout_.n_parameters()),
-      first_moment_(second_moment_.size()) {
+      parameters_(layout_.n_parameters()) {
   if (!options.hidden.empty())
     layers_.emplace(static_cast<int>(layout_.n_splits), layout_.n_columns, options.hidden);
 }
@@ -31,17 +29,25 @@ void Descent::start(Random& random, std::span<const float> parameters) {
   layers_->collapse(weights(parameters_.data()), biases());
 }
 
-void Descent::step(const float* gradient, double learning_rate) {
+float* Descent::gradient() {
+  if (gradient_.size() == 0)
+    for (Buffer<float>* each : {&gradient_, &second_moment_, &first_moment_})
+      *each = Buffer<float>(size());
+  return gradient_.data();
+}
+
+void Descent::step(double learning_rate) {
   StepOptions step = options_.step;
   step.learning_rate = static_cast<float>(learning_rate);
+  const float* gradient = this->gradient();
   const std::size_t n = parameters_.size(), penalized = layout_.n_penalized();
   if (!layers_) {
     const bool is_clipped = options_.clip_norm < std::numeric_limits<float>::infinity();
     clock_.prepare(step, is_clipped ? kernels().squared_norm(n, gradient) : 0.0,
                    options_.clip_norm);
-    optimize(0, penalized, gradient, step);
+    optimize(0, penalized, step);
     step.l1 = step.l2 = 0;
-    optimize(penalized, n, gradient, step);
+    optimize(penalized, n, step);
     return;
   }
   // The splits' weights and biases move through their factors, everything else directly.
@@ -51,15 +57,14 @@ void Descent::step(const float* gradient, double learning_rate) {
                       kernels().squared_norm(n - biases_end, gradient + biases_end);
   clock_.prepare(step, norm, options_.clip_norm);
   layers_->step(step);
-  optimize(weights_end, penalized, gradient, step);
+  optimize(weights_end, penalized, step);
   step.l1 = step.l2 = 0;
-  optimize(biases_end, n, gradient, step);
+  optimize(biases_end, n, step);
   layers_->collapse(weights(parameters_.data()), biases());
 }
 
-void Descent::optimize(std::size_t first, std::size_t last, const float* gradient,
-                       const StepOptions& options) {
-  kernels().optimize(last - first, parameters_.data() + first, gradient + first,
+void Descent::optimize(std::size_t first, std::size_t last, const StepOptions& options) {
+  kernels().optimize(last - first, parameters_.data() + first, gradient_.data() + first,
                      second_moment_.data() + first, first_moment_.data() + first, options);
 }
 

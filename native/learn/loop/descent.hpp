@@ -17,11 +17,12 @@ class Descent {
   const float* parameters() const { return parameters_.data(); }
   float* parameters() { return parameters_.data(); }
   std::size_t size() const { return parameters_.size(); }
-  void step(const float* gradient, double learning_rate);
+  // To be filled for the next step.
+  float* gradient();
+  void step(double learning_rate);
 
  private:
-  void optimize(std::size_t first, std::size_t last, const float* gradient,
-                const StepOptions& options);
+  void optimize(std::size_t first, std::size_t last, const StepOptions& options);
 
   const Learner& learner_;
   const TrainingOptions& options_;
@@ -31,7 +32,8 @@ class Descent {
     return {of, static_cast<int>(layout_.n_splits), layout_.n_columns, padded(layout_.n_columns)};
   }
   float* biases() { return layout_.view(parameters_.data()).b; }
-  Buffer<float> parameters_, second_moment_, first_moment_;
+  Buffer<float> parameters_;
+  Buffer<float> gradient_, second_moment_, first_moment_;  // none until a gradient is asked for
   std::optional<LinearLayers> layers_;
   StepClock clock_;
 };

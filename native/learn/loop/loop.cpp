@@ -23,14 +23,19 @@ class TileReader {
         weight_(capacity),
         active_(static_cast<std::size_t>(capacity) * problem.encoding.n_features),
         active_end_(capacity) {
-    tile_ = {capacity,       0, {X_.data(), capacity, problem.n_columns(), stride_}, target_.data(),
-             weight_.data(), {}};
+    tile_ = {capacity,
+             0,
+             {X_.data(), capacity, problem.n_columns(), stride_},
+             target_.data(),
+             weight_.data()};
   }
 
-  const SampleTile& read(std::span<const std::int64_t> rows) {
+  const SampleTile& read(std::span<const std::int64_t> rows, bool is_first, const float* slope) {
     clear();
     tile_.n = static_cast<int>(rows.size());
     tile_.rows = rows;
+    tile_.is_first = is_first;
+    tile_.slope = slope;
     BadEntry bad;  // infinities were refused when the table was read
     kernels().encode_rows(problem_.encoding, problem_.source, rows.data(), 0, tile_.n,
                           {X_.data(), stride_, active_.data(), active_end_.data()}, bad);
@@ -72,7 +77,6 @@ class Run {
         reader_(problem, learner.tile_capacity(options.batch_size)),
         tile_capacity_(learner.tile_capacity(options.batch_size)),
         descent_(learner, options),
-        gradient_(learner.moves_itself() ? 0 : learner.layout().n_parameters()),
         prediction_(static_cast<std::size_t>(tile_capacity_) * problem.n_outputs),
         slope_(prediction_.size()),
         order_(problem.train.begin(), problem.train.end()) {}
@@ -87,7 +91,7 @@ class Run {
     bool stopped = monitor_.stop;
     for (int epoch = 0; epoch < options_.max_epochs && !stopped; ++epoch) {
       EpochRecord record{restart_, epoch};
-      if (learner_.looks_ahead(epoch)) show_rows();
+      learner_.before_epoch(epoch, descent_.parameters(), tiles_of(problem_.train));
       const bool whole = run_epoch(epoch, record);
       result.interrupted |= !whole;
       if (!whole) {  // what the first steps made is kept when there is nothing better
@@ -100,7 +104,7 @@ class Run {
       result.history.push_back(record);
       stopped = (monitor_.on_epoch && monitor_.on_epoch(record)) || out_of_patience(epoch, result);
     }
-    judge(result);
+    evaluate_best(result);
     learner_.finish(result.parameters.data());
     return result;
   }
@@ -117,7 +121,7 @@ class Run {
 
   // Without a validation part trees are compared by the training loss of what is returned. A tree
   // that took no step is not compared: it cannot win against one that did.
-  void judge(TrainingResult& result) {
+  void evaluate_best(TrainingResult& result) {
     if (result.history.empty()) return;
     const auto rows = problem_.valid.empty() ? problem_.train : problem_.valid;
     const float* parameters = result.parameters.data();
@@ -136,13 +140,7 @@ class Run {
 
   bool has_value() const { return problem_.loss != Loss::kCustom || custom_has_value_; }
 
-  void show_rows() {
-    for_tiles(problem_.train, [&](const SampleTile& tile, std::size_t) {
-      learner_.look_at(descent_.parameters(), tile);
-    });
-  }
-
-  // One pass over the training rows; false when it was interrupted.
+  // False when it was interrupted.
   bool run_epoch(int epoch, EpochRecord& record) {
     Random random(seed_, stream(epoch + 1));
     std::copy(problem_.train.begin(), problem_.train.end(), order_.begin());
@@ -161,10 +159,9 @@ class Run {
       const auto rows = std::span(order_).subspan(i * batch, std::min(batch, n - i * batch));
       total += take_step(rows, record.learning_rate);
     }
-    record.reachable_leaves = learner_.take_reachable_leaves();
-    record.train_loss =
-        has_value() ? total / total_weight(order_) : std::numeric_limits<double>::quiet_NaN();
-    record.train_bound = learner_.take_bound() / total_weight(order_);
+    const double weight = total_weight(order_);
+    record.train_loss = has_value() ? total / weight : std::numeric_limits<double>::quiet_NaN();
+    learner_.report(weight, record);
     return true;
   }
 
@@ -175,36 +172,26 @@ class Run {
   }
 
   template <class Each>
-  void for_tiles(std::span<const std::int64_t> rows, Each&& each) {
+  void for_tiles(std::span<const std::int64_t> rows, const float* slope, Each&& each) {
     for (std::size_t i = 0; i < rows.size(); i += tile_capacity_) {
       const auto part = rows.subspan(i, std::min<std::size_t>(tile_capacity_, rows.size() - i));
-      each(reader_.read(part), i);
+      each(reader_.read(part, i == 0, slope ? slope + i * problem_.n_outputs : nullptr));
     }
+  }
+
+  Tiles tiles_of(std::span<const std::int64_t> rows, const float* slope = nullptr) {
+    return [this, rows, slope](const auto& each) { for_tiles(rows, slope, each); };
   }
 
   // Returns the weighted sum of the batch's losses.
   double take_step(std::span<const std::int64_t> rows, double learning_rate) {
-    if (learner_.moves_itself())
-      return learner_.move(descent_.parameters(), reader_.read(rows), learning_rate);
-    const double total = add_batch_gradient(rows);
-    descent_.step(gradient_.data(), learning_rate);
-    return total;
-  }
-
-  double add_batch_gradient(std::span<const std::int64_t> rows) {
-    const float factor = 1.0f / static_cast<float>(rows.size());
-    double total = 0;
-    const float* slope = nullptr;
-    if (problem_.loss == Loss::kCustom) {
-      total = custom_slope(rows, factor, descent_.parameters(), Purpose::kStep);
-      slope = batch_slope_.data();
-    }
-    for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
-      total += learner_.add_gradient(descent_.parameters(), tile, factor,
-                                     slope ? slope + start * problem_.n_outputs : nullptr,
-                                     start == 0, gradient_.data());
-    });
-    return total;
+    const int n = static_cast<int>(rows.size());
+    const bool is_custom = problem_.loss == Loss::kCustom;
+    const double total = is_custom ? custom_slope(rows, 1.0f / static_cast<float>(n),
+                                                  descent_.parameters(), Purpose::kStep)
+                                   : 0.0;
+    const float* slope = is_custom ? batch_slope_.data() : nullptr;
+    return total + learner_.step({n, tiles_of(rows, slope), learning_rate}, descent_);
   }
 
   // Asks the outside loss for the gradient of a whole batch; batch_slope_ (n, k) gets it times
@@ -215,12 +202,12 @@ class Run {
     std::vector<float> prediction(static_cast<std::size_t>(n) * k),
         target(static_cast<std::size_t>(n) * t), values(n);
     batch_slope_.assign(prediction.size(), 0.0f);
-    for_tiles(rows, [&](const SampleTile& tile, std::size_t start) {
+    float* next = prediction.data();
+    for_tiles(rows, nullptr, [&](const SampleTile& tile) {
       learner_.predict(parameters, tile, purpose, prediction_.data());
       for (int i = 0; i < tile.n; ++i)
         for (int o = 0; o < k; ++o)
-          prediction[(start + i) * k + o] =
-              prediction_[static_cast<std::size_t>(o) * tile.capacity + i];
+          *next++ = prediction_[static_cast<std::size_t>(o) * tile.capacity + i];
     });
     for (int i = 0; i < n; ++i)
       std::copy_n(problem_.target + rows[i] * t, t,
@@ -243,7 +230,7 @@ class Run {
       return has_value() ? total / total_weight(rows) : std::numeric_limits<double>::quiet_NaN();
     }
     double total = 0;
-    for_tiles(rows, [&](const SampleTile& tile, std::size_t) {
+    for_tiles(rows, nullptr, [&](const SampleTile& tile) {
       learner_.predict(parameters, tile, purpose, prediction_.data());
       total += kernels().loss_and_gradient(problem_.loss, problem_.loss_parameter,
                                            {problem_.n_outputs, tile.capacity, prediction_.data(),
@@ -277,7 +264,6 @@ class Run {
   TileReader reader_;
   int tile_capacity_;
   Descent descent_;
-  Buffer<float> gradient_;
   Buffer<float> prediction_, slope_;
   std::vector<float> batch_slope_;
   std::vector<std::int64_t> order_;
@@ -289,6 +275,16 @@ class Run {
 Learner::Learner(const Layout& layout) : layout_(layout) {
   if (layout.n_parameters() > std::numeric_limits<std::int32_t>::max())
     throw std::length_error("a model of so many splits, leaves, columns and outputs is too large");
+}
+
+double GradientLearner::step(const Batch& batch, Descent& descent) {
+  const float factor = 1.0f / static_cast<float>(batch.n);
+  double total = 0;
+  batch.tiles([&](const SampleTile& tile) {
+    total += add_gradient(descent.parameters(), tile, factor, descent.gradient());
+  });
+  descent.step(batch.learning_rate);
+  return total;
 }
 
 TrainingResult train(Learner& learner, const Problem& problem, const TrainingOptions& options,

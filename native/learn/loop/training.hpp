@@ -73,6 +73,10 @@ struct SampleTile {
   float* target = nullptr;  // (t, capacity)
   float* weight = nullptr;  // (capacity,), zero beyond n
   std::span<const std::int64_t> rows = {};  // (n,) their numbers in the table
+  bool is_first = true;                     // of its batch
+  // (n, k) the loss's gradient by the prediction, weights and 1/batch included; null where the
+  // engine has the loss.
+  const float* slope = nullptr;
 
   void copy_targets(int n_targets, float* by_row) const {  // (n, t)
     for (int i = 0; i < n; ++i)
@@ -118,7 +122,18 @@ struct Layout {
 // model, or the answer that the model will give.
 enum class Purpose { kStep, kAnswer };
 
-// What a paper brings: parameters, a step's gradient, and predictions. The loop does the rest.
+// Calls a function with some rows, tile by tile.
+using Tiles = std::function<void(const std::function<void(const SampleTile&)>&)>;
+
+struct Batch {
+  int n = 0;  // rows
+  Tiles tiles;
+  double learning_rate = 0;
+};
+
+class Descent;
+
+// What a paper brings: parameters, steps and predictions. The loop does the rest.
 class Learner {
  public:
   // Throws std::length_error for more parameters than 31 bits count.
@@ -126,37 +141,37 @@ class Learner {
   virtual ~Learner() = default;
 
   const Layout& layout() const { return layout_; }
-  // Whether a step's model is softer than the answer's.
-  virtual bool is_soft() const { return false; }
-  // How much of the training is over, from 0 to 1; told before every step.
-  virtual void set_progress(double) {}
-  // Whether it wants to see all training rows before an epoch begins, tile by tile.
-  virtual bool looks_ahead(int /*epoch*/) { return false; }
-  virtual void look_at(const float* /*parameters*/, const SampleTile&) {}
   virtual int tile_capacity(int batch_size) const = 0;
   virtual void initialize(Random& random, float* parameters) const = 0;
-  // Adds the gradient of a tile; `first` tile of a batch: what is there is to be replaced. Returns
-  // the weighted sum of losses. `slope` (n, k), when not null, is the gradient by the prediction,
-  // weights and 1/batch included.
-  virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor,
-                              const float* slope, bool first, float* gradient) = 0;
-  // Learners whose batches concern few of their parameters take their steps themselves, a batch in
-  // one tile, instead of adding to a gradient. `move` returns the weighted sum of losses.
-  virtual bool moves_itself() const { return false; }
-  virtual double move(float* /*parameters*/, const SampleTile&, double /*learning_rate*/) {
-    return 0;
+  // How much of the training is over, from 0 to 1; called before every step.
+  virtual void set_progress(double) {}
+  // Whether a step's model is softer than the answer's.
+  virtual bool is_soft() const { return false; }
+  // For what is to be known of all training rows.
+  virtual void before_epoch(int /*epoch*/, const float* /*parameters*/, const Tiles& /*all_rows*/) {
   }
+  // Moves the parameters; returns the weighted sum of the batch's losses, without those of slopes.
+  virtual double step(const Batch& batch, Descent& descent) = 0;
   virtual void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                        float* prediction) = 0;  // (k, capacity)
-  // EpochRecord::reachable_leaves of the steps since it was last asked.
-  virtual double take_reachable_leaves() { return std::numeric_limits<double>::quiet_NaN(); }
-  // The bound of the steps since it was last asked, as a weighted sum over their rows.
-  virtual double take_bound() { return std::numeric_limits<double>::quiet_NaN(); }
+  // What the steps of an epoch came to; `weight` is that of their rows.
+  virtual void report(double /*weight*/, EpochRecord&) {}
   // From parameters as they were learned to those of the model, once and last of all.
   virtual void finish(float*) const {}
 
  private:
   Layout layout_;
+};
+
+// A learner whose steps follow the gradient of a whole batch.
+class GradientLearner : public Learner {
+ public:
+  using Learner::Learner;
+  double step(const Batch& batch, Descent& descent) override;
+  // Adds the gradient of a tile; the first of a batch replaces what is there. Returns the weighted
+  // sum of losses.
+  virtual double add_gradient(const float* parameters, const SampleTile& tile, float factor,
+                              float* gradient) = 0;
 };
 
 struct TrainingResult {

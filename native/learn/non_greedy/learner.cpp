@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "core/threads.hpp"
+#include "learn/loop/descent.hpp"
 
 namespace hardwood {
 
@@ -14,12 +15,12 @@ namespace {
 constexpr double kNegligible = 0.003;
 
 // Runs of equal nodes.
-template <class Concern>
-std::vector<std::span<const Concern>> by_node(const std::vector<Concern>& concerns) {
-  std::vector<std::span<const Concern>> parts;
-  for (std::size_t first = 0, last = 0; first < concerns.size(); first = last) {
-    while (last < concerns.size() && concerns[last].node == concerns[first].node) ++last;
-    parts.emplace_back(concerns.data() + first, last - first);
+template <class RowGradient>
+std::vector<std::span<const RowGradient>> by_node(const std::vector<RowGradient>& gradients) {
+  std::vector<std::span<const RowGradient>> parts;
+  for (std::size_t first = 0, last = 0; first < gradients.size(); first = last) {
+    while (last < gradients.size() && gradients[last].node == gradients[first].node) ++last;
+    parts.emplace_back(gradients.data() + first, last - first);
   }
   return parts;
 }
@@ -196,7 +197,7 @@ void NonGreedyLearner::refresh_above(const float* parameters,
   }
 }
 
-std::span<const Move> NonGreedyLearner::moves_of(int row) const {
+std::span<const SplitMove> NonGreedyLearner::moves_of(int row) const {
   const std::size_t room = moves_.size() / found_.size();
   return {moves_.data() + row * room, static_cast<std::size_t>(found_[row].n_moves)};
 }
@@ -221,42 +222,47 @@ void NonGreedyLearner::augment(const float* parameters, const SampleTile& tile) 
 }
 
 // One step of Alg. 1 on a mini-batch.
-double NonGreedyLearner::move(float* parameters, const SampleTile& tile, double learning_rate) {
-  prepare(parameters);
-  augment(parameters, tile);
+double NonGreedyLearner::step(const Batch& batch, Descent& descent) {
+  float* parameters = descent.parameters();
   double total = 0;
-  for (int i = 0; i < tile.n; ++i) {
-    total += tile.weight[i] * static_cast<double>(found_[i].loss);
-    bound_ += tile.weight[i] * static_cast<double>(found_[i].bound);
-  }
-  move_splits(parameters, tile, learning_rate);
-  move_leaves(parameters, tile, learning_rate);
+  prepare(parameters);
+  batch.tiles([&](const SampleTile& tile) {  // one, which has room for a batch
+    augment(parameters, tile);
+    for (int i = 0; i < tile.n; ++i) {
+      total += tile.weight[i] * static_cast<double>(found_[i].loss);
+      bound_ += tile.weight[i] * static_cast<double>(found_[i].bound);
+    }
+    move_splits(parameters, tile, batch.learning_rate);
+    move_leaves(parameters, tile, batch.learning_rate);
+  });
   return total;
 }
 
 void NonGreedyLearner::move_splits(float* parameters, const SampleTile& tile,
                                    double learning_rate) {
-  concerns_.clear();
+  row_gradients_.clear();
   for (int i = 0; i < tile.n; ++i)
-    for (const Move& move : moves_of(i))
-      concerns_.push_back({move.split, i, move.factor * tile.weight[i] / tile.n});
-  std::ranges::stable_sort(concerns_, {}, &Concern::node);  // rows of a split in their order
+    for (const SplitMove& move : moves_of(i))
+      row_gradients_.push_back({move.split, i, move.factor * tile.weight[i] / tile.n});
+  std::ranges::stable_sort(row_gradients_, {},
+                           &RowGradient::node);  // rows of a split in their order
   const SplitStep step{static_cast<float>(learning_rate), options_.momentum, options_.l1};
-  const auto parts = by_node(concerns_);
-  const double work = static_cast<double>(concerns_.size() + 2 * parts.size()) * padded(n_columns_);
+  const auto parts = by_node(row_gradients_);
+  const double work =
+      static_cast<double>(row_gradients_.size() + 2 * parts.size()) * padded(n_columns_);
   parallel_for(static_cast<int>(parts.size()), threads_for(work, n_threads_),
                [&](int part) { move_split(parameters, tile, parts[part], step); });
 }
 
 // Lines 6 and 8 of Alg. 1 for one split.
 void NonGreedyLearner::move_split(float* parameters, const SampleTile& tile,
-                                  std::span<const Concern> rows, const SplitStep& step) {
+                                  std::span<const RowGradient> rows, const SplitStep& step) {
   const std::size_t stride = padded(n_columns_), i = rows.front().node;
   std::vector<const float*> x;
   std::vector<float> factors;
-  for (const Concern& concern : rows) {
-    x.push_back(tile.X.row(concern.row));
-    factors.push_back(concern.factor);
+  for (const RowGradient& gradient : rows) {
+    x.push_back(tile.X.row(gradient.row));
+    factors.push_back(gradient.factor);
   }
   const MovingSplit split{parameters + i * stride, velocity_.data() + i * stride,
                           layout().view(parameters).b + i, bias_velocity_.data() + i};
@@ -304,22 +310,22 @@ void NonGreedyLearner::keep_features(float* w, float* velocity) const {
 // Line 10 of Alg. 1.
 void NonGreedyLearner::move_leaves(float* parameters, const SampleTile& tile,
                                    double learning_rate) {
-  concerns_.clear();
+  row_gradients_.clear();
   for (int i = 0; i < tile.n; ++i)
-    concerns_.push_back({found_[i].chosen, i, tile.weight[i] / tile.n});
-  std::ranges::stable_sort(concerns_, {}, &Concern::node);
+    row_gradients_.push_back({found_[i].chosen, i, tile.weight[i] / tile.n});
+  std::ranges::stable_sort(row_gradients_, {}, &RowGradient::node);
   const LearnedTree of = tree(parameters);
   const auto rate = static_cast<float>(learning_rate);
   std::vector<std::int32_t> changed;
-  for (const auto& rows : by_node(concerns_)) {
+  for (const auto& rows : by_node(row_gradients_)) {
     const std::int32_t leaf = rows.front().node;
     const std::size_t at = static_cast<std::size_t>(leaf) * n_outputs_;
     float *velocity = theta_velocity_.data() + at, *theta = layout().view(parameters).leaves + at;
     for (int o = 0; o < n_outputs_; ++o) velocity[o] *= options_.momentum;
-    for (const Concern& concern : rows)
-      kernels().add_leaf_slope(of, losses(), leaf,
-                               targets_.data() + static_cast<std::size_t>(concern.row) * n_targets_,
-                               concern.factor, velocity);
+    for (const RowGradient& gradient : rows)
+      kernels().add_leaf_slope(
+          of, losses(), leaf, targets_.data() + static_cast<std::size_t>(gradient.row) * n_targets_,
+          gradient.factor, velocity);
     for (int o = 0; o < n_outputs_; ++o) theta[o] -= rate * velocity[o];
     refresh_leaf(parameters, leaf);
     changed.push_back(leaf);
@@ -328,28 +334,30 @@ void NonGreedyLearner::move_leaves(float* parameters, const SampleTile& tile,
 }
 
 // SSGD gives rows their leaves anew when an epoch has not improved the bound.
-bool NonGreedyLearner::looks_ahead(int epoch) {
-  if (!options_.is_stable) return false;
+bool NonGreedyLearner::assigns_anew(int epoch) {
   const bool is_first = epoch == 0 || bound_before_ == 0;
   const bool is_over = !is_first && last_bound_ > (1.0 - kNegligible) * bound_before_;
   bound_before_ = is_over ? 0 : last_bound_;
   return epoch == 0 || is_over;
 }
 
-void NonGreedyLearner::look_at(const float* parameters, const SampleTile& tile) {
+void NonGreedyLearner::before_epoch(int epoch, const float* parameters, const Tiles& all_rows) {
+  if (!options_.is_stable || !assigns_anew(epoch)) return;
   const LearnedTree of = tree(parameters);
-  for (int i = 0; i < tile.n; ++i)
-    assigned_[tile.rows[i]] = kernels().natural_leaf(of, of.n_splits > 0 ? 0 : ~0, tile.X.row(i));
+  all_rows([&](const SampleTile& tile) {
+    for (int i = 0; i < tile.n; ++i)
+      assigned_[tile.rows[i]] = kernels().natural_leaf(of, of.n_splits > 0 ? 0 : ~0, tile.X.row(i));
+  });
 }
 
 void NonGreedyLearner::assign(std::span<const std::int32_t> leaves) {
   assigned_.assign(leaves.begin(), leaves.end());
 }
 
-double NonGreedyLearner::take_bound() {
+void NonGreedyLearner::report(double weight, EpochRecord& record) {
+  record.train_bound = bound_ / weight;
   last_bound_ = bound_;
   bound_ = 0;
-  return last_bound_;
 }
 
 void NonGreedyLearner::predict(const float* parameters, const SampleTile& tile, Purpose,
@@ -361,11 +369,6 @@ void NonGreedyLearner::predict(const float* parameters, const SampleTile& tile, 
       prediction[static_cast<std::size_t>(o) * tile.capacity + i] =
           of.theta[static_cast<std::size_t>(leaf) * n_outputs_ + o];
   }
-}
-
-double NonGreedyLearner::add_gradient(const float*, const SampleTile&, float, const float*, bool,
-                                      float*) {
-  throw std::logic_error("non-greedy trees take their steps themselves");
 }
 
 }  // namespace hardwood

@@ -50,16 +50,13 @@ class NonGreedyLearner final : public Learner {
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
   // Random splits of norm sqrt(nu), and leaves that say nothing.
   void initialize(Random& random, float* parameters) const override;
-  bool looks_ahead(int epoch) override;
-  void look_at(const float* parameters, const SampleTile& tile) override;
-  double add_gradient(const float*, const SampleTile&, float, const float*, bool, float*) override;
-  bool moves_itself() const override { return true; }
-  double move(float* parameters, const SampleTile& tile, double learning_rate) override;
+  void before_epoch(int epoch, const float* parameters, const Tiles& all_rows) override;
+  double step(const Batch& batch, Descent& descent) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
-  double take_bound() override;
+  void report(double weight, EpochRecord& record) override;
 
-  // Before the first step: line 8 of Alg. 1 for all splits, and the losses of all leaves. `move`
+  // Before the first step: line 8 of Alg. 1 for all splits, and the losses of all leaves. `step`
   // calls it.
   void prepare(float* parameters);
   // SSGD's a(x), a leaf for each row of the table.
@@ -67,11 +64,11 @@ class NonGreedyLearner final : public Learner {
   // Loss-augmented inference for rows of a tile; what was found is in `found()` and `moves_of(i)`.
   void augment(const float* parameters, const SampleTile& tile);
   std::span<const AugmentedRow> found() const { return found_; }
-  std::span<const Move> moves_of(int row) const;
+  std::span<const SplitMove> moves_of(int row) const;
 
  private:
-  // A row that concerns a split or a leaf.
-  struct Concern {
+  // What a row says of a split or a leaf.
+  struct RowGradient {
     std::int32_t node = 0;
     std::int32_t row = 0;
     float factor = 0;
@@ -83,9 +80,10 @@ class NonGreedyLearner final : public Learner {
 
   bool has_table() const { return has_class_target(loss_); }
   LearnedTree tree(const float* parameters) const;
+  bool assigns_anew(int epoch);
   LeafLosses losses() const;
   void move_splits(float* parameters, const SampleTile& tile, double learning_rate);
-  void move_split(float* parameters, const SampleTile& tile, std::span<const Concern> rows,
+  void move_split(float* parameters, const SampleTile& tile, std::span<const RowGradient> rows,
                   const SplitStep& step);
   void move_leaves(float* parameters, const SampleTile& tile, double learning_rate);
   void project(float* w, float* b, double norm) const;
@@ -105,8 +103,8 @@ class NonGreedyLearner final : public Learner {
   Buffer<float> table_, bounds_;     // LeafLosses
   std::vector<float> targets_;       // (rows of a tile, t)
   std::vector<AugmentedRow> found_;  // (rows of a tile,)
-  std::vector<Move> moves_;          // (rows of a tile, 2 depth)
-  std::vector<Concern> concerns_;
+  std::vector<SplitMove> moves_;     // (rows of a tile, 2 depth)
+  std::vector<RowGradient> row_gradients_;
   std::vector<Worker> workers_;
   std::vector<char> is_stale_;          // (m,) splits whose bounds are to be computed again
   std::vector<std::int32_t> assigned_;  // (rows of the table,) SSGD's a(x)

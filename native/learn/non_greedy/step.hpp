@@ -158,7 +158,7 @@ class LeafSearch {
 class Differences {
  public:
   HARDWOOD_INLINE Differences(const LearnedTree& tree, const float* x, const float* score,
-                              Move* moves)
+                              SplitMove* moves)
       : tree_(tree), x_(x), score_(score), moves_(moves) {}
 
   void find(const AugmentedRow& row) {
@@ -208,7 +208,7 @@ class Differences {
   const LearnedTree& tree_;
   const float* x_;
   const float* score_;
-  Move* moves_;
+  SplitMove* moves_;
   int n_moves_ = 0;
   float cost_ = 0;
 };
@@ -217,7 +217,7 @@ class Differences {
 // wherever the row goes. `moves` has room for the paths to two leaves.
 inline AugmentedRow augment(const LearnedTree& tree, const LeafLosses& losses, Inference inference,
                             const float* x, const float* y, std::int32_t assigned,
-                            const SearchMemory& memory, Move* moves) {
+                            const SearchMemory& memory, SplitMove* moves) {
   LeafSearch search(tree, losses, x, y, memory);
   if (inference == Inference::kExhaustive)
     search.exhaustive();

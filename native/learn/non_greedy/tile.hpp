@@ -42,7 +42,7 @@ struct LeafLosses {
 };
 
 // A decision in which g and h differ: d bound / d w_split = factor x.
-struct Move {
+struct SplitMove {
   std::int32_t split = 0;
   float factor = 0;  // g_i - h_i, 2 or -2
 };

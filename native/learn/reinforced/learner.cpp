@@ -70,9 +70,9 @@ std::size_t PolicyTopology::most_ways(int n_samples) const {
 ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, const Problem& problem,
                                      const ReinforcedOptions& options, int batch_size,
                                      std::uint64_t seed, int n_threads)
-    : Learner({static_cast<std::size_t>(topology.n_rows()),
-               static_cast<std::size_t>(topology.n_leaves()), problem.n_columns(),
-               options.learns_actions() ? options.n_actions : problem.n_outputs}),
+    : GradientLearner({static_cast<std::size_t>(topology.n_rows()),
+                       static_cast<std::size_t>(topology.n_leaves()), problem.n_columns(),
+                       options.learns_actions() ? options.n_actions : problem.n_outputs}),
       topology_(topology),
       n_columns_(layout().n_columns),
       n_outputs_(layout().n_outputs),
@@ -280,16 +280,15 @@ void ReinforcedLearner::draw_action(const float* parameters, int i) {
 }
 
 double ReinforcedLearner::add_gradient(const float* parameters, const SampleTile& tile,
-                                       float factor, const float* slope, bool first,
-                                       float* gradient) {
-  if (first) std::fill_n(gradient, layout().n_parameters(), 0.0f);
+                                       float factor, float* gradient) {
+  if (tile.is_first) std::fill_n(gradient, layout().n_parameters(), 0.0f);
   if (is_by_lanes_) return lanes_gradient(parameters, tile, factor, gradient);
-  return sampled_gradient(parameters, tile, factor, slope, gradient);
+  return sampled_gradient(parameters, tile, factor, gradient);
 }
 
 // The estimate of Sec. 2.3 for a batch.
 double ReinforcedLearner::sampled_gradient(const float* parameters, const SampleTile& tile,
-                                           float factor, const float* slope, float* gradient) {
+                                           float factor, float* gradient) {
   if (!options_.learns_actions()) {  // else `predict` has walked
     refresh_table(parameters);
     walk_rows(parameters, tile);
@@ -300,14 +299,14 @@ double ReinforcedLearner::sampled_gradient(const float* parameters, const Sample
   for (int i = 0; i < tile.n; ++i) {
     const float scale = tile.weight[i] * share;
     if (options_.learns_actions())
-      cost_of_actions(i, slope, tile.weight[i] * factor);
+      cost_of_actions(i, tile.slope, tile.weight[i] * factor);
     else
       total += tile.weight[i] * cost_of_leaves(parameters, i);
     kernels().policy_return(tree, walk_options(i), scale, rows_[i].walk);
   }
   add_policy_slopes(tile, gradient);
   if (options_.learns_actions())
-    add_action_slopes(parameters, tile, factor, slope, gradient);
+    add_action_slopes(parameters, tile, factor, gradient);
   else
     add_leaf_slopes(parameters, tile, factor, gradient);
   if (options_.baseline == Baseline::kValue) {
@@ -411,13 +410,13 @@ void ReinforcedLearner::add_leaf_slopes(const float* parameters, const SampleTil
 
 // The leaf's choice of an action is one more decision of the policy.
 void ReinforcedLearner::add_action_slopes(const float* parameters, const SampleTile& tile,
-                                          float factor, const float* slope, float* gradient) {
+                                          float factor, float* gradient) {
   const LearnedPolicy tree = policy(parameters);
   const float share = factor / static_cast<float>(options_.n_samples);
   std::vector<double> p(n_outputs_);
   for (int i = 0; i < tile.n; ++i) {
     const RowMemory& row = rows_[i];
-    const float* cost = slope + static_cast<std::size_t>(i) * options_.n_samples;
+    const float* cost = tile.slope + static_cast<std::size_t>(i) * options_.n_samples;
     for (int v = 0; v < row.walk.n_visits; ++v) {
       const Visit& visit = row.visit[v];
       const std::int32_t leaf = tree.nodes[visit.node].leaf;

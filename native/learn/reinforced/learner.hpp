@@ -11,8 +11,8 @@
 // to.
 //
 // With `n_actions` the leaves hold scores of actions, of which each trajectory draws one: then
-// `predict` for a step draws trajectories and says which actions they took, and the slope that
-// add_gradient is given is what each of them costs, an entry per row and trajectory.
+// `predict` for a step draws trajectories and says which actions they took, and the slope of a tile
+// is what each of them costs, an entry per row and trajectory.
 #pragma once
 
 #include <optional>
@@ -61,7 +61,7 @@ struct ReinforcedOptions {
   std::optional<bool> by_lanes;  // none: whichever is less work
 };
 
-class ReinforcedLearner final : public Learner {
+class ReinforcedLearner final : public GradientLearner {
  public:
   // Of the problem it keeps sizes, the loss and the places of the training rows.
   ReinforcedLearner(const PolicyTopology& topology, const Problem& problem,
@@ -72,7 +72,7 @@ class ReinforcedLearner final : public Learner {
   void set_progress(double progress) override;
   void initialize(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
-                      const float* slope, bool first, float* gradient) override;
+                      float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
   // The last temperature goes into the weights, so that the model's policies have temperature 1.
@@ -108,14 +108,14 @@ class ReinforcedLearner final : public Learner {
   void walk_rows(const float* parameters, const SampleTile& tile);
   void draw_action(const float* parameters, int i);
   double sampled_gradient(const float* parameters, const SampleTile& tile, float factor,
-                          const float* slope, float* gradient);
+                          float* gradient);
   double cost_of_leaves(const float* parameters, int i);
   void cost_of_actions(int i, const float* slope, float row_share);
   void add_policy_slopes(const SampleTile& tile, float* gradient);
   void add_leaf_slopes(const float* parameters, const SampleTile& tile, float factor,
                        float* gradient);
   void add_action_slopes(const float* parameters, const SampleTile& tile, float factor,
-                         const float* slope, float* gradient);
+                         float* gradient);
   void keep_walk_costs(int i);
   void keep_lane_costs(const SampleTile& tile, int block);
   void move_values();

@@ -45,7 +45,7 @@ std::pair<double, double> ColumnMoments::scale_and_shift(int j) const {
 
 TelLearner::TelLearner(SoftShape shape, Activation activation, float gamma, bool normalizes,
                        Loss loss, float loss_parameter, int batch_size, std::size_t max_kept_scores)
-    : Learner(layout_of(shape)),
+    : GradientLearner(layout_of(shape)),
       shape_(shape),
       activation_(activation),
       gamma_(gamma),
@@ -131,14 +131,15 @@ void TelLearner::forward(const SoftTrees<float>& trees, bool keeps_scores) {
 }
 
 double TelLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,
-                                const float* slope, bool first, float* gradient) {
+                                float* gradient) {
   const int k = shape_.n_outputs;
   const SoftTrees<float> soft = trees(parameters);
-  if (first) std::fill_n(gradient, layout().n_parameters(), 0.0f);
+  if (samples.is_first) std::fill_n(gradient, layout().n_parameters(), 0.0f);
   load(samples, Purpose::kStep);
   forward(soft, true);
   n_met_ += std::int64_t{n_} * shape_.n_trees;
   double total = 0;
+  const float* slope = samples.slope;
   if (!slope) {
     kernels().transpose({out_.data(), n_, k, k}, {prediction_.data(), k, capacity_, capacity_});
     total = kernels().loss_and_gradient(
@@ -165,10 +166,13 @@ void TelLearner::predict(const float* parameters, const SampleTile& samples, Pur
   kernels().transpose({out_.data(), n_, k, k}, {prediction, k, capacity_, capacity_});
 }
 
-double TelLearner::take_reachable_leaves() {
-  const double mean = static_cast<double>(n_reached_) / static_cast<double>(n_met_);
+void TelLearner::before_epoch(int epoch, const float*, const Tiles& all_rows) {
+  if (normalizes_ && epoch == 0) all_rows([&](const SampleTile& tile) { of_all_.add(tile); });
+}
+
+void TelLearner::report(double, EpochRecord& record) {
+  record.reachable_leaves = static_cast<double>(n_reached_) / static_cast<double>(n_met_);
   n_reached_ = n_met_ = 0;
-  return mean;
 }
 
 // Puts the normalization into the splits, which then take columns as they are.

@@ -31,7 +31,7 @@ class ColumnMoments {
   double total_ = 0;
 };
 
-class TelLearner final : public Learner {
+class TelLearner final : public GradientLearner {
  public:
   TelLearner(SoftShape shape, Activation activation, float gamma, bool normalizes, Loss loss,
              float loss_parameter, int batch_size, std::size_t max_kept_scores = kKeptScores);
@@ -39,14 +39,13 @@ class TelLearner final : public Learner {
   static constexpr std::size_t kKeptScores = std::size_t{1} << 22;  // 16 MiB
 
   int tile_capacity(int batch_size) const override { return rounded_up(batch_size, kTileStep); }
-  bool looks_ahead(int epoch) override { return normalizes_ && epoch == 0; }
-  void look_at(const float*, const SampleTile& tile) override { of_all_.add(tile); }
+  void before_epoch(int epoch, const float* parameters, const Tiles& all_rows) override;
   void initialize(Random& random, float* parameters) const override;
   double add_gradient(const float* parameters, const SampleTile& tile, float factor,
-                      const float* slope, bool first, float* gradient) override;
+                      float* gradient) override;
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
-  double take_reachable_leaves() override;
+  void report(double weight, EpochRecord& record) override;
   void finish(float* parameters) const override;
 
  private:

@@ -1,4 +1,5 @@
-// What bindings of all learners share: options, tables, problems, and runs over threads.
+// What bindings of all learners share: rows, and columns in the order of the schema and of the
+// engine.
 #pragma once
 
 #include <nanobind/stl/optional.h>
@@ -16,11 +17,9 @@
 #include "bind/model/table_arrays.hpp"
 #include "bind/options.hpp"
 #include "core/threads.hpp"
-#include "learn/loop/bootstrap.hpp"
 #include "learn/loop/training.hpp"
 
 namespace hardwood {
-
 
 inline std::span<const std::int64_t> checked_rows(const Array1<std::int64_t>& rows,
                                                   std::int64_t n) {

@@ -71,10 +71,10 @@ Method non_greedy(const FitCall& call, OptionReader& options) {
   shared.momentum = call.training.step.momentum;
   shared.l1 = call.training.step.l1;
   shared.max_features = options.get<int>("max_features", 0, kMany);
-  shared.feature_of_column = features_of(
-      call.encoder,
-      options.list<std::int32_t>("feature_of_column", 0, call.problem.encoding.n_features - 1,
-                                 call.problem.n_columns()));
+  shared.feature_of_column =
+      features_of(call.encoder, options.list<std::int32_t>("feature_of_column", 0,
+                                                           call.problem.encoding.n_features - 1,
+                                                           call.problem.n_columns()));
   return {[=, &call](int i) {
     NonGreedyOptions own = shared;
     own.nu = static_cast<float>(nu[i]);

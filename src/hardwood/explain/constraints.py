@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.model.structure import positive_number
+from hardwood.parameters import real
 from hardwood.table import Feature, Schema
 from hardwood.table.columns import column_label, objects_column
 
@@ -68,7 +68,7 @@ class Constraints:
                 self.kind[j], self.low[j], self.high[j] = WHOLE, 0.0, 1.0
         for name, weight in (weights or {}).items():
             j = _position(schema, name, "weights")
-            self.cost[j] = positive_number(f"the weight of {schema.names[j]!r}", weight)
+            self.cost[j] = real(f"the weight of {schema.names[j]!r}", weight, 0, open_low=True)
         for name in _names(integers):
             self._make_whole(_position(schema, name, "integers"))
         for name, bound in (bounds or {}).items():

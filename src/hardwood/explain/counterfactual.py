@@ -21,7 +21,7 @@ from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regio
 from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.outputs import answers
-from hardwood.model.structure import positive_number
+from hardwood.parameters import choice, integer, real
 from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
 from hardwood.text.numbers import format_quantity
@@ -313,11 +313,9 @@ def nearest_change(
     income 4 -> 8: 'yes'
     """
     tree = _tree_of(model)
-    if norm not in get_args(Norm):
-        raise ValueError(f"norm must be 'l2', 'l1' or 'l0', found {norm!r:.80}")
-    margin = positive_number("margin", margin)
-    if not isinstance(max_steps, int | np.integer) or max_steps < 1:
-        raise ValueError(f"max_steps must be a positive integer, found {max_steps!r:.80}")
+    norm = choice("norm", norm, get_args(Norm))
+    margin = real("margin", margin, 0, open_low=True)
+    max_steps = integer("max_steps", max_steps, 1)
     constraints = Constraints.of(tree.schema, weights, fixed, bounds, integers)
     rows = _Rows.of(tree, X)
     low, high = constraints.boxes(rows.matrix)
@@ -327,7 +325,7 @@ def nearest_change(
     for goal, asked in _goals(tree, wanted, outputs):
         is_there = goal.holds(outputs[asked])
         found[asked[is_there]] = True
-        search = _Search(tree, goal, constraints, norm, margin, int(max_steps), threads)
+        search = _Search(tree, goal, constraints, norm, margin, max_steps, threads)
         for block in search.blocks(asked[~is_there]):
             part = _Rows(tree, rows.matrix[block])
             outcome = search.solve(part, low[block], high[block])

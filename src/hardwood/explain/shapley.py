@@ -26,6 +26,7 @@ from hardwood.explain.shapley_values import ShapleyValues
 from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.structure import Link
+from hardwood.parameters import MAX_COUNT, integer, is_auto, switch
 from hardwood.report.subject import output_labels
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def shapley(
     found = hard_model_of(model)
     who = type(found).__name__
     chosen = _output_number(found, output)
-    cases = _n_cases(exact)
+    cases = _CASES[switch("exact", exact)]
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**63))  # before the sample: orders are the same for any background
     rows = dense_matrix(found.schema, X, who)
@@ -176,8 +177,8 @@ def _background(
     most: int | None,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    if most is not None and most < 1:
-        raise ValueError(f"max_background must be at least 1, or None for all rows; found {most}")
+    if most is not None:
+        integer("max_background", most, 1)
     if background is None:
         if len(rows) < 2:
             raise TableError(
@@ -219,21 +220,10 @@ def _output_number(model: ObliqueTree | ObliqueForest, output: Any) -> int:
 
 
 def _n_orders(n_permutations: Any, n_background: int) -> int:
-    if n_permutations == "auto":
+    """Orders per background row: at least 2, as one alone has no standard error."""
+    if is_auto(n_permutations):
         return max(2, math.ceil(N_WALKS / n_background))
-    is_number = isinstance(n_permutations, int | np.integer) and n_permutations >= 2
-    if not is_number or n_permutations >= 2**31:
-        raise ValueError(
-            "n_permutations must be 'auto' or a number of orders per background row, at least 2 "
-            f"(one alone has no standard error); found {n_permutations!r:.80}"
-        )
-    return int(n_permutations)
-
-
-def _n_cases(exact: Any) -> int:
-    if not isinstance(exact, bool | str) or exact not in _CASES:
-        raise ValueError(f"exact must be 'auto', True or False; found {exact!r:.80}")
-    return _CASES[exact]
+    return integer("n_permutations", n_permutations, 2, MAX_COUNT)
 
 
 def _check(values: np.ndarray, is_exact: np.ndarray, exact: bool | str) -> None:

@@ -285,10 +285,7 @@ def _chosen(
 
 
 def _notes(rows: ScoredRows, loss: float) -> list[str]:
-    notes = rows.weight_notes
-    if rows.n_unknown:
-        many = plural(rows.n_unknown, "row has", "rows have")
-        notes.append(f"{many} a class the model does not know; they count as wrong")
+    notes = rows.notes
     if loss == 0:
         notes.append("no row is answered wrongly: there are no errors to divide")
     if is_soft(rows.model):

@@ -309,10 +309,7 @@ def _by_class(model: Model, counts: np.ndarray, rows: ScoredRows) -> tuple[Class
 
 def _notes(rows: ScoredRows, scores: Sequence[Score]) -> list[str]:
     model = rows.model
-    notes = rows.weight_notes
-    if rows.n_unknown:
-        many = plural(rows.n_unknown, "row has", "rows have")
-        notes.append(f"{many} a class the model does not know; they count as wrong")
+    notes = rows.notes
     if model.classes is not None:
         absent = len(model.classes) - np.unique(rows.truth[rows.truth >= 0]).size
         if absent:

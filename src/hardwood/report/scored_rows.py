@@ -12,6 +12,7 @@ from hardwood.errors import TableError
 from hardwood.model.routed_rows import row_weights, true_answers
 from hardwood.report.subject import Model, outputs_of
 from hardwood.table import Schema, Table
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -62,11 +63,15 @@ class ScoredRows:
         return 0 if self.model.classes is None else int((self.truth < 0).sum())
 
     @property
-    def weight_notes(self) -> list[str]:
-        """What a reader of sums of weights should know."""
-        if self.weight_unit == 1:
-            return []
-        return [f"weights are given as parts of the largest, {self.weight_unit:g}"]
+    def notes(self) -> list[str]:
+        """What a reader of sums over the rows should know."""
+        notes = []
+        if self.weight_unit != 1:
+            notes.append(f"weights are given as parts of the largest, {self.weight_unit:g}")
+        if self.n_unknown:
+            many = plural(self.n_unknown, "row has", "rows have")
+            notes.append(f"{many} a class the model does not know; they count as wrong")
+        return notes
 
 
 def scored_rows(

@@ -189,9 +189,9 @@ def test_orders_are_as_many_as_give_two_hundred(rng, a_above_b):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"n_permutations": 1}, "at least 2"),
-        ({"n_permutations": 2.5}, "at least 2"),
-        ({"n_permutations": "many"}, "n_permutations must be 'auto'"),
+        ({"n_permutations": 1}, "an integer from 2"),
+        ({"n_permutations": 2.5}, "an integer from 2"),
+        ({"n_permutations": "many"}, "n_permutations must be an integer from 2"),
         ({"exact": "yes"}, "exact must be"),
         ({"exact": None}, "exact must be"),
         ({"exact": 1}, "exact must be"),

@@ -14,7 +14,6 @@ import pytest
 
 from hardwood import DGTClassifier, TreeClassifier
 from hardwood.cli.fit import fit
-from hardwood.cli.models import size_words
 from hardwood.model import ObliqueTree
 from hardwood.report.description import readable_record
 from hardwood.report.feature_use import feature_use
@@ -288,9 +287,9 @@ def test_records_are_told_in_order_with_what_was_used():
 
 
 def test_sizes_agree_with_their_numbers(classifier):
-    assert size_words(classifier) == "depth 1, 1 split, 2 leaves, 3 features"
+    assert classifier.size_words == "depth 1, 1 split, 2 leaves, 3 features"
     leaf = ObliqueTree.of(np.empty((0, 1)), thresholds=[], values=[1.5])
-    assert size_words(leaf) == "depth 0, 0 splits, 1 leaf, 1 feature"
+    assert leaf.size_words == "depth 0, 0 splits, 1 leaf, 1 feature"
 
 
 @pytest.mark.parametrize("name", ["p.txt", "p", "p.csv.gz"])

@@ -78,5 +78,5 @@ def test_what_takes_hard_trees_says_how_to_make_one(run, latent_file, rows_file,
     name, *options = command
     result = run(name, latent_file, *options)
     assert result.exit_code == 2
-    assert "holds a latent tree" in result.stderr
+    assert "got a latent tree" in result.stderr
     assert "harden(X, y)" in result.stderr

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hardwood.cli.models import size_words
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.report.feature_use import feature_use
 from hardwood.table import Schema
@@ -353,5 +352,5 @@ def test_a_single_linear_leaf_uses_its_features(run, tmp_path):
 
 
 def test_sizes_speak_of_linear_leaves(linear, forest):
-    assert size_words(linear) == "depth 1, 1 split, 2 linear leaves, 2 features"
-    assert size_words(forest) == "depth up to 1, 3 splits and 6 leaves in all, 2 features"
+    assert linear.size_words == "depth 1, 1 split, 2 linear leaves, 2 features"
+    assert forest.size_words == "depth up to 1, 3 splits and 6 leaves in all, 2 features"

@@ -88,7 +88,7 @@ def test_forests_and_soft_ensembles_have_pages(run, tmp_path):
     )
     soft.save(tmp_path / "s.hardwood")
     result = run("show", "s.hardwood")
-    assert "the page shows the forest of its hard trees" in result.stderr
+    assert "a page is made of the forest of its hard trees" in result.stderr
     assert content_of(tmp_path / "s_tree.html")["combine"] == "sum"
 
 

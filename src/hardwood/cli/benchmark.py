@@ -9,11 +9,10 @@ import typer
 from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
 from hardwood.cli.report import print_json, print_text
-from hardwood.report.subject import is_forest, is_soft, size_words
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
-    from hardwood.cli.models import Model
+    from hardwood.model.base import Model
 
 
 def benchmark(
@@ -43,15 +42,14 @@ def benchmark(
     sizes = [rows] if rows else BATCH_SIZES
     found = report_on(opened, batch_sizes=sizes, n_jobs=jobs, seconds=seconds, seed=seed)
     if as_json:
-        kind = "forest" if is_forest(opened) else "ensemble" if is_soft(opened) else "tree"
-        print_json({kind: _sizes(opened)} | found.to_dict())
+        print_json({opened.noun.split()[-1]: _sizes(opened)} | found.to_dict())
         return
-    trees = f"{plural(opened.n_trees, 'tree')}, " if hasattr(opened, "n_trees") else ""
-    print_text(f"{model}: {trees}{size_words(opened)}\n")
+    trees = f"{plural(opened.n_trees, 'tree')}, " if opened.is_ensemble else ""
+    print_text(f"{model}: {trees}{opened.size_words}\n")
     print_text(str(found))
 
 
 def _sizes(model: Model) -> dict[str, int]:
-    n_trees = {"n_trees": model.n_trees} if hasattr(model, "n_trees") else {}
+    n_trees = {"n_trees": model.n_trees} if model.is_ensemble else {}
     sizes = {"depth": model.depth, "n_leaves": model.n_leaves, "n_features": model.n_features}
     return n_trees | sizes

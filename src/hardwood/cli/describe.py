@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable
-from hardwood.cli.models import not_latent, open_model
+from hardwood.cli.models import hard_form, open_model
 from hardwood.cli.options import AsJson, ModelFile, PlotFile
 from hardwood.cli.pictures import check_drawable, draw, draw_report
 from hardwood.cli.report import print_json, print_text
-from hardwood.report.subject import is_forest, is_soft
 
 if TYPE_CHECKING:
-    from hardwood.cli.models import Model
-    from hardwood.model import ObliqueTree
+    from hardwood.model.base import Model
 
 # What the record of a forest says of each of its trees, too.
 _OF_ALL_TREES = ("table", "table_rows", "training_rows", "test_rows", "resolved")
@@ -55,7 +53,7 @@ def describe(
     shown = _chosen(open_model(model), model, tree)
     learned = None if curves is None else learning_curves(shown)
     if plot is not None:
-        draw(_drawable(not_latent(shown, model, "a drawing")), plot, max_terms=terms)
+        draw(_drawable(shown, model), plot, max_terms=terms)
     if curves is not None and learned is not None:
         draw_report(learned, curves)
     report = report_on(shown, max_terms=terms)
@@ -63,7 +61,7 @@ def describe(
         print_json(report.to_dict() | {"picture": plot, "curves_picture": curves})
         return
     print_text(str(report))
-    if _has_several_trees(shown):
+    if shown.is_ensemble:
         print_text(f"One of the trees in words: hardwood describe {model} --tree 1")
     if plot is not None:
         print_text(f"Drew the tree: {plot}")
@@ -71,24 +69,22 @@ def describe(
         print_text(f"Drew the learning curves: {curves}")
 
 
-def _has_several_trees(model: Model) -> bool:
-    return is_forest(model) or is_soft(model)
-
-
 def _chosen(model: Model, path: Path, number: int | None) -> Model:
     """Return what is to be described: the model, or one tree of several."""
     if number is None:
         return model
-    if not _has_several_trees(model):
+    if not model.is_ensemble:
         raise CommandError(f"{path} holds a single tree; --tree chooses one of a forest.")
     if number > model.n_trees:
         raise CommandError(f"{path} has the trees 1 to {model.n_trees}, not --tree {number}.")
-    tree = model.trees[number - 1] if is_forest(model) else model.hard_tree(number - 1)
+    tree = model.hard_tree(number - 1)
     common = {name: model.record[name] for name in _OF_ALL_TREES if name in model.record}
     return tree.replace(record=common | tree.record)
 
 
-def _drawable(model: Model) -> ObliqueTree:
-    if _has_several_trees(model):
+def _drawable(model: Model, path: Path) -> Model:
+    from hardwood.model import PolicyTree
+
+    if model.is_ensemble:
         raise CommandError("A drawing shows one tree: choose it with --tree N.")
-    return model
+    return model if isinstance(model, PolicyTree) else hard_form(model, path, "a drawing")

@@ -30,7 +30,7 @@ from hardwood.text.numbers import plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hardwood.cli.models import Model
+    from hardwood.model.base import Model
     from hardwood.report import Analysis, Evaluation
 
 

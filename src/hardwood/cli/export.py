@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import oblique, open_model
+from hardwood.cli.models import open_hardened
 from hardwood.cli.options import AsJson, ModelFile, output_option, words_of
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
@@ -110,7 +110,7 @@ def export(
     options = _options(to, given)
     _check_output(to, output, [model, *([data] if data else [])])
     notes = Notes()
-    opened = _exportable(oblique(open_model(model), model, "an export"), notes)
+    opened = open_hardened(model, "an export", notes)
     with notes.collecting():
         rows = None if data is None else read_table(data)
         if output is None:
@@ -119,13 +119,6 @@ def export(
             with naming_the_file(output):
                 content = _exporter(to)(opened, output, data=rows, **options)
     _say(content, to, output, notes, as_json=as_json)
-
-
-def _exportable(model: Any, notes: Notes) -> Any:
-    if not hasattr(model, "harden"):
-        return model
-    notes.add("the model is soft: what is exported is the forest of its hard trees")
-    return model.harden()
 
 
 def _options(to: ExportFormat, given: dict[str, Any]) -> dict[str, Any]:

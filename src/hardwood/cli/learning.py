@@ -13,7 +13,6 @@ from hardwood.cli.failures import CommandError, data_mistakes
 from hardwood.cli.holdout import hold_out
 from hardwood.cli.identifiers import identifiers
 from hardwood.cli.interrupts import first_interrupt_only
-from hardwood.cli.models import trees_of
 from hardwood.cli.options import MAX_RESTARTS, MAX_TREES, TaskChoice
 from hardwood.cli.progress import epoch_bar, tree_bar
 from hardwood.cli.tables import check_column, read_table, without_columns
@@ -36,10 +35,10 @@ from hardwood.report.resampling import Score
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hardwood.cli.models import Model
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
     from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
     from hardwood.estimators.tree import TreeClassifier, TreeRegressor
+    from hardwood.model.base import Model
 
     Searched = TreeClassifier | TreeRegressor
     Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor | Searched
@@ -264,7 +263,7 @@ def _resolved(estimator: Estimator) -> dict[str, Any]:
     history = estimator.history_
     if not history:  # interrupted before the first epoch was over
         return {}
-    first = trees_of(model_of(estimator))[0]
+    first = model_of(estimator).hard_trees[0]
     used = {
         "max_epochs": history[0].max_epochs,
         "restarts": 1 + max(epoch.restart for epoch in history),

@@ -3,54 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardwood.cli.failures import CommandError, check_readable
-from hardwood.report.subject import (
-    is_forest,
-    is_policy,
-    is_soft,
-    output_names,
-    size_words,
-    trees_of,
-)
 
 if TYPE_CHECKING:
-    from hardwood.model.files.header import Model
-
-__all__ = [
-    "is_forest",
-    "is_policy",
-    "is_soft",
-    "not_latent",
-    "oblique",
-    "open_model",
-    "output_names",
-    "size_words",
-    "trees_of",
-]
-
-
-def not_latent(model: Any, path: Path, what: str) -> Any:
-    """Return any model but a latent tree, whose hard form needs rows."""
-    if hasattr(model, "routes"):
-        raise CommandError(
-            f"{path} holds a latent tree; {what} takes hard trees. From Python, "
-            "hardwood.load(path).harden(X, y) makes one of it."
-        )
-    return model
-
-
-def oblique(model: Any, path: Path, what: str) -> Any:
-    """Return the tree of a two-way policy tree; refuse latent trees; pass others on."""
-    if not is_policy(not_latent(model, path, what)):
-        return model
-    if not model.is_binary:
-        raise CommandError(
-            f"{path} holds a policy tree with splits of up to {model.max_children} ways; {what} "
-            f"takes two at every split. hardwood describe {path} shows it."
-        )
-    return model.to_oblique()
+    from hardwood.cli.report import Notes
+    from hardwood.model import ObliqueForest, ObliqueTree
+    from hardwood.model.base import Model
 
 
 def open_model(path: Path) -> Model:
@@ -59,3 +19,22 @@ def open_model(path: Path) -> Model:
 
     check_readable(path, "a .hardwood model file")
     return load(path)
+
+
+def hard_form(model: Model, path: Path, what: str) -> ObliqueTree | ObliqueForest:
+    """Return the hard tree or forest that a model of a file is; ``what`` takes nothing else."""
+    try:
+        return model.hard(what)
+    except TypeError as error:
+        raise CommandError(f"{path}: {error}.") from None
+
+
+def open_hardened(path: Path, what: str, notes: Notes) -> ObliqueTree | ObliqueForest:
+    """Load a model file as hard trees; those of a soft ensemble are made, which a note says."""
+    from hardwood.model import TreeEnsemble
+
+    model = open_model(path)
+    if not isinstance(model, TreeEnsemble):
+        return hard_form(model, path, what)
+    notes.add(f"the model is soft: {what} is made of the forest of its hard trees")
+    return model.harden()

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardwood.cli.learning import Problem, Request
-from hardwood.cli.models import is_forest, size_words, trees_of
 from hardwood.cli.report import Notes, print_text
 from hardwood.report.metrics import scores_json, scores_table
 from hardwood.report.resampling import Score
 from hardwood.text.numbers import format_number, plural
 
 if TYPE_CHECKING:
-    from hardwood.cli.models import Model
+    from hardwood.model.base import Model
     from hardwood.search.fit_report import FitReport
 
 
@@ -38,7 +37,7 @@ def note_no_split(model: Model, notes: Notes, advice: str = "") -> None:
     if model.n_splits:
         return
     has_slopes = any(
-        tree.leaf_weights is not None and tree.leaf_weights.any() for tree in trees_of(model)
+        tree.leaf_weights is not None and tree.leaf_weights.any() for tree in model.hard_trees
     )
     what = "a linear function alone answers" if has_slopes else "every row gets the same answer"
     notes.add(f"no split survived: {what}{advice}")
@@ -68,9 +67,8 @@ def print_outcome(
     output: Path, problem: Problem, model: Model, scores: list[Score], baseline: list[Score]
 ) -> None:
     """Say how large the model is, how good, and where."""
-    n_trees = len(trees_of(model))
-    what = f"Forest of {plural(n_trees, 'tree')}" if is_forest(model) else "Tree"
-    print_text(f"{what}: {size_words(model)}")
+    what = f"Forest of {plural(model.n_trees, 'tree')}" if model.is_ensemble else "Tree"
+    print_text(f"{what}: {model.size_words}")
     if scores:
         title = f"Test score on {problem.test.size} rows"
         grid = scores_table(title, scores, baseline, baseline_name(problem))
@@ -105,7 +103,7 @@ def outcome_json(
         "n_train": problem.train.size,
         "n_test": problem.test.size,
         "n_missing_target": target.n_missing,
-        "n_trees": len(trees_of(model)),
+        "n_trees": model.n_trees,
         "depth": model.depth,
         "n_leaves": model.n_leaves,
         "test": scores_json(scores),

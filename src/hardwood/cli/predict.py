@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import is_policy, open_model, output_names
+from hardwood.cli.models import open_model
 from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile, output_option, words_of
 from hardwood.cli.report import Notes, print_json
 from hardwood.cli.tables import check_column, check_format, read_table, write_csv, write_table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from hardwood.cli.models import Model
+    from hardwood.model.base import Model
 
 
 class LeafPath(str, Enum):
@@ -54,8 +54,10 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict every row of a table, in its order."""
+    from hardwood.model import PolicyTree
+
     opened = open_model(model)
-    if path is not None and not is_policy(opened):
+    if path is not None and not isinstance(opened, PolicyTree):
         raise CommandError(f"{model} is no policy tree; --path is for those.")
     if proba and opened.task == "regression":
         raise CommandError(f"{model} predicts numbers; --proba needs a classification model.")
@@ -116,7 +118,7 @@ def _answers(model: Model, rows: pa.Table, *, with_proba: bool, **options: Any) 
 def _columns(what: str, model: Model, values: np.ndarray) -> dict[str, np.ndarray]:
     if values.ndim == 1:
         return {what: values}
-    return {f"{what} of {name}": values[:, i] for i, name in enumerate(output_names(model))}
+    return {f"{what} of {name}": values[:, i] for i, name in enumerate(model.output_names)}
 
 
 def _say(answers: pa.Table, output: Path | None, notes: Notes, *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ import typer
 from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
 from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.holdout import hold_out
-from hardwood.cli.models import is_forest, is_soft, oblique, open_model
+from hardwood.cli.models import hard_form, open_model
 from hardwood.cli.options import (
     AsJson,
     ModelFile,
@@ -243,13 +243,10 @@ def _plan(
 
 
 def _open_tree(path: Path) -> ObliqueTree:
-    model = oblique(open_model(path), path, "prune")
-    if is_soft(model):
-        raise CommandError(
-            f"{path} holds soft trees; prune takes a single hard tree. From Python, "
-            "hardwood.load(path).harden() makes hard trees of them."
-        )
-    if is_forest(model):
+    from hardwood.model import ObliqueTree
+
+    model = hard_form(open_model(path), path, "prune")
+    if not isinstance(model, ObliqueTree):
         raise CommandError(
             f"{path} holds a forest; prune takes a single tree. From Python, its trees can be "
             "pruned one by one: forest.replace(trees=[tree.prune(X) for tree in forest.trees])."
@@ -378,15 +375,13 @@ def _scores(tree: ObliqueTree, rows: PruningRows, seed: int) -> list[Score]:
 
 
 def _sizes(tree: ObliqueTree, rows: PruningRows) -> dict[str, float]:
-    from hardwood.model.cost import flops, remaining
-
-    cost = flops(tree, rows.table).mean
+    cost = tree.flops(rows.table).mean
     assert cost is not None  # there are rows
     return {
         "n_splits": tree.n_splits,
         "n_leaves": tree.n_leaves,
         "depth": tree.depth,
-        "n_weights": remaining(tree).n_weights,
+        "n_weights": tree.n_weights,
         "multiplications": cost.multiplications,
         "additions": cost.additions,
     }

@@ -11,14 +11,14 @@ import typer
 
 from hardwood.cli.evaluate import as_labels, read_known_rows
 from hardwood.cli.failures import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import oblique, open_model
+from hardwood.cli.models import open_hardened
 from hardwood.cli.options import AsJson, ModelFile, output_option
 from hardwood.cli.report import Notes, print_json, print_text
 from hardwood.cli.tables import read_table
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
-    from hardwood.cli.models import Model
+    pass
 
 MAX_ROWS = 10_000
 
@@ -63,21 +63,13 @@ def show(
         raise CommandError("--target names a column of a table: give the table with --data.")
     notes = Notes()
     with notes.collecting():
-        opened = _hard(oblique(open_model(model), model, "a page"), notes)
+        opened = open_hardened(model, "a page", notes)
         X, y = (None, None) if data is None else _rows(opened, model, data, target, notes)
         with naming_the_file(path):
             opened.show(path, X, y, title=title, max_rows=rows)
     if open and not webbrowser.open(path.resolve().as_uri()):
         notes.add(f"no browser could be started; open {path} yourself")
     _say(path, 0 if X is None else X.num_rows, y is not None, notes, as_json=as_json)
-
-
-def _hard(model: Model, notes: Notes) -> Any:
-    """Return a model whose rows take one path down each tree."""
-    if not hasattr(model, "harden"):
-        return model
-    notes.add("the model is soft: the page shows the forest of its hard trees")
-    return model.harden()
 
 
 def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) -> tuple[Any, Any]:

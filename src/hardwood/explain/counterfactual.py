@@ -18,8 +18,8 @@ import numpy as np
 from hardwood.explain.constraints import Constraints, deviations
 from hardwood.explain.entries import dense_matrix, entry
 from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regions_of
-from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueTree, engine
+from hardwood.model.base import model_of
 from hardwood.model.outputs import answers
 from hardwood.parameters import choice, integer, real
 from hardwood.table.restore import entries_of
@@ -454,7 +454,7 @@ class _Search:
 
 
 def _tree_of(model: Any) -> ObliqueTree:
-    model = hard_model_of(model)
+    model = model_of(model).hard("an explanation")
     if isinstance(model, ObliqueTree):
         return model
     raise TypeError(

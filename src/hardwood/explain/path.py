@@ -22,8 +22,8 @@ import numpy as np
 
 from hardwood.errors import TableError
 from hardwood.explain.entries import dense_matrix, entry, entry_text
-from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueTree
+from hardwood.model.base import model_of
 from hardwood.model.outputs import answer_of_one
 from hardwood.show.text import leaf_text
 from hardwood.table import encode_row
@@ -291,7 +291,7 @@ def path(
     >>> [decision.condition for decision in path(tree, [2.0, 0.5])]
     ['x0 - x1 >= 0']
     """
-    found = hard_model_of(model)
+    found = model_of(model).hard("an explanation")
     table = _as_table(x, found.feature_names)
     row = dense_matrix(found.schema, table, type(found).__name__)
     if len(row) != 1:

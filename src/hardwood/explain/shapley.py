@@ -23,11 +23,10 @@ import numpy as np
 from hardwood.errors import TableError
 from hardwood.explain.entries import dense_matrix
 from hardwood.explain.shapley_values import ShapleyValues
-from hardwood.explain.subject import hard_model_of
 from hardwood.model import ObliqueForest, ObliqueTree, engine
+from hardwood.model.base import model_of
 from hardwood.model.structure import Link
 from hardwood.parameters import MAX_COUNT, integer, is_auto, switch
-from hardwood.report.subject import output_labels
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
@@ -99,7 +98,7 @@ def shapley(
     >>> explained.values[0, :, 0].tolist()
     [0.5, 0.5]
     """
-    found = hard_model_of(model)
+    found = model_of(model).hard("an explanation")
     who = type(found).__name__
     chosen = _output_number(found, output)
     cases = _CASES[switch("exact", exact)]
@@ -129,7 +128,7 @@ def shapley(
         standard_errors=None if is_exact.all() else np.sqrt(variances),
         is_exact=is_exact,
         feature_names=found.feature_names,
-        output_names=output_labels(found)[kept],
+        output_names=found.output_labels[kept],
         data=rows,
         schema=found.schema,
         task=found.task,

@@ -16,13 +16,13 @@ import numpy as np
 
 from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.model.edit.rewrite import hard_form
+from hardwood.model.base import Model
 from hardwood.model.engine import linked, scaled_splits
 from hardwood.model.structure import Label, Link, TaskKind
 from hardwood.show.text import summary
 from hardwood.table import Schema
 
-Model = ObliqueTree | ObliqueForest
+HardModel = ObliqueTree | ObliqueForest
 Vote = Literal["none", "class", "labels"]
 
 LARGEST = float(np.finfo(np.float32).max)  # finite numbers stay finite in float32
@@ -230,7 +230,7 @@ class Plan:
     ``link``.
     """
 
-    model: Model
+    model: HardModel
     encoding: Encoding
     trees: tuple[PlannedTree, ...]
     divisor: int
@@ -308,14 +308,15 @@ def plan_of(model: Any) -> Plan:
     ExportError
         If a name cannot be written as Unicode text.
     """
-    model = hard_form(model, "exports are")
-    if not isinstance(model, ObliqueTree | ObliqueForest):
-        hint = "; harden() makes a forest of it" if hasattr(model, "harden") else ""
-        hint = hint or "; of a fitted estimator give its tree_ or forest_"
-        raise TypeError(f"exports take an ObliqueTree or ObliqueForest, not {type(model)}{hint}")
+    if not isinstance(model, Model):
+        raise TypeError(
+            f"an export takes an ObliqueTree or ObliqueForest, got a {type(model).__name__}; of a "
+            "fitted estimator give its tree_ or forest_"
+        )
+    model = model.hard("an export")
     _check_names(model)
     encoding = Encoding.of(model.schema)
-    trees = model.trees if isinstance(model, ObliqueForest) else (model,)
+    trees = model.hard_trees
     combine = model.combine if isinstance(model, ObliqueForest) else "sum"
     # Leaves near the limits of float64 are scaled down before they are added up.
     exponent = model._packed[1] if isinstance(model, ObliqueForest) else 0
@@ -365,7 +366,7 @@ def voted(values: np.ndarray, vote: Vote) -> np.ndarray:
     return votes
 
 
-def _check_names(model: Model) -> None:
+def _check_names(model: HardModel) -> None:
     names = [*model.schema.names, *(model.target_names or ())]
     for feature in model.schema.features:
         names += [level for level in feature.levels if isinstance(level, str)]

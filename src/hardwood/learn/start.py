@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hardwood.learn.greedy import SPLITS, start_tree
 from hardwood.learn.task import Problem
 from hardwood.model import ObliqueTree
-from hardwood.model.edit.rewrite import hard_form
+from hardwood.model.base import Model
 from hardwood.model.structure import TaskKind
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def start_of(
             n_jobs=n_jobs,
             seed=seed,
         )
-    tree = hard_form(getattr(init, "tree_", init), "init may be one")
+    tree = getattr(init, "tree_", init)
+    if isinstance(tree, Model):
+        tree = tree.hard("init")
     if tree is None:
         return None
     if not isinstance(tree, ObliqueTree):

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from hardwood.model.files import strict_json
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.structure import Label, TaskKind, typed
+from hardwood.model.structure import Label, Link, TaskKind, typed
 from hardwood.table import Schema, encode_row
+from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hardwood.model.cost import Flops
+    from hardwood.model.kinds.forest import ObliqueForest
+    from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.show.page import Page
 
+# Where fitted estimators keep their model.
+_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
 
-class FrozenModel(ABC):
+
+class Model(ABC):
     """A value that never changes: it compares by value, and what changes it makes a new one.
 
     A model of its own kind keeps its parts in ``__dict__`` and says, beside what is abstract here,
-    how it compares. ``noun`` is how messages call it.
+    how it compares. ``noun`` is how messages call it. ``combine`` says how several trees answer
+    together, and is None of a kind that is one tree.
     """
 
     noun: ClassVar[str]
+    combine: str | None = None
+    link: Link
     schema: Schema
     task: TaskKind
     classes: tuple[Label, ...] | None
@@ -65,6 +74,34 @@ class FrozenModel(ABC):
         """Whether some leaves answer by a linear model of the row, not by a constant."""
 
     @property
+    def is_ensemble(self) -> bool:
+        """Whether it answers by several trees together, even where there is but one."""
+        return self.combine is not None
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees, T."""
+        return 1
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights other than zero, of splits and of linear leaves."""
+        return sum(tree.n_weights for tree in self.hard_trees)
+
+    def _full_sizes(self, height: Any = None) -> tuple[int, int, int]:
+        """Count splits, leaves and weights of as many perfect trees of a height, all weights."""
+        height = self.depth if height is None else height
+        if isinstance(height, bool) or not isinstance(height, int) or height < self.depth:
+            raise ValueError(
+                "of must be the model before, or the height of its perfect trees, at least "
+                f"{self.depth}; found {height!r:.80}"
+            )
+        n_splits, n_leaves = 2**height - 1, 2**height
+        n_linear = sum(tree.has_linear_leaves for tree in self.hard_trees)
+        n_rows = self.n_trees * n_splits + n_linear * n_leaves * self.n_outputs
+        return self.n_trees * n_splits, self.n_trees * n_leaves, n_rows * self.schema.n_columns
+
+    @property
     def n_nodes(self) -> int:
         """Number of splits and leaves together."""
         return self.n_splits + self.n_leaves
@@ -80,15 +117,88 @@ class FrozenModel(ABC):
         return self.schema.names
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(part.nbytes for part in self._parts().values() if isinstance(part, np.ndarray))
+
+    @property
+    def split_numbers(self) -> Sequence[int]:
+        """Numbers of the splits of a tree, by which its ``split`` shows them."""
+        return range(self.n_splits)
+
+    @property
     def record(self) -> dict[str, Any]:
         """Notes of the training, a fresh copy at each access."""
         return dict(strict_json.parse(self._record))
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of what is predicted, one per output; their numbers where there are no names."""
+        return self.target_names or tuple(str(i) for i in range(self.n_outputs))
+
+    @property
+    def output_labels(self) -> tuple[str, ...]:
+        """Names of the columns of the outputs: classes, labels, or numbers to be predicted."""
+        return tuple(map(str, self.classes)) if self.classes else self.output_names
+
+    @property
+    def target_words(self) -> str:
+        """What is predicted, in a phrase: ``classification of species``."""
+        names = self.target_names or ()
+        if not names:
+            return self.task
+        return f"{self.task} of {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
+
+    @property
+    def size_words(self) -> str:
+        """The sizes of the tree, or of all trees together, in a phrase."""
+        kind = "linear " if self.has_linear_leaves else ""
+        splits = plural(self.n_splits, "split")
+        leaves = plural(self.n_leaves, f"{kind}leaf", f"{kind}leaves")
+        features = plural(self.n_features, "feature")
+        if self.is_ensemble:
+            return f"depth up to {self.depth}, {splits} and {leaves} in all, {features}"
+        return f"depth {self.depth}, {splits}, {leaves}, {features}"
+
+    # The hard trees in it
+
+    @property
+    @abstractmethod
+    def hard_trees(self) -> tuple[ObliqueTree, ...]:
+        """The hard oblique trees that it consists of.
+
+        Of a latent tree, the one of its splits, whose leaves have no answers. None of soft trees
+        and of trees with splits of more than two ways.
+        """
+
+    def hard_tree(self, index: int) -> ObliqueTree:
+        """Return one of the trees, as it is when rows take one way at every split."""
+        return self.hard_trees[index]
+
+    @abstractmethod
+    def hard(self, what: str) -> ObliqueTree | ObliqueForest:
+        """Return the hard tree or forest that answers as this model: often the model itself.
+
+        Raises
+        ------
+        TypeError
+            If there is none; ``what``, like "an export", says in the message what needs one.
+        """
+
+    def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield, for each tree, the weights (m, c) of its splits, and the rows at each or None."""
+        for tree in self.hard_trees:
+            yield tree.weights, None if tree.counts is None else tree.counts[: tree.n_splits]
 
     # What it answers
 
     @abstractmethod
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
         """Probabilities or values of each row, (n, k) float64."""
+
+    def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
+        """Probabilities or values of each row, (n, k) float64, whatever the task."""
+        return self._outputs(X, n_jobs)
 
     @property
     @abstractmethod
@@ -143,11 +253,27 @@ class FrozenModel(ABC):
         """Return a model with some parts changed, named as in the constructor; the rest is kept."""
         return type(self)(**(self._parts() | changes))
 
+    @abstractmethod
     def flops(self, X: Any = None) -> Flops:
-        """Operations per prediction, mean and worst: see :func:`hardwood.model.cost.flops`."""
-        from hardwood.model.cost import flops
+        """Count the operations of one prediction; what counts, see `hardwood.model.cost`.
 
-        return flops(self, X)
+        Parameters
+        ----------
+        X
+            Rows to take the mean over; by default over the rows that ``counts`` counted. The worst
+            cost of a forest is the sum over its trees, though no row may take the worst path of
+            all.
+        """
+
+    @abstractmethod
+    def to_text(
+        self,
+        *,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
+        """Write the model in words."""
 
     def show(
         self,
@@ -211,7 +337,7 @@ class FrozenModel(ABC):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{self.noun} is frozen: cannot delete {name!r}")
 
-    def _is_like(self, other: FrozenModel) -> bool:
+    def _is_like(self, other: Model) -> bool:
         """Whether another model has the same task, names, schema and record."""
         return (
             (self.task, self.target_names) == (other.task, other.target_names)
@@ -232,6 +358,39 @@ class FrozenModel(ABC):
         }[self.task]
 
 
-def rebuilt(kind: type[FrozenModel], parts: dict[str, Any]) -> FrozenModel:
+def not_hard(what: str, found: str) -> TypeError:
+    """Say that ``what`` takes hard trees, and what to do with what was found instead."""
+    return TypeError(f"{what} takes hard trees with two ways at every split, got {found}")
+
+
+def model_of(thing: Any) -> Model:
+    """Return the model: the thing itself, or what a fitted estimator has learned.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If it is an estimator that was not fitted.
+    """
+    if isinstance(thing, Model):
+        return thing
+    for name in _ATTRIBUTES:
+        if isinstance(model := getattr(thing, name, None), Model):
+            return model
+    if hasattr(thing, "fit") and not isinstance(thing, type):
+        raise ValueError(
+            f"this {type(thing).__name__} has not learned a tree yet. Call fit(X, y) first; of a "
+            "pipeline give the last step"
+        )
+    is_class = isinstance(thing, type)
+    found = f"the class {thing.__name__}" if is_class else f"a {type(thing).__name__}"
+    raise TypeError(
+        f"expected a tree, a forest or a fitted estimator of hardwood, got {found}. A file is "
+        "opened with hardwood.load"
+    )
+
+
+def rebuilt(kind: type[Model], parts: dict[str, Any]) -> Model:
     """Make a model again from its parts: what pickle calls."""
     return kind(**parts)

@@ -23,12 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardwood.model import engine
-from hardwood.model.routed_rows import RoutedRows, child_nodes
+from hardwood.model.base import Model
+from hardwood.model.routed_rows import child_nodes
 
 if TYPE_CHECKING:
     from hardwood.model.kinds.policy_tree import PolicyTree
@@ -102,30 +105,7 @@ class Remaining:
         )
 
 
-def flops(model: Any, X: Any = None) -> Flops:
-    """Count the operations of one prediction of a tree, or of a forest: of all its trees.
-
-    Parameters
-    ----------
-    model
-        An ``ObliqueTree``; a forest with ``trees``, whose worst cost is the sum over its trees,
-        though no row may take the worst path of all; soft trees; or a policy tree.
-    X
-        Rows to take the mean over; by default over the rows that ``counts`` counted.
-    """
-    if hasattr(model, "hard_tree"):
-        return soft_flops(model, X)
-    if hasattr(model, "parents"):
-        return policy_flops(model, X)
-    parts = [_tree_flops(tree, X) for tree in _trees(model)]
-    means = [part.mean for part in parts if part.mean is not None]
-    return Flops(
-        mean=_sum(means) if len(means) == len(parts) else None,
-        worst=_sum([part.worst for part in parts]),
-    )
-
-
-def remaining(model: Any, of: Any = None) -> Remaining:
+def remaining(model: Model, of: Any = None) -> Remaining:
     """Say how many splits, leaves and weights other than zero a tree or a forest has, of how many.
 
     Parameters
@@ -137,14 +117,13 @@ def remaining(model: Any, of: Any = None) -> Remaining:
         default perfect trees of the model's own depth. Of a perfect tree all weights count. A
         policy tree is by default compared with itself with all its weights.
     """
+    had = _sizes(of) if isinstance(of, Model) else model._full_sizes(of)
     has = _sizes(model)
-    if hasattr(of, "n_leaves"):
-        had = _sizes(of)
-    elif hasattr(model, "parents"):
-        had = _full_sizes(model, of)
-    else:
-        had = _perfect_sizes(model, of)
     return Remaining(has[0], had[0], has[1], had[1], has[2], had[2])
+
+
+def _sizes(model: Model) -> tuple[int, int, int]:
+    return model.n_splits, model.n_leaves, model.n_weights
 
 
 def node_operations(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
@@ -179,71 +158,35 @@ def node_weights(tree: ObliqueTree) -> np.ndarray:
     return np.concatenate([np.count_nonzero(tree.weights, axis=1), at_leaves])
 
 
-def _tree_flops(tree: ObliqueTree, X: Any) -> Flops:
+def tree_flops(tree: ObliqueTree, X: Any) -> Flops:
+    """Count the operations of one prediction; the mean is over rows of ``X``, or ``counts``."""
     m = tree.n_splits
     multiplications, additions = node_operations(tree)
     comparisons = np.concatenate([np.ones(m, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)])
     costs = np.stack([multiplications, additions, comparisons])  # (3, m + L)
     for i, children in enumerate(child_nodes(tree)):  # what came before is part of the price
         costs[:, children] += costs[:, i, None]
-    at_leaves = costs[:, m:]
-    worst = at_leaves[:, at_leaves[:2].sum(axis=0).argmax()]
-    counts = tree.counts if X is None else RoutedRows.of(tree, X).counts
-    if counts is None or not counts[m:].any():
-        return Flops(None, Operations(*worst.tolist()))
-    share = counts[m:] / counts[m:].max()  # at most 1 each, so that no sum overflows
-    return Flops(
-        Operations(*(at_leaves @ share / share.sum()).tolist()), Operations(*worst.tolist())
-    )
+    return _of_leaves(tree, X, costs[:, m:], None if tree.counts is None else tree.counts[m:])
 
 
-def _trees(model: Any) -> Sequence[ObliqueTree]:
-    if hasattr(model, "hard_tree"):  # soft trees have as many splits, leaves and weights
-        return [model.hard_tree(i) for i in range(model.n_trees)]
-    if hasattr(model, "routes"):  # a latent tree
-        return (model.routes(),)
-    return getattr(model, "trees", None) or (model,)
+def _of_leaves(
+    tree: ObliqueTree | PolicyTree, X: Any, costs: np.ndarray, counts: np.ndarray | None
+) -> Flops:
+    """Mean and worst of what it costs to get to each leaf, (3, L)."""
+    worst = Operations(*costs[:, costs[:2].sum(axis=0).argmax()].tolist())
+    if X is not None:
+        counts = np.bincount(tree.apply(X), minlength=tree.n_leaves).astype(np.float64)
+    if counts is None or not counts.any():
+        return Flops(None, worst)
+    share = counts / counts.max()  # at most 1 each, so that no sum overflows
+    return Flops(Operations(*(costs @ share / share.sum()).tolist()), worst)
 
 
-def _sum(operations: Sequence[Operations]) -> Operations:
-    return sum(operations[1:], operations[0])
-
-
-def _sizes(model: Any) -> tuple[int, int, int]:
-    if hasattr(model, "parents"):  # of siblings, one has no weights of its own: see PolicyTree
-        return model.n_splits, model.n_leaves, int(np.count_nonzero(model.advantages))
-    trees = _trees(model)
-    return (
-        sum(tree.n_splits for tree in trees),
-        sum(tree.n_leaves for tree in trees),
-        sum(int(node_weights(tree).sum()) for tree in trees),
-    )
-
-
-def _full_sizes(tree: PolicyTree, of: Any) -> tuple[int, int, int]:
-    """Sizes of a policy tree of the same nodes, with all their weights."""
-    if of is not None:
-        raise ValueError(f"of a policy tree, of must be the tree before; found {of!r:.80}")
-    n_rows = tree.n_nodes - 1 - tree.n_splits
-    return tree.n_splits, tree.n_leaves, n_rows * tree.schema.n_columns
-
-
-def _perfect_sizes(model: Any, height: int | None) -> tuple[int, int, int]:
-    """Sizes that as many perfect trees of a height have, with all their weights."""
-    height = model.depth if height is None else height
-    if isinstance(height, bool) or not isinstance(height, int) or height < model.depth:
-        raise ValueError(
-            f"of must be the model before, or the height of its perfect trees, at least "
-            f"{model.depth}; found {height!r:.80}"
-        )
-    splits, leaves, weights = 0, 0, 0
-    for tree in _trees(model):
-        splits += 2**height - 1
-        leaves += 2**height
-        weights += (2**height - 1) * tree.schema.n_columns
-        if tree.leaf_weights is not None:
-            weights += 2**height * tree.n_outputs * tree.schema.n_columns
-    return splits, leaves, weights
+def added_up(parts: Sequence[Flops]) -> Flops:
+    """Add up what the trees of a forest cost."""
+    means = [part.mean for part in parts if part.mean is not None]
+    worst = reduce(add, [part.worst for part in parts])
+    return Flops(reduce(add, means) if len(means) == len(parts) else None, worst)
 
 
 _CHUNK = 1024  # rows at a time: their scores at all splits of a tree take little memory
@@ -305,15 +248,8 @@ def _operations(ensemble: TreeEnsemble, share: np.ndarray) -> Operations:
 
 def policy_flops(tree: PolicyTree, X: Any = None) -> Flops:
     """Count the operations of one prediction; the mean is over rows of ``X``, or ``counts``."""
-    costs = _leaf_costs(tree)  # (3, L)
-    worst = costs[:, costs[:2].sum(axis=0).argmax()]
     counts = None if tree.counts is None else tree.counts[tree.leaf_nodes]
-    if X is not None:
-        counts = np.bincount(tree.apply(X), minlength=tree.n_leaves).astype(np.float64)
-    if counts is None or not counts.any():
-        return Flops(None, Operations(*worst.tolist()))
-    share = counts / counts.max()  # at most 1 each, so that no sum overflows
-    return Flops(Operations(*(costs @ share / share.sum()).tolist()), Operations(*worst.tolist()))
+    return _of_leaves(tree, X, _leaf_costs(tree), counts)
 
 
 def _leaf_costs(tree: PolicyTree) -> np.ndarray:

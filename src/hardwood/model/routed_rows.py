@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.errors import TableError
 
 if TYPE_CHECKING:
-    from hardwood.model.base import FrozenModel
+    from hardwood.model.base import Model
     from hardwood.model.kinds.tree import ObliqueTree
     from hardwood.model.structure import Label
 
@@ -85,7 +85,7 @@ class RoutedRows:
         return true_answers(self.tree, y, self.n_table_rows)[self.row]
 
 
-def true_answers(model: FrozenModel, y: Any, n_rows: int) -> np.ndarray:
+def true_answers(model: Model, y: Any, n_rows: int) -> np.ndarray:
     """Read the true answers to the rows of a table.
 
     Returns
@@ -189,7 +189,7 @@ def _class_positions(classes: tuple[Label, ...], y: np.ndarray) -> np.ndarray:
     return positions
 
 
-def _numbers(model: FrozenModel, y: Any) -> np.ndarray:
+def _numbers(model: Model, y: Any) -> np.ndarray:
     numbers = np.asarray(y)
     if numbers.dtype.kind not in "biuf":
         raise TableError(f"y of a {model.task} model must hold numbers, not {numbers.dtype}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.model.base import Model, model_of
 from hardwood.parameters import integer, n_threads
 from hardwood.report.analysis_plots import draw, figure_size
 from hardwood.report.dependence import Dependence, dependences
@@ -17,7 +18,6 @@ from hardwood.report.importance import Importance, column_groups, importances
 from hardwood.report.resampling import generator
 from hardwood.report.row_losses import row_loss
 from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
-from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, target_words
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import (
@@ -247,7 +247,7 @@ def analyze(
     losses = loss.of_rows(rows.truth, rows.outputs)
     leaves, splits = errors_by_node(rows, losses.mean(axis=1))
     return Analysis(
-        what=target_words(model),
+        what=model.target_words,
         n_rows=len(rows),
         metric=loss.metric,
         score=loss.value(losses, rows.weight),
@@ -288,15 +288,16 @@ def _notes(rows: ScoredRows, loss: float) -> list[str]:
     notes = rows.notes
     if loss == 0:
         notes.append("no row is answered wrongly: there are no errors to divide")
-    if is_soft(rows.model):
+    if rows.model.hard_trees:
+        where = "leaves and splits are those of single trees, the losses those of the forest"
+        return [*notes, where] if rows.model.is_ensemble else notes
+    if rows.model.is_ensemble:
         notes.append(
             "rows reach several leaves of a soft tree; harden() gives a forest whose leaves can be "
             "compared"
         )
-    elif is_policy(rows.model) and not rows.model.is_binary:
+    else:
         notes.append("leaves are compared of trees with two ways at every split alone")
-    elif is_forest(rows.model):
-        notes.append("leaves and splits are those of single trees, the losses those of the forest")
     return notes
 
 

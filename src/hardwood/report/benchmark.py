@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import dumps, loads
+from hardwood.model.base import Model, model_of
 from hardwood.parameters import integer, n_threads, real
 from hardwood.report.made_up_rows import made_up_rows, single_rows
 from hardwood.report.resampling import generator
-from hardwood.report.subject import Model, is_policy, is_soft, model_of, size_words, trees_of
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_bytes, format_duration, plural
@@ -30,8 +30,6 @@ SECONDS = 1.0  # of repeated calls, each kind
 BATCH_SIZES = (1000, 100_000)
 _WARM_UP = 200  # calls at most before the clock starts
 _N_SINGLE = 512  # different single rows, asked in turn
-_ARRAYS = ("weights", "bias", "children", "values", "counts", "leaf_weights")
-_POLICY_ARRAYS = ("parents", "weights", "bias", "scores", "counts")
 
 
 @dataclass(frozen=True)
@@ -175,12 +173,12 @@ def benchmark(
     timings += _time_single_rows(model, X, rng, seconds)
     content = dumps(model)
     return Benchmark(
-        what=f"{type(model).__name__}, {size_words(model)}",
+        what=f"{type(model).__name__}, {model.size_words}",
         timings=tuple(timings),
         threads=n_jobs,
         load=_timing("hardwood.model.loads", 1, _repeat(lambda: loads(content), seconds)),
         file_bytes=len(content),
-        array_bytes=_array_bytes(model),
+        array_bytes=model.n_bytes,
         flops=model.flops(X),
         machine=machine(),
     )
@@ -250,10 +248,3 @@ def _repeat(call: Callable[[], Any], seconds: float) -> np.ndarray:
 def _timing(api: str, n_rows: int, micros: np.ndarray) -> Timing:
     p25, p50, p75, p99 = np.percentile(micros, [25, 50, 75, 99]).tolist()
     return Timing(api, n_rows, micros.size, n_rows / p50 * 1e6, p50, p25, p75, p99)
-
-
-def _array_bytes(model: Model) -> int:
-    holders = [model] if is_soft(model) or is_policy(model) else trees_of(model)
-    names = _POLICY_ARRAYS if is_policy(model) else _ARRAYS
-    arrays = [getattr(holder, name, None) for holder in holders for name in names]
-    return sum(int(array.nbytes) for array in arrays if array is not None)

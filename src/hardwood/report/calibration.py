@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hardwood.model.base import Model
 from hardwood.report.resampling import wilson
-from hardwood.report.subject import Model, output_labels
 
 N_BINS = 10
 
@@ -103,7 +103,7 @@ def calibrations(
         return (together, *each) if len(each) > 1 else tuple(each)
     each = [
         calibration(name, outputs[:, c], (truth == c).astype(np.float64), weight, n_bins)
-        for c, name in enumerate(output_labels(model))
+        for c, name in enumerate(model.output_labels)
     ]
     if len(each) <= 2:
         return tuple(each[-1:])

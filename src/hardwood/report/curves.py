@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import HardwoodError
+from hardwood.model.base import Model, model_of
 from hardwood.report.description import CURVES
 from hardwood.report.plot_style import BLUE, GRAY, ORANGE, label, legend, name_axes
-from hardwood.report.subject import Model, is_forest, model_of, target_words
 from hardwood.text.blocks import Block, TextTable
 from hardwood.text.numbers import format_number, plural
 from hardwood.text.report import PlottedReport
@@ -202,20 +202,20 @@ def learning_curves(model: Any) -> LearningCurves:
     """
     model = model_of(model)
     found = [_curve(model.record, None)]
-    if is_forest(model) and found[0] is None:
-        found = [_curve(tree.record, i) for i, tree in enumerate(model.trees, start=1)]
+    if model.is_ensemble and found[0] is None:
+        found = [_curve(tree.record, i) for i, tree in enumerate(model.hard_trees, start=1)]
     curves = tuple(curve for curve in found if curve is not None)
     if not curves:
         raise NoLearningCurve(
             "the record of this model has no learning curve: it was made by hand, or learned by a "
             "version or a learner that keeps none. Fit it again to see one"
         )
-    return LearningCurves(target_words(model), curves)
+    return LearningCurves(model.target_words, curves)
 
 
 def has_learning_curve(model: Model) -> bool:
     """Whether `learning_curves` has something to return."""
-    records = [model.record, *(tree.record for tree in getattr(model, "trees", ()))]
+    records = [model.record, *(tree.record for tree in model.hard_trees)]
     return any(_curve(record, None) is not None for record in records)
 
 

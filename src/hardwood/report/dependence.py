@@ -10,7 +10,6 @@ import numpy as np
 
 from hardwood.report.permuted import PermutedColumns
 from hardwood.report.scored_rows import ScoredRows
-from hardwood.report.subject import output_labels, outputs_of
 from hardwood.table import Feature
 from hardwood.text.numbers import format_quantity
 
@@ -61,14 +60,14 @@ def _dependence(
     entries = _entries(feature, table.present(j), n_grid)
     mean = []
     for entry in entries:
-        outputs = outputs_of(rows.model, table.constant(j, entry), n_jobs)
+        outputs = rows.model.outputs(table.constant(j, entry), n_jobs=n_jobs)
         mean.append(tuple(np.average(outputs, axis=0, weights=rows.weight).tolist()))
     return Dependence(
         feature=feature.name,
         kind=feature.kind,
         values=tuple(_value(feature, entry) for entry in entries),
         labels=tuple(_label(feature, entry, entries) for entry in entries),
-        outputs=output_labels(rows.model),
+        outputs=rows.model.output_labels,
         mean=tuple(mean),
     )
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hardwood.model.cost import remaining
+from hardwood.model.base import Model, model_of
 from hardwood.model.files.container import METADATA_KEY
 from hardwood.model.files.file import dumps
+from hardwood.model.kinds.soft_ensemble import TreeEnsemble
+from hardwood.model.views import PolicySplit
 from hardwood.report.feature_use import FeatureUse, feature_use, n_linear_leaves
-from hardwood.report.subject import Model, is_forest, is_policy, is_soft, model_of, trees_of
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_bytes, format_percent, plural
@@ -95,15 +96,11 @@ class Description(Report):
 
     def _blocks(self) -> Sequence[Block]:
         return [
-            self._trees_grid() if self._has_several_trees else self._tree_words(),
+            self._trees_grid() if self.model.is_ensemble else self._tree_words(),
             *self._use_blocks(),
             self._cost_words(),
             *self._record_words(),
         ]
-
-    @property
-    def _has_several_trees(self) -> bool:
-        return is_forest(self.model) or is_soft(self.model)
 
     def _tree_words(self) -> Text:
         lines = self.model.to_text(max_terms=self.max_terms).splitlines()[1:]
@@ -123,7 +120,7 @@ class Description(Report):
         model, used = self.model, [use for use in self.features if use.is_used]
         if not used:
             what = "The model has no weights" if model.n_splits else "The tree is a single leaf"
-            if self._has_several_trees and not model.n_splits:
+            if self.model.is_ensemble and not model.n_splits:
                 what = "Every tree is a single leaf"
             return [Text(f"{what} and uses no feature.")]
         header = ["feature", "splits", "share of weight"]
@@ -183,28 +180,28 @@ class Description(Report):
             "file": asdict(self.file),
             "record": model.record,
         }
-        return common | (self._trees_content() if self._has_several_trees else self._tree_content())
+        return common | (self._trees_content() if self.model.is_ensemble else self._tree_content())
 
     def _tree_content(self) -> dict[str, Any]:
-        tree = self.model
+        tree: Any = self.model  # a kind that has splits to show
         return {
-            "splits": [tree.split(i).describe(max_terms=None) for i in _split_numbers(tree)],
-            "terms": [_terms(tree, i) for i in _split_numbers(tree)],
+            "splits": [tree.split(i).describe(max_terms=None) for i in tree.split_numbers],
+            "terms": [_terms(tree, i) for i in tree.split_numbers],
             "text": tree.to_text(max_terms=None),
         }
 
     def _trees_content(self) -> dict[str, Any]:
         model = self.model
-        content = {"combine": "sum", "gamma": model.gamma} if is_soft(model) else {}
-        content = content or {"combine": model.combine}
-        return content | {"n_trees": model.n_trees, "trees": list(map(asdict, _trees(model)))}
+        softness = {"gamma": model.gamma} if isinstance(model, TreeEnsemble) else {}
+        trees = {"n_trees": model.n_trees, "trees": list(map(asdict, _trees(model)))}
+        return {"combine": model.combine} | softness | trees
 
     def _tables(self) -> Tables:
         content = self._content()
         tables: Tables = {"features": _columns(content["features"])}
-        if self._has_several_trees:
+        if self.model.is_ensemble:
             return tables | {"trees": columns_of(TreeSizes, _trees(self.model))}
-        numbered = zip(_split_numbers(self.model), content["terms"], strict=True)
+        numbered = zip(self.model.split_numbers, content["terms"], strict=True)
         terms = [{"split": i} | term for i, of in numbered for term in of]
         return tables | ({"terms": _columns(terms)} if terms else {})
 
@@ -231,26 +228,18 @@ def describe(model: Any, *, max_terms: int | None = MAX_TERMS) -> Description:
         model=model,
         max_terms=max_terms,
         features=tuple(feature_use(model)),
-        n_weights=remaining(model).n_weights,
+        n_weights=model.n_weights,
         file=_file_facts(model),
     )
 
 
 def _first_line(model: Model) -> str:
-    has_trees = is_forest(model) or is_soft(model)
-    options: dict[str, Any] = {"max_trees": 0} if has_trees else {"max_depth": 0}
-    return str(model.to_text(**options)).splitlines()[0]
+    return model.to_text(max_depth=0).splitlines()[0]
 
 
 def _trees(model: Model) -> list[TreeSizes]:
-    if is_soft(model):  # all are perfect
-        return [TreeSizes(model.depth, 2**model.depth - 1, 2**model.depth)] * model.n_trees
-    return [TreeSizes(tree.depth, tree.n_splits, tree.n_leaves) for tree in trees_of(model)]
-
-
-def _split_numbers(tree: Model) -> Sequence[int]:
-    """Numbers of the splits of a tree: those of the nodes of a policy tree that have children."""
-    return tree.split_nodes.tolist() if is_policy(tree) else range(tree.n_splits)
+    trees = map(model.hard_tree, range(model.n_trees))
+    return [TreeSizes(tree.depth, tree.n_splits, tree.n_leaves) for tree in trees]
 
 
 def _file_facts(model: Model) -> FileFacts:
@@ -262,9 +251,9 @@ def _file_facts(model: Model) -> FileFacts:
     )
 
 
-def _terms(tree: Model, split: int) -> list[dict[str, Any]]:
+def _terms(tree: Any, split: int) -> list[dict[str, Any]]:
     view = tree.split(split)
-    if is_policy(tree):
+    if isinstance(view, PolicySplit):
         return [{"way": i} | of for i, way in enumerate(view.ways, start=1) for of in _of(way)]
     return _of(view)
 

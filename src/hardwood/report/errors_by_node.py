@@ -10,7 +10,6 @@ import numpy as np
 from hardwood.model.paths import parents_of
 from hardwood.model.routed_rows import summed_up
 from hardwood.report.scored_rows import ScoredRows, as_table
-from hardwood.report.subject import is_forest, trees_of
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -85,7 +84,7 @@ def errors_by_node(
     """
     table = as_table(rows.model.schema, rows.matrix)
     kinds: tuple[list[Any], list[Any]] = ([], [])
-    trees = trees_of(rows.model)
+    trees = rows.model.hard_trees
     for number, tree in enumerate(trees, start=1):
         counts, sums = _by_node(tree, tree.apply(table), rows.weight, losses)
         total = sums[0] if sums[0] > 0 else np.nan
@@ -94,11 +93,11 @@ def errors_by_node(
             excess = np.nan_to_num(sums[node] / total) - counts[node] / counts[0]
             entry = (excess, number, node, counts[node], counts[0], sums[node], total)
             kinds[node < m].append(entry)
-    limit = _MAX_OF_FOREST if is_forest(rows.model) else None
+    limit = _MAX_OF_FOREST if rows.model.is_ensemble else None
     found = []
     for entries in kinds:
         first = sorted(entries, key=lambda entry: -entry[0])[:limit]
-        found.append(tuple(_node(trees, is_forest(rows.model), entry) for entry in first))
+        found.append(tuple(_node(trees, rows.model.is_ensemble, entry) for entry in first))
     return found[0], found[1]
 
 

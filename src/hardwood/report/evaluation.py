@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.model.base import Model, model_of
 from hardwood.parameters import integer, n_threads
 from hardwood.report.calibration import N_BINS, Bin, Calibration, calibrations
 from hardwood.report.evaluation_plots import draw, figure_size
@@ -22,7 +23,6 @@ from hardwood.report.metrics import (
 )
 from hardwood.report.resampling import Score, generator, n_resamples
 from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
-from hardwood.report.subject import Model, model_of, output_labels, output_names, target_words
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import (
@@ -259,10 +259,10 @@ def evaluate(
     model = model_of(model)
     rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     target = tuple(names) or tuple(model.target_names or ())
-    outputs = (model.classes is None and target) or output_names(model)
+    outputs = (model.classes is None and target) or model.output_names
     scores, found = _scores(rows, outputs, rng), _confusion(rows)
     return Evaluation(
-        what=target_words(model),
+        what=model.target_words,
         task=model.task,
         target=target,
         n_rows=len(rows),
@@ -303,7 +303,7 @@ def _by_class(model: Model, counts: np.ndarray, rows: ScoredRows) -> tuple[Class
     true = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         precision, recall = np.diag(counts) / predicted, np.diag(counts) / true
-    parts = zip(output_labels(model), true, precision, recall, strict=True)
+    parts = zip(model.output_labels, true, precision, recall, strict=True)
     return tuple(ClassScore(name, float(n), float(p), float(r)) for name, n, p, r in parts)
 
 

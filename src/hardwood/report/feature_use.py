@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.report.subject import Model, is_policy, is_soft, trees_of
+from hardwood.model.base import Model
 
 if TYPE_CHECKING:
     from hardwood.table import Schema
@@ -42,12 +41,12 @@ def feature_use(model: Model) -> list[FeatureUse]:
     through the split, where the model knows them. The trees of a forest count alike.
     """
     schema = model.schema
-    parts = list(_split_weights(model))
+    parts = list(model.split_weights())
     votes = np.sum([_votes(schema, *part) for part in parts], axis=0)
     share = votes / max(votes.sum(), _TINY)
     n_splits = np.sum([_times_used(schema, weights) for weights, _ in parts], axis=0)
     n_leaves = np.sum(
-        [np.zeros(schema.n_features, dtype=np.int64), *map(_leaves_used, trees_of(model))], axis=0
+        [np.zeros(schema.n_features, dtype=np.int64), *map(_leaves_used, model.hard_trees)], axis=0
     )
     uses = [
         FeatureUse(name, int(n), float(s), int(leaves))
@@ -58,33 +57,7 @@ def feature_use(model: Model) -> list[FeatureUse]:
 
 def n_linear_leaves(model: Model) -> int:
     """Count the leaves of a model that are linear."""
-    return sum(tree.n_leaves for tree in trees_of(model) if tree.has_linear_leaves)
-
-
-def _split_weights(model: Model) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Yield the weights (m, c) of each tree's splits, with the rows that reach them or None."""
-    if is_soft(model):
-        n_splits = model.weights.shape[1]
-        for t, weights in enumerate(model.weights):
-            yield weights, None if model.counts is None else model.counts[t, :n_splits]
-    if is_policy(model):
-        yield _policy_weights(model), None if model.counts is None else _split_counts(model)
-        return
-    for tree in trees_of(model):
-        yield tree.weights, None if tree.counts is None else tree.counts[: tree.n_splits]
-
-
-def _policy_weights(tree: Any) -> np.ndarray:
-    """Sizes of what the ways of each split of a policy tree differ by, added up, (m, c)."""
-    sizes = np.zeros((tree.n_nodes, tree.schema.n_columns))
-    np.add.at(sizes, tree.parents[1:], np.abs(tree.advantages[1:]))
-    weights: np.ndarray = sizes[tree.split_nodes]
-    return weights
-
-
-def _split_counts(tree: Any) -> np.ndarray:
-    counts: np.ndarray = tree.counts[tree.split_nodes]
-    return counts
+    return sum(tree.n_leaves for tree in model.hard_trees if tree.has_linear_leaves)
 
 
 def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np.ndarray:

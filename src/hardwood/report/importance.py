@@ -20,7 +20,6 @@ from hardwood.report.permuted import PermutedColumns
 from hardwood.report.resampling import Z
 from hardwood.report.row_losses import RowLoss
 from hardwood.report.scored_rows import ScoredRows
-from hardwood.report.subject import outputs_of
 
 _LEAST = 0.25  # part of S that the variance is at least, whatever chance subtracts
 
@@ -115,7 +114,7 @@ def importances(
         pairs = _Pairs(loss, rows.weight)
         for _ in range(n_repeats):
             order = rng.permutation(len(rows))
-            outputs = outputs_of(rows.model, table.shuffled(columns, order), n_jobs)
+            outputs = rows.model.outputs(table.shuffled(columns, order), n_jobs=n_jobs)
             pairs.add(order, loss.of_rows(rows.truth, outputs) - base)
         mean, reach = pairs.estimate()
         found.append(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.model.base import Model
 from hardwood.model.routed_rows import row_weights, true_answers
-from hardwood.report.subject import Model, outputs_of
 from hardwood.table import Schema, Table
 from hardwood.text.numbers import plural
 
@@ -101,7 +101,7 @@ def scored_rows(
     if not weight.all():
         counts = np.flatnonzero(weight)
         matrix, truth, weight = matrix[counts], truth[counts], weight[counts]
-    outputs = outputs_of(model, as_table(model.schema, matrix), n_jobs)
+    outputs = model.outputs(as_table(model.schema, matrix), n_jobs=n_jobs)
     return ScoredRows(model, matrix, outputs, truth, weight, sample_weight is not None, unit)
 
 

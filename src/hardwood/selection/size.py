@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hardwood.model import dumps
-from hardwood.model.cost import remaining
+from hardwood.model.base import Model
 from hardwood.report.made_up_rows import single_rows
 from hardwood.selection.peers import EncodedClassifier, EncodedRegressor, TunedCart
 from hardwood.table.subset import n_rows, taken
@@ -49,8 +49,7 @@ def size_of(estimator: Any) -> Size:
     """Return the size of a fitted estimator."""
     ours = _own_model(estimator)
     if ours is not None:
-        rest = remaining(ours)
-        return Size(rest.n_splits + rest.n_leaves, rest.n_weights, len(dumps(ours)))
+        return Size(ours.n_splits + ours.n_leaves, ours.n_weights, len(dumps(ours)))
     model = bare(estimator)
     nodes, weights = _peer_size(model)
     return Size(nodes, weights, _pickled_bytes(model))
@@ -93,11 +92,11 @@ def _is_encoded(estimator: Any) -> bool:
     return isinstance(estimator, EncodedClassifier | EncodedRegressor)
 
 
-def _own_model(estimator: Any) -> Any:
+def _own_model(estimator: Any) -> Model | None:
     """Return the model of ours that an estimator has learned; None of other libraries'."""
     for name in ("tree_", "forest_", "ensemble_"):
         found = getattr(estimator, name, None)
-        if hasattr(found, "schema") and hasattr(found, "predict_one"):
+        if isinstance(found, Model):
             return found
     return None
 

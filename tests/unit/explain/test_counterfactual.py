@@ -779,7 +779,7 @@ def test_forests_and_strangers_are_refused():
     tree = make_tree(0)
     with pytest.raises(TypeError, match="forest of 2"):
         nearest_change(ObliqueForest([tree, tree]), numeric_rows(tree, 0), wanted="class 0")
-    with pytest.raises(TypeError, match="found a dict"):
+    with pytest.raises(TypeError, match="got a dict"):
         nearest_change({}, numeric_rows(tree, 0), wanted="class 0")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardwood.model import ObliqueForest, ObliqueTree
-from hardwood.model.cost import Flops, Operations, Remaining, flops, remaining
+from hardwood.model.cost import Flops, Operations, Remaining, remaining
 from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree
 
@@ -58,7 +58,7 @@ def test_counts_are_those_of_a_walk(seed, n_splits, mixed, linear):
         leaf_weights = rng.normal(size=(tree.n_leaves, 2, tree.schema.n_columns))
         tree = tree.replace(leaf_weights=leaf_weights * (rng.random(leaf_weights.shape) < 0.5))
     costs = np.array([cost_of_leaf(tree, leaf) for leaf in range(tree.n_leaves)])
-    found = flops(tree)
+    found = tree.flops()
     at_leaves = tree.counts[tree.n_splits :]
     if at_leaves.sum() > 0:
         expected = np.average(costs, axis=0, weights=at_leaves)
@@ -68,7 +68,7 @@ def test_counts_are_those_of_a_walk(seed, n_splits, mixed, linear):
     assert found.worst.total == costs[:, :2].sum(axis=1).max()
     assert as_array(found.worst) in costs.tolist()
     X = make_rows(rng, tree.schema, 17)
-    of_rows = flops(tree, X)
+    of_rows = tree.flops(X)
     assert as_array(of_rows.mean) == pytest.approx(costs[tree.apply(X)].mean(axis=0))
     assert of_rows.worst == found.worst
 
@@ -76,9 +76,9 @@ def test_counts_are_those_of_a_walk(seed, n_splits, mixed, linear):
 def test_a_dense_tree_costs_height_times_numbers():
     rng = np.random.default_rng(0)
     tree = ObliqueTree.of(rng.normal(size=(7, 5)), bias=np.zeros(7), values=np.arange(8.0))
-    assert flops(tree).worst == Operations(15, 15, 3)
-    assert flops(tree).mean is None
-    assert flops(tree, np.ones((3, 5))).mean == flops(tree).worst
+    assert tree.flops().worst == Operations(15, 15, 3)
+    assert tree.flops().mean is None
+    assert tree.flops(np.ones((3, 5))).mean == tree.flops().worst
 
 
 def test_a_category_costs_one_addition_at_most():
@@ -91,7 +91,7 @@ def test_a_category_costs_one_addition_at_most():
     tree = ObliqueTree.of(
         [[2.0, 1.0, 1.0, 2.0, 3.0, 4.0]], bias=[0.0], values=[0.0, 1.0], schema=schema
     )
-    assert flops(tree).worst == Operations(1, 2, 1)
+    assert tree.flops().worst == Operations(1, 2, 1)
 
 
 def test_a_forest_costs_what_its_trees_cost():
@@ -99,12 +99,12 @@ def test_a_forest_costs_what_its_trees_cost():
     others = [make_tree(seed, n_splits=3 + seed) for seed in (1, 2)]
     trees = [first, *(tree.replace(schema=first.schema) for tree in others)]
     forest = ObliqueForest(trees)
-    whole, parts = forest.flops(), [flops(tree) for tree in trees]
+    whole, parts = forest.flops(), [tree.flops() for tree in trees]
     assert whole.worst.total == sum(part.worst.total for part in parts)
     assert whole.mean.total == pytest.approx(sum(part.mean.total for part in parts))
     X = np.zeros((1, 4))
-    assert forest.flops(X).mean.total == sum(flops(tree, X).mean.total for tree in trees)
-    assert flops(forest.replace(trees=[*trees, first.replace(counts=None)])).mean is None
+    assert forest.flops(X).mean.total == sum(tree.flops(X).mean.total for tree in trees)
+    assert forest.replace(trees=[*trees, first.replace(counts=None)]).flops().mean is None
     sizes = remaining(forest)
     assert (sizes.n_splits, sizes.of_splits) == (4 + 4 + 5, 3 * (2**forest.depth - 1))
     assert sizes.n_weights == sum(np.count_nonzero(tree.weights) for tree in trees)
@@ -143,4 +143,4 @@ def test_weights_of_linear_leaves_count():
         [[1.0, 0.0]], bias=[0.0], values=[0.0, 0.0], leaf_weights=[[1.0, 2.0], [0.0, 3.0]]
     )
     assert remaining(tree) == Remaining(1, 1, 2, 2, 4, 2 + 4)
-    assert flops(tree).worst == Operations(3, 3, 1)
+    assert tree.flops().worst == Operations(3, 3, 1)

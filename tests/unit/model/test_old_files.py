@@ -10,7 +10,8 @@ import pytest
 from safetensors import safe_open
 
 from hardwood.model import LatentTreeModel, TreeEnsemble, dumps, load
-from hardwood.model.files.header import FORMAT, FURTHER_KEYS, Model
+from hardwood.model.base import Model
+from hardwood.model.files.header import FORMAT, FURTHER_KEYS
 
 DATA = Path(__file__).parents[2] / "data"
 FILES = sorted(DATA.glob("*_format_*.hardwood"))

@@ -505,5 +505,5 @@ def test_pages_exports_and_explanations_take_two_ways(rng):
     wide = fork()
     assert wide._repr_html_() is None
     for ask in (wide.show, lambda: export.to_python(wide), lambda: explain.path(wide, [1.0])):
-        with pytest.raises(TypeError, match=r"two ways at every split; this .* has one of 3"):
+        with pytest.raises(TypeError, match=r"two ways at every split, got .* a split of 3"):
             ask()

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import hardwood
 from hardwood.errors import TableError
 from hardwood.model import ObliqueTree
-from hardwood.model.cost import flops, remaining
+from hardwood.model.cost import remaining
 from hardwood.model.edit import (
     cost_complexity_path,
     prune,
@@ -215,14 +215,14 @@ def test_other_prices_than_leaves_are_minimised_too(complexity, linear):
             pruned = path.at(alpha)
             spent = {
                 "weights": remaining(pruned).n_weights,
-                "flops": flops(pruned).mean.total,
+                "flops": pruned.flops().mean.total,
             }[complexity]
             found = mean_loss(tree, outputs(pruned, X), y, weight, "squared_error")
             best = (risks + alpha * cost).min()
             assert found + alpha * spent == pytest.approx(best, rel=1e-9, abs=1e-9)
         assert path.complexities == pytest.approx(
             [
-                remaining(t).n_weights if complexity == "weights" else flops(t).mean.total
+                remaining(t).n_weights if complexity == "weights" else t.flops().mean.total
                 for t in path
             ]
         )
@@ -647,7 +647,6 @@ def test_the_methods_of_a_tree_do_as_the_functions():
     for rule in (False, True):
         best = path.best(*valid[:2], sample_weight=valid[2], one_standard_error=rule)
         assert tree.prune(X, y, validation=valid, one_standard_error=rule, **options) == best
-    assert tree.flops(X) == flops(tree, X)
     assert tree.sparsify(X, tolerance=0.1) == sparsify(tree, X, tolerance=0.1).tree
 
 

@@ -269,7 +269,7 @@ def test_one_class_leaves_the_curve_undefined_and_says_so(sign):
         (DGTClassifier(), ValueError, "Call fit"),
         ("model.hardwood", TypeError, "hardwood.load"),
         (ObliqueTree, TypeError, "the class ObliqueTree"),
-        (None, TypeError, "found a NoneType"),
+        (None, TypeError, "got a NoneType"),
     ],
 )
 def test_what_is_no_model_is_refused(thing, error, words):

@@ -291,7 +291,7 @@ def make_soft():
 
 def test_a_soft_ensemble_is_told_to_harden():
     soft = make_soft()
-    with pytest.raises(TypeError, match=r"show what its harden\(\) returns"):
+    with pytest.raises(TypeError, match=r"give what its harden\(\) returns"):
         soft.show()
     assert notebook_html(soft) is None
     content_in(soft.harden().show().html)

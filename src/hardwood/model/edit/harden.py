@@ -18,7 +18,7 @@ from hardwood.model.routed_rows import row_weights, true_answers
 from hardwood.parameters import choice
 
 if TYPE_CHECKING:
-    from hardwood.model.base import FrozenModel
+    from hardwood.model.base import Model
     from hardwood.model.kinds.latent_tree import LatentTreeModel
     from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 
@@ -89,8 +89,8 @@ def hardening_cost(
 
 
 def compared(
-    soft_model: FrozenModel,
-    hard_model: FrozenModel,
+    soft_model: Model,
+    hard_model: Model,
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -127,13 +127,13 @@ def compared(
     )
 
 
-def _outputs(model: FrozenModel, X: Any) -> np.ndarray:
+def _outputs(model: Model, X: Any) -> np.ndarray:
     asked = model.predict if model.task == "regression" else model.predict_proba
     outputs: np.ndarray = asked(X).reshape(-1, model.n_outputs)
     return outputs
 
 
-def _decided(model: FrozenModel, outputs: np.ndarray) -> np.ndarray:
+def _decided(model: Model, outputs: np.ndarray) -> np.ndarray:
     """Turn outputs into positions of classes (n, 1), or labels or numbers (n, k)."""
     if model.classes is not None:
         return outputs.argmax(axis=1)[:, None]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -180,25 +179,6 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
         counts=None if tree.counts is None else counts,
         **_leaves(tree, ~origin[m:]),
     )
-
-
-def hard_form(model: Any, what: str) -> Any:
-    """Return the oblique tree of a policy tree with two ways; any other model as it is.
-
-    Raises
-    ------
-    TypeError
-        If it is a policy tree with other splits; ``what`` says in the message what takes none.
-    """
-    if not isinstance(model, PolicyTree):
-        return model
-    if not model.is_binary:
-        ways = model.n_children[model.split_nodes]
-        raise TypeError(
-            f"{what} of trees with two ways at every split; this policy tree has one of "
-            f"{ways[ways != 2][0]}. Read it with to_text(), draw it with plot()"
-        )
-    return model.to_oblique()
 
 
 def to_oblique(tree: PolicyTree) -> ObliqueTree:

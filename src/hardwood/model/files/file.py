@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.atomic_file import checked_target, whole_file
-from hardwood.model.base import FrozenModel
+from hardwood.model.base import Model
 from hardwood.model.files import arrays as concatenated
 from hardwood.model.files import container
 from hardwood.model.files.container import Kinds
@@ -18,7 +18,6 @@ from hardwood.model.files.header import (
     LATENT,
     POLICY,
     TREE,
-    Model,
     arrays_of,
     build,
     check_header,
@@ -59,12 +58,12 @@ CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
 }
 
 
-def dumps(model: FrozenModel) -> bytes:
+def dumps(model: Model) -> bytes:
     """Return the bytes of a model file. Equal models give equal bytes."""
     return container.pack(header(model), _arrays(model))
 
 
-def _arrays(model: FrozenModel) -> dict[str, np.ndarray]:
+def _arrays(model: Model) -> dict[str, np.ndarray]:
     if isinstance(model, ObliqueForest):
         return concatenated.concatenate(model.trees)
     names = arrays_of(format_of(model), kind_of(model))
@@ -72,7 +71,7 @@ def _arrays(model: FrozenModel) -> dict[str, np.ndarray]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def save(model: FrozenModel, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model to ``path``, in whole or not at all: see `hardwood.atomic_file.whole_file`."""
     path = checked_target(
         path,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hardwood.errors import ModelFileError
-from hardwood.model.base import FrozenModel
+from hardwood.model.base import Model
 from hardwood.model.files import arrays as concatenated
 from hardwood.model.files.arrays import Shares
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest
@@ -30,7 +30,6 @@ from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.table import Schema
 
-Model = ObliqueTree | ObliqueForest | TreeEnsemble | PolicyTree | LatentTreeModel
 Arrays = Mapping[str, Any]  # by name: an array, or None
 
 FORMAT = 4
@@ -70,12 +69,12 @@ _KINDS: dict[str, type[Single]] = {
 }
 
 
-def kind_of(model: FrozenModel) -> str:
+def kind_of(model: Model) -> str:
     """Return the kind of a model, which is the name of its class."""
     return type(model).__name__
 
 
-def format_of(model: FrozenModel) -> int:
+def format_of(model: Model) -> int:
     """Return the oldest format that can hold a model."""
     if isinstance(model, PolicyTree | LatentTreeModel):
         return 4
@@ -93,7 +92,7 @@ def arrays_of(version: int, kind: str) -> tuple[str, ...]:
     return _FORMAT_1_ARRAYS if version == 1 else TREE_ARRAYS
 
 
-def header(model: FrozenModel) -> dict[str, Any]:
+def header(model: Model) -> dict[str, Any]:
     """Everything of a model but its arrays, for JSON."""
     head = common_header(model)
     if isinstance(model, ObliqueForest):
@@ -109,7 +108,7 @@ def header(model: FrozenModel) -> dict[str, Any]:
     return head
 
 
-def common_header(model: FrozenModel) -> dict[str, Any]:
+def common_header(model: Model) -> dict[str, Any]:
     """Everything of a model but its arrays and, of a forest, its trees."""
     head: dict[str, Any] = {
         "format": format_of(model),

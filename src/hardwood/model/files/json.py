@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hardwood.errors import ModelFileError
-from hardwood.model.base import FrozenModel
+from hardwood.model.base import Model
 from hardwood.model.files import strict_json
 from hardwood.model.files.header import (
     ENSEMBLE,
@@ -17,7 +17,6 @@ from hardwood.model.files.header import (
     POLICY,
     TREE_ARRAYS,
     Arrays,
-    Model,
     arrays_of,
     check_header,
     common_header,
@@ -27,10 +26,10 @@ from hardwood.model.files.header import (
 from hardwood.model.kinds.forest import ObliqueForest
 from hardwood.table import Schema
 
-M = TypeVar("M", bound=FrozenModel)
+M = TypeVar("M", bound=Model)
 
 
-def to_json(model: FrozenModel) -> str:
+def to_json(model: Model) -> str:
     """Write a model as JSON text; floats are written so that they read back exactly."""
     content = common_header(model)
     if isinstance(model, ObliqueForest):
@@ -43,7 +42,7 @@ def to_json(model: FrozenModel) -> str:
     return strict_json.write(content)
 
 
-def _lists(model: FrozenModel, names: tuple[str, ...]) -> dict[str, Any]:
+def _lists(model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     arrays = {name: getattr(model, name) for name in names}
     return {name: None if array is None else array.tolist() for name, array in arrays.items()}
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.model import engine, structure
-from hardwood.model.base import FrozenModel
+from hardwood.model import cost, engine, structure
+from hardwood.model.base import Model
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import LINKS, Label, Link, TaskKind
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
+    from hardwood.model.cost import Flops
 
 Combine = Literal["mean", "vote", "sum"]
 
@@ -26,7 +27,7 @@ _VOTES = {"classification": "class", "multilabel": "labels"}
 _TASKS: dict[str, Any] = {link: task for task, links in LINKS.items() for link in links}
 
 
-class ObliqueForest(FrozenModel):
+class ObliqueForest(Model):
     r"""Hard oblique trees that answer together.
 
     .. math:: f(x) = \frac{1}{T} \sum_{t=1}^{T} f_t(x)
@@ -79,7 +80,6 @@ class ObliqueForest(FrozenModel):
     noun = "a forest"
     trees: tuple[ObliqueTree, ...]
     combine: Combine
-    link: Link
 
     def __init__(
         self,
@@ -143,9 +143,23 @@ class ObliqueForest(FrozenModel):
         return max(tree.depth for tree in self.trees)
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes of the arrays of all trees."""
+        return sum(tree.n_bytes for tree in self.trees)
+
+    @property
     def has_linear_leaves(self) -> bool:
         """Whether some tree's leaves answer by a linear model of the row."""
         return any(tree.has_linear_leaves for tree in self.trees)
+
+    @property
+    def hard_trees(self) -> tuple[ObliqueTree, ...]:
+        """Its trees."""
+        return self.trees
+
+    def hard(self, what: str) -> ObliqueForest:
+        """Return the forest itself."""
+        return self
 
     # What it answers
 
@@ -187,6 +201,9 @@ class ObliqueForest(FrozenModel):
         return engine.one_row_answer(router.answer_one, self.n_outputs, self.link)
 
     # Other forms
+
+    def flops(self, X: Any = None) -> Flops:
+        return cost.added_up([tree.flops(X) for tree in self.trees])
 
     def _parts(self) -> dict[str, Any]:
         parts: dict[str, Any] = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from hardwood.model import engine, structure
-from hardwood.model.base import FrozenModel
+from hardwood.model.base import Model, not_hard
 from hardwood.model.cost import Flops, Operations
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import Link, TaskKind
@@ -18,10 +18,7 @@ from hardwood.model.views import Split
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
-    import os
-
     from hardwood.model.edit.harden import HardeningCost
-    from hardwood.show.page import Page
 
 MAX_DEPTH = 16
 ACTIVATIONS = ("linear", "elu")
@@ -51,7 +48,7 @@ _CHUNK = 4096
 _FURTHEST = 2.0**64  # scales from the centre, as for soft ensembles
 
 
-class LatentTreeModel(FrozenModel):
+class LatentTreeModel(Model):
     r"""A tree that rows go down by shares, and a predictor on top, in raw feature units.
 
     Node t has the reward :math:`q_t(x)`, the score of the least sure split on the way to it, and
@@ -105,7 +102,6 @@ class LatentTreeModel(FrozenModel):
     widths: tuple[int, ...]
     skip: bool
     activation: Literal["linear", "elu"]
-    link: Link
 
     def __init__(
         self,
@@ -202,6 +198,15 @@ class LatentTreeModel(FrozenModel):
     def has_linear_leaves(self) -> bool:
         """Whether leaves answer by a linear model of the row: they do not, the predictor does."""
         return False
+
+    @property
+    def hard_trees(self) -> tuple[ObliqueTree, ...]:
+        """The tree of its splits, see `routes`, without answers."""
+        return (self._routes,)
+
+    def hard(self, what: str) -> NoReturn:
+        """Refuse: the tree is soft. `harden` makes a hard one of it."""
+        raise not_hard(what, "a latent tree, which is soft: give what its harden(X, y) returns")
 
     @cached_property
     def layers(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -398,21 +403,6 @@ class LatentTreeModel(FrozenModel):
 
         return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
-    def show(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        X: Any = None,
-        y: Any = None,
-        *,
-        title: str | None = None,
-        max_rows: int = 300,
-    ) -> Page:
-        """Refuse: pages show hard trees. `harden` makes one of this."""
-        return _no_page()
-
-    def _repr_html_(self) -> None:
-        return None
-
     def _parts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
@@ -501,10 +491,3 @@ def _widths(value: Any) -> tuple[int, ...]:
     ):
         raise ValueError(f"widths must be whole numbers above 0, not {value!r:.80}")
     return tuple(int(width) for width in value)
-
-
-def _no_page() -> NoReturn:
-    raise TypeError(
-        "a latent tree sends rows both ways and has a predictor on top, which no page shows. Make "
-        "a hard tree of it: model.harden(X, y).show()"
-    )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from hardwood.model import engine, paths, structure
-from hardwood.model.base import FrozenModel
+from hardwood.model import cost, engine, paths, structure
+from hardwood.model.base import Model, not_hard
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.structure import Link, TaskKind
 from hardwood.model.views import Column, PolicySplit, columns_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from hardwood._native import PolicyRouter
+    from hardwood.model.cost import Flops
     from hardwood.model.kinds.tree import ObliqueTree
 
 Path = Literal["greedy", "most_probable"]
@@ -39,7 +40,7 @@ _PARTS = (
 )
 
 
-class PolicyTree(FrozenModel):
+class PolicyTree(Model):
     r"""A decision tree whose nodes have any number of children, in raw feature units.
 
     A row x has, for moving to node i, the score
@@ -123,7 +124,6 @@ class PolicyTree(FrozenModel):
     bias: np.ndarray
     scores: np.ndarray
     counts: np.ndarray | None
-    link: Link
 
     def __init__(
         self,
@@ -206,9 +206,44 @@ class PolicyTree(FrozenModel):
         return int(self.scores.shape[1])
 
     @property
+    def n_weights(self) -> int:
+        """Number of weights other than zero; of siblings, the first has none of its own."""
+        return int(np.count_nonzero(self.advantages))
+
+    def _full_sizes(self, height: Any = None) -> tuple[int, int, int]:
+        """Sizes of a policy tree of the same nodes, with all their weights."""
+        if height is not None:
+            raise ValueError(f"of a policy tree, of must be the tree before; found {height!r:.80}")
+        n_rows = self.n_nodes - 1 - self.n_splits
+        return self.n_splits, self.n_leaves, n_rows * self.schema.n_columns
+
+    @property
     def has_linear_leaves(self) -> bool:
         """Whether leaves answer by a linear model of the row: never."""
         return False
+
+    @property
+    def hard_trees(self) -> tuple[ObliqueTree, ...]:
+        """The oblique tree of one with two ways everywhere."""
+        return (self.to_oblique(),) if self.is_binary else ()
+
+    def hard(self, what: str) -> ObliqueTree:
+        """Return the oblique tree of one with two ways everywhere."""
+        if self.is_binary:
+            return self.to_oblique()
+        ways = self.n_children[self.split_nodes]
+        raise not_hard(
+            what,
+            f"a policy tree with a split of {ways[ways != 2][0]}. Read it with to_text(), draw it "
+            "with plot()",
+        )
+
+    def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield the sizes of what the ways of each split differ by, added up, and the rows."""
+        sizes = np.zeros((self.n_nodes, self.schema.n_columns))
+        np.add.at(sizes, self.parents[1:], np.abs(self.advantages[1:]))
+        at = self.split_nodes
+        yield sizes[at], None if self.counts is None else self.counts[at]
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -235,6 +270,12 @@ class PolicyTree(FrozenModel):
     def split_nodes(self) -> np.ndarray:
         """Nodes that have children, (m,) int32, in the order of nodes."""
         return _read_only(np.flatnonzero(self.n_children).astype(np.int32))
+
+    @property
+    def split_numbers(self) -> Sequence[int]:
+        """Numbers of the nodes that are splits."""
+        numbers: list[int] = self.split_nodes.tolist()
+        return numbers
 
     @cached_property
     def leaf_numbers(self) -> np.ndarray:
@@ -407,6 +448,9 @@ class PolicyTree(FrozenModel):
         return answers(self.values, self.task, self.classes)
 
     # Other forms
+
+    def flops(self, X: Any = None) -> Flops:
+        return cost.policy_flops(self, X)
 
     def to_text(
         self,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from hardwood.model import engine, structure
-from hardwood.model.base import FrozenModel
+from hardwood.model import cost, engine, structure
+from hardwood.model.base import Model, not_hard
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
 from hardwood.model.structure import Activation, Link, TaskKind
@@ -17,6 +17,7 @@ from hardwood.table import Schema
 
 if TYPE_CHECKING:
     from hardwood._native import SoftRouter
+    from hardwood.model.cost import Flops
     from hardwood.model.edit.harden import HardeningCost
 
 MAX_DEPTH = 20
@@ -40,7 +41,7 @@ _PARTS = (
 )
 
 
-class TreeEnsemble(FrozenModel):
+class TreeEnsemble(Model):
     r"""Soft oblique trees in raw feature units, whose scores add up.
 
     A row x has the score :math:`s_i(x)` at split i of a tree, as in `ObliqueTree`. The share
@@ -117,12 +118,12 @@ class TreeEnsemble(FrozenModel):
     """
 
     noun = "an ensemble"
+    combine = "sum"
     weights: np.ndarray
     bias: np.ndarray
     values: np.ndarray
     gamma: float
     activation: Activation
-    link: Link
     counts: np.ndarray | None
 
     def __init__(
@@ -200,9 +201,28 @@ class TreeEnsemble(FrozenModel):
         return int(self.weights.shape[1]).bit_length()
 
     @property
+    def n_weights(self) -> int:
+        """Number of weights other than zero."""
+        return int(np.count_nonzero(self.weights))
+
+    @property
     def has_linear_leaves(self) -> bool:
         """Whether leaves answer by a linear model of the row: never."""
         return False
+
+    @property
+    def hard_trees(self) -> tuple[ObliqueTree, ...]:
+        """None: its trees are soft."""
+        return ()
+
+    def hard(self, what: str) -> NoReturn:
+        """Refuse: the trees are soft. `harden` makes hard ones of them."""
+        raise not_hard(what, "an ensemble of soft trees: give what its harden() returns")
+
+    def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        m = self.weights.shape[1]
+        for t, weights in enumerate(self.weights):
+            yield weights, None if self.counts is None else self.counts[t, :m]
 
     def hard_tree(self, index: int) -> ObliqueTree:
         """Return a tree taken hard: a regression tree of scores with all its splits and leaves.
@@ -244,6 +264,9 @@ class TreeEnsemble(FrozenModel):
         return engine.one_row_answer(self._router.scores_one, self.n_outputs, self.link)
 
     # Other forms
+
+    def flops(self, X: Any = None) -> Flops:
+        return cost.soft_flops(self, X)
 
     def harden(self) -> ObliqueForest:
         """Make hard trees of the soft ones, each simplified; `hardening_cost` says what it costs.

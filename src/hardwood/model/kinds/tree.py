@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model import engine, paths, structure
-from hardwood.model.base import FrozenModel
+from hardwood.model import cost, engine, paths, structure
+from hardwood.model.base import Model
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.structure import LINKS, Link, TaskKind
 from hardwood.model.views import Column, LinearLeaf, Split, columns_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from hardwood._native import LeafModels, Router
+    from hardwood.model.cost import Flops
     from hardwood.model.edit.pruning_path import Complexity, PruningPath
     from hardwood.model.edit.readable import Readable
 
@@ -39,7 +40,7 @@ _PARTS = (
 )
 
 
-class ObliqueTree(FrozenModel):
+class ObliqueTree(Model):
     r"""A hard oblique decision tree in raw feature units.
 
     A row ``x`` has the score
@@ -109,7 +110,6 @@ class ObliqueTree(FrozenModel):
     values: np.ndarray
     counts: np.ndarray | None
     leaf_weights: np.ndarray | None
-    link: Link
 
     def __init__(
         self,
@@ -248,9 +248,23 @@ class ObliqueTree(FrozenModel):
         return int(self.values.shape[1])
 
     @property
+    def n_weights(self) -> int:
+        """Number of weights other than zero, of splits and of linear leaves."""
+        return int(cost.node_weights(self).sum())
+
+    @property
     def has_linear_leaves(self) -> bool:
         """Whether leaves answer by a linear model of the row, not by a constant."""
         return self.leaf_weights is not None
+
+    @property
+    def hard_trees(self) -> tuple[ObliqueTree, ...]:
+        """The tree itself."""
+        return (self,)
+
+    def hard(self, what: str) -> ObliqueTree:
+        """Return the tree itself."""
+        return self
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -358,6 +372,9 @@ class ObliqueTree(FrozenModel):
         return answers(self.values, self.task, self.classes)
 
     # Other forms
+
+    def flops(self, X: Any = None) -> Flops:
+        return cost.tree_flops(self, X)
 
     def to_text(
         self,

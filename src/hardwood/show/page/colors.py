@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.show.page.models import Model, trees_of
+from hardwood.model.base import Model
 from hardwood.show.page.packing import packed
 
 if TYPE_CHECKING:
@@ -117,4 +117,4 @@ def _class_sizes(model: Model, rows: DataRows | None) -> np.ndarray:
 
 def _leaf_numbers(model: Model) -> np.ndarray:
     """Values of all leaves, (leaves, k)."""
-    return np.concatenate([tree.values for tree in trees_of(model)])
+    return np.concatenate([tree.values for tree in model.hard_trees])

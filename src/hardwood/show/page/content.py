@@ -15,7 +15,6 @@ from hardwood.show.page.exact import (
     weight_factors,
 )
 from hardwood.show.page.histograms import N_BINS, histograms_of
-from hardwood.show.page.models import Model, trees_of
 from hardwood.show.page.packing import packed
 from hardwood.show.page.rows import DataRows
 from hardwood.show.text import summary
@@ -57,7 +56,7 @@ def content_of(
         raise ValueError("true answers were given without the rows they belong to: give X as well")
     if max_rows < 0:
         raise ValueError(f"max_rows must not be negative, got {max_rows}")
-    trees = trees_of(model)
+    trees = model.hard_trees
     rows = None if X is None else DataRows.of(model, X, y)
     colors = colors_of(model, rows)
     features = _used_features(trees)
@@ -65,8 +64,8 @@ def content_of(
     return {
         "summary": summary(model),
         "task": model.task,
-        "combine": getattr(model, "combine", None),
-        "link": getattr(model, "link", "identity"),
+        "combine": model.combine,
+        "link": model.link,
         "outputs": _output_names(model),
         "target": _target_name(model),
         "fused": has_fused_products(),

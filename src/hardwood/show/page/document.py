@@ -13,10 +13,8 @@ from importlib.resources import files
 from typing import Any
 
 from hardwood.atomic_file import checked_target, whole_file
-from hardwood.model import PolicyTree
-from hardwood.model.edit.rewrite import hard_form
+from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
-from hardwood.show.page.models import Model, is_hard
 
 # The scripts, in order: each uses names of those before it, and `main.js` starts the page.
 SCRIPTS = (
@@ -81,7 +79,7 @@ class Page:
 
 
 def show(
-    model: Any,
+    model: Model,
     path: str | os.PathLike[str] | None = None,
     X: Any = None,
     y: Any = None,
@@ -90,16 +88,11 @@ def show(
     max_rows: int = MAX_ROWS,
 ) -> Page:
     """Make the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`."""
-    model = hard_form(model, "a page is")
-    if not is_hard(model):
-        raise TypeError(
-            f"a page follows one path down each tree, and {type(model).__name__} takes several: "
-            "show what its harden() returns"
-        )
+    hard = model.hard("a page")
     if path is not None:
         _check_path(path)
-    content = content_of(model, X, y, max_rows=max_rows)
-    content["title"] = title or _title(model)
+    content = content_of(hard, X, y, max_rows=max_rows)
+    content["title"] = title or _title(hard)
     page = Page(_document(content))
     if path is not None:
         page.save(path)
@@ -110,15 +103,18 @@ def _check_path(path: str | os.PathLike[str]) -> None:
     checked_target(path, what="a page", example="model.html", instead="write its html there")
 
 
-def notebook_html(model: Any) -> str | None:
+def notebook_html(model: Model) -> str | None:
     """Return the page of a model as a notebook displays it; None of what has no page."""
-    has_page = is_hard(model) or (isinstance(model, PolicyTree) and model.is_binary)
-    return show(model)._repr_html_() if has_page else None
+    try:
+        hard = model.hard("a page")
+    except TypeError:
+        return None
+    return show(hard)._repr_html_()
 
 
 def _title(model: Model) -> str:
     """Name what is predicted, where that is known."""
-    kind = "forest" if hasattr(model, "trees") else "tree"
+    kind = "forest" if model.is_ensemble else "tree"
     if not model.target_names:
         return f"An oblique {kind}"
     names = ", ".join(model.target_names[:3]) + (", ..." if len(model.target_names) > 3 else "")

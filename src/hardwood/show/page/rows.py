@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.model.base import Model
 from hardwood.model.routed_rows import true_answers
-from hardwood.show.page.models import Model, outputs_of
 from hardwood.table import Table
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class DataRows:
             number=number,
             n_table_rows=n,
             truth=None if truth is None else truth[number],
-            outputs=outputs_of(model, table),
+            outputs=model.outputs(table),
         )
 
     def __len__(self) -> int:

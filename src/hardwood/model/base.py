@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from hardwood.model import structure
 from hardwood.model.files import strict_json
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.structure import Label, Link, TaskKind, typed
+from hardwood.model.structure import Array, Label, Link, TaskKind
 from hardwood.table import Schema, encode_row
 from hardwood.text.numbers import plural
 
@@ -25,17 +26,22 @@ if TYPE_CHECKING:
 
 # Where fitted estimators keep their model.
 _ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
+# Parts of every model, beside its own arrays and options.
+_COMMON = ("schema", "task", "classes", "target_names", "record")
 
 
 class Model(ABC):
     """A value that never changes: it compares by value, and what changes it makes a new one.
 
-    A model of its own kind keeps its parts in ``__dict__`` and says, beside what is abstract here,
-    how it compares. ``noun`` is how messages call it. ``combine`` says how several trees answer
-    together, and is None of a kind that is one tree.
+    A kind of model declares its parts once: ``arrays``, and ``options``, which are the rest of its
+    own. By them its constructor, `replace`, ``==``, pickles, files and the JSON form go. ``noun``
+    is how messages call it. ``combine`` says how several trees answer together, and is None of a
+    kind that is one tree.
     """
 
     noun: ClassVar[str]
+    arrays: ClassVar[tuple[Array, ...]] = ()
+    options: ClassVar[tuple[str, ...]] = ("link",)
     combine: str | None = None
     link: Link
     schema: Schema
@@ -45,6 +51,34 @@ class Model(ABC):
     _record: str
 
     __hash__ = None  # type: ignore[assignment]  # equality by value over arrays; nothing to gain
+
+    def _keep(
+        self,
+        arrays: Sequence[Any],
+        schema: Schema,
+        task: TaskKind,
+        classes: Iterable[Any] | None,
+        target_names: Iterable[str] | str | None,
+        record: Mapping[str, Any] | None,
+        **options: Any,
+    ) -> None:
+        """Check and keep the parts, arrays in the order of the declaration: for constructors."""
+        sizes = {"c": schema.n_columns}
+        for part, value in zip(self.arrays, arrays, strict=True):
+            self.__dict__[part.name] = part.read(value, sizes)
+        self.__dict__.update(
+            options,
+            schema=schema,
+            task=task,
+            classes=structure.class_labels(classes, task),
+            _record=structure.record_text(record),
+        )
+        self._check()
+        self.__dict__["target_names"] = structure.target_names(target_names, task, self.n_outputs)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Check that the parts fit each other, and make options what they are kept as."""
 
     # What it is
 
@@ -119,7 +153,8 @@ class Model(ABC):
     @property
     def n_bytes(self) -> int:
         """Bytes of its arrays."""
-        return sum(part.nbytes for part in self._parts().values() if isinstance(part, np.ndarray))
+        arrays = [getattr(self, part.name) for part in self.arrays]
+        return sum(array.nbytes for array in arrays if array is not None)
 
     @property
     def split_numbers(self) -> Sequence[int]:
@@ -245,9 +280,10 @@ class Model(ABC):
 
     # Other forms
 
-    @abstractmethod
     def _parts(self) -> dict[str, Any]:
         """Arguments of the constructor that make this model."""
+        names = [*(part.name for part in self.arrays), *self.options, *_COMMON]
+        return {name: getattr(self, name) for name in names}
 
     def replace(self, **changes: Any) -> Self:
         """Return a model with some parts changed, named as in the constructor; the rest is kept."""
@@ -337,13 +373,16 @@ class Model(ABC):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{self.noun} is frozen: cannot delete {name!r}")
 
-    def _is_like(self, other: Model) -> bool:
-        """Whether another model has the same task, names, schema and record."""
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model) or type(self) is not type(other):
+            return NotImplemented
+        arrays = [(getattr(self, a.name), getattr(other, a.name)) for a in self.arrays]
+        names = ("task", "target_names", "_record", *self.options)
         return (
-            (self.task, self.target_names) == (other.task, other.target_names)
-            and typed(self.classes) == typed(other.classes)
+            all(a is b or (a is not None and np.array_equal(a, b)) for a, b in arrays)
+            and all(getattr(self, name) == getattr(other, name) for name in names)
+            and structure.typed(self.classes) == structure.typed(other.classes)
             and (self.schema is other.schema or self.schema == other.schema)
-            and self._record == other._record
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

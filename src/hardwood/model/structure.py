@@ -7,7 +7,8 @@ which array is wrong, where, and what was expected.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,12 +30,56 @@ LINKS: dict[str, tuple[Link, ...]] = {
 }
 
 
+@dataclass(frozen=True)
+class Array:
+    """An array that is a part of a kind of model.
+
+    Its constructor, its files and its JSON form read it by what is said here.
+
+    Attributes
+    ----------
+    name
+        In the constructor, as an attribute, and in files.
+    sizes
+        Of its axes, in words: a letter, ``"2"``, or a sum like ``"m+1"``. ``"c"`` is the number of
+        columns of the schema. Other letters are free where they first occur.
+    is_whole
+        Whether it holds int32 rather than float64.
+    is_optional
+        Whether a model may have None instead.
+    """
+
+    name: str
+    sizes: str
+    is_whole: bool = False
+    is_optional: bool = False
+
+    @property
+    def axes(self) -> list[str]:
+        """What ``sizes`` says of each axis."""
+        return self.sizes.split()
+
+    def read(self, value: Any, known: dict[str, int]) -> np.ndarray | None:
+        """Copy a value to a read-only array, check its shape, and add its sizes to the known."""
+        if value is None and self.is_optional:
+            return None
+        shape = tuple(_size(axis, known) for axis in self.axes)
+        array = (whole_array if self.is_whole else float_array)(self.name, value, shape)
+        known.update(zip(self.axes, array.shape, strict=True))
+        return array
+
+
+def _size(axis: str, known: Mapping[str, int]) -> int | None:
+    sizes = [int(term) if term.isdigit() else known.get(term, -1) for term in axis.split("+")]
+    return None if min(sizes) < 0 else sum(sizes)
+
+
 def float_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
     """Copy ``value`` to a read-only float64 array; sizes given as ``None`` are free."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, not {array.dtype}")
-    _check_shape(name, array, shape)
+    check_shape(name, array, shape)
     array = np.array(array, dtype=np.float64, order="C", copy=True)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -43,58 +88,57 @@ def float_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndar
     return array
 
 
-def children_array(value: Any, n_leaves: int) -> np.ndarray:
-    """Copy ``value`` to a read-only int32 array (m, 2), checked to be one tree.
+def whole_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Copy ``value`` to a read-only int32 array; sizes given as ``None`` are free."""
+    array = np.asarray(value)
+    if array.size == 0 and array.dtype.kind == "f":  # np.asarray([]) knows no better
+        array = array.astype(np.int32)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers, not {array.dtype}")
+    check_shape(name, array, shape)
+    if array.size and (int(array.max()) >= 2**31 or int(array.min()) < -(2**31)):
+        raise ValueError(f"{name} must fit int32, but go from {array.min()} to {array.max()}")
+    array = np.array(array, dtype=np.int32, order="C", copy=True)
+    array.flags.writeable = False
+    return array
+
+
+def check_children(children: np.ndarray, n_leaves: int) -> None:
+    """Check that children (m, 2) are one tree.
 
     Every child index is in range, parents come before their children, and every internal node but
     the root and every leaf is somebody's child exactly once. Together these exclude cycles, shared
     subtrees and unreachable nodes.
     """
-    array = np.asarray(value)
-    if array.size == 0 and array.dtype.kind == "f":  # np.asarray([]) knows no better
-        array = array.astype(np.int32)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"children must hold integers, not {array.dtype}")
-    _check_shape("children", array, (None, 2))
-    m = array.shape[0]
+    m = children.shape[0]
     if n_leaves != m + 1:
         raise ValueError(
             f"a tree with {m} splits has {m + 1} leaves, but values has {n_leaves} rows"
         )
-    if m and (int(array.max()) >= m or int(array.min()) < -n_leaves):
+    if m and (int(children.max()) >= m or int(children.min()) < -n_leaves):
         raise ValueError(
             f"children must lie between {-n_leaves} and {m - 1} (a split by its number, "
-            f"leaf l as -1 - l), but go from {array.min()} to {array.max()}"
+            f"leaf l as -1 - l), but go from {children.min()} to {children.max()}"
         )
-    array = np.array(array, dtype=np.int32, order="C", copy=True)
-    _check_reached_once(array, n_leaves)
-    array.flags.writeable = False
-    return array
+    _check_reached_once(children, n_leaves)
 
 
-def parents_array(value: Any) -> np.ndarray:
-    """Copy ``value`` to a read-only int32 array (N,), checked to be one tree.
+def check_parents(parents: np.ndarray) -> None:
+    """Check that parents (N,) are one tree.
 
     The first node is the root, whose parent is -1, and parents come before their children: there
     are no cycles, and every node is reached.
     """
-    array = np.asarray(value)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"parents must hold integers, not {array.dtype}")
-    _check_shape("parents", array, (None,))
-    if array.size == 0 or int(array[0]) != -1:
+    if parents.size == 0 or int(parents[0]) != -1:
         raise ValueError("parents must begin with -1, the root, which has none")
-    after = array[1:]
-    bad = (after < 0) | (after >= np.arange(1, array.size))
+    after = parents[1:]
+    bad = (after < 0) | (after >= np.arange(1, parents.size))
     if bad.any():
         i = int(np.argmax(bad)) + 1
         raise ValueError(
-            f"parents must come before their children, but parents[{i}] is {array[i]}, expected "
+            f"parents must come before their children, but parents[{i}] is {parents[i]}, expected "
             f"0 to {i - 1}"
         )
-    array = np.array(array, dtype=np.int32, order="C", copy=True)
-    array.flags.writeable = False
-    return array
 
 
 def _check_reached_once(children: np.ndarray, n_leaves: int) -> None:
@@ -122,7 +166,8 @@ def _check_reached_once(children: np.ndarray, n_leaves: int) -> None:
             )
 
 
-def _check_shape(name: str, array: np.ndarray, shape: tuple[int | None, ...]) -> None:
+def check_shape(name: str, array: np.ndarray, shape: tuple[int | None, ...]) -> None:
+    """Check the shape of an array; sizes given as ``None`` are free."""
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
@@ -200,11 +245,13 @@ def check_link(link: Any, task: str, *, has_linear_leaves: bool) -> None:
     )
 
 
-def check_score_link(link: Any, task: str, noun: str = "ensemble") -> None:
-    """Check the link of scores; which one it may be, the task says."""
-    if link not in LINKS[task]:
-        words = " or ".join(repr(name) for name in LINKS[task])
-        raise ValueError(f"the link of a {task} {noun} must be {words}, not {link!r:.80}")
+def score_link(link: Any, task: str, noun: str) -> Link:
+    """Return the link of scores, by default the first for the task, which says what it may be."""
+    for allowed in LINKS[task]:
+        if link is None or link == allowed:
+            return allowed
+    words = " or ".join(repr(name) for name in LINKS[task])
+    raise ValueError(f"the link of a {task} {noun} must be {words}, not {link!r:.80}")
 
 
 def check_activation(activation: Any) -> None:
@@ -227,9 +274,9 @@ def positive_number(name: str, value: Any) -> float:
     return number
 
 
-def check_counts(counts: np.ndarray) -> None:
+def check_counts(counts: np.ndarray | None) -> None:
     """Weighted sample counts are not negative."""
-    if (counts < 0).any():
+    if counts is not None and (counts < 0).any():
         where = tuple(int(i) for i in np.argwhere(counts < 0)[0])
         raise ValueError(f"counts must not be negative, but counts{list(where)} is {counts[where]}")
 
@@ -309,13 +356,6 @@ def check_text(what: str, text: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"{what} {text!r:.80} is not valid Unicode: {error.reason}") from error
     return text
-
-
-def same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    """Whether two optional arrays are equal, or both absent."""
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a, b)
 
 
 def typed(classes: tuple[Label, ...] | None) -> list[tuple[type, Label]] | None:

@@ -1,62 +1,95 @@
-"""The trees of a forest as one set of arrays, one tree after the other, and back.
+"""Which arrays a file or a JSON text of each kind and format has; and those of a forest's trees.
 
-``n_splits`` (T,) is the number of splits of each tree. A tree with m splits takes m rows of
-``weights``, ``bias`` and ``children``, which are numbered within the tree, and m + 1 rows of
-``values``. Of ``counts`` (2 m + 1 entries) and ``leaf_weights`` (m + 1 rows) only those trees have
-a share that have such things at all, which `Shares` say.
+The trees of a forest are one set of arrays in a file, one tree after the other. ``n_splits`` (T,)
+is the number of splits of each. A tree with m splits takes m rows of ``weights``, ``bias`` and
+``children``, which are numbered within the tree, and m + 1 rows of ``values``. Of what is optional,
+``counts`` (2 m + 1 entries) and ``leaf_weights`` (m + 1 rows), only those trees have a share that
+have such things at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from hardwood.model.base import Model
+from hardwood.model.files.container import Kinds
+from hardwood.model.kinds.forest import ObliqueForest
+from hardwood.model.kinds.latent_tree import LatentTreeModel
+from hardwood.model.kinds.policy_tree import PolicyTree
+from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.model.kinds.tree import ObliqueTree
+from hardwood.model.structure import Array
+
+_KINDS = (ObliqueTree, ObliqueForest, TreeEnsemble, PolicyTree, LatentTreeModel)
+KINDS: dict[str, type[Model]] = {kind.__name__: kind for kind in _KINDS}
+N_SPLITS = Array("n_splits", "T", is_whole=True)
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Which of the arrays that are optional a tree has."""
+def arrays_of(version: int, kind: str) -> tuple[Array, ...]:
+    """Return the arrays of a kind of model in a format; of a forest, those of its trees."""
+    arrays = (ObliqueTree if KINDS[kind] is ObliqueForest else KINDS[kind]).arrays
+    return tuple(a for a in arrays if version > 1 or a.name != "leaf_weights")
 
-    counts: bool
-    linear_leaves: bool
+
+def contents(version: int, kind: str) -> tuple[Kinds, Kinds]:
+    """Return dtypes and dimensions of what a file holds: what must be there, and what may be."""
+    arrays = (*arrays_of(version, kind), *((N_SPLITS,) if KINDS[kind] is ObliqueForest else ()))
+    places = {a.name: ("I32" if a.is_whole else "F64", len(a.axes)) for a in arrays}
+    optional = {a.name for a in arrays if a.is_optional}
+    return (
+        {name: place for name, place in places.items() if name not in optional},
+        {name: place for name, place in places.items() if name in optional},
+    )
+
+
+def arrays_in(model: Model) -> dict[str, np.ndarray]:
+    """Return the arrays of a model, as a file has them."""
+    if isinstance(model, ObliqueForest):
+        return concatenate(model.trees)
+    arrays = {a.name: getattr(model, a.name) for a in model.arrays}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def concatenate(trees: Sequence[ObliqueTree]) -> dict[str, np.ndarray]:
     """Put the arrays of trees one after the other; what no tree has is left out."""
-    arrays = {"n_splits": np.array([tree.n_splits for tree in trees], dtype=np.int32)}
-    for name in ("weights", "bias", "children", "values", "counts", "leaf_weights"):
-        parts = [array for tree in trees if (array := getattr(tree, name)) is not None]
+    arrays = {N_SPLITS.name: np.array([tree.n_splits for tree in trees], dtype=np.int32)}
+    for part in ObliqueTree.arrays:
+        parts = [array for tree in trees if (array := getattr(tree, part.name)) is not None]
         if parts:
-            arrays[name] = np.concatenate(parts)
+            arrays[part.name] = np.concatenate(parts)
     return arrays
 
 
 def separate(
-    arrays: Mapping[str, np.ndarray], shares: Sequence[Shares]
+    arrays: Mapping[str, np.ndarray], has: Mapping[str, Sequence[bool]]
 ) -> list[dict[str, np.ndarray | None]]:
     """Take the arrays apart again: for each tree, those of its constructor.
+
+    Parameters
+    ----------
+    has
+        By the names of the arrays that are optional, whether each tree has one.
 
     Raises
     ------
     ValueError
         If the sizes do not add up. What the arrays hold is for the constructor to check.
     """
-    m = _sizes(arrays["n_splits"], len(shares))
-    everybody = np.ones(len(shares), dtype=bool)
-    has_counts = np.array([share.counts for share in shares])
-    is_linear = np.array([share.linear_leaves for share in shares])
+    n_trees = len(next(iter(has.values())))
+    m = _sizes(arrays[N_SPLITS.name], n_trees)
+    n_rows = {"m": m, "L": m + 1, "m+L": 2 * m + 1}
     pieces = {
-        "weights": _pieces("weights", arrays.get("weights"), m, everybody),
-        "bias": _pieces("bias", arrays.get("bias"), m, everybody),
-        "children": _pieces("children", arrays.get("children"), m, everybody),
-        "values": _pieces("values", arrays.get("values"), m + 1, everybody),
-        "counts": _pieces("counts", arrays.get("counts"), 2 * m + 1, has_counts),
-        "leaf_weights": _pieces("leaf_weights", arrays.get("leaf_weights"), m + 1, is_linear),
+        part.name: _pieces(
+            part.name,
+            arrays.get(part.name),
+            n_rows[part.axes[0]],
+            np.array(has.get(part.name, [True] * n_trees)),
+        )
+        for part in ObliqueTree.arrays
     }
-    return [{name: of[i] for name, of in pieces.items()} for i in range(len(shares))]
+    return [{name: of[i] for name, of in pieces.items()} for i in range(n_trees)]
 
 
 def _sizes(n_splits: np.ndarray, n_trees: int) -> np.ndarray:

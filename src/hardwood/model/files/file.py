@@ -3,72 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hardwood.atomic_file import checked_target, whole_file
+from hardwood.errors import ModelFileError
 from hardwood.model.base import Model
-from hardwood.model.files import arrays as concatenated
 from hardwood.model.files import container
+from hardwood.model.files.arrays import arrays_in, contents, separate
 from hardwood.model.files.container import Kinds
-from hardwood.model.files.header import (
-    ENSEMBLE,
-    FOREST,
-    LATENT,
-    POLICY,
-    TREE,
-    arrays_of,
-    build,
-    check_header,
-    format_of,
-    header,
-    kind_of,
-)
+from hardwood.model.files.header import FOREST, build, check_header, header
 from hardwood.model.kinds.forest import ObliqueForest
 
-ARRAYS = {"weights": ("F64", 2), "bias": ("F64", 1), "children": ("I32", 2), "values": ("F64", 2)}
-OPTIONAL_ARRAYS = {"counts": ("F64", 1)}
-OPTIONAL_ARRAYS_2 = OPTIONAL_ARRAYS | {"leaf_weights": ("F64", 3)}
-FOREST_ARRAYS = ARRAYS | {"n_splits": ("I32", 1)}
-ENSEMBLE_ARRAYS = {"weights": ("F64", 3), "bias": ("F64", 2), "values": ("F64", 3)}
-POLICY_ARRAYS = {
-    "parents": ("I32", 1),
-    "weights": ("F64", 2),
-    "bias": ("F64", 1),
-    "scores": ("F64", 2),
-}
-LATENT_ARRAYS = {
-    "nodes": ("I32", 1),
-    "activity": ("F64", 1),
-    "weights": ("F64", 2),
-    "bias": ("F64", 1),
-    "head_weights": ("F64", 1),
-    "head_bias": ("F64", 1),
-}
-# What a file holds, by format and kind: arrays that must be there, and those that may be.
-CONTENTS: dict[tuple[int, str], tuple[Kinds, Kinds]] = {
-    (1, TREE): (ARRAYS, OPTIONAL_ARRAYS),
-    (2, TREE): (ARRAYS, OPTIONAL_ARRAYS_2),
-    (2, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
-    (3, FOREST): (FOREST_ARRAYS, OPTIONAL_ARRAYS_2),
-    (3, ENSEMBLE): (ENSEMBLE_ARRAYS, {"counts": ("F64", 2)}),
-    (4, POLICY): (POLICY_ARRAYS, OPTIONAL_ARRAYS),
-    (4, LATENT): (LATENT_ARRAYS, {}),
-}
+# What the header says of each tree of a forest: which of the arrays that are optional it has.
+_SHARES = {"counts": "counts", "linear_leaves": "leaf_weights"}
 
 
 def dumps(model: Model) -> bytes:
     """Return the bytes of a model file. Equal models give equal bytes."""
-    return container.pack(header(model), _arrays(model))
-
-
-def _arrays(model: Model) -> dict[str, np.ndarray]:
+    head = header(model)
     if isinstance(model, ObliqueForest):
-        return concatenated.concatenate(model.trees)
-    names = arrays_of(format_of(model), kind_of(model))
-    arrays = {name: getattr(model, name) for name in names}
-    return {name: array for name, array in arrays.items() if array is not None}
+        head["trees"] = [
+            {"link": tree.link, "record": tree.record}
+            | {key: getattr(tree, name) is not None for key, name in _SHARES.items()}
+            for tree in model.trees
+        ]
+    return container.pack(head, arrays_in(model))
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -94,14 +56,31 @@ def load(path: str | os.PathLike[str]) -> Model:
     ModelFileError
         If it is no model, damaged, hostile, or from a newer hardwood; the message says which.
     """
-    return container.load(path, _contents, build, reads_bytes="hardwood.model.loads")
+    return container.load(path, _contents, _built, reads_bytes="hardwood.model.loads")
 
 
 def loads(content: bytes | bytearray | memoryview) -> Model:
     """Read the bytes of a model file; raises ``ModelFileError`` as :func:`load` does."""
-    return container.loads(content, _contents, build)
+    return container.loads(content, _contents, _built)
 
 
 def _contents(head: Any) -> tuple[Kinds, Kinds]:
     check_header(head)
-    return CONTENTS[head["format"], head["kind"]]
+    return contents(head["format"], head["kind"])
+
+
+def _built(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
+    try:
+        parts = [arrays] if head["kind"] != FOREST else separate(arrays, _shares(head["trees"]))
+        return build(head, parts.__getitem__)
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(f"{error}") from error
+
+
+def _shares(members: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
+    """Read which of the arrays that are optional each tree of a forest has."""
+    for key in _SHARES:
+        for member in members:
+            if type(member[key]) is not bool:
+                raise ValueError(f"{key} of a tree must be true or false, not {member[key]!r:.80}")
+    return {name: [member[key] for member in members] for key, name in _SHARES.items()}

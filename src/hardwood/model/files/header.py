@@ -17,12 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from hardwood.errors import ModelFileError
 from hardwood.model.base import Model
-from hardwood.model.files import arrays as concatenated
-from hardwood.model.files.arrays import Shares
+from hardwood.model.files.arrays import KINDS, arrays_of
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest
 from hardwood.model.kinds.latent_tree import LatentTreeModel
 from hardwood.model.kinds.policy_tree import PolicyTree
@@ -33,8 +30,7 @@ from hardwood.table import Schema
 Arrays = Mapping[str, Any]  # by name: an array, or None
 
 FORMAT = 4
-TREE, FOREST, ENSEMBLE = "ObliqueTree", "ObliqueForest", "TreeEnsemble"
-POLICY, LATENT = "PolicyTree", "LatentTreeModel"
+TREE, FOREST, ENSEMBLE, POLICY, LATENT = KINDS
 
 COMMON_KEYS = {"format", "kind", "task", "classes", "target_names", "schema", "record"}
 # What else the header has, by format and kind.
@@ -51,22 +47,6 @@ MEMBER_KEYS = {"link", "record", "counts", "linear_leaves"}  # of a forest's tre
 _FORMAT_1_TASKS = ("classification", "regression")
 # How a forest of a format combines its trees: one model has one format.
 _COMBINATIONS = {2: ("mean", "vote"), 3: ("sum",)}
-
-_FORMAT_1_ARRAYS = ("weights", "bias", "children", "values", "counts")
-TREE_ARRAYS = (*_FORMAT_1_ARRAYS, "leaf_weights")
-# Of single models that are no oblique tree.
-_ARRAYS = {
-    ENSEMBLE: ("weights", "bias", "values", "counts"),
-    POLICY: ("parents", "weights", "bias", "scores", "counts"),
-    LATENT: ("nodes", "activity", "weights", "bias", "head_weights", "head_bias"),
-}
-Single = ObliqueTree | TreeEnsemble | PolicyTree | LatentTreeModel
-_KINDS: dict[str, type[Single]] = {
-    TREE: ObliqueTree,
-    ENSEMBLE: TreeEnsemble,
-    POLICY: PolicyTree,
-    LATENT: LatentTreeModel,
-}
 
 
 def kind_of(model: Model) -> str:
@@ -85,30 +65,7 @@ def format_of(model: Model) -> int:
     return 1 if model.task in _FORMAT_1_TASKS and not model.has_linear_leaves else 2
 
 
-def arrays_of(version: int, kind: str) -> tuple[str, ...]:
-    """Names of the arrays of a single tree or an ensemble, in a format."""
-    if kind in _ARRAYS:
-        return _ARRAYS[kind]
-    return _FORMAT_1_ARRAYS if version == 1 else TREE_ARRAYS
-
-
 def header(model: Model) -> dict[str, Any]:
-    """Everything of a model but its arrays, for JSON."""
-    head = common_header(model)
-    if isinstance(model, ObliqueForest):
-        head["trees"] = [
-            {
-                "link": tree.link,
-                "record": tree.record,
-                "counts": tree.counts is not None,
-                "linear_leaves": tree.has_linear_leaves,
-            }
-            for tree in model.trees
-        ]
-    return head
-
-
-def common_header(model: Model) -> dict[str, Any]:
     """Everything of a model but its arrays and, of a forest, its trees."""
     head: dict[str, Any] = {
         "format": format_of(model),
@@ -160,11 +117,14 @@ def _check_kind(version: int, kind: Any) -> None:
 
 def _keys(version: int, kind: str, in_json: bool) -> set[str]:
     keys = COMMON_KEYS | FURTHER_KEYS[version, kind]
-    return keys | set(arrays_of(version, kind)) if in_json and kind != FOREST else keys
+    if in_json and kind != FOREST:
+        keys |= {array.name for array in arrays_of(version, kind)}
+    return keys
 
 
 def _member_keys(in_json: bool) -> set[str]:
-    return {"link", "record", *TREE_ARRAYS} if in_json else MEMBER_KEYS
+    arrays = {array.name for array in arrays_of(FORMAT, TREE)}
+    return {"link", "record"} | arrays if in_json else MEMBER_KEYS
 
 
 def _check_keys(content: Mapping[str, Any], keys: set[str], what: str = "its JSON") -> None:
@@ -189,8 +149,8 @@ def _check_entries(content: Mapping[str, Any]) -> None:
         raise ModelFileError(
             f"combine must be {known} in format {version}, not {content['combine']!r:.80}"
         )
-    if content["kind"] in _ARRAYS and content["link"] is None:
-        raise ModelFileError(f"{_KINDS[content['kind']].noun} must say its link, but that is null")
+    if content["kind"] in (ENSEMBLE, POLICY, LATENT) and content["link"] is None:
+        raise ModelFileError(f"{KINDS[content['kind']].noun} must say its link, but that is null")
     if content["kind"] == LATENT and type(content["widths"]) is not list:
         raise ModelFileError(f"widths must be a list, not {content['widths']!r:.80}")
 
@@ -207,35 +167,27 @@ def _check_members(members: Any, keys: set[str]) -> None:
         _check_keys(member, keys, f"tree {i}")
 
 
-def build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
-    """Make the model from a checked header and its arrays; the constructors check the rest."""
-    try:
-        schema = Schema.from_dict(head["schema"])
-        if head["kind"] != FOREST:
-            names = arrays_of(head["format"], head["kind"])
-            return single(head, schema, {name: arrays.get(name) for name in names})
-        parts = concatenated.separate(arrays, [_shares(member) for member in head["trees"]])
-        return forest(head, schema, lambda i: parts[i])
-    except (ValueError, TypeError) as error:
-        raise ModelFileError(f"{error}") from error
+def build(head: Mapping[str, Any], arrays_of_tree: Callable[[int], Arrays]) -> Model:
+    """Make the model from a checked header and its arrays; the constructors check the rest.
 
-
-def _shares(member: Mapping[str, Any]) -> Shares:
-    for name in ("counts", "linear_leaves"):
-        if type(member[name]) is not bool:
-            raise ValueError(f"{name} of a tree must be true or false, not {member[name]!r:.80}")
-    return Shares(counts=member["counts"], linear_leaves=member["linear_leaves"])
-
-
-def single(head: Mapping[str, Any], schema: Schema, arrays: Arrays) -> Single:
-    """Make a tree or an ensemble from its checked header and its arrays."""
-    kind = _KINDS[head["kind"]]
+    Parameters
+    ----------
+    arrays_of_tree
+        Gives the arrays of a tree of a forest by its number; those of any other model as number 0.
+    """
+    schema = Schema.from_dict(head["schema"])
+    if head["kind"] == FOREST:
+        return _forest(head, schema, arrays_of_tree)
+    kind: Any = KINDS[head["kind"]]
     entries = {"task", "classes", "target_names", "record"}
     entries |= FURTHER_KEYS[head["format"], head["kind"]]
-    return kind(**arrays, schema=schema, **{name: head[name] for name in entries})
+    model: Model = kind(
+        **arrays_of_tree(0), schema=schema, **{name: head[name] for name in entries}
+    )
+    return model
 
 
-def forest(
+def _forest(
     head: Mapping[str, Any], schema: Schema, arrays_of_tree: Callable[[int], Arrays]
 ) -> ObliqueForest:
     """Make a forest from its checked header and the arrays of its trees, by number."""

@@ -10,20 +10,10 @@ import numpy as np
 from hardwood.errors import ModelFileError
 from hardwood.model.base import Model
 from hardwood.model.files import strict_json
-from hardwood.model.files.header import (
-    ENSEMBLE,
-    FOREST,
-    LATENT,
-    POLICY,
-    TREE_ARRAYS,
-    Arrays,
-    arrays_of,
-    check_header,
-    common_header,
-    forest,
-    single,
-)
+from hardwood.model.files.arrays import arrays_of
+from hardwood.model.files.header import FOREST, TREE, Arrays, build, check_header, header
 from hardwood.model.kinds.forest import ObliqueForest
+from hardwood.model.structure import Array
 from hardwood.table import Schema
 
 M = TypeVar("M", bound=Model)
@@ -31,10 +21,10 @@ M = TypeVar("M", bound=Model)
 
 def to_json(model: Model) -> str:
     """Write a model as JSON text; floats are written so that they read back exactly."""
-    content = common_header(model)
+    content = header(model)
     if isinstance(model, ObliqueForest):
         content["trees"] = [
-            {"link": tree.link, "record": tree.record} | _lists(tree, TREE_ARRAYS)
+            {"link": tree.link, "record": tree.record} | _lists(tree, arrays_of(2, TREE))
             for tree in model.trees
         ]
     else:
@@ -42,8 +32,8 @@ def to_json(model: Model) -> str:
     return strict_json.write(content)
 
 
-def _lists(model: Model, names: tuple[str, ...]) -> dict[str, Any]:
-    arrays = {name: getattr(model, name) for name in names}
+def _lists(model: Model, parts: tuple[Array, ...]) -> dict[str, Any]:
+    arrays = {part.name: getattr(model, part.name) for part in parts}
     return {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
 
@@ -59,75 +49,30 @@ def from_json(kind: type[M], text: str | bytes) -> M:
         content = check_header(strict_json.parse(text), in_json=True)
         if content["kind"] != kind.__name__:
             raise ValueError(f"it holds an {content['kind']}: use {content['kind']}.from_json")
-        model = _built(content)
+        holders = content["trees"] if content["kind"] == FOREST else [content]
+        parts = arrays_of(content["format"], content["kind"])
+        n_columns = Schema.from_dict(content["schema"]).n_columns
+        model = build(content, lambda i: _arrays(holders[i], parts, n_columns))
     except (ValueError, TypeError) as error:
         raise ModelFileError(f"cannot read {kind.noun} from this JSON: {error}") from error
     assert isinstance(model, kind)
     return model
 
 
-def _built(content: Mapping[str, Any]) -> Model:
-    schema = Schema.from_dict(content["schema"])
-    if content["kind"] == FOREST:
-        trees = content["trees"]
-        return forest(content, schema, lambda i: _tree_arrays(trees[i], schema))
-    if content["kind"] == ENSEMBLE:
-        return single(content, schema, _ensemble_arrays(content, schema))
-    if content["kind"] == POLICY:
-        return single(content, schema, _policy_arrays(content, schema))
-    if content["kind"] == LATENT:
-        return single(content, schema, _latent_arrays(content, schema))
-    return single(content, schema, _tree_arrays(content, schema))
+def _arrays(content: Mapping[str, Any], parts: tuple[Array, ...], n_columns: int) -> Arrays:
+    """Take the arrays of one model from its JSON."""
+    return {part.name: _array(part, content[part.name], n_columns) for part in parts}
 
 
-def _tree_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
-    """Take the arrays of one tree from its JSON."""
-    counts, leaf_weights = content["counts"], content.get("leaf_weights")
-    return {
-        "weights": _matrix("weights", content["weights"], schema.n_columns),
-        "bias": _numbers("bias", content["bias"]),
-        "children": _matrix("children", content["children"], 2, whole=True),
-        "values": _matrix("values", content["values"]),
-        "counts": None if counts is None else _numbers("counts", counts),
-        "leaf_weights": (
-            None
-            if leaf_weights is None
-            else _matrices("leaf_weights", leaf_weights, schema.n_columns, "null, or ", "leaf")
-        ),
-    }
-
-
-def _ensemble_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
-    """Take the arrays of a soft ensemble from its JSON."""
-    counts = content["counts"]
-    return {
-        "weights": _matrices("weights", content["weights"], schema.n_columns),
-        "bias": _matrix("bias", content["bias"]),
-        "values": _matrices("values", content["values"]),
-        "counts": None if counts is None else _matrix("counts", counts),
-    }
-
-
-def _policy_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
-    """Take the arrays of a policy tree from its JSON."""
-    counts = content["counts"]
-    return {
-        "parents": _numbers("parents", content["parents"], whole=True),
-        "weights": _matrix("weights", content["weights"], schema.n_columns),
-        "bias": _numbers("bias", content["bias"]),
-        "scores": _matrix("scores", content["scores"]),
-        "counts": None if counts is None else _numbers("counts", counts),
-    }
-
-
-def _latent_arrays(content: Mapping[str, Any], schema: Schema) -> Arrays:
-    """Take the arrays of a latent tree from its JSON."""
-    of_numbers = ("activity", "bias", "head_weights", "head_bias")
-    return {
-        "nodes": _numbers("nodes", content["nodes"], whole=True),
-        "weights": _matrix("weights", content["weights"], schema.n_columns),
-        **{name: _numbers(name, content[name]) for name in of_numbers},
-    }
+def _array(part: Array, items: Any, n_columns: int) -> np.ndarray | None:
+    if items is None and part.is_optional:
+        return None
+    width = {"c": n_columns, "2": 2}.get(part.axes[-1])
+    if len(part.axes) == 1:
+        return _numbers(part.name, items, whole=part.is_whole)
+    if len(part.axes) == 2:
+        return _matrix(part.name, items, width, whole=part.is_whole)
+    return _matrices(part, items, width)
 
 
 def _numbers(name: str, items: Any, *, whole: bool = False) -> np.ndarray:
@@ -153,11 +98,11 @@ def _matrix(name: str, rows: Any, width: int | None = None, *, whole: bool = Fal
     return np.stack(arrays) if arrays else empty
 
 
-def _matrices(
-    name: str, items: Any, width: int | None = None, or_else: str = "", of: str = "tree"
-) -> np.ndarray:
+def _matrices(part: Array, items: Any, width: int | None) -> np.ndarray:
     """Read a list of matrices of one shape."""
+    name, of = part.name, "tree" if part.axes[0] == "T" else "leaf"
     if type(items) is not list or not items:
+        or_else = "null, or " if part.is_optional else ""
         raise ValueError(f"{name} must be {or_else}a list with a matrix for each {of}")
     matrices = [_matrix(name, item, width) for item in items]
     if len({matrix.shape for matrix in matrices}) > 1:

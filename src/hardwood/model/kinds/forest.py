@@ -78,6 +78,7 @@ class ObliqueForest(Model):
     """
 
     noun = "a forest"
+    options = ("trees", "combine", "link")
     trees: tuple[ObliqueTree, ...]
     combine: Combine
 
@@ -104,16 +105,21 @@ class ObliqueForest(Model):
             names = structure.target_names(target_names, task, members[0].n_outputs)
             own = score_names(labels, names) if combine == "sum" else names
             members = tuple(_named(tree, own) for tree in members)
-        self.__dict__.update(
+        self._keep(
+            (),
+            members[0].schema,
+            task,
+            labels,
+            names,
+            record,
             trees=members,
             combine=combine,
             link=link,
-            schema=members[0].schema,
-            task=task,
-            classes=labels,
-            target_names=names,
-            _record=structure.record_text(record),
         )
+
+    def _check(self) -> None:
+        if self.combine == "sum":
+            structure.check_sums(tree.values for tree in self.trees)
 
     # What it is
 
@@ -238,18 +244,6 @@ class ObliqueForest(Model):
             self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
         )
 
-    # A frozen value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ObliqueForest):
-            return NotImplemented
-        return (
-            (self.combine, self.link) == (other.combine, other.link)
-            and self._is_like(other)
-            and self.n_trees == other.n_trees
-            and all(mine == theirs for mine, theirs in zip(self.trees, other.trees, strict=True))
-        )
-
     def __repr__(self) -> str:
         return (
             f"ObliqueForest({self.combine} of {self.n_trees} trees, {self._answer_words()}, "
@@ -327,7 +321,6 @@ def _summed(
                 f"the trees of a sum give scores: the link of tree {i} must be 'identity', not "
                 f"{tree.link!r}"
             )
-    structure.check_sums(tree.values for tree in trees)
     return task, labels
 
 

@@ -13,7 +13,7 @@ from hardwood.model import engine, structure
 from hardwood.model.base import Model, not_hard
 from hardwood.model.cost import Flops, Operations
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.structure import Link, TaskKind
+from hardwood.model.structure import Array, Link, TaskKind
 from hardwood.model.views import Split
 from hardwood.table import Schema
 
@@ -23,24 +23,6 @@ if TYPE_CHECKING:
 MAX_DEPTH = 16
 ACTIVATIONS = ("linear", "elu")
 
-_PARTS = (
-    "nodes",
-    "activity",
-    "weights",
-    "bias",
-    "head_weights",
-    "head_bias",
-    "widths",
-    "skip",
-    "activation",
-    "schema",
-    "task",
-    "link",
-    "classes",
-    "target_names",
-    "record",
-)
-_ARRAYS = ("nodes", "activity", "weights", "bias", "head_weights", "head_bias")
 # Rows are multiplied in blocks of this many, so that BLAS sums each in the same order, whatever
 # other rows there are.
 _BLOCK = 64
@@ -93,6 +75,15 @@ class LatentTreeModel(Model):
     """
 
     noun = "a latent tree"
+    arrays = (
+        Array("nodes", "A", is_whole=True),
+        Array("activity", "A"),
+        Array("weights", "S c"),
+        Array("bias", "S"),
+        Array("head_weights", "H"),
+        Array("head_bias", "B"),
+    )
+    options = ("widths", "skip", "activation", "link")
     nodes: np.ndarray
     activity: np.ndarray
     weights: np.ndarray
@@ -122,45 +113,26 @@ class LatentTreeModel(Model):
         target_names: Iterable[str] | str | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> None:
-        nodes = _nodes(nodes)
-        activity = structure.float_array("activity", activity, (len(nodes),))
-        _check_activity(nodes, activity)
-        n_splits = len(_splits(nodes))
-        labels = structure.class_labels(classes, task)
-        widths = _widths(widths)
-        if not isinstance(skip, bool):
-            raise TypeError(f"skip must be true or false, not {skip!r:.80}")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be 'linear' or 'elu', not {activation!r:.80}")
-        head_bias = structure.float_array("head_bias", head_bias, (None,))
-        n_outputs = len(head_bias) - sum(widths)
-        if n_outputs < 1 or (labels is not None and n_outputs != len(labels)):
-            wanted = "at least 1" if labels is None else str(len(labels))
-            raise ValueError(f"head_bias leaves {n_outputs} outputs, expected {wanted}")
-        sizes = (len(nodes) + (schema.n_columns if skip else 0), *widths, n_outputs)
-        n_weights = sum(a * b for a, b in zip(sizes, sizes[1:], strict=False))
-        link = structure.LINKS[task][0] if link is None else link
-        structure.check_score_link(link, task)
-        weights = structure.float_array("weights", weights, (n_splits, schema.n_columns))
-        bias = structure.float_array("bias", bias, (n_splits,))
-        _check_reach(weights, bias, schema)
-        self.__dict__.update(
-            nodes=nodes,
-            activity=activity,
-            weights=weights,
-            bias=bias,
-            head_weights=structure.float_array("head_weights", head_weights, (n_weights,)),
-            head_bias=head_bias,
-            widths=widths,
-            skip=skip,
-            activation=activation,
-            schema=schema,
-            task=task,
-            link=link,
-            classes=labels,
-            target_names=structure.target_names(target_names, task, n_outputs),
-            _record=structure.record_text(record),
-        )
+        arrays = (nodes, activity, weights, bias, head_weights, head_bias)
+        head = {"widths": widths, "skip": skip, "activation": activation}
+        self._keep(arrays, schema, task, classes, target_names, record, link=link, **head)
+
+    def _check(self) -> None:
+        _check_nodes(self.nodes)
+        _check_activity(self.nodes, self.activity)
+        self.__dict__["widths"] = _widths(self.widths)
+        if not isinstance(self.skip, bool):
+            raise TypeError(f"skip must be true or false, not {self.skip!r:.80}")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be 'linear' or 'elu', not {self.activation!r:.80}")
+        if self.n_outputs < 1 or (self.classes and self.n_outputs != len(self.classes)):
+            wanted = "at least 1" if self.classes is None else str(len(self.classes))
+            raise ValueError(f"head_bias leaves {self.n_outputs} outputs, expected {wanted}")
+        n_weights = sum(n_in * n_out for n_in, n_out in self._layer_sizes)
+        structure.check_shape("head_weights", self.head_weights, (n_weights,))
+        structure.check_shape("weights", self.weights, (len(self.splits), None))
+        self.__dict__["link"] = structure.score_link(self.link, self.task, "latent tree")
+        _check_reach(self.weights, self.bias, self.schema)
 
     # What it is
 
@@ -208,13 +180,18 @@ class LatentTreeModel(Model):
         """Refuse: the tree is soft. `harden` makes a hard one of it."""
         raise not_hard(what, "a latent tree, which is soft: give what its harden(X, y) returns")
 
+    @property
+    def _layer_sizes(self) -> list[tuple[int, int]]:
+        """How many inputs and outputs each layer of the predictor has."""
+        n_inputs = self.n_nodes + (self.schema.n_columns if self.skip else 0)
+        sizes = (n_inputs, *self.widths, self.n_outputs)
+        return list(zip(sizes, sizes[1:], strict=False))
+
     @cached_property
     def layers(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """The predictor: weights (out, in) and biases (out,) of each layer."""
-        n_inputs = self.n_nodes + (self.schema.n_columns if self.skip else 0)
-        sizes = (n_inputs, *self.widths, self.n_outputs)
         made, w, b = [], 0, 0
-        for n_in, n_out in zip(sizes, sizes[1:], strict=False):
+        for n_in, n_out in self._layer_sizes:
             weights = self.head_weights[w : w + n_in * n_out].reshape(n_out, n_in)
             made.append((weights, self.head_bias[b : b + n_out]))
             w, b = w + n_in * n_out, b + n_out
@@ -403,22 +380,6 @@ class LatentTreeModel(Model):
 
         return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
-    def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _PARTS}
-
-    # A frozen value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LatentTreeModel):
-            return NotImplemented
-        return (
-            all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
-            and (self.widths, self.skip, self.activation)
-            == (other.widths, other.skip, other.activation)
-            and self.link == other.link
-            and self._is_like(other)
-        )
-
     def __repr__(self) -> str:
         head = "linear" if not self.widths else "-".join(map(str, self.widths))
         return (
@@ -441,23 +402,15 @@ def elu(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, values, np.expm1(np.minimum(values, 0.0)))
 
 
-def _nodes(value: Any) -> np.ndarray:
+def _check_nodes(nodes: np.ndarray) -> None:
     """Check that numbers of nodes are those of one tree."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(
-            f"nodes must be a list of whole numbers, not {array.dtype} of shape {array.shape}"
-        )
-    if len(array) == 0 or array[0] != 0:
+    if len(nodes) == 0 or nodes[0] != 0:
         raise ValueError("nodes must begin with the root, 0")
-    if (array[1:] <= array[:-1]).any() or array[-1] >= 2 ** (MAX_DEPTH + 1) - 1:
+    if (nodes[1:] <= nodes[:-1]).any() or nodes[-1] >= 2 ** (MAX_DEPTH + 1) - 1:
         raise ValueError(f"nodes must ascend and be those of a tree of depth <= {MAX_DEPTH}")
-    array = np.array(array, dtype=np.int32)
-    orphans = array[1:][~np.isin((array[1:] - 1) // 2, array)]
+    orphans = nodes[1:][~np.isin((nodes[1:] - 1) // 2, nodes)]
     if len(orphans):
         raise ValueError(f"nodes must hold the parent of each, but that of {orphans[0]} is missing")
-    array.flags.writeable = False
-    return array
 
 
 def _splits(nodes: np.ndarray) -> np.ndarray:

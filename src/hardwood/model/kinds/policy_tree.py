@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.model import cost, engine, paths, structure
 from hardwood.model.base import Model, not_hard
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.structure import Link, TaskKind
+from hardwood.model.structure import Array, Link, TaskKind
 from hardwood.model.views import Column, PolicySplit, columns_of
 from hardwood.table import Schema, encode_row
 
@@ -24,20 +24,6 @@ if TYPE_CHECKING:
     from hardwood.model.kinds.tree import ObliqueTree
 
 Path = Literal["greedy", "most_probable"]
-
-_PARTS = (
-    "parents",
-    "weights",
-    "bias",
-    "scores",
-    "counts",
-    "schema",
-    "task",
-    "link",
-    "classes",
-    "target_names",
-    "record",
-)
 
 
 class PolicyTree(Model):
@@ -119,6 +105,13 @@ class PolicyTree(Model):
     """
 
     noun = "a policy tree"
+    arrays = (
+        Array("parents", "N", is_whole=True),
+        Array("weights", "N c"),
+        Array("bias", "N"),
+        Array("scores", "L k"),
+        Array("counts", "N", is_optional=True),
+    )
     parents: np.ndarray
     weights: np.ndarray
     bias: np.ndarray
@@ -140,37 +133,21 @@ class PolicyTree(Model):
         target_names: Iterable[str] | str | None = None,
         record: Mapping[str, Any] | None = None,
     ) -> None:
-        parents = structure.parents_array(parents)
-        n_nodes = parents.size
-        n_leaves = n_nodes - np.unique(parents[1:]).size
-        weights = structure.float_array("weights", weights, (n_nodes, schema.n_columns))
-        bias = structure.float_array("bias", bias, (n_nodes,))
-        if weights[0].any() or bias[0] != 0:
+        arrays = (parents, weights, bias, scores, counts)
+        self._keep(arrays, schema, task, classes, target_names, record, link=link)
+
+    def _check(self) -> None:
+        structure.check_parents(self.parents)
+        n_leaves = self.n_nodes - np.unique(self.parents[1:]).size
+        structure.check_shape("scores", self.scores, (n_leaves, None))
+        if self.weights[0].any() or self.bias[0] != 0:
             raise ValueError(
                 "weights[0] and bias[0] must be 0: the root is where rows begin, nothing moves "
                 "there"
             )
-        scores = structure.float_array("scores", scores, (n_leaves, None))
-        if counts is not None:
-            counts = structure.float_array("counts", counts, (n_nodes,))
-            structure.check_counts(counts)
-        labels = structure.class_labels(classes, task)
-        structure.check_values(scores, task, labels, are_scores=True, name="scores")
-        link = structure.LINKS[task][0] if link is None else link
-        structure.check_score_link(link, task, noun="policy tree")
-        self.__dict__.update(
-            parents=parents,
-            weights=weights,
-            bias=bias,
-            scores=scores,
-            counts=counts,
-            schema=schema,
-            task=task,
-            link=link,
-            classes=labels,
-            target_names=structure.target_names(target_names, task, scores.shape[1]),
-            _record=structure.record_text(record),
-        )
+        structure.check_counts(self.counts)
+        structure.check_values(self.scores, self.task, self.classes, are_scores=True, name="scores")
+        self.__dict__["link"] = structure.score_link(self.link, self.task, "policy tree")
         self._check_differences()
 
     def _check_differences(self) -> None:
@@ -504,24 +481,6 @@ class PolicyTree(Model):
         from hardwood.model.edit.rewrite import simplify_policy
 
         return simplify_policy(self)
-
-    def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _PARTS}
-
-    # A frozen value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PolicyTree):
-            return NotImplemented
-        return (
-            all(
-                np.array_equal(getattr(self, name), getattr(other, name))
-                for name in ("parents", "bias", "weights", "scores")
-            )
-            and structure.same(self.counts, other.counts)
-            and self.link == other.link
-            and self._is_like(other)
-        )
 
     def __repr__(self) -> str:
         ways = "" if self.is_binary else f" of up to {self.max_children} ways"

@@ -12,7 +12,7 @@ from hardwood.model import cost, engine, structure
 from hardwood.model.base import Model, not_hard
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
-from hardwood.model.structure import Activation, Link, TaskKind
+from hardwood.model.structure import Activation, Array, Link, TaskKind
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -24,21 +24,6 @@ MAX_DEPTH = 20
 # A row's entries are at most 2^64 scales from their centres where they meet the splits, and what a
 # split makes of such a row must be a float32.
 MAX_STEEPNESS = 2.0**56
-
-_PARTS = (
-    "weights",
-    "bias",
-    "values",
-    "gamma",
-    "activation",
-    "schema",
-    "task",
-    "classes",
-    "target_names",
-    "link",
-    "counts",
-    "record",
-)
 
 
 class TreeEnsemble(Model):
@@ -118,6 +103,13 @@ class TreeEnsemble(Model):
     """
 
     noun = "an ensemble"
+    arrays = (
+        Array("weights", "T m c"),
+        Array("bias", "T m"),
+        Array("values", "T m+1 k"),
+        Array("counts", "T m+m+1", is_optional=True),
+    )
+    options = ("gamma", "activation", "link")
     combine = "sum"
     weights: np.ndarray
     bias: np.ndarray
@@ -142,36 +134,19 @@ class TreeEnsemble(Model):
         counts: Any = None,
         record: Mapping[str, Any] | None = None,
     ) -> None:
-        weights = structure.float_array("weights", weights, (None, None, schema.n_columns))
-        n_trees, m = weights.shape[:2]
-        _check_sizes(n_trees, m)
-        bias = structure.float_array("bias", bias, (n_trees, m))
-        values = structure.float_array("values", values, (n_trees, m + 1, None))
-        if counts is not None:
-            counts = structure.float_array("counts", counts, (n_trees, 2 * m + 1))
-            structure.check_counts(counts)
-        labels = structure.class_labels(classes, task)
-        structure.check_values(values[0], task, labels, are_scores=True)
-        structure.check_sums(values)
-        link = structure.LINKS[task][0] if link is None else link
-        structure.check_score_link(link, task)
-        structure.check_activation(activation)
-        width = structure.positive_number("gamma", gamma)
-        _check_steepness(weights, bias, schema, width)
-        self.__dict__.update(
-            weights=weights,
-            bias=bias,
-            values=values,
-            gamma=width,
-            activation=activation,
-            schema=schema,
-            task=task,
-            link=link,
-            classes=labels,
-            target_names=structure.target_names(target_names, task, values.shape[2]),
-            counts=counts,
-            _record=structure.record_text(record),
-        )
+        softness = {"gamma": gamma, "activation": activation}
+        arrays = (weights, bias, values, counts)
+        self._keep(arrays, schema, task, classes, target_names, record, link=link, **softness)
+
+    def _check(self) -> None:
+        _check_sizes(*self.bias.shape)
+        structure.check_counts(self.counts)
+        structure.check_values(self.values[0], self.task, self.classes, are_scores=True)
+        structure.check_sums(self.values)
+        structure.check_activation(self.activation)
+        self.__dict__["link"] = structure.score_link(self.link, self.task, "ensemble")
+        self.__dict__["gamma"] = structure.positive_number("gamma", self.gamma)
+        _check_steepness(self.weights, self.bias, self.schema, self.gamma)
 
     # What it is
 
@@ -307,25 +282,6 @@ class TreeEnsemble(Model):
 
         return trees_text(
             self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
-        )
-
-    def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _PARTS}
-
-    # A frozen value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TreeEnsemble):
-            return NotImplemented
-        return (
-            all(
-                np.array_equal(getattr(self, name), getattr(other, name))
-                for name in ("bias", "weights", "values")
-            )
-            and structure.same(self.counts, other.counts)
-            and (self.gamma, self.activation) == (other.gamma, other.activation)
-            and self.link == other.link
-            and self._is_like(other)
         )
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from hardwood.model import cost, engine, paths, structure
 from hardwood.model.base import Model
 from hardwood.model.outputs import answer_of_one, answers
-from hardwood.model.structure import LINKS, Link, TaskKind
+from hardwood.model.structure import LINKS, Array, Link, TaskKind
 from hardwood.model.views import Column, LinearLeaf, Split, columns_of
 from hardwood.table import Schema, encode_row
 
@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from hardwood.model.cost import Flops
     from hardwood.model.edit.pruning_path import Complexity, PruningPath
     from hardwood.model.edit.readable import Readable
-
-_PARTS = (
-    "weights",
-    "bias",
-    "children",
-    "values",
-    "counts",
-    "schema",
-    "task",
-    "classes",
-    "target_names",
-    "record",
-    "leaf_weights",
-    "link",
-)
 
 
 class ObliqueTree(Model):
@@ -104,6 +89,14 @@ class ObliqueTree(Model):
     """
 
     noun = "a tree"
+    arrays = (
+        Array("weights", "m c"),
+        Array("bias", "m"),
+        Array("children", "m 2", is_whole=True),
+        Array("values", "L k"),
+        Array("counts", "m+L", is_optional=True),
+        Array("leaf_weights", "L k c", is_optional=True),
+    )
     weights: np.ndarray
     bias: np.ndarray
     children: np.ndarray
@@ -127,37 +120,15 @@ class ObliqueTree(Model):
         leaf_weights: Any = None,
         link: Link = "identity",
     ) -> None:
-        weights = structure.float_array("weights", weights, (None, schema.n_columns))
-        m = weights.shape[0]
-        bias = structure.float_array("bias", bias, (m,))
-        values = structure.float_array("values", values, (None, None))
-        children = structure.children_array(children, n_leaves=values.shape[0])
-        if children.shape[0] != m:
-            raise ValueError(f"weights has {m} rows, but children has {children.shape[0]}")
-        if counts is not None:
-            counts = structure.float_array("counts", counts, (m + values.shape[0],))
-            structure.check_counts(counts)
-        labels = structure.class_labels(classes, task)
-        is_linear = leaf_weights is not None
-        structure.check_values(values, task, labels, are_scores=is_linear)
-        structure.check_link(link, task, has_linear_leaves=is_linear)
-        if is_linear:
-            shape = (*values.shape, schema.n_columns)
-            leaf_weights = structure.float_array("leaf_weights", leaf_weights, shape)
-        self.__dict__.update(
-            weights=weights,
-            bias=bias,
-            children=children,
-            values=values,
-            counts=counts,
-            schema=schema,
-            task=task,
-            classes=labels,
-            target_names=structure.target_names(target_names, task, values.shape[1]),
-            leaf_weights=leaf_weights,
-            link=link,
-            _record=structure.record_text(record),
-        )
+        arrays = (weights, bias, children, values, counts, leaf_weights)
+        self._keep(arrays, schema, task, classes, target_names, record, link=link)
+
+    def _check(self) -> None:
+        structure.check_children(self.children, self.n_leaves)
+        structure.check_counts(self.counts)
+        is_linear = self.has_linear_leaves
+        structure.check_values(self.values, self.task, self.classes, are_scores=is_linear)
+        structure.check_link(self.link, self.task, has_linear_leaves=is_linear)
 
     @classmethod
     def of(
@@ -419,9 +390,6 @@ class ObliqueTree(Model):
             self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
         )
 
-    def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _PARTS}
-
     def simplify(self) -> ObliqueTree:
         """Drop what does not matter: see :func:`hardwood.model.edit.rewrite.simplify`."""
         from hardwood.model.edit.rewrite import simplify
@@ -494,22 +462,6 @@ class ObliqueTree(Model):
         from hardwood.model.edit.readable import readable
 
         return readable(self, X, tolerance=tolerance, sample_weight=sample_weight)
-
-    # A frozen value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ObliqueTree):
-            return NotImplemented
-        return (
-            all(
-                np.array_equal(getattr(self, name), getattr(other, name))
-                for name in ("children", "bias", "weights", "values")
-            )
-            and structure.same(self.counts, other.counts)
-            and structure.same(self.leaf_weights, other.leaf_weights)
-            and self.link == other.link
-            and self._is_like(other)
-        )
 
     def __repr__(self) -> str:
         return (

@@ -7,7 +7,7 @@ which array is wrong, where, and what was expected.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -47,12 +47,15 @@ class Array:
         Whether it holds int32 rather than float64.
     is_optional
         Whether a model may have None instead.
+    check
+        Raises where the array by itself is wrong.
     """
 
     name: str
     sizes: str
     is_whole: bool = False
     is_optional: bool = False
+    check: Callable[[np.ndarray], None] | None = None
 
     @property
     def axes(self) -> list[str]:
@@ -65,6 +68,8 @@ class Array:
             return None
         shape = tuple(_size(axis, known) for axis in self.axes)
         array = (whole_array if self.is_whole else float_array)(self.name, value, shape)
+        if self.check is not None:
+            self.check(array)
         known.update(zip(self.axes, array.shape, strict=True))
         return array
 
@@ -103,24 +108,20 @@ def whole_array(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndar
     return array
 
 
-def check_children(children: np.ndarray, n_leaves: int) -> None:
-    """Check that children (m, 2) are one tree.
+def check_children(children: np.ndarray) -> None:
+    """Check that children (m, 2) are one tree with m + 1 leaves.
 
     Every child index is in range, parents come before their children, and every internal node but
     the root and every leaf is somebody's child exactly once. Together these exclude cycles, shared
     subtrees and unreachable nodes.
     """
     m = children.shape[0]
-    if n_leaves != m + 1:
+    if m and (int(children.max()) >= m or int(children.min()) < -1 - m):
         raise ValueError(
-            f"a tree with {m} splits has {m + 1} leaves, but values has {n_leaves} rows"
-        )
-    if m and (int(children.max()) >= m or int(children.min()) < -n_leaves):
-        raise ValueError(
-            f"children must lie between {-n_leaves} and {m - 1} (a split by its number, "
+            f"children must lie between {-1 - m} and {m - 1} (a split by its number, "
             f"leaf l as -1 - l), but go from {children.min()} to {children.max()}"
         )
-    _check_reached_once(children, n_leaves)
+    _check_reached_once(children)
 
 
 def check_parents(parents: np.ndarray) -> None:
@@ -141,7 +142,7 @@ def check_parents(parents: np.ndarray) -> None:
         )
 
 
-def _check_reached_once(children: np.ndarray, n_leaves: int) -> None:
+def _check_reached_once(children: np.ndarray) -> None:
     m = children.shape[0]
     if m == 0:
         return
@@ -155,7 +156,7 @@ def _check_reached_once(children: np.ndarray, n_leaves: int) -> None:
         )
     for what, ids, first, size in (
         ("split", children[inner], 1, m),
-        ("leaf", ~children[~inner], 0, n_leaves),
+        ("leaf", ~children[~inner], 0, m + 1),
     ):
         times = np.bincount(ids, minlength=size)[first:]
         if (times != 1).any():
@@ -274,9 +275,9 @@ def positive_number(name: str, value: Any) -> float:
     return number
 
 
-def check_counts(counts: np.ndarray | None) -> None:
+def check_counts(counts: np.ndarray) -> None:
     """Weighted sample counts are not negative."""
-    if counts is not None and (counts < 0).any():
+    if (counts < 0).any():
         where = tuple(int(i) for i in np.argwhere(counts < 0)[0])
         raise ValueError(f"counts must not be negative, but counts{list(where)} is {counts[where]}")
 

@@ -118,7 +118,7 @@ def test_equal_means_equal_in_everything(tree: PolicyTree) -> None:
         ({"parents": [0, 0, 0, 0, 1, 1]}, "parents must begin with -1"),
         ({"parents": [-1, 0, 0, 3, 1, 1]}, r"parents\[3\] is 3, expected 0 to 2"),
         ({"parents": [-1, 0, -1, 0, 1, 1]}, r"parents\[2\] is -1, expected 0 to 1"),
-        ({"parents": [-1, 0, 2**40, 0, 1, 1]}, r"parents\[2\] is 1099511627776"),
+        ({"parents": [-1, 0, 2**40, 0, 1, 1]}, "parents must fit int32, but .* to 1099511627776"),
         ({"parents": [-1, 0, 0, 0, 0, 0]}, r"scores must have shape \(5, any\)"),
         ({"weights": np.zeros((5, 1))}, r"weights must have shape \(6, 1\)"),
         ({"weights": np.full((6, 1), np.nan)}, "weights must be finite"),

@@ -79,7 +79,7 @@ def separate(
     """
     n_trees = len(next(iter(has.values())))
     m = _sizes(arrays[N_SPLITS.name], n_trees)
-    n_rows = {"m": m, "L": m + 1, "m+L": 2 * m + 1}
+    n_rows = {"m": m, "m+1": m + 1, "m+m+1": 2 * m + 1}
     pieces = {
         part.name: _pieces(
             part.name,

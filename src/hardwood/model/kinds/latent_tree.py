@@ -30,6 +30,17 @@ _CHUNK = 4096
 _FURTHEST = 2.0**64  # scales from the centre, as for soft ensembles
 
 
+def _check_nodes(nodes: np.ndarray) -> None:
+    """Check that numbers of nodes are those of one tree."""
+    if len(nodes) == 0 or nodes[0] != 0:
+        raise ValueError("nodes must begin with the root, 0")
+    if (nodes[1:] <= nodes[:-1]).any() or nodes[-1] >= 2 ** (MAX_DEPTH + 1) - 1:
+        raise ValueError(f"nodes must ascend and be those of a tree of depth <= {MAX_DEPTH}")
+    orphans = nodes[1:][~np.isin((nodes[1:] - 1) // 2, nodes)]
+    if len(orphans):
+        raise ValueError(f"nodes must hold the parent of each, but that of {orphans[0]} is missing")
+
+
 class LatentTreeModel(Model):
     r"""A tree that rows go down by shares, and a predictor on top, in raw feature units.
 
@@ -76,7 +87,7 @@ class LatentTreeModel(Model):
 
     noun = "a latent tree"
     arrays = (
-        Array("nodes", "A", is_whole=True),
+        Array("nodes", "A", is_whole=True, check=_check_nodes),
         Array("activity", "A"),
         Array("weights", "S c"),
         Array("bias", "S"),
@@ -118,7 +129,6 @@ class LatentTreeModel(Model):
         self._keep(arrays, schema, task, classes, target_names, record, link=link, **head)
 
     def _check(self) -> None:
-        _check_nodes(self.nodes)
         _check_activity(self.nodes, self.activity)
         self.__dict__["widths"] = _widths(self.widths)
         if not isinstance(self.skip, bool):
@@ -400,17 +410,6 @@ def times(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def elu(values: np.ndarray) -> np.ndarray:
     """Return values above 0 as they are, and e^v - 1 of those below."""
     return np.where(values > 0, values, np.expm1(np.minimum(values, 0.0)))
-
-
-def _check_nodes(nodes: np.ndarray) -> None:
-    """Check that numbers of nodes are those of one tree."""
-    if len(nodes) == 0 or nodes[0] != 0:
-        raise ValueError("nodes must begin with the root, 0")
-    if (nodes[1:] <= nodes[:-1]).any() or nodes[-1] >= 2 ** (MAX_DEPTH + 1) - 1:
-        raise ValueError(f"nodes must ascend and be those of a tree of depth <= {MAX_DEPTH}")
-    orphans = nodes[1:][~np.isin((nodes[1:] - 1) // 2, nodes)]
-    if len(orphans):
-        raise ValueError(f"nodes must hold the parent of each, but that of {orphans[0]} is missing")
 
 
 def _splits(nodes: np.ndarray) -> np.ndarray:

@@ -106,11 +106,11 @@ class PolicyTree(Model):
 
     noun = "a policy tree"
     arrays = (
-        Array("parents", "N", is_whole=True),
+        Array("parents", "N", is_whole=True, check=structure.check_parents),
         Array("weights", "N c"),
         Array("bias", "N"),
         Array("scores", "L k"),
-        Array("counts", "N", is_optional=True),
+        Array("counts", "N", is_optional=True, check=structure.check_counts),
     )
     parents: np.ndarray
     weights: np.ndarray
@@ -137,7 +137,6 @@ class PolicyTree(Model):
         self._keep(arrays, schema, task, classes, target_names, record, link=link)
 
     def _check(self) -> None:
-        structure.check_parents(self.parents)
         n_leaves = self.n_nodes - np.unique(self.parents[1:]).size
         structure.check_shape("scores", self.scores, (n_leaves, None))
         if self.weights[0].any() or self.bias[0] != 0:
@@ -145,7 +144,6 @@ class PolicyTree(Model):
                 "weights[0] and bias[0] must be 0: the root is where rows begin, nothing moves "
                 "there"
             )
-        structure.check_counts(self.counts)
         structure.check_values(self.scores, self.task, self.classes, are_scores=True, name="scores")
         self.__dict__["link"] = structure.score_link(self.link, self.task, "policy tree")
         self._check_differences()

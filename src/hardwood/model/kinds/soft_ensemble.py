@@ -26,6 +26,17 @@ MAX_DEPTH = 20
 MAX_STEEPNESS = 2.0**56
 
 
+def _check_sizes(weights: np.ndarray) -> None:
+    n_trees, n_splits = weights.shape[:2]
+    if not 1 <= n_trees <= MAX_TREES:
+        raise ValueError(f"an ensemble needs 1 to {MAX_TREES} trees, got {n_trees}")
+    depth = n_splits.bit_length()
+    if n_splits != 2**depth - 1 or not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(
+            f"{n_splits} splits do not fill a perfect tree of depth 1 to {MAX_DEPTH} (1, 3, 7, ...)"
+        )
+
+
 class TreeEnsemble(Model):
     r"""Soft oblique trees in raw feature units, whose scores add up.
 
@@ -104,10 +115,10 @@ class TreeEnsemble(Model):
 
     noun = "an ensemble"
     arrays = (
-        Array("weights", "T m c"),
+        Array("weights", "T m c", check=_check_sizes),
         Array("bias", "T m"),
         Array("values", "T m+1 k"),
-        Array("counts", "T m+m+1", is_optional=True),
+        Array("counts", "T m+m+1", is_optional=True, check=structure.check_counts),
     )
     options = ("gamma", "activation", "link")
     combine = "sum"
@@ -139,8 +150,6 @@ class TreeEnsemble(Model):
         self._keep(arrays, schema, task, classes, target_names, record, link=link, **softness)
 
     def _check(self) -> None:
-        _check_sizes(*self.bias.shape)
-        structure.check_counts(self.counts)
         structure.check_values(self.values[0], self.task, self.classes, are_scores=True)
         structure.check_sums(self.values)
         structure.check_activation(self.activation)
@@ -289,16 +298,6 @@ class TreeEnsemble(Model):
             f"TreeEnsemble(sum of {self.n_trees} soft trees, {self._answer_words()}, "
             f"{self.n_features} features, depth {self.depth}, {self.activation}, "
             f"gamma {self.gamma:g})"
-        )
-
-
-def _check_sizes(n_trees: int, n_splits: int) -> None:
-    if not 1 <= n_trees <= MAX_TREES:
-        raise ValueError(f"an ensemble needs 1 to {MAX_TREES} trees, got {n_trees}")
-    depth = n_splits.bit_length()
-    if n_splits != 2**depth - 1 or not 1 <= depth <= MAX_DEPTH:
-        raise ValueError(
-            f"{n_splits} splits do not fill a perfect tree of depth 1 to {MAX_DEPTH} (1, 3, 7, ...)"
         )
 
 

@@ -92,10 +92,10 @@ class ObliqueTree(Model):
     arrays = (
         Array("weights", "m c"),
         Array("bias", "m"),
-        Array("children", "m 2", is_whole=True),
-        Array("values", "L k"),
-        Array("counts", "m+L", is_optional=True),
-        Array("leaf_weights", "L k c", is_optional=True),
+        Array("children", "m 2", is_whole=True, check=structure.check_children),
+        Array("values", "m+1 k"),
+        Array("counts", "m+m+1", is_optional=True, check=structure.check_counts),
+        Array("leaf_weights", "m+1 k c", is_optional=True),
     )
     weights: np.ndarray
     bias: np.ndarray
@@ -124,8 +124,6 @@ class ObliqueTree(Model):
         self._keep(arrays, schema, task, classes, target_names, record, link=link)
 
     def _check(self) -> None:
-        structure.check_children(self.children, self.n_leaves)
-        structure.check_counts(self.counts)
         is_linear = self.has_linear_leaves
         structure.check_values(self.values, self.task, self.classes, are_scores=is_linear)
         structure.check_link(self.link, self.task, has_linear_leaves=is_linear)

@@ -294,7 +294,7 @@ def test_words_cost_and_page(cancer):
     assert "node 0, activity 0." in text
     expected = np.count_nonzero(model.weights) + np.count_nonzero(model.head_weights)
     assert model.flops().worst.multiplications == expected
-    with pytest.raises(TypeError, match="Make a hard tree"):
+    with pytest.raises(TypeError, match="give what its harden"):
         model.show()
     assert model._repr_html_() is None
     assert "active nodes" in repr(model)
@@ -522,7 +522,7 @@ def test_answers_beyond_float64_are_infinite_without_a_warning():
         ({"nodes": [1, 2]}, "begin with the root"),
         ({"nodes": [0, 1, 2, 9]}, "parent of each, but that of 9"),
         ({"nodes": [0, 2, 1, 5]}, "must ascend"),
-        ({"nodes": [0.0, 1.0, 2.0, 5.0]}, "whole numbers"),
+        ({"nodes": [0.0, 1.0, 2.0, 5.0]}, "nodes must hold integers"),
         ({"activity": [1.0, 1.0, 0.0, 0.0]}, "left out"),
         ({"activity": [0.5, 1.0, 0.5, 0.2]}, "more active than its parent"),
         ({"head_weights": [1.0]}, r"head_weights must have shape \(5\)"),

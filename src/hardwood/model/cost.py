@@ -31,7 +31,7 @@ import numpy as np
 
 from hardwood.model import engine
 from hardwood.model.base import Model
-from hardwood.model.routed_rows import child_nodes
+from hardwood.model.paths import child_nodes
 
 if TYPE_CHECKING:
     from hardwood.model.kinds.policy_tree import PolicyTree
@@ -164,7 +164,7 @@ def tree_flops(tree: ObliqueTree, X: Any) -> Flops:
     multiplications, additions = node_operations(tree)
     comparisons = np.concatenate([np.ones(m, dtype=np.int64), np.zeros(m + 1, dtype=np.int64)])
     costs = np.stack([multiplications, additions, comparisons])  # (3, m + L)
-    for i, children in enumerate(child_nodes(tree)):  # what came before is part of the price
+    for i, children in enumerate(child_nodes(tree.children)):  # what came before is to be paid
         costs[:, children] += costs[:, i, None]
     return _of_leaves(tree, X, costs[:, m:], None if tree.counts is None else tree.counts[m:])
 

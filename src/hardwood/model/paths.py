@@ -1,4 +1,4 @@
-"""Ways from the root: how deep nodes lie, and which of them a row meets.
+"""Walks over a tree: how deep nodes lie, what lies above and below them, which of them a row meets.
 
 Nodes are numbered splits first, then leaves.
 """
@@ -15,25 +15,44 @@ if TYPE_CHECKING:
 
 def node_depths(children: np.ndarray) -> np.ndarray:
     """Depth of each node, (m + L,) int32; the root has depth 0."""
-    m = len(children)
+    m, nodes = len(children), child_nodes(children)
     depths = np.zeros(2 * m + 1, dtype=np.int32)
     level, depth = np.zeros(min(m, 1), dtype=np.int32), 0
     while level.size:
         depth += 1
-        below = children[level].ravel()
-        depths[np.where(below >= 0, below, m + ~below)] = depth
-        level = below[below >= 0]
+        below = nodes[level].ravel()
+        depths[below] = depth
+        level = below[below < m]
     depths.flags.writeable = False
     return depths
+
+
+def child_nodes(children: np.ndarray) -> np.ndarray:
+    """Children by the numbers of nodes, (m, 2)."""
+    nodes: np.ndarray = np.where(children >= 0, children, len(children) + ~children)
+    return nodes
 
 
 def parents_of(children: np.ndarray) -> np.ndarray:
     """Split above each node, (m + L,) int32; -1 above the root."""
     m = len(children)
     parents = np.full(2 * m + 1, -1, dtype=np.int32)
-    nodes = np.where(children >= 0, children, m + ~children)
-    parents[nodes] = np.arange(m, dtype=np.int32)[:, None]
+    parents[child_nodes(children)] = np.arange(m, dtype=np.int32)[:, None]
     return parents
+
+
+def summed_up(children: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+    """Add to the amount of each split, (m + L, ...), what all nodes below it have; returns it."""
+    nodes = child_nodes(children)
+    for i in range(len(nodes) - 1, -1, -1):  # children come after their parents
+        amounts[i] += amounts[nodes[i]].sum(axis=0)
+    return amounts
+
+
+def sums_of(children: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
+    """Sum at each node, (m + L, ...), of the amounts of the leaves below it, (L, ...)."""
+    of_splits = np.zeros((len(children), *of_leaves.shape[1:]))
+    return summed_up(children, np.concatenate([of_splits, of_leaves]))
 
 
 def visited_nodes(children: np.ndarray, leaves: np.ndarray) -> csr_array:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import TableError
+from hardwood.model.paths import child_nodes, sums_of
 
 if TYPE_CHECKING:
     from hardwood.model.base import Model
@@ -67,18 +68,15 @@ class RoutedRows:
     @cached_property
     def counts(self) -> np.ndarray:
         """(m + L,) weight of the rows at each node; a split has what its children have."""
-        m = self.tree.n_splits
         at_leaves = np.bincount(self.leaf, self.weight, minlength=self.tree.n_leaves)
-        return summed_up(self.tree, np.concatenate([np.zeros(m), at_leaves]))
+        return sums_of(self.tree.children, at_leaves)
 
     def outputs(self, X: Any) -> np.ndarray:
         """Return what the tree gives each row of its table X, (n, k): numbers or probabilities."""
         if not self.tree.has_linear_leaves:
             constants: np.ndarray = self.tree.values[self.leaf]
             return constants
-        asked = self.tree.predict if self.tree.task == "regression" else self.tree.predict_proba
-        outputs: np.ndarray = asked(X).reshape(-1, self.tree.n_outputs)
-        return outputs[self.row]
+        return self.tree.outputs(X)[self.row]
 
     def truth(self, y: Any) -> np.ndarray:
         """Read the true answers of all rows of the table; return those of the rows here."""
@@ -107,27 +105,6 @@ def true_answers(model: Model, y: Any, n_rows: int) -> np.ndarray:
     if model.classes is None:
         return _numbers(model, y)
     return _class_positions(model.classes, given)
-
-
-def child_nodes(tree: ObliqueTree) -> np.ndarray:
-    """Children by the numbers of nodes, splits before leaves, (m, 2)."""
-    nodes: np.ndarray = np.where(tree.children >= 0, tree.children, tree.n_splits + ~tree.children)
-    return nodes
-
-
-def parent_splits(tree: ObliqueTree) -> np.ndarray:
-    """Parent of each node, splits before leaves, (m + L,) int64; -1 for the root."""
-    parents = np.full(tree.n_nodes, -1, dtype=np.int64)
-    parents[child_nodes(tree)] = np.arange(tree.n_splits)[:, None]
-    return parents
-
-
-def summed_up(tree: ObliqueTree, amounts: np.ndarray) -> np.ndarray:
-    """Add to the amount of each split, (m + L,), what all nodes below it have; returns it."""
-    nodes = child_nodes(tree)
-    for i in range(tree.n_splits - 1, -1, -1):
-        amounts[i] += amounts[nodes[i]].sum()
-    return amounts
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
@@ -161,11 +138,9 @@ def _leaf_ranks(tree: ObliqueTree) -> tuple[np.ndarray, np.ndarray]:
 
     Ranks count the leaves from the left.
     """
-    m = tree.n_splits
-    nodes = child_nodes(tree)
-    sizes = summed_up(tree, np.concatenate([np.zeros(m), np.ones(m + 1)])).astype(np.int64)
+    sizes = sums_of(tree.children, np.ones(tree.n_leaves)).astype(np.int64)
     first = np.zeros(tree.n_nodes, dtype=np.int64)
-    for i, (left, right) in enumerate(nodes.tolist()):  # parents come first
+    for i, (left, right) in enumerate(child_nodes(tree.children).tolist()):  # parents come first
         first[left] = first[i]
         first[right] = first[i] + sizes[left]
     return first, first + sizes

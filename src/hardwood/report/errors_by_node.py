@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model.paths import parents_of
-from hardwood.model.routed_rows import summed_up
+from hardwood.model.paths import parents_of, sums_of
 from hardwood.report.scored_rows import ScoredRows, as_table
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def _by_node(
     amounts = []
     for of_rows in (weight, weight * losses):
         at_leaves = np.bincount(leaf, of_rows, minlength=tree.n_leaves)
-        amounts.append(summed_up(tree, np.concatenate([np.zeros(tree.n_splits), at_leaves])))
+        amounts.append(sums_of(tree.children, at_leaves))
     return amounts[0], amounts[1]
 
 

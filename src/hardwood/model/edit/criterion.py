@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from hardwood.model.kinds.tree import ObliqueTree
+    from hardwood.model.base import Model
 
 # Where leaves were learned to give a probability of 0, a wrong answer costs 36, not infinity.
 PROBABILITY_EPSILON = float(np.finfo(np.float64).eps)
@@ -155,12 +155,12 @@ class LabelError(Criterion):
         return losses
 
 
-def criterion_for(tree: ObliqueTree, criterion: Any = None) -> Criterion:
-    """Find the criterion of a name for the task of a tree.
+def criterion_for(model: Model, criterion: Any = None) -> Criterion:
+    """Find the criterion of a name for the task of a model.
 
     Parameters
     ----------
-    tree
+    model
         What is to be judged.
     criterion
         For classes and labels ``"log_loss"`` (the default), ``"squared_error"`` (the Brier score)
@@ -174,38 +174,38 @@ def criterion_for(tree: ObliqueTree, criterion: Any = None) -> Criterion:
         leaves hold something else than means.
     """
     if criterion is None:
-        _check_learned_means(tree)
-        criterion = "squared_error" if tree.task == "regression" else "log_loss"
-    known = _criteria(tree)
+        _check_learned_means(model)
+        criterion = "squared_error" if model.task == "regression" else "log_loss"
+    known = _criteria(model)
     level = getattr(criterion, "level", None)
-    if tree.task == "regression" and isinstance(level, float) and 0 < level < 1:
+    if model.task == "regression" and isinstance(level, float) and 0 < level < 1:
         return QuantileError(level)
     if not isinstance(criterion, str) or criterion not in known:
-        more = " or hardwood.Quantile(level)" if tree.task == "regression" else ""
+        more = " or hardwood.Quantile(level)" if model.task == "regression" else ""
         raise ValueError(
-            f"criterion for a {tree.task} tree must be one of "
+            f"criterion for a {model.task} tree must be one of "
             f"{', '.join(map(repr, known))}{more}, not {criterion!r:.80}"
         )
     return known[criterion]
 
 
-def _criteria(tree: ObliqueTree) -> dict[str, Criterion]:
-    if tree.task == "classification":
-        k = tree.n_outputs
+def _criteria(model: Model) -> dict[str, Criterion]:
+    if model.task == "classification":
+        k = model.n_outputs
         of_task: list[Criterion] = [ClassLogLoss(k), ClassSquaredError(k), ClassError(k)]
-    elif tree.task == "regression":
+    elif model.task == "regression":
         of_task = [MeanSquaredError(), QuantileError()]
     else:
         of_task = [LabelLogLoss(), MeanSquaredError(), LabelError()]
     return {criterion.name: criterion for criterion in of_task}
 
 
-def _check_learned_means(tree: ObliqueTree) -> None:
-    parameters = tree.record.get("parameters")
+def _check_learned_means(model: Model) -> None:
+    parameters = model.record.get("parameters")
     loss = parameters.get("loss") if isinstance(parameters, dict) else None
     if isinstance(loss, dict):  # a loss object, by its name and options
         loss = next(iter(loss), None)
-    if tree.task == "regression" and loss in _NOT_OF_MEANS:
+    if model.task == "regression" and loss in _NOT_OF_MEANS:
         raise ValueError(
             f"the tree was learned with the loss {loss!r}, whose best leaf is not the mean of its "
             "rows: say what the new leaves should hold, criterion='squared_error' (means), "

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.routed_rows import RoutedRows, child_nodes
+from hardwood.model.paths import child_nodes
+from hardwood.model.routed_rows import RoutedRows
 from hardwood.table import Schema
 
 
@@ -65,7 +66,7 @@ def change_each_split(
     table = tree.schema.read(X, who="ObliqueTree")
     weights, bias = tree.weights.copy(), tree.bias.copy()
     is_moved = np.zeros(len(rows), dtype=bool)
-    nodes = child_nodes(tree)
+    nodes = child_nodes(tree.children)
     for i in range(tree.n_splits):
         is_here = ~is_moved[rows.at(i)]
         here = rows.first[i] + np.flatnonzero(is_here if is_here.any() else ~is_here)

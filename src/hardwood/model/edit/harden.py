@@ -14,6 +14,7 @@ from hardwood.errors import TableError
 from hardwood.model.edit.criterion import criterion_for
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.outputs import YES
+from hardwood.model.paths import child_nodes, sums_of
 from hardwood.model.routed_rows import row_weights, true_answers
 from hardwood.parameters import choice
 
@@ -103,9 +104,8 @@ def compared(
     truth, weight = true_answers(soft_model, y, n), row_weights(sample_weight, n)
     weight = weight / weight.sum()
     regression = soft_model.task == "regression"
-    outputs = [_outputs(model, X) for model in (soft_model, hard_model)]
-    judged: Any = soft_model  # what is asked of a tree, it has, too
-    criterion = criterion_for(judged, "squared_error" if regression else "log_loss")
+    outputs = [model.outputs(X) for model in (soft_model, hard_model)]
+    criterion = criterion_for(soft_model, "squared_error" if regression else "log_loss")
     with np.errstate(over="ignore"):
         soft_loss, hard_loss = (float(weight @ criterion.losses(out, truth)) for out in outputs)
     if not np.isfinite([soft_loss, hard_loss]).all():
@@ -125,12 +125,6 @@ def compared(
         reachable_leaves=float(weight @ reached),
         n_leaves=n_leaves,
     )
-
-
-def _outputs(model: Model, X: Any) -> np.ndarray:
-    asked = model.predict if model.task == "regression" else model.predict_proba
-    outputs: np.ndarray = asked(X).reshape(-1, model.n_outputs)
-    return outputs
 
 
 def _decided(model: Model, outputs: np.ndarray) -> np.ndarray:
@@ -166,7 +160,7 @@ def hardened(
     leaf = tree.apply(X)
     weight = row_weights(sample_weight, len(leaf))
     if y is None:
-        answers = model._outputs(X, 1)
+        answers = model.outputs(X)
     else:
         answers = _indicators(model, true_answers(model, y, len(leaf)))
     own = {"record": model.record | {"hardened": {"leaves": leaves}}}
@@ -194,17 +188,14 @@ def _means(
     tree: ObliqueTree, leaf: np.ndarray, weight: np.ndarray, answers: np.ndarray
 ) -> np.ndarray:
     """Mean of the answers at each leaf, (L, k); without rows, that of the nearest node above."""
-    m, L = tree.n_splits, tree.n_leaves
-    total = np.zeros((m + L, 1 + answers.shape[1]))
-    np.add.at(total[m:], leaf, weight[:, None] * np.hstack([np.ones((len(leaf), 1)), answers]))
-    place = np.where(tree.children >= 0, tree.children, m + ~tree.children)
-    for i in range(m - 1, -1, -1):
-        total[i] = total[place[i, 0]] + total[place[i, 1]]
-    for i in range(m):
-        for child in place[i]:
+    at_leaves = np.zeros((tree.n_leaves, 1 + answers.shape[1]))
+    np.add.at(at_leaves, leaf, weight[:, None] * np.hstack([np.ones((len(leaf), 1)), answers]))
+    total = sums_of(tree.children, at_leaves)
+    for i, below in enumerate(child_nodes(tree.children)):  # parents come before their children
+        for child in below:
             if total[child, 0] == 0:
                 total[child] = total[i]
-    means: np.ndarray = total[m:, 1:] / total[m:, :1]
+    means: np.ndarray = total[tree.n_splits :, 1:] / total[tree.n_splits :, :1]
     return means
 
 

@@ -42,7 +42,8 @@ from hardwood.model.edit.criterion import Criterion, criterion_for
 from hardwood.model.edit.rewrite import collapse
 from hardwood.model.edit.unreached import prune_unreached
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.routed_rows import RoutedRows, child_nodes, parent_splits, summed_up
+from hardwood.model.paths import child_nodes, parents_of, summed_up
+from hardwood.model.routed_rows import RoutedRows
 
 Complexity = Literal["leaves", "weights", "flops"]
 COMPLEXITIES = ("leaves", "weights", "flops")
@@ -253,11 +254,11 @@ def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> 
         At least 0; no split is stronger than its parent. The smallest pruning that minimises
         R + alpha |T| has the splits whose strength exceeds alpha.
     """
-    m, nodes, parents = tree.n_splits, child_nodes(tree), parent_splits(tree)
+    m, nodes, parents = tree.n_splits, child_nodes(tree.children), parents_of(tree.children)
     branch_risk, branch_price = risks.copy(), prices.copy()
     branch_risk[:m] = 0
-    summed_up(tree, branch_risk)
-    summed_up(tree, branch_price)
+    summed_up(tree.children, branch_risk)
+    summed_up(tree.children, branch_price)
     strengths = np.full(m, np.inf)
 
     def link(i: int) -> float:  # g(t), section 3.3
@@ -324,7 +325,7 @@ def _of_branches(
 
 def _collapsed_above(tree: ObliqueTree, strengths: np.ndarray) -> np.ndarray:
     """Return the strength of each node's parent, (m + L,); infinity for the root."""
-    return np.append(strengths, np.inf)[parent_splits(tree)]
+    return np.append(strengths, np.inf)[parents_of(tree.children)]
 
 
 def _between(

@@ -8,7 +8,8 @@ import numpy as np
 
 from hardwood.model.edit.rewrite import collapse
 from hardwood.model.kinds.tree import ObliqueTree
-from hardwood.model.routed_rows import RoutedRows, child_nodes
+from hardwood.model.paths import child_nodes
+from hardwood.model.routed_rows import RoutedRows
 
 
 def prune_unreached(
@@ -55,7 +56,7 @@ def prune_unreached(
 
 def _without(tree: ObliqueTree, stays: np.ndarray) -> tuple[int, np.ndarray, list[int]]:
     """Leave out nodes, (m + L,); return the root, the children, and the splits to make leaves."""
-    nodes = child_nodes(tree)
+    nodes = child_nodes(tree.children)
     below = tree.children.copy()  # of each split, with what is left
     stands_for = np.arange(tree.n_splits, dtype=np.int32)  # what each split has become
     merged = []

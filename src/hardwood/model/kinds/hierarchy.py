@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hardwood.model.paths import node_depths
+from hardwood.model.paths import node_depths, sums_of
 from hardwood.parameters import integer
 
 
@@ -48,19 +48,15 @@ class Hierarchy:
         """
         m = len(splits)
         weight = weight / weight.max()  # so that no sum overflows
-        mass, squares = np.zeros(2 * m + 1), np.zeros(2 * m + 1)
-        sums = np.zeros((2 * m + 1, columns.shape[1]))
-        mass[m:] = np.bincount(leaves, weight, minlength=m + 1)
+        mass = np.bincount(leaves, weight, minlength=m + 1)
+        sums, squares = np.zeros((m + 1, columns.shape[1])), np.zeros(m + 1)
         # About the mean of all: sums of squares of large numbers would drown the differences.
         mean = (columns * weight[:, None]).sum(axis=0, dtype=np.float64) / weight.sum()
         for j in range(columns.shape[1]):
             about = columns[:, j] - mean[j]
-            sums[m:, j] = np.bincount(leaves, weight * about, minlength=m + 1)
-            squares[m:] += np.bincount(leaves, weight * about**2, minlength=m + 1)
-        for i in range(m - 1, -1, -1):
-            below = np.where(splits[i] >= 0, splits[i], m + ~splits[i])
-            mass[i], squares[i] = mass[below].sum(), squares[below].sum()
-            sums[i] = sums[below].sum(axis=0)
+            sums[:, j] = np.bincount(leaves, weight * about, minlength=m + 1)
+            squares += np.bincount(leaves, weight * about**2, minlength=m + 1)
+        mass, sums, squares = (sums_of(splits, of_leaves) for of_leaves in (mass, sums, squares))
         within = squares - (sums**2).sum(axis=1) / np.maximum(mass, np.finfo(float).tiny)
         heights = np.maximum(within[:m], 0.0) / max(float(within[0]), np.finfo(float).tiny)
         return cls(splits, _monotone(splits, heights))

@@ -18,11 +18,11 @@ from hardwood.errors import ExportError
 from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.base import Model
 from hardwood.model.engine import linked, scaled_splits
+from hardwood.model.kinds.forest import HardModel
 from hardwood.model.structure import Label, Link, TaskKind
 from hardwood.show.text import summary
 from hardwood.table import Schema
 
-HardModel = ObliqueTree | ObliqueForest
 Vote = Literal["none", "class", "labels"]
 
 LARGEST = float(np.finfo(np.float32).max)  # finite numbers stay finite in float32

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from hardwood.model import structure
+from hardwood.model.engine import not_for_the_engine
 from hardwood.model.files import strict_json
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.structure import Array, Label, Link, TaskKind
+from hardwood.model.views import Column, columns_of
 from hardwood.table import Schema, encode_row
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from typing_extensions import Self
 
     from hardwood.model.cost import Flops
@@ -35,14 +39,12 @@ class Model(ABC):
 
     A kind of model declares its parts once: ``arrays``, and ``options``, which are the rest of its
     own. By them its constructor, `replace`, ``==``, pickles, files and the JSON form go. ``noun``
-    is how messages call it. ``combine`` says how several trees answer together, and is None of a
-    kind that is one tree.
+    is how messages call it. ``combine`` says how the trees of an ensemble answer together.
     """
 
     noun: ClassVar[str]
     arrays: ClassVar[tuple[Array, ...]] = ()
     options: ClassVar[tuple[str, ...]] = ("link",)
-    combine: str | None = None
     link: Link
     schema: Schema
     task: TaskKind
@@ -103,14 +105,14 @@ class Model(ABC):
         """Number of splits on the longest way from a root to a leaf."""
 
     @property
-    @abstractmethod
     def has_linear_leaves(self) -> bool:
         """Whether some leaves answer by a linear model of the row, not by a constant."""
+        return False
 
     @property
     def is_ensemble(self) -> bool:
         """Whether it answers by several trees together, even where there is but one."""
-        return self.combine is not None
+        return isinstance(self, Ensemble)
 
     @property
     def n_trees(self) -> int:
@@ -301,7 +303,6 @@ class Model(ABC):
             all.
         """
 
-    @abstractmethod
     def to_text(
         self,
         *,
@@ -309,7 +310,26 @@ class Model(ABC):
         max_terms: int | None = 4,
         digits: int | None = 3,
     ) -> str:
-        """Write the model in words."""
+        """Write the model in words.
+
+        A split of a policy tree of two ways reads as that of an oblique tree. One of more ways
+        lists their scores, as far as they are ahead of the first way, and the way with the largest
+        is taken. Of a latent tree the text says how active the nodes are.
+
+        Parameters
+        ----------
+        max_depth
+            Levels of splits to write; deeper ones are counted, not shown. ``None`` writes all.
+        max_terms
+            Terms to write per split, the largest; the text says how many were left out.
+            ``None`` writes all.
+        digits
+            Significant digits; ``None`` writes every number in full.
+        """
+        from hardwood.show.text import tree_text
+
+        tree: Any = self  # a kind that is one tree
+        return tree_text(tree, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def show(
         self,
@@ -395,6 +415,117 @@ class Model(ABC):
             "regression": "regression",
             "multilabel": f"{self.n_outputs} labels",
         }[self.task]
+
+
+class SingleTree(Model):
+    """One tree, of which a row reaches one leaf. Constant leaves have their answers ready."""
+
+    values: np.ndarray
+
+    @property
+    @abstractmethod
+    def node_depths(self) -> np.ndarray:
+        """Depth of each node; the root has depth 0."""
+
+    @property
+    @abstractmethod
+    def _router(self) -> Any:
+        """The engine's form of the splits."""
+
+    @abstractmethod
+    def apply(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
+        """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """What each column of ``weights`` multiplies."""
+        return columns_of(self.schema)
+
+    @property
+    def depth(self) -> int:
+        """Number of splits on the longest way from root to leaf."""
+        return int(self.node_depths.max())
+
+    def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
+        if self.has_linear_leaves:
+            return super().predict(X, n_jobs=n_jobs)
+        decided: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
+        return decided
+
+    def predict_one(self, x: Any) -> Any:
+        if self.has_linear_leaves:
+            return super().predict_one(x)
+        try:
+            return self._answers[self._leaf_of(x)]
+        except (TypeError, ValueError):
+            table = encode_row.as_table(x, self.feature_names)
+            return self._answers[int(self.apply(table)[0])]
+
+    # Only in a table of numbers are the entries of an array what the engine takes; levels of
+    # categories have to be looked up.
+
+    @cached_property
+    def _leaf_of(self) -> Callable[[Any], int]:
+        return self._router.apply_one if self.schema.is_numeric else not_for_the_engine
+
+    @cached_property
+    def _answers(self) -> list[Any]:
+        return [answer_of_one(value, self.task, self.classes) for value in self.values]
+
+    @cached_property
+    def _leaf_answers(self) -> np.ndarray:
+        return answers(self.values, self.task, self.classes)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        max_depth: int | None = 4,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+        fontsize: float = 9.0,
+    ) -> Axes:
+        """Draw the tree with matplotlib.
+
+        Without ``ax`` a figure of the size that the tree needs is made. In a given ``ax`` the
+        drawing is scaled down to fit. Other arguments are as in :meth:`to_text`.
+        """
+        from hardwood.show.plot import plot_tree
+
+        tree: Any = self  # one of its kinds
+        return plot_tree(
+            tree, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
+        )
+
+
+class Ensemble(Model):
+    """Several trees that answer together."""
+
+    combine: str
+
+    def to_text(
+        self,
+        *,
+        max_trees: int | None = 3,
+        max_depth: int | None = None,
+        max_terms: int | None = 4,
+        digits: int | None = 3,
+    ) -> str:
+        """Write the model in words.
+
+        Parameters
+        ----------
+        max_trees
+            Trees to write, the first; ``None`` writes all.
+        max_depth, max_terms, digits
+            As in :meth:`ObliqueTree.to_text`, for each tree.
+        """
+        from hardwood.show.text import trees_text
+
+        model: Any = self  # one of its kinds
+        return trees_text(
+            model, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
+        )
 
 
 def not_hard(what: str, found: str) -> TypeError:

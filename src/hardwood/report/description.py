@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hardwood.model.base import Model, model_of
+from hardwood.model.base import Ensemble, Model, model_of
 from hardwood.model.files.container import METADATA_KEY
 from hardwood.model.files.file import dumps
 from hardwood.model.kinds.soft_ensemble import TreeEnsemble
@@ -192,6 +192,7 @@ class Description(Report):
 
     def _trees_content(self) -> dict[str, Any]:
         model = self.model
+        assert isinstance(model, Ensemble)
         softness = {"gamma": model.gamma} if isinstance(model, TreeEnsemble) else {}
         trees = {"n_trees": model.n_trees, "trees": list(map(asdict, _trees(model)))}
         return {"combine": model.combine} | softness | trees

@@ -98,8 +98,7 @@ def trees_text(model: Trees, *, max_trees: int | None = 3, **options: Any) -> st
     parts = [head]
     n_shown = n if max_trees is None else min(max(max_trees, 0), n)
     for i in range(n_shown):
-        tree = model.trees[i] if isinstance(model, ObliqueForest) else model.hard_tree(i)
-        parts.append(f"Tree {i + 1} of {n}. {tree_text(tree, **options)}")
+        parts.append(f"Tree {i + 1} of {n}. {tree_text(model.hard_tree(i), **options)}")
     if n_shown < n:
         parts.append(f"... {plural(n - n_shown, 'more tree')} not shown\n")
     return "\n".join(parts)

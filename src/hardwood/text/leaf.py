@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from hardwood.text.terms import label_text, name_text
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree, PolicyTree
 
-    Tree = ObliqueTree | PolicyTree
+    Tree: TypeAlias = ObliqueTree | PolicyTree
 
 MAX_OUTPUTS = 4
 YES = 0.5  # the least probability of a label that is predicted

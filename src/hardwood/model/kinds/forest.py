@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from hardwood.model import cost, engine, structure
-from hardwood.model.base import Model
+from hardwood.model.base import Ensemble
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import LINKS, Label, Link, TaskKind
 
@@ -27,7 +27,7 @@ _VOTES = {"classification": "class", "multilabel": "labels"}
 _TASKS: dict[str, Any] = {link: task for task, links in LINKS.items() for link in links}
 
 
-class ObliqueForest(Model):
+class ObliqueForest(Ensemble):
     r"""Hard oblique trees that answer together.
 
     .. math:: f(x) = \frac{1}{T} \sum_{t=1}^{T} f_t(x)
@@ -221,35 +221,16 @@ class ObliqueForest(Model):
             parts |= {"link": self.link, "classes": self.classes, "target_names": self.target_names}
         return parts
 
-    def to_text(
-        self,
-        *,
-        max_trees: int | None = 3,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-    ) -> str:
-        """Write the forest in words.
-
-        Parameters
-        ----------
-        max_trees
-            Trees to write, the first; ``None`` writes all.
-        max_depth, max_terms, digits
-            As in :meth:`ObliqueTree.to_text`, for each tree.
-        """
-        from hardwood.show.text import trees_text
-
-        return trees_text(
-            self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
-        )
-
     def __repr__(self) -> str:
         return (
             f"ObliqueForest({self.combine} of {self.n_trees} trees, {self._answer_words()}, "
             f"{self.n_features} features, depth {self.depth}, {self.n_splits} splits, "
             f"{self.n_leaves} {'linear ' * self.has_linear_leaves}leaves)"
         )
+
+
+HardModel: TypeAlias = ObliqueTree | ObliqueForest
+"""What `Model.hard` returns."""
 
 
 def _fitting(trees: Iterable[ObliqueTree], free: str) -> tuple[ObliqueTree, ...]:

@@ -177,11 +177,6 @@ class LatentTreeModel(Model):
         return int(self.nodes[-1] + 1).bit_length() - 1
 
     @property
-    def has_linear_leaves(self) -> bool:
-        """Whether leaves answer by a linear model of the row: they do not, the predictor does."""
-        return False
-
-    @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
         """The tree of its splits, see `routes`, without answers."""
         return (self._routes,)
@@ -367,28 +362,6 @@ class LatentTreeModel(Model):
         of_weights = np.count_nonzero(self.weights) + np.count_nonzero(self.head_weights)
         all_rows = Operations(float(of_weights), float(of_weights), float(2 * self.n_nodes))
         return Flops(all_rows, all_rows)
-
-    def to_text(
-        self,
-        *,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-    ) -> str:
-        """Write the tree in words: splits, and how active the nodes are.
-
-        Parameters
-        ----------
-        max_depth
-            Levels of splits to show; None for all.
-        max_terms
-            Largest terms of a split to show; None for all.
-        digits
-            Of weights; None for all.
-        """
-        from hardwood.show.text import tree_text
-
-        return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
 
     def __repr__(self) -> str:
         head = "linear" if not self.widths else "-".join(map(str, self.widths))

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from hardwood.model import cost, engine, paths, structure
-from hardwood.model.base import Model, not_hard
-from hardwood.model.outputs import answer_of_one, answers
+from hardwood.model.base import SingleTree, not_hard
 from hardwood.model.structure import Array, Link, TaskKind
-from hardwood.model.views import Column, PolicySplit, columns_of
-from hardwood.table import Schema, encode_row
+from hardwood.model.views import PolicySplit
+from hardwood.table import Schema
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from scipy.sparse import csr_array
 
     from hardwood._native import PolicyRouter
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 Path = Literal["greedy", "most_probable"]
 
 
-class PolicyTree(Model):
+class PolicyTree(SingleTree):
     r"""A decision tree whose nodes have any number of children, in raw feature units.
 
     A row x has, for moving to node i, the score
@@ -193,11 +191,6 @@ class PolicyTree(Model):
         return self.n_splits, self.n_leaves, n_rows * self.schema.n_columns
 
     @property
-    def has_linear_leaves(self) -> bool:
-        """Whether leaves answer by a linear model of the row: never."""
-        return False
-
-    @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
         """The oblique tree of one with two ways everywhere."""
         return (self.to_oblique(),) if self.is_binary else ()
@@ -219,11 +212,6 @@ class PolicyTree(Model):
         np.add.at(sizes, self.parents[1:], np.abs(self.advantages[1:]))
         at = self.split_nodes
         yield sizes[at], None if self.counts is None else self.counts[at]
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """What each column of ``weights`` multiplies."""
-        return columns_of(self.schema)
 
     @cached_property
     def n_children(self) -> np.ndarray:
@@ -284,11 +272,6 @@ class PolicyTree(Model):
         for i, parent in enumerate(self.parents[1:].tolist(), start=1):
             depths[i] = depths[parent] + 1
         return _read_only(np.array(depths, dtype=np.int32))
-
-    @property
-    def depth(self) -> int:
-        """Number of splits on the longest way from root to leaf."""
-        return int(self.node_depths.max())
 
     @cached_property
     def is_binary(self) -> bool:
@@ -380,30 +363,19 @@ class PolicyTree(Model):
         outputs: np.ndarray = self.values[self.apply(X, path=path, n_jobs=n_jobs)]
         return outputs
 
-    def predict_one(self, x: Any) -> Any:
-        try:
-            return self._answers[self._leaf_of(x)]
-        except (TypeError, ValueError):
-            table = encode_row.as_table(x, self.feature_names)
-            return self._answers[int(self.apply(table)[0])]
-
     def decision_path(self, X: Any, *, path: Path = "greedy", n_jobs: int | None = 1) -> csr_array:
         """Nodes on the way of each row to its leaf: 0/1 CSR (n, N)."""
         leaves = self.apply(X, path=path, n_jobs=n_jobs)
         return paths.ways_to(self.parents, self.leaf_nodes[leaves])
 
     @cached_property
-    def values(self) -> np.ndarray:
+    def values(self) -> np.ndarray:  # type: ignore[override]  # nobody writes it anyway
         """What each leaf answers, (L, k): the link of its scores."""
         return _read_only(engine.linked(self.scores.copy(), self.link, 1))
 
     @cached_property
     def _router(self) -> PolicyRouter:
         return engine.packed_policy(self)
-
-    @cached_property
-    def _leaf_of(self) -> Callable[[Any], int]:
-        return self._router.apply_one if self.schema.is_numeric else engine.not_for_the_engine
 
     def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
         outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
@@ -414,50 +386,10 @@ class PolicyTree(Model):
         leaf_of, values = self._leaf_of, self.values
         return lambda x: values[leaf_of(x)].copy()
 
-    @cached_property
-    def _answers(self) -> list[Any]:
-        return [answer_of_one(value, self.task, self.classes) for value in self.values]
-
-    @cached_property
-    def _leaf_answers(self) -> np.ndarray:
-        return answers(self.values, self.task, self.classes)
-
     # Other forms
 
     def flops(self, X: Any = None) -> Flops:
         return cost.policy_flops(self, X)
-
-    def to_text(
-        self,
-        *,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-    ) -> str:
-        """Write the tree in words; arguments as in :meth:`ObliqueTree.to_text`.
-
-        A split of two ways reads as that of an oblique tree. One of more ways lists their scores,
-        as far as they are ahead of the first way, and the way with the largest is taken.
-        """
-        from hardwood.show.text import tree_text
-
-        return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
-
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        max_depth: int | None = 4,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-        fontsize: float = 9.0,
-    ) -> Axes:
-        """Draw the tree with matplotlib; arguments as in :meth:`ObliqueTree.plot`."""
-        from hardwood.show.plot import plot_tree
-
-        return plot_tree(
-            self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
-        )
 
     def to_oblique(self) -> ObliqueTree:
         """Make the oblique tree of one with two ways everywhere.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from hardwood.model import cost, engine, structure
-from hardwood.model.base import Model, not_hard
+from hardwood.model.base import Ensemble, not_hard
 from hardwood.model.kinds.forest import MAX_TREES, ObliqueForest, score_names
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
 from hardwood.model.structure import Activation, Array, Link, TaskKind
@@ -37,7 +37,7 @@ def _check_sizes(weights: np.ndarray) -> None:
         )
 
 
-class TreeEnsemble(Model):
+class TreeEnsemble(Ensemble):
     r"""Soft oblique trees in raw feature units, whose scores add up.
 
     A row x has the score :math:`s_i(x)` at split i of a tree, as in `ObliqueTree`. The share
@@ -190,11 +190,6 @@ class TreeEnsemble(Model):
         return int(np.count_nonzero(self.weights))
 
     @property
-    def has_linear_leaves(self) -> bool:
-        """Whether leaves answer by a linear model of the row: never."""
-        return False
-
-    @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
         """None: its trees are soft."""
         return ()
@@ -277,21 +272,6 @@ class TreeEnsemble(Model):
         from hardwood.model.edit.harden import hardening_cost
 
         return hardening_cost(self, X, y, sample_weight)
-
-    def to_text(
-        self,
-        *,
-        max_trees: int | None = 3,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-    ) -> str:
-        """Write the ensemble in words; arguments as in :meth:`ObliqueForest.to_text`."""
-        from hardwood.show.text import trees_text
-
-        return trees_text(
-            self, max_trees=max_trees, max_depth=max_depth, max_terms=max_terms, digits=digits
-        )
 
     def __repr__(self) -> str:
         return (

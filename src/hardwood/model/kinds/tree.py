@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model import cost, engine, paths, structure
-from hardwood.model.base import Model
-from hardwood.model.outputs import answer_of_one, answers
+from hardwood.model.base import SingleTree
 from hardwood.model.structure import LINKS, Array, Link, TaskKind
-from hardwood.model.views import Column, LinearLeaf, Split, columns_of
-from hardwood.table import Schema, encode_row
+from hardwood.model.views import LinearLeaf, Split
+from hardwood.table import Schema
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from scipy.sparse import csr_array
 
     from hardwood._native import LeafModels, Router
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from hardwood.model.edit.readable import Readable
 
 
-class ObliqueTree(Model):
+class ObliqueTree(SingleTree):
     r"""A hard oblique decision tree in raw feature units.
 
     A row ``x`` has the score
@@ -236,11 +234,6 @@ class ObliqueTree(Model):
         return self
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """What each column of ``weights`` multiplies."""
-        return columns_of(self.schema)
-
-    @cached_property
     def thresholds(self) -> np.ndarray:
         """Right-hand sides in raw units, (m,): with no entry missing, right is ``w.x >= t``."""
         thresholds: np.ndarray
@@ -253,11 +246,6 @@ class ObliqueTree(Model):
     def node_depths(self) -> np.ndarray:
         """Depth of each split, then of each leaf, (m + L,); the root has depth 0."""
         return paths.node_depths(self.children)
-
-    @property
-    def depth(self) -> int:
-        """Number of splits on the longest way from root to leaf."""
-        return int(self.node_depths.max())
 
     def split(self, index: int) -> Split:
         """View one split: its terms, threshold, children and its ``condition`` in words."""
@@ -280,23 +268,6 @@ class ObliqueTree(Model):
         """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
         return engine.ask(self.schema, X, self._router.apply, n_jobs=n_jobs, who="ObliqueTree")
 
-    # Constant leaves have their answers ready, which are looked up.
-
-    def predict(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
-        if self.leaf_weights is not None:
-            return super().predict(X, n_jobs=n_jobs)
-        decided: np.ndarray = self._leaf_answers[self.apply(X, n_jobs=n_jobs)]
-        return decided
-
-    def predict_one(self, x: Any) -> Any:
-        if self.leaf_weights is not None:
-            return super().predict_one(x)
-        try:
-            return self._answers[self._leaf_of(x)]
-        except (TypeError, ValueError):
-            table = encode_row.as_table(x, self.feature_names)
-            return self._answers[int(self.apply(table)[0])]
-
     def decision_path(self, X: Any, *, n_jobs: int | None = 1) -> csr_array:
         """Nodes visited by each row: 0/1 CSR (n, m + L), splits first, then leaves."""
         return paths.visited_nodes(self.children, self.apply(X, n_jobs=n_jobs))
@@ -308,13 +279,6 @@ class ObliqueTree(Model):
     @cached_property
     def _leaf_models(self) -> LeafModels:
         return engine.packed_leaves(self)
-
-    # Only in a table of numbers are the entries of an array what the engine takes; levels of
-    # categories have to be looked up.
-
-    @cached_property
-    def _leaf_of(self) -> Callable[[Any], int]:
-        return self._router.apply_one if self.schema.is_numeric else engine.not_for_the_engine
 
     @cached_property
     def _output_of(self) -> Callable[[Any], np.ndarray]:
@@ -332,61 +296,10 @@ class ObliqueTree(Model):
         answer = partial(self._router.answer, self._leaf_models)
         return engine.ask(self.schema, X, answer, n_jobs=n_jobs, who="ObliqueTree")
 
-    @cached_property
-    def _answers(self) -> list[Any]:
-        return [answer_of_one(value, self.task, self.classes) for value in self.values]
-
-    @cached_property
-    def _leaf_answers(self) -> np.ndarray:
-        return answers(self.values, self.task, self.classes)
-
     # Other forms
 
     def flops(self, X: Any = None) -> Flops:
         return cost.tree_flops(self, X)
-
-    def to_text(
-        self,
-        *,
-        max_depth: int | None = None,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-    ) -> str:
-        """Write the tree in words.
-
-        Parameters
-        ----------
-        max_depth
-            Levels of splits to write; deeper ones are counted, not shown. ``None`` writes all.
-        max_terms
-            Terms to write per split, the largest; the text says how many were left out.
-            ``None`` writes all.
-        digits
-            Significant digits; ``None`` writes every number in full.
-        """
-        from hardwood.show.text import tree_text
-
-        return tree_text(self, max_depth=max_depth, max_terms=max_terms, digits=digits)
-
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        max_depth: int | None = 4,
-        max_terms: int | None = 4,
-        digits: int | None = 3,
-        fontsize: float = 9.0,
-    ) -> Axes:
-        """Draw the tree with matplotlib.
-
-        Without ``ax`` a figure of the size that the tree needs is made. In a given ``ax`` the
-        drawing is scaled down to fit. Other arguments are as in :meth:`to_text`.
-        """
-        from hardwood.show.plot import plot_tree
-
-        return plot_tree(
-            self, ax, max_depth=max_depth, max_terms=max_terms, digits=digits, fontsize=fontsize
-        )
 
     def simplify(self) -> ObliqueTree:
         """Drop what does not matter: see :func:`hardwood.model.edit.rewrite.simplify`."""

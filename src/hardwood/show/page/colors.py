@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model.base import Model
+from hardwood.model.kinds.forest import HardModel
 from hardwood.show.page.packing import packed
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Colors:
         }
 
 
-def colors_of(model: Model, rows: DataRows | None) -> Colors:
+def colors_of(model: HardModel, rows: DataRows | None) -> Colors:
     """Choose colors for a model, and for the rows that are shown with it."""
     are_true = rows is not None and rows.truth is not None
     if model.classes is not None:
@@ -106,7 +106,7 @@ def _groups(sizes: np.ndarray) -> np.ndarray:
     return groups
 
 
-def _class_sizes(model: Model, rows: DataRows | None) -> np.ndarray:
+def _class_sizes(model: HardModel, rows: DataRows | None) -> np.ndarray:
     """How much of each class there is, (k,), as far as is known."""
     if rows is not None and rows.truth is not None:
         return np.bincount(rows.truth, minlength=model.n_outputs)
@@ -115,6 +115,6 @@ def _class_sizes(model: Model, rows: DataRows | None) -> np.ndarray:
     return sizes
 
 
-def _leaf_numbers(model: Model) -> np.ndarray:
+def _leaf_numbers(model: HardModel) -> np.ndarray:
     """Values of all leaves, (leaves, k)."""
     return np.concatenate([tree.values for tree in model.hard_trees])

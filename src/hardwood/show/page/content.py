@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardwood.model.kinds.forest import HardModel, ObliqueForest
 from hardwood.show.page.colors import Colors, colors_of
 from hardwood.show.page.exact import (
     exact_splits,
@@ -34,7 +35,7 @@ MAX_ROWS = 300
 
 
 def content_of(
-    model: Model, X: Any = None, y: Any = None, *, max_rows: int = MAX_ROWS
+    model: HardModel, X: Any = None, y: Any = None, *, max_rows: int = MAX_ROWS
 ) -> dict[str, Any]:
     """Gather all that a page shows.
 
@@ -64,7 +65,7 @@ def content_of(
     return {
         "summary": summary(model),
         "task": model.task,
-        "combine": model.combine,
+        "combine": model.combine if isinstance(model, ObliqueForest) else None,
         "link": model.link,
         "outputs": _output_names(model),
         "target": _target_name(model),
@@ -79,7 +80,7 @@ def content_of(
     }
 
 
-def _output_names(model: Model) -> list[str]:
+def _output_names(model: HardModel) -> list[str]:
     """Name each output: a class, a label, or a number that is predicted."""
     if model.classes is not None:
         return [label_text(label) for label in model.classes]
@@ -91,7 +92,7 @@ def _output_names(model: Model) -> list[str]:
     return [f"{word} {i}" for i in range(model.n_outputs)]
 
 
-def _target_name(model: Model) -> str | None:
+def _target_name(model: HardModel) -> str | None:
     """Name what is predicted, where that is one thing."""
     names = model.target_names
     return name_text(names[0]) if names is not None and len(names) == 1 else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.model.base import Model
+from hardwood.model.kinds.forest import HardModel
 from hardwood.model.routed_rows import true_answers
 from hardwood.table import Table
 
@@ -45,7 +45,7 @@ class DataRows:
     outputs: np.ndarray
 
     @classmethod
-    def of(cls, model: Model, X: Any, y: Any) -> DataRows:
+    def of(cls, model: HardModel, X: Any, y: Any) -> DataRows:
         """Read a table, with or without true answers; of a large one, draw rows at random."""
         matrix = model.schema.read(X, who=type(model).__name__)
         n = int(matrix.shape[0])

@@ -135,9 +135,11 @@ SHARED_NAMES = {"Comparison", "Decision"}
 STILL_SHARED = {
     "Candidate",
     "Column",
+    "Move",
     "Plan",
     "Problem",
     "Rows",
+    "Runs",
     "Search",
     "TreeClassifier",
     "TreeRegressor",

@@ -64,8 +64,8 @@ EVERY_ESTIMATOR: list[Any] = [
     TAORegressor(),
     TELClassifier(),
     TELRegressor(),
-    TreeClassifier(**_SEARCH, max_trials=1),
-    TreeRegressor(**_SEARCH, max_trials=1),
+    TreeClassifier(**_SEARCH, max_trials=3),
+    TreeRegressor(**_SEARCH, max_trials=3),
 ]
 """One of every public class."""
 

@@ -34,7 +34,7 @@ from benchmarks.quality.parts import parts
 from benchmarks.quality.trials import some_of
 from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
-from hardwood import _native
+from hardwood import _probes
 from hardwood.learn.greedy import start_tree
 from hardwood.learn.losses import CrossEntropy
 from hardwood.learn.non_greedy import (
@@ -129,7 +129,7 @@ def _best_pass(problem: Problem, tree: StartTree, way: Inference) -> float:
 def found_by(problem: Problem, tree: StartTree, way: Inference) -> dict[str, np.ndarray]:
     """Return what inference finds for the training rows."""
     rows = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[problem.train]))
-    return _native.augment(
+    return _probes.augment(
         rows,
         problem.y[problem.train],
         tree.children,

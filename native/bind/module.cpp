@@ -9,9 +9,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_policy(m);
   hardwood::bind_explain(m);
   hardwood::bind_fit(m);
-  hardwood::bind_learn_non_greedy(m);
   hardwood::bind_learn_greedy(m);
-  hardwood::bind_learn_reinforced(m);
   hardwood::bind_learn_tao(m);
   hardwood::bind_nn(m);
   hardwood::bind_latent(m);

@@ -1,46 +1,32 @@
 // Kernels, random numbers, steps, DGT trees and products of layers, each on its own.
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <tuple>
 
 #include "bind/options.hpp"
 #include "core/kernels.hpp"
 #include "core/random.hpp"
 #include "learn/dgt/learner.hpp"
 #include "learn/loop/descent.hpp"
+#include "probes/encoded_tiles.hpp"
 #include "probes/probes.hpp"
 
 namespace hardwood {
 
 namespace {
 
-using NewArray = nb::ndarray<nb::numpy, float>;
-
-Buffer<float> padded_copy(const Array2<float>& A, std::size_t rows, std::size_t stride) {
-  Buffer<float> to(rows * stride);
-  for (std::size_t i = 0; i < A.shape(0); ++i)
-    std::copy_n(A.data() + i * A.shape(1), A.shape(1), to.data() + i * stride);
-  return to;
-}
-
 NewArray gemm(Array2<float> A, Array2<float> B) {
   require(A.shape(1) == B.shape(0), "inner sizes differ");
   const int m = static_cast<int>(A.shape(0)), k = static_cast<int>(A.shape(1)),
             n = static_cast<int>(B.shape(1));
-  const Buffer<float> b = padded_copy(B, k, padded(n));
+  Buffer<float> b(static_cast<std::size_t>(k) * padded(n));
   Buffer<float> c(static_cast<std::size_t>(m) * padded(n));
+  copy_rows(k, n, B.data(), n, b.data(), padded(n));
   kernels().gemm({A.data(), m, k, k}, {b.data(), k, n, padded(n)}, {c.data(), m, n, padded(n)});
-  return new_array<float>({A.shape(0), B.shape(1)}, [&](float* out) {
-    for (int i = 0; i < m; ++i)
-      std::copy_n(c.data() + static_cast<std::size_t>(i) * padded(n), n,
-                  out + static_cast<std::size_t>(i) * n);
-  });
+  return new_rows({A.shape(0), B.shape(1)}, m, c.data());
 }
 
 // C = A B into given memory, `repeats` times, for timing. B and C have columns in multiples of 8.
@@ -101,71 +87,39 @@ class DgtProbe {
            const std::string& loss_name, double parameter, const std::string& path,
            const std::string& quantizer, const std::string& routing, double sharpness,
            bool linear_leaves, std::vector<int> hidden)
-      : n_(checked_rows(X, target, weight, height, n_outputs)),
-        stride_(padded(static_cast<int>(X.shape(1)))),
-        n_targets_(checked_targets(target, loss_named(loss_name), n_outputs)),
-        learner_({height, static_cast<int>(X.shape(1)), n_outputs, linear_leaves},
+      : n_(static_cast<int>(X.shape(0))),
+        learner_({checked_height(height), static_cast<int>(X.shape(1)), n_outputs, linear_leaves},
                  form_named(path, quantizer, routing),
                  {static_cast<float>(sharpness), static_cast<float>(sharpness), false},
                  loss_named(loss_name), static_cast<float>(parameter), n_),
-        X_(padded_copy(X, rounded_up(n_, learner_.tile_capacity(n_)), stride_)) {
+        tiles_(X, target, weight, learner_.tile_capacity(n_)) {
+    check_target(target, loss_named(loss_name), n_outputs);
     for (const int size : hidden) require(size >= 1, "a hidden size is not positive");
-    const int capacity = learner_.tile_capacity(n_);
-    for (int first = 0; first < n_; first += capacity) {
-      Tile& tile = tiles_.emplace_back(Tile{
-          Buffer<float>(static_cast<std::size_t>(n_targets_) * capacity), Buffer<float>(capacity)});
-      for (int i = 0; i < std::min(capacity, n_ - first); ++i) {
-        tile.weight[i] = weight.data()[first + i];
-        for (int t = 0; t < n_targets_; ++t)
-          tile.target[static_cast<std::size_t>(t) * capacity + i] =
-              target.data()[(first + i) * n_targets_ + t];
-      }
-    }
     options_.hidden = std::move(hidden);
-    descent_.emplace(learner_, options_);
-    Random random(0, 0);
-    descent_->start(random, {});
+    start({});
   }
   DgtProbe(const DgtProbe&) = delete;
 
   void set(Array2<float> W, Array1<float> b, Array2<float> theta,
            std::optional<Array<float, 3>> leaf_weights) {
-    const DgtShape s = learner_.shape();
-    const std::size_t m = s.n_nodes(), d = s.n_columns, leaves = s.n_leaves(), k = s.n_outputs;
-    require(W.shape(0) == m && W.shape(1) == d && b.size() == m && theta.shape(0) == leaves &&
-                theta.shape(1) == k && leaf_weights.has_value() == s.has_linear_leaves &&
-                (!leaf_weights || leaf_weights->size() == leaves * k * d),
-            "sizes differ");
-    Buffer<float> parameters(learner_.layout().n_parameters());
-    const DgtParameters p = learner_.view(parameters.data());
-    const auto pad_rows = [&](std::size_t rows, const float* from, float* to) {
-      for (std::size_t i = 0; i < rows; ++i) std::copy_n(from + i * d, d, to + i * stride_);
-    };
-    pad_rows(m, W.data(), p.W);
-    if (leaf_weights) pad_rows(leaves * k, leaf_weights->data(), p.A);
-    std::copy_n(b.data(), b.size(), p.b);
-    std::copy_n(theta.data(), theta.size(), p.theta);
-    Random random(0, 0);
-    descent_.emplace(learner_, options_);
-    descent_->start(random, {parameters.data(), parameters.size()});
+    const Buffer<float> parameters = parameters_of(learner_.layout(), {W, b, theta}, leaf_weights);
+    start({parameters.data(), parameters.size()});
   }
 
-  using Parts = std::tuple<NewArray, NewArray, NewArray, std::optional<NewArray>>;
-
-  std::tuple<double, NewArray, NewArray, NewArray, std::optional<NewArray>> gradient() {
+  auto gradient() {
     const double total = add_gradient();
-    const auto [dW, db, dtheta, dA] = parts(descent_->gradient());
-    return {total / n_, dW, db, dtheta, dA};
+    return std::tuple_cat(std::tuple(total / n_),
+                          arrays_of(learner_.layout(), descent_->gradient()));
   }
 
-  Parts parameters() { return parts(const_cast<float*>(descent_->parameters())); }
+  auto parameters() const { return arrays_of(learner_.layout(), descent_->parameters()); }
 
   NewArray predict(bool soft) {
     const std::size_t k = learner_.shape().n_outputs, capacity = learner_.tile_capacity(n_);
     Buffer<float> tile_prediction(k * capacity);
     return new_array<float>({static_cast<std::size_t>(n_), k}, [&](float* out) {
       for (std::size_t i = 0; i < tiles_.size(); ++i) {
-        const SampleTile tile = sample_tile(i);
+        const SampleTile tile = tiles_[i];
         learner_.predict(descent_->parameters(), tile, soft ? Purpose::kStep : Purpose::kAnswer,
                          tile_prediction.data());
         for (int r = 0; r < tile.n; ++r)
@@ -183,68 +137,28 @@ class DgtProbe {
   }
 
  private:
-  struct Tile {
-    Buffer<float> target, weight;
-  };
-
-  static int checked_rows(const Array2<float>& X, const Array2<float>& target,
-                          const Array1<float>& weight, int height, int n_outputs) {
-    require(X.shape(0) >= 1 && target.shape(0) == X.shape(0) && weight.size() == X.shape(0),
-            "sizes differ");
-    require(height >= 1 && height <= 20 && n_outputs >= 1, "options out of range");
-    return static_cast<int>(X.shape(0));
+  static int checked_height(int height) {
+    require(height >= 1 && height <= 20, "options out of range");
+    return height;
   }
 
-  static int checked_targets(const Array2<float>& target, Loss loss, int n_outputs) {
-    const int n_targets = static_cast<int>(target.shape(1));
-    require(n_targets == (has_class_target(loss) ? 1 : n_outputs), "sizes differ");
-    return n_targets;
-  }
-
-  SampleTile sample_tile(std::size_t i) {
-    const int capacity = learner_.tile_capacity(n_), first = static_cast<int>(i) * capacity;
-    return {capacity,
-            std::min(capacity, n_ - first),
-            {X_.data() + first * stride_, capacity, learner_.shape().n_columns, stride_},
-            tiles_[i].target.data(),
-            tiles_[i].weight.data(),
-            {},
-            i == 0};
+  void start(std::span<const float> parameters) {
+    Random random(0, 0);
+    descent_.emplace(learner_, options_);
+    descent_->start(random, parameters);
   }
 
   double add_gradient() {
     double total = 0;
     for (std::size_t i = 0; i < tiles_.size(); ++i)
-      total += learner_.add_gradient(descent_->parameters(), sample_tile(i),
+      total += learner_.add_gradient(descent_->parameters(), tiles_[i],
                                      1.0f / static_cast<float>(n_), descent_->gradient());
     return total;
   }
 
-  Parts parts(float* from) {
-    const DgtShape s = learner_.shape();
-    const DgtParameters p = learner_.view(from);
-    const std::size_t m = s.n_nodes(), d = s.n_columns, leaves = s.n_leaves(), k = s.n_outputs;
-    const auto unpadded = [&](std::size_t rows, const float* padded_rows) {
-      return [=, this](float* out) {
-        for (std::size_t i = 0; i < rows; ++i)
-          std::copy_n(padded_rows + i * stride_, d, out + i * d);
-      };
-    };
-    std::optional<NewArray> leaf_weights;
-    if (p.A) leaf_weights = new_array<float>({leaves, k, d}, unpadded(leaves * k, p.A));
-    return {
-        new_array<float>({m, d}, unpadded(m, p.W)),
-        new_array<float>({m}, [&](float* out) { std::copy_n(p.b, m, out); }),
-        new_array<float>({leaves, k}, [&](float* out) { std::copy_n(p.theta, leaves * k, out); }),
-        leaf_weights};
-  }
-
   int n_;
-  std::ptrdiff_t stride_;
-  int n_targets_;
   DgtLearner learner_;
-  Buffer<float> X_;
-  std::vector<Tile> tiles_;
+  EncodedTiles tiles_;
   TrainingOptions options_;
   std::optional<Descent> descent_;
 };
@@ -267,8 +181,7 @@ class LayersProbe {
       require(static_cast<int>(factors[i].shape(0)) == W.rows &&
                   static_cast<int>(factors[i].shape(1)) == W.cols,
               "sizes differ");
-      for (int r = 0; r < W.rows; ++r)
-        std::copy_n(factors[i].data() + static_cast<std::size_t>(r) * W.cols, W.cols, W.row(r));
+      copy_rows(W.rows, W.cols, factors[i].data(), W.cols, W.data, W.stride);
     }
   }
 
@@ -276,11 +189,9 @@ class LayersProbe {
     std::vector<NewArray> all;
     for (int i = 0; i < layers_.n_layers(); ++i) {
       const Matrix<float> W = layers_.factor(i);
-      all.push_back(new_array<float>(
-          {static_cast<std::size_t>(W.rows), static_cast<std::size_t>(W.cols)}, [&](float* out) {
-            for (int r = 0; r < W.rows; ++r)
-              std::copy_n(W.row(r), W.cols, out + static_cast<std::size_t>(r) * W.cols);
-          }));
+      const std::size_t m = W.rows, d = W.cols;
+      all.push_back(
+          new_array<float>({m, d}, [&](float* out) { copy_rows(m, d, W.data, W.stride, out, d); }));
     }
     return all;
   }

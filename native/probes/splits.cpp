@@ -1,13 +1,9 @@
 // The two halves of a split's improvement by TAO: a logistic regression and a threshold.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/tuple.h>
-
 #include <algorithm>
-#include <optional>
-#include <tuple>
 
 #include "learn/tao/logistic.hpp"
 #include "learn/tao/sweep.hpp"
+#include "probes/encoded_tiles.hpp"
 #include "probes/probes.hpp"
 
 namespace hardwood {
@@ -41,8 +37,7 @@ nb::tuple solve(Array2<float> X, Array1<float> sign, Array1<float> weight, doubl
     b = std::get<1>(*start);
   }
   Buffer<float> padded_X(n * stride);
-  for (std::size_t i = 0; i < n; ++i)
-    std::copy_n(X.data() + i * d, d, padded_X.data() + i * stride);
+  copy_rows(n, d, X.data(), d, padded_X.data(), stride);
   const std::atomic<bool> stop{false};
   LogisticSolution solution;
   {

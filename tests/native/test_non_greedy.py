@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardwood import _native
+from hardwood import _native, _probes
 from hardwood.learn.non_greedy import NonGreedy, StartTree, left_to_right
 from hardwood.learn.training import Training
 from hardwood.table import Schema
@@ -71,7 +71,7 @@ def random_targets(rng, loss, n, n_outputs) -> np.ndarray:
 
 def augmented(tree, X, Y, inference, loss, assigned=None):
     """What the engine finds, with `moves` (n, m) as the twin has them."""
-    found = _native.augment(
+    found = _probes.augment(
         X, Y, tree.children, (tree.W, tree.b, tree.theta), inference, loss, LOSSES[loss], assigned
     )
     moves = np.zeros((len(X), len(tree.b)))
@@ -165,7 +165,7 @@ def test_what_is_no_tree_is_refused(children):
     m = len(children)
     parts = (np.zeros((m, 2)), np.zeros(m), np.zeros((m + 1, 2)))
     with pytest.raises(ValueError, match="children must be a tree"):
-        _native.augment(
+        _probes.augment(
             np.zeros((1, 2), np.float32),
             np.zeros((1, 1), np.float32),
             children,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardwood import _native
+from hardwood import _probes
 from hardwood.learn.reinforced import Reinforced, perfect_parents
 from reference import reinforced as twin
 
@@ -88,7 +88,7 @@ def engine_gradient(
         estimator=estimator,
         **options,
     )
-    return _native.policy_gradient(
+    return _probes.policy_gradient(
         X,
         Y,
         weight,
@@ -297,7 +297,7 @@ def test_another_seed_draws_other_trajectories():
 def test_what_is_no_tree_is_refused(parents):
     one = np.zeros((1, 1), np.float32)
     with pytest.raises(ValueError, match="parents must be a tree"):
-        _native.policy_gradient(
+        _probes.policy_gradient(
             one,
             one,
             one[0],

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier, _native
+from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier, _probes
 from reference import non_greedy as twin
 
 LOSSES = ("cross_entropy", "squared_error")
@@ -147,7 +147,7 @@ def test_searches_by_leaves_are_maxima_over_all_decisions(case):
             rounded, x.astype(np.float64), losses_of(rounded, y, loss), radius=radius
         )
         children = tree.children.astype(np.int32)
-        found = _native.augment(
+        found = _probes.augment(
             x[None], y[None], children, tuple(parts), inference, loss, 0.0, None
         )
         assert found["bound"][0] == pytest.approx(expected, rel=1e-4, abs=1e-4)

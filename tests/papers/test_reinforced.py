@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hardwood import ReinforcedTreeClassifier, _native, learn_from_rewards
+from hardwood import ReinforcedTreeClassifier, _probes, learn_from_rewards
 from hardwood.learn.reinforced import Reinforced, perfect_parents
 from hardwood.learn.rewards import Rewards, row_target
 from hardwood.learn.training import Training
@@ -54,7 +54,7 @@ def estimates(
     if baseline == "value":  # near what trajectories cost from the nodes on, as when learned
         values = np.full((len(policy.parents), 3), 4.0, np.float32)
     found = [
-        _native.policy_gradient(
+        _probes.policy_gradient(
             X,
             Y,
             weight,

@@ -7,7 +7,6 @@
 #include "bind/learn/option_reader.hpp"
 #include "bind/model/encoder.hpp"
 #include "learn/loop/training.hpp"
-#include "learn/reinforced/learner.hpp"
 
 namespace hardwood {
 
@@ -38,7 +37,5 @@ struct Method {
 
 // Reads the options of the method of this name; those of the loop have been read.
 Method method_named(const std::string& name, const FitCall& call, OptionReader& options);
-
-ReinforcedOptions reinforced_options(OptionReader& options);
 
 }  // namespace hardwood

@@ -29,11 +29,11 @@ from benchmarks.timing import one_thread
 from hardwood import DGTClassifier, DGTForestClassifier, DGTForestRegressor, DGTRegressor
 from hardwood.export import to_c, to_onnx, to_python, to_rules, to_sql
 from hardwood.export.c.compiler import Compiler
-from hardwood.export.c.run import compiled_answers
-from hardwood.export.onnx.writer import asked
+from hardwood.export.c.run import compiled_predictions
+from hardwood.export.onnx.writer import run_graph
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.verify import Answers, Check, measured
+from hardwood.export.verify import Check, Predictions, measured
 
 NAMES = ("segment", "satimage", "pendigits", "cpu_act")
 FORMS: dict[str, Callable[..., Any]] = {
@@ -105,15 +105,15 @@ def measure(name: str, kind: str, model: Any, X: np.ndarray, X_test: np.ndarray)
 def _on_test(form: str, content: Any, test: Probes) -> Check | None:
     if form not in ("c", "c, int16", "c, int8", "onnx"):
         return None
-    found: Answers
+    found: Predictions
     if form == "onnx":
-        found, _ = asked(test, content, as_matrix=True)
+        found, _ = run_graph(test, content, as_matrix=True)
     else:
         compiler = Compiler.find()
         if compiler is None:
             sys.exit("these figures need a C compiler")
         real = "double" if form == "c" else "float"
-        found = compiled_answers(compiler, test, "model", content, real=real)
+        found = compiled_predictions(compiler, test, "model", content, real=real)
     return measured(test, found, target=form, method="")
 
 

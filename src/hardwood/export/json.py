@@ -11,7 +11,7 @@ from hardwood.errors import ExportError
 from hardwood.export.exported import ExportedText, check_path, exported
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.verify import Answers, positions_of, verified
+from hardwood.export.verify import Predictions, positions_of, verified
 
 
 def to_json(
@@ -48,7 +48,7 @@ def to_json(
     read = Probes(plan_of(again), probes.matrix, probes.n_typical, probes.are_given)
     if not np.array_equal(read.outputs, probes.outputs):
         raise ExportError("the export to JSON was not written: what is read back answers otherwise")
-    answers = Answers(read.outputs, positions_of(plan, read.outputs), read.leaves)
+    answers = Predictions(read.outputs, positions_of(plan, read.outputs), read.leaves)
     check = verified(
         probes, answers, target="json", method="read back and asked", edges_may_differ=False
     )

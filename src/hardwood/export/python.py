@@ -30,7 +30,7 @@ from hardwood.export.expressions import Expressions, nested
 from hardwood.export.names import comment, identifiers
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.verify import FLOAT_VALUES, Answers, Check, verified
+from hardwood.export.verify import FLOAT_VALUES, Check, Predictions, verified
 from hardwood.table.feature import Level
 
 _BLOCK_LEVELS = 16  # Python takes 100 levels of indentation
@@ -99,7 +99,7 @@ def _check(probes: Probes, text: str) -> Check:
     leaves = np.array([program["leaves"](row) for row in rows])
     return verified(
         probes,
-        Answers(outputs, positions, leaves),
+        Predictions(outputs, positions, leaves),
         target="python",
         method="run by this Python",
         precision=FLOAT_VALUES,

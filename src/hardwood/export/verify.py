@@ -95,7 +95,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class Predictions:
     """What an export says to the probe rows.
 
     Parameters
@@ -115,7 +115,7 @@ class Answers:
 
 def verified(
     probes: Probes,
-    found: Answers,
+    found: Predictions,
     *,
     target: str,
     method: str,
@@ -169,7 +169,7 @@ def verified(
 
 
 def measured(
-    probes: Probes, found: Answers, *, target: str, method: str, n_bytes: int | None = None
+    probes: Probes, found: Predictions, *, target: str, method: str, n_bytes: int | None = None
 ) -> Check:
     """Measure how far a form that rounds on purpose agrees with the library on typical rows.
 
@@ -268,7 +268,7 @@ def _relative(difference: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def _same_answer(
-    plan: Plan, found: Answers, expected: np.ndarray, allowed: np.ndarray
+    plan: Plan, found: Predictions, expected: np.ndarray, allowed: np.ndarray
 ) -> np.ndarray:
     """Whether the predictions are the library's; where outputs nearly tie, any of the tied."""
     right = positions_of(plan, expected)
@@ -286,7 +286,7 @@ def _same_answer(
 
 
 def _refusal(
-    probes: Probes, found: Answers, row: int, target: str, method: str, n_rows: int
+    probes: Probes, found: Predictions, row: int, target: str, method: str, n_rows: int
 ) -> ExportError:
     entries = {
         name: column[row]

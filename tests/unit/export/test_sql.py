@@ -15,7 +15,7 @@ from hardwood.export import to_sql
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
 from hardwood.export.sql import statement as sql_module
-from hardwood.export.sql.check import answers_of
+from hardwood.export.sql.check import predictions_of
 from hardwood.export.sql.statement import labels_of
 from hardwood.export.sql.text import identifier
 from hardwood.export.verify import FLOAT_VALUES, verified
@@ -70,7 +70,7 @@ def test_every_kind_of_model_in_sqlite_and_duckdb(model):
     probes = Probes(plan, matrix, probes.n_typical, False)
     database = filled(duckdb.connect(), plan.schema, columns)
     rows = sorted(database.execute(text).fetchall())
-    answers = answers_of(plan, [row[1:] for row in rows], labels_of(plan))
+    answers = predictions_of(plan, [row[1:] for row in rows], labels_of(plan))
     check = verified(probes, answers, target="sql", method="DuckDB", precision=FLOAT_VALUES)
     assert check.n_on_edge <= 5
 

@@ -26,8 +26,8 @@ class Compiler:
     @classmethod
     def find(cls) -> Compiler | None:
         """Return the compiler that ``CC`` names, or one of the usual ones; None without any."""
-        asked = shlex.split(os.environ.get("CC", ""))
-        for command in ([asked] if asked else []) + [[name] for name in _KNOWN]:
+        wanted = shlex.split(os.environ.get("CC", ""))
+        for command in ([wanted] if wanted else []) + [[name] for name in _KNOWN]:
             if shutil.which(command[0]):
                 return cls(tuple(command))
         return None

@@ -9,9 +9,9 @@ from hardwood.errors import ExportError
 from hardwood.export.c.compiler import Compiler
 from hardwood.export.c.float_header import float_header
 from hardwood.export.c.integer_header import integer_header
-from hardwood.export.c.interpreter import interpreted_answers
+from hardwood.export.c.interpreter import interpreted_predictions
 from hardwood.export.c.names import header_name
-from hardwood.export.c.run import compiled_answers
+from hardwood.export.c.run import compiled_predictions
 from hardwood.export.exported import ExportedText, check_path, exported
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes
@@ -87,10 +87,10 @@ def to_c(
 def _check(probes: Probes, prefix: str, text: str, size: int) -> Check:
     compiler = Compiler.find()
     if compiler is None:
-        found = interpreted_answers(probes, prefix, text)
+        found = interpreted_predictions(probes, prefix, text)
         method = "its tables interpreted in Python, as there is no C compiler"
     else:
-        found = compiled_answers(compiler, probes, prefix, text)
+        found = compiled_predictions(compiler, probes, prefix, text)
         method = f"compiled with {compiler.version} and run"
     return verified(
         probes,

@@ -18,10 +18,10 @@ from hardwood.export.c.interpreter import Tables as ReadTables
 from hardwood.export.c.interpreter import indicator_weights, tables_of, term_weights, walked
 from hardwood.export.c.names import Names
 from hardwood.export.c.quantize import Grid, Quantized, quantized
-from hardwood.export.c.run import compiled_answers
+from hardwood.export.c.run import compiled_predictions
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
-from hardwood.export.verify import Answers, Check, measured
+from hardwood.export.verify import Check, Predictions, measured
 from hardwood.model.engine import linked
 
 
@@ -41,7 +41,7 @@ def integer_header(
     if compiler is None:
         method = "its tables interpreted in Python, as there is no C compiler"
     else:
-        found = compiled_answers(compiler, probes, prefix, text, real="float")
+        found = compiled_predictions(compiler, probes, prefix, text, real="float")
         method = f"compiled with {compiler.version}, run and equal to its tables interpreted"
         _check_equal(found, twin, precision)
     check = measured(probes, twin, target=f"c, {precision}", method=method, n_bytes=size)
@@ -56,7 +56,7 @@ def integer_header(
     return text, check
 
 
-def _check_equal(found: Answers, twin: Answers, precision: str) -> None:
+def _check_equal(found: Predictions, twin: Predictions, precision: str) -> None:
     same = np.array_equal(found.leaves, twin.leaves)  # type: ignore[arg-type]
     if twin.positions is not None:
         same &= np.array_equal(found.positions, twin.positions)  # type: ignore[arg-type]
@@ -298,7 +298,7 @@ static inline void NAME_quantise_row(const double *raw, NAME_value *row) {
 # The tables, interpreted
 
 
-def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Answers:
+def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Predictions:
     """Interpret the tables that were written, in NumPy's integers."""
     plan, one = model.plan, model.grid.one
     n, q, k = plan.encoding.n_values, plan.encoding.n_indicators, plan.n_outputs
@@ -327,7 +327,9 @@ def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Answer
         outputs = linked(outputs, plan.trees[0].link, 1)
     if np.abs(sums).max(initial=0) >= 2**31:
         raise ExportError("the export to C was not written: sums of 32 bits would overflow")
-    return Answers(outputs, _positions(model, sums, leaves, tables), leaves - tables["first_leaf"])
+    return Predictions(
+        outputs, _positions(model, sums, leaves, tables), leaves - tables["first_leaf"]
+    )
 
 
 def _positions(

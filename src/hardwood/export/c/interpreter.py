@@ -14,7 +14,7 @@ from hardwood.export.c.header_parts import LINKS
 from hardwood.export.c.text import read_tables
 from hardwood.export.plan import LANES, Plan, voted
 from hardwood.export.probes import Probes
-from hardwood.export.verify import Answers, positions_of
+from hardwood.export.verify import Predictions, positions_of
 from hardwood.model.engine import linked
 
 Tables = dict[str, np.ndarray]
@@ -26,7 +26,7 @@ def tables_of(prefix: str, text: str) -> Tables:
     return {name.removeprefix(f"{prefix}_"): table for name, table in read_tables(text).items()}
 
 
-def interpreted_answers(probes: Probes, prefix: str, text: str) -> Answers:
+def interpreted_predictions(probes: Probes, prefix: str, text: str) -> Predictions:
     """Interpret the tables of a float32 header on the probe rows."""
     plan, tables = probes.plan, tables_of(prefix, text)
     values, on = plan.encoding.encode(probes.matrix)
@@ -49,7 +49,7 @@ def interpreted_answers(probes: Probes, prefix: str, text: str) -> Answers:
 
     leaves = walked(tables, len(values), score)
     outputs = _outputs(plan, tables, leaves, values, on)
-    return Answers(outputs, positions_of(plan, outputs), leaves - tables["first_leaf"])
+    return Predictions(outputs, positions_of(plan, outputs), leaves - tables["first_leaf"])
 
 
 def walked(tables: Tables, n_rows: int, score: Score) -> np.ndarray:

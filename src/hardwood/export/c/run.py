@@ -1,4 +1,4 @@
-"""A header, compiled and asked the probe rows."""
+"""A header, compiled and run on the probe rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hardwood.errors import ExportError
 from hardwood.export.c.compiler import Compiler
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
-from hardwood.export.verify import Answers
+from hardwood.export.verify import Predictions
 
 
-def compiled_answers(
+def compiled_predictions(
     compiler: Compiler, probes: Probes, prefix: str, text: str, *, real: str = "double"
-) -> Answers:
+) -> Predictions:
     """Compile a header, run it on the probe rows and return what it says.
 
     ``real`` is the type of its outputs. A header of integers, ``float``, quantises the rows first.
@@ -30,9 +30,9 @@ def compiled_answers(
     if plan.task == "regression":
         if not np.array_equal(answers, outputs):
             raise ExportError("the export to C was not written: predict and outputs differ")
-        return Answers(outputs, None, leaves)
+        return Predictions(outputs, None, leaves)
     positions = answers.astype(np.int64)
-    return Answers(outputs, positions[:, 0] if plan.classes is not None else positions, leaves)
+    return Predictions(outputs, positions[:, 0] if plan.classes is not None else positions, leaves)
 
 
 def probe_program(plan: Plan, prefix: str, real: str) -> str:

@@ -23,7 +23,7 @@ from hardwood.export.names import identifiers
 from hardwood.export.onnx.graph import Graph, Kind
 from hardwood.export.plan import LARGEST, Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes, unseen_level
-from hardwood.export.verify import Answers, Check, verified
+from hardwood.export.verify import Check, Predictions, verified
 
 if TYPE_CHECKING:
     from hardwood.table.feature import Feature
@@ -392,11 +392,11 @@ def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
 
 
 def _check(probes: Probes, content: bytes, as_matrix: bool) -> Check:
-    answers, method = asked(probes, content, as_matrix=as_matrix)
+    answers, method = run_graph(probes, content, as_matrix=as_matrix)
     return verified(probes, answers, target="onnx", method=method)
 
 
-def asked(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Answers, str]:
+def run_graph(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Predictions, str]:
     """Put the probe rows to a graph; also say what ran it."""
     plan = probes.plan
     feed = inputs_of(probes, _input_names(plan, as_matrix), as_matrix)
@@ -409,7 +409,7 @@ def asked(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Answers, 
         positions = np.array([position.get(label, -1) for label in found["label"].tolist()])
     elif plan.task == "multilabel":
         positions = found["labels"]
-    return Answers(np.array(outputs), positions, found["leaf"]), method
+    return Predictions(np.array(outputs), positions, found["leaf"]), method
 
 
 def inputs_of(probes: Probes, names: list[str], as_matrix: bool) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Rules, read back from their text and asked.
+"""Rules, read back from their text and applied to rows.
 
 The grammar of a line, after ``if``, ``and`` or ``then``::
 
@@ -26,7 +26,7 @@ import numpy as np
 from hardwood.errors import ExportError
 from hardwood.export.plan import Plan, voted
 from hardwood.export.probes import Probes
-from hardwood.export.verify import Answers, positions_of
+from hardwood.export.verify import Predictions, positions_of
 from hardwood.model.engine import linked
 
 _TOKEN = re.compile(
@@ -48,7 +48,7 @@ _RELATIONS = {
 MISSING = object()
 
 
-def read_answers(probes: Probes, text: str) -> Answers:
+def read_predictions(probes: Probes, text: str) -> Predictions:
     """Read rules and say what they answer to the probe rows."""
     plan, rows = probes.plan, _Rows(probes)
     total = np.zeros((probes.n_rows, plan.n_outputs))
@@ -77,7 +77,7 @@ def read_answers(probes: Probes, text: str) -> Answers:
     positions = positions_of(plan, outputs)
     if len(rules) == 1 and (labels >= 0).all():
         positions = labels  # as the rules name them; rounded probabilities may tie
-    return Answers(outputs, positions, leaves)
+    return Predictions(outputs, positions, leaves)
 
 
 def _answered(plan: Plan, t: int, said: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ from hardwood.export.expressions import joined
 from hardwood.export.names import comment, quoted
 from hardwood.export.plan import Plan, plan_of
 from hardwood.export.probes import Probes
-from hardwood.export.rules.reader import read_answers
+from hardwood.export.rules.reader import read_predictions
 from hardwood.export.verify import FLOAT_VALUES, Check, measured, verified
 from hardwood.model import ObliqueTree
 from hardwood.show.text import count_text
@@ -98,7 +98,7 @@ def to_rules(
 
 def _check(probes: Probes, text: str, digits: int | None) -> Check:
     probes = probes.thinned(probes.plan.n_splits)
-    found = read_answers(probes, text)
+    found = read_predictions(probes, text)
     method = "read back from the text"
     if digits is not None:
         return measured(probes, found, target="rules", method=f"{method}, of {digits} digits")

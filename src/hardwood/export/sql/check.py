@@ -13,7 +13,7 @@ from hardwood.errors import ExportError
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
 from hardwood.export.sql.text import identifier
-from hardwood.export.verify import FLOAT_VALUES, Answers, Check, verified
+from hardwood.export.verify import FLOAT_VALUES, Check, Predictions, verified
 from hardwood.model.structure import Label
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def check_sql(
             ) from error
     return verified(
         probes,
-        answers_of(probes.plan, [row[len(keep) :] for row in rows], labels),
+        predictions_of(probes.plan, [row[len(keep) :] for row in rows], labels),
         target="sql",
         method=f"run by SQLite {sqlite3.sqlite_version}",
         precision=FLOAT_VALUES,
@@ -86,17 +86,19 @@ def check_length(text: str) -> None:
         )
 
 
-def answers_of(plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]) -> Answers:
+def predictions_of(
+    plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]
+) -> Predictions:
     """Read the rows that a statement returned, without columns passed on."""
     k = plan.n_outputs
     if plan.classes is not None:
         position = {label: o for o, label in enumerate(labels)}
         positions = np.array([position.get(row[0], -1) for row in rows])
-        return Answers(np.array([row[1:] for row in rows], np.float64), positions)
+        return Predictions(np.array([row[1:] for row in rows], np.float64), positions)
     if plan.task == "multilabel":
         positions = np.array([row[:k] for row in rows])
-        return Answers(np.array([row[k:] for row in rows], np.float64), positions)
-    return Answers(np.array(rows, np.float64))
+        return Predictions(np.array([row[k:] for row in rows], np.float64), positions)
+    return Predictions(np.array(rows, np.float64))
 
 
 def _cost(plan: Plan) -> int:

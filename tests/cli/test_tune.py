@@ -272,7 +272,7 @@ def test_ctrl_c_before_the_first_trial_says_how_to_go_on(run, table, tmp_path, m
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hardwood.selection.tune.tune", interrupted)
+    monkeypatch.setattr("hardwood.selection.tune", interrupted)
     result = run("tune", table, "-t", "answer", "--storage", "s.db", *QUICK)
     assert result.exit_code == 130
     assert "no model was written. The same command continues from s.db" in result.stderr

@@ -398,7 +398,7 @@ def _search(
     on_trial: Callable[[FinishedTrial], None],
 ) -> TuningResult:
     """Search on the training rows."""
-    from hardwood.selection.tune import tune as search
+    from hardwood.selection import tune as search
 
     try:
         with data_mistakes(), failures_in_notes():

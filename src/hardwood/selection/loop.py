@@ -1,4 +1,4 @@
-"""The search: trials are begun, told of and counted until there are enough of them."""
+"""The search: trials are made, one after the other or side by side, until there are enough."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import sklearn
+from optuna.exceptions import TrialPruned
+from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sklearn.exceptions import FitFailedWarning
 
 from hardwood.errors import FitInterruptedWarning, TableWarning
-from hardwood.selection.objective import Objective, Outcome
 from hardwood.selection.result import FinishedTrial
-from hardwood.selection.samplers import position_of, untried
-from hardwood.selection.study import ERROR, Worker, counts, in_order
+from hardwood.selection.study import ERROR, has_result, quiet, sampler_of
+from hardwood.selection.trial import Objective, Unfinished
 
 _STATES: dict[TrialState, Literal["complete", "pruned", "failed"]] = {
     TrialState.COMPLETE: "complete",
     TrialState.PRUNED: "pruned",
     TrialState.FAIL: "failed",
 }
+
 _POLL_SECONDS = 0.1
 
 OnTrial = Callable[[FinishedTrial], Any]
-"""Called after every trial; a true answer ends the search."""
+"""Called after every trial; returning True ends the search."""
 
 
 @dataclass
@@ -39,6 +43,8 @@ class Search:
     ----------
     study, objective
         Where trials are kept, and what they do.
+    sampler, seed
+        How parameters are drawn: a name, or a sampler of Optuna.
     n_trials
         How many the study shall have in all.
     timeout
@@ -47,24 +53,23 @@ class Search:
     on_trial
         Called after every trial, one at a time.
     points
-        All that the space holds, where it is finite: what is tried in place of a repetition.
-    seed
-        Draws among them.
+        All that the space holds, where it is finite: a grid, and what is tried in place of a
+        repetition.
     """
 
     study: Study
     objective: Objective
+    sampler: str | BaseSampler
+    seed: int
     n_trials: int
     timeout: float | None = None
     on_trial: Sequence[OnTrial] = ()
     points: Sequence[dict[str, Any]] = ()
-    seed: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _worker: Worker = field(default_factory=Worker)
+    _under_way: int = 0
     _deadline: float | None = None
     _has_complete: bool = False
-    _error: BaseException | None = None
 
     def run(self, n_jobs: int = 1) -> bool:
         """Search, and return whether Ctrl-C has ended it.
@@ -77,18 +82,18 @@ class Search:
         KeyboardInterrupt
             When Ctrl-C comes before a trial is complete: there is nothing to return.
         """
-        self._worker.repair(self.study)
         self._has_complete = any(t.state == TrialState.COMPLETE for t in self._trials())
         self._deadline = None if self.timeout is None else time.monotonic() + self.timeout
-        with warnings.catch_warnings():
+        if not isinstance(self.sampler, str):
+            self.study.sampler = self.sampler
+        with quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)
             warnings.simplefilter("error", FitInterruptedWarning)  # Ctrl-C during a fit
             try:
                 if n_jobs == 1:
-                    while self._run_one():
-                        pass
+                    self._make_trials(sklearn.get_config())
                 else:
-                    self._run_side_by_side(n_jobs)
+                    self._make_side_by_side(n_jobs)
             except KeyboardInterrupt:
                 if not self._has_complete:
                     raise
@@ -96,113 +101,122 @@ class Search:
         return False
 
     def finished(self) -> tuple[FinishedTrial, ...]:
-        """Return all trials that have ended, in order."""
-        return tuple(
-            self._finished(position, trial) for position, trial in in_order(self._trials())
-        )
+        """Return all trials that have a result, in order."""
+        return tuple(self._finished(trial) for trial in self._trials() if has_result(trial))
 
     def _trials(self) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False)
 
-    def _run_side_by_side(self, n_jobs: int) -> None:
+    def _make_side_by_side(self, n_jobs: int) -> None:
         config = sklearn.get_config()  # each thread has its own
-
-        def work() -> None:
+        with ThreadPoolExecutor(n_jobs) as pool:
             try:
-                with sklearn.config_context(**config):
-                    while self._run_one():
-                        pass
-            except BaseException as error:
-                self._error = self._error or error
+                jobs = [pool.submit(self._make_trials, config) for _ in range(n_jobs)]
+                while wait(jobs, _POLL_SECONDS).not_done:
+                    pass  # short waits, so that Ctrl-C is heard everywhere
+            finally:
                 self._stop.set()
+        for job in jobs:
+            job.result()
 
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(n_jobs)]
-        for thread in threads:
-            thread.start()
+    def _make_trials(self, config: dict[str, Any]) -> None:
         try:
-            _join(threads)
-        except KeyboardInterrupt:
+            with sklearn.config_context(**config):
+                while self._begins():
+                    self.study.optimize(
+                        self._value, n_trials=1, catch=(Unfinished,), callbacks=[self._tell]
+                    )
+                    with self._lock:
+                        self._under_way -= 1
+        except BaseException:
             self._stop.set()
-            _join(threads)
             raise
-        if self._error is not None:
-            raise self._error
 
-    def _run_one(self) -> bool:
-        """Make one trial; false where there is none left to make."""
+    def _begins(self) -> bool:
+        """Prepare the draw of the next trial; False where there is none left to make."""
         with self._lock:
-            if self._is_over():
+            place = self._n_begun()
+            if self._must_stop() or place >= self.n_trials:
                 return False
-            trial = self._worker.ask(self.study)
+            self._under_way += 1
+            if isinstance(self.sampler, str):
+                self.study.sampler = sampler_of(self.sampler, self.seed, place)
+            if self.sampler == "grid":
+                order = np.random.default_rng(self.seed).permutation(len(self.points))
+                self._queue(self._untried([self.points[i] for i in order])[:1])
+            return True
+
+    def _n_begun(self) -> int:
+        return sum(map(has_result, self._trials())) + self._under_way
+
+    def _untried(self, points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the points that no trial has tried, nor is trying if there are such."""
+        trials = [t for t in self._trials() if has_result(t) or not t.state.is_finished()]
+        left: list[dict[str, Any]] = []
+        for known in (trials, [t for t in trials if t.state != TrialState.RUNNING]):
+            taken = {_key(t.system_attrs.get("fixed_params") or t.params) for t in known}
+            left = left or [point for point in points if _key(point) not in taken]
+        return left
+
+    def _queue(self, points: Sequence[dict[str, Any]]) -> None:
+        for point in points:
+            self.study.enqueue_trial(point)
+
+    def _value(self, trial: Trial) -> float:
+        """Make one trial: what Optuna calls."""
         try:
             params = self.objective.choose(trial)
             before = self.objective.same_before(trial, params, self._trials())
-            if before is None or not self._has_replaced(trial):
-                self._tell(trial, before or self._outcome(trial, params))
-        except (KeyboardInterrupt, FitInterruptedWarning):
-            self._give_up(trial)
-            raise KeyboardInterrupt from None
-        except BaseException:
-            self._give_up(trial)
-            raise
-        return True
-
-    def _has_replaced(self, trial: Trial) -> bool:
-        """Give the place of a trial that repeats another to parameters that nobody has tried."""
-        with self._lock:
-            trials = self._trials()
-            position = position_of(next(t for t in trials if t.number == trial.number), trials)
-            point = untried(self.points, trials, self.seed, position)
-            if point is not None:
-                self._worker.replace(self.study, trial.number, position, point)
-            return point is not None
-
-    def _outcome(self, trial: Trial, params: dict[str, Any]) -> Outcome | str:
-        """Return how the trial has ended, or what error it has ended with."""
-        try:
-            return self.objective.evaluate(trial, params, self._must_stop)
+            return self._evaluated(trial, params) if before is None else self._repeated(before)
         except FitInterruptedWarning:
+            raise KeyboardInterrupt from None
+
+    def _repeated(self, before: FrozenTrial) -> float:
+        """Give way to parameters that nobody has tried; where there are none, end as before."""
+        with self._lock:
+            if left := self._untried(self.points):
+                rng = np.random.default_rng([self.seed, self._n_begun() - 1])
+                self._queue([left[rng.integers(len(left))]])
+                raise Unfinished
+        if before.state == TrialState.PRUNED:
+            raise TrialPruned
+        assert before.value is not None
+        return before.value
+
+    def _evaluated(self, trial: Trial, params: dict[str, Any]) -> float:
+        try:
+            return self.objective.value(trial, params, self._must_stop)
+        except (FitInterruptedWarning, TrialPruned, Unfinished):
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
+            trial.set_user_attr(ERROR, message)
             if not self._has_complete:
-                trial.set_user_attr(ERROR, message)
                 raise  # the table or the estimator is at fault, most likely
             warnings.warn(
                 f"A trial has failed and is left out: {message} Its parameters: {params}",
                 FitFailedWarning,
                 stacklevel=2,
             )
-            return message
+            raise Unfinished from error
 
-    def _tell(self, trial: Trial, outcome: Outcome | str) -> None:
+    def _tell(self, study: Study, trial: FrozenTrial) -> None:
+        if not has_result(trial):
+            return
         with self._lock:
-            if isinstance(outcome, str):
-                trial.set_user_attr(ERROR, outcome)
-                self.study.tell(trial, state=TrialState.FAIL)
-            elif outcome.state == "cut":
-                self._give_up(trial)
-                return
-            elif outcome.state == "pruned":
-                self.study.tell(trial, state=TrialState.PRUNED)
-            else:
-                self.study.tell(trial, outcome.value)
-                self._has_complete = True
-            trials = self._trials()
-            ended = next(t for t in trials if t.number == trial.number)
-            record = self._finished(position_of(ended, trials), ended)
+            self._has_complete |= trial.state == TrialState.COMPLETE
+            record = self._finished(trial)
             for callback in self.on_trial:
                 if callback(record):
                     self._stop.set()
 
-    def _give_up(self, trial: Trial) -> None:
-        """End a trial without an answer; it is made again when the search goes on."""
-        self.study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-
-    def _finished(self, position: int, trial: FrozenTrial) -> FinishedTrial:
+    def _finished(self, trial: FrozenTrial) -> FinishedTrial:
         sign = self.objective.metric.sign
+        lost = (
+            t.state == TrialState.FAIL and not has_result(t) for t in self._trials()[: trial.number]
+        )
         return FinishedTrial(
-            number=position,
+            number=trial.number - sum(lost),
             state=_STATES[trial.state],
             value=trial.value if trial.state == TrialState.COMPLETE else None,
             params=self.objective.choose(trial),
@@ -211,9 +225,6 @@ class Search:
             error=trial.user_attrs.get(ERROR),
         )
 
-    def _is_over(self) -> bool:
-        return self._must_stop() or sum(map(counts, self._trials())) >= self.n_trials
-
     def _must_stop(self) -> bool:
         if self._stop.is_set():
             return True
@@ -221,7 +232,5 @@ class Search:
         return is_late and self._has_complete
 
 
-def _join(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        while thread.is_alive():  # in short waits, so that Ctrl-C is heard everywhere
-            thread.join(_POLL_SECONDS)
+def _key(params: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted(params.items()))

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
-from hardwood.selection.settings import as_text
 
 _MAX_GRID = 100_000
 _MAX_POINTS = 10_000
@@ -261,6 +260,14 @@ def check_parameters(chosen: Any, estimator: Any) -> dict[str, Any]:
     for name in chosen:
         _check_known(name, known, type(estimator).__name__)
     return dict(chosen)
+
+
+def as_text(value: Any) -> str:
+    """Return a value in words without anything that changes from run to run."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_text, value))}]"
+    text = getattr(value, "__qualname__", None) or repr(value)
+    return type(value).__name__ if " at 0x" in text else text
 
 
 def described(suggest: Suggest) -> str:

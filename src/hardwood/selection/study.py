@@ -1,18 +1,25 @@
-"""The study on disk: opened by a path or URL, recognised, and repaired after an interruption."""
+"""Optuna's study of a search: where it is kept, what it searches, and how its trials are drawn."""
 
 from __future__ import annotations
 
 import os
-import socket
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import optuna
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.exceptions import ExperimentalWarning
+from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.storages import (
+    BaseStorage,
+    JournalStorage,
+    RDBStorage,
+    RetryHeartbeatStaleTrialCallback,
+)
 from optuna.storages.journal import (
     JournalFileBackend,
     JournalFileOpenLock,
@@ -21,26 +28,41 @@ from optuna.storages.journal import (
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from hardwood.selection.samplers import POSITION, position_of
-from hardwood.selection.settings import ROWS, VALIDATION
+ROWS = "the rows"
+VALIDATION = "the validation rows"
+"""Names of settings that are digests: that they differ can be said, but not how."""
 
-_SETTINGS = "hardwood"  # of the study: what it searches, to be compared when it goes on
-_WORKER = "worker"  # of a trial: who is at it
-_RETRY_OF = "retry_of"  # of a trial: the number of the attempt before it, which had no answer
+SAMPLERS = ("tpe", "random", "grid")
+PRUNERS = ("median", "halving")
+STEPS = 12
+"""Of so many parts of a trial's epochs the pruner hears."""
+
+# The cosine schedule starts anew after each quarter: the end of the first is the first fair look.
+_FIRST_LOOK = STEPS // 4
+_STARTUP_TRIALS = 5
+
 ERROR = "error"
-"""Attribute of a failed trial; one without it was interrupted, and is made again."""
+"""Attribute of a trial that has failed; one that was interrupted has none, and does not count."""
 
+Direction = Literal["minimize", "maximize"]
+
+_SETTINGS = "hardwood"  # attribute of the study: what it searches
 _SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _JOURNAL_SUFFIXES = (".log", ".journal", ".jsonl")
-# A process that is killed while it writes leaves its lock; nobody writes for so long.
-_LOCK_SECONDS = 5
-# A trial of a machine that cannot be asked is given up after so long, and so many longest trials.
-_GIVEN_UP_AFTER = timedelta(hours=1)
-_GIVEN_UP_TRIALS = 10
+_HEARTBEAT_SECONDS = 30  # a trial that is silent for twice as long is made again
 
 
-def open_storage(storage: Any) -> BaseStorage | None:
-    """Open what a user names: None (memory), a path, a database URL, or a storage of Optuna.
+# --- storage -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(storage: Any) -> Iterator[BaseStorage | None]:
+    """Open a storage, and close its file when the context ends; a study opens it again if used.
+
+    Parameters
+    ----------
+    storage
+        None (memory), a path, a database URL, or a storage of Optuna.
 
     Raises
     ------
@@ -48,6 +70,16 @@ def open_storage(storage: Any) -> BaseStorage | None:
         For a path whose suffix does not tell what it is, or where no file can be, and for a file
         or URL that is no database.
     """
+    found = _open(storage)
+    try:
+        yield found
+    finally:
+        if isinstance(found, RDBStorage):
+            found.remove_session()
+            found.engine.dispose()
+
+
+def _open(storage: Any) -> BaseStorage | None:
     if storage is None or isinstance(storage, BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
@@ -64,7 +96,7 @@ def open_storage(storage: Any) -> BaseStorage | None:
     if path.suffix.lower() in _SQLITE_SUFFIXES:
         return _sqlite(path.resolve(), name)
     if path.suffix.lower() in _JOURNAL_SUFFIXES:
-        return _journal(path.resolve(), name)
+        return _journal(str(path.resolve()), name)
     raise ValueError(
         f"storage {name}: the name must end in {', '.join(_SQLITE_SUFFIXES)} (SQLite) or "
         f"{', '.join(_JOURNAL_SUFFIXES)} (a journal, for folders on a network), or be a URL such "
@@ -76,7 +108,13 @@ def _database(url: str, name: str) -> RDBStorage:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        return RDBStorage(url)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)  # heartbeats
+            return RDBStorage(
+                url,
+                heartbeat_interval=_HEARTBEAT_SECONDS,
+                heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(),
+            )
     except (SQLAlchemyError, ImportError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"storage {name} cannot be opened as a database: {reason}") from error
@@ -101,61 +139,35 @@ def _log_writes(connection: Any, record: Any) -> None:
         connection.execute("PRAGMA synchronous=NORMAL")
 
 
-@contextmanager
-def opened(storage: Any) -> Iterator[BaseStorage | None]:
-    """Open a storage, and close its file when the context ends; a study opens it again if used."""
-    found = open_storage(storage)
+def _journal(path: str, name: str) -> BaseStorage:
+    lock = JournalFileSymlinkLock if os.name == "posix" else JournalFileOpenLock
     try:
-        yield found
-    finally:
-        if isinstance(found, RDBStorage):
-            found.remove_session()
-            found.engine.dispose()
-
-
-def _check_whole(path: Path, name: str) -> None:
-    """Refuse a journal that ends within a line, before anything is written behind it."""
-    if not path.exists() or path.stat().st_size == 0:
-        return
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        is_whole = file.read(1) == b"\n"
-    if not is_whole:
-        raise ValueError(
-            f"storage {name} ends within a line: its last entry was not written whole (a full "
-            "disk, a power cut). Delete that last, unfinished line and start again; all trials "
-            "before it are kept."
-        )
-
-
-def _journal(path: Path, name: str) -> BaseStorage:
-    kind = JournalFileSymlinkLock if os.name == "posix" else JournalFileOpenLock
-    lock = kind(str(path), grace_period=_LOCK_SECONDS)
-    _check_whole(path, name)
-    try:
-        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+        return JournalStorage(JournalFileBackend(path, lock_obj=lock(path)))
     except ValueError as error:  # a line that is no JSON
         raise ValueError(f"storage {name} is no journal of Optuna: {error}") from error
 
 
+# --- studies and trials ------------------------------------------------------------------------
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Optuna's messages about studies that were made or found to itself."""
+    """Keep Optuna's messages to itself: what the user should know, the search says."""
     before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
+    optuna.logging.set_verbosity(max(before, optuna.logging.ERROR))
     try:
         yield
     finally:
         optuna.logging.set_verbosity(before)
 
 
-def known_settings(storage: BaseStorage | None, name: str) -> dict[str, Any] | None:
-    """Return what the study of this name searches; None where there is no such study yet.
+def found_study(storage: BaseStorage | None, name: str) -> Study | None:
+    """Return the study of this name; None where there is no such study yet.
 
     Raises
     ------
     ValueError
-        For a study with trials that something else has made.
+        For a study that something else has made.
     """
     if storage is None:
         return None
@@ -164,17 +176,33 @@ def known_settings(storage: BaseStorage | None, name: str) -> dict[str, Any] | N
             study = optuna.load_study(study_name=name, storage=storage)
     except KeyError:
         return None
-    settings = study.user_attrs.get(_SETTINGS)
-    if settings is None and study.get_trials(deepcopy=False):
+    if _SETTINGS not in study.user_attrs:
         raise ValueError(
             f"The study '{name}' in this storage was not made by hardwood.tune; give another "
             "study_name."
         )
+    return study
+
+
+def settings_of(study: Study) -> dict[str, Any]:
+    """Return what a study searches."""
+    settings: dict[str, Any] = study.user_attrs[_SETTINGS]
     return settings
 
 
-def check_settings(name: str, known: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+def new_study(
+    storage: BaseStorage | None, name: str, direction: Direction, settings: Mapping[str, Any]
+) -> Study:
+    """Make a study that holds what it searches."""
+    with quiet():
+        study = optuna.create_study(storage=storage, study_name=name, direction=direction)
+    study.set_user_attr(_SETTINGS, dict(settings))
+    return study
+
+
+def check_settings(study: Study, settings: Mapping[str, Any]) -> None:
     """Raise a ValueError that says what differs, unless a study searches what is searched now."""
+    known = settings_of(study)
     differing = [
         f"{key} are others"
         if key in (ROWS, VALIDATION)
@@ -184,8 +212,9 @@ def check_settings(name: str, known: Mapping[str, Any], settings: Mapping[str, A
     ]
     if differing:
         raise ValueError(
-            f"The study '{name}' in this storage is of another search: {'; '.join(differing)}. "
-            "Give the same to continue it, or another study_name (or storage) for a new one."
+            f"The study '{study.study_name}' in this storage is of another search: "
+            f"{'; '.join(differing)}. Give the same to continue it, or another study_name (or "
+            "storage) for a new one."
         )
 
 
@@ -194,105 +223,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def open_study(
-    storage: BaseStorage | None, name: str | None, settings: Mapping[str, Any], **options: Any
-) -> Study:
-    """Make a study, or continue one; `options` are those of `optuna.create_study`."""
-    with quiet():
-        study = optuna.create_study(
-            storage=storage, study_name=name, load_if_exists=storage is not None, **options
-        )
-    if _SETTINGS not in study.user_attrs:
-        study.set_user_attr(_SETTINGS, dict(settings))
-    return study
-
-
-class Worker:
-    """Who is at a trial: the machine, the process and the call, for others to see if it lives."""
-
-    def __init__(self) -> None:
-        self.name = {"host": socket.gethostname(), "pid": os.getpid(), "call": uuid.uuid4().hex}
-
-    def ask(self, study: Study) -> optuna.Trial:
-        """Begin a trial under this worker's name.
-
-        It is queued with the name first, or a process that is killed would leave a trial of nobody.
-        """
-        if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
-            study.enqueue_trial({}, {_WORKER: self.name})
-        trial = study.ask()
-        if trial.user_attrs.get(_WORKER) != self.name:  # somebody else, or the user, has queued it
-            trial.set_user_attr(_WORKER, self.name)
-        return trial
-
-    def repair(self, study: Study) -> None:
-        """Give up trials whose worker has gone, and queue all that were interrupted once more."""
-        trials = study.get_trials(deepcopy=False)
-        longest = max((trial.duration or timedelta() for trial in trials), default=timedelta())
-        patience = max(_GIVEN_UP_AFTER, _GIVEN_UP_TRIALS * longest)
-        for trial in trials:
-            if trial.state == TrialState.RUNNING and self._has_gone(trial, patience):
-                study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-        trials = study.get_trials(deepcopy=False)
-        retried = {trial.user_attrs.get(_RETRY_OF) for trial in trials}
-        for trial in trials:
-            if was_interrupted(trial) and trial.number not in retried:
-                queued = trial.system_attrs.get("fixed_params", {})
-                self._try_again(study, trial.number, position_of(trial, trials), queued)
-
-    def replace(self, study: Study, number: int, position: int, params: Mapping[str, Any]) -> None:
-        """Give up a trial and queue its position with other parameters."""
-        study.tell(number, state=TrialState.FAIL)
-        self._try_again(study, number, position, params)
-
-    def _try_again(
-        self, study: Study, number: int, position: int, params: Mapping[str, Any]
-    ) -> None:
-        attributes = {POSITION: position, _RETRY_OF: number, _WORKER: self.name}
-        study.enqueue_trial(dict(params), attributes)
-
-    def _has_gone(self, trial: FrozenTrial, patience: timedelta) -> bool:
-        worker = trial.user_attrs.get(_WORKER, {})
-        if worker.get("host") == self.name["host"] and os.name == "posix":
-            if worker["pid"] == self.name["pid"]:
-                return worker["call"] != self.name["call"]
-            return not _is_alive(worker["pid"])
-        return trial.datetime_start is None or datetime.now() - trial.datetime_start > patience
-
-
-def was_interrupted(trial: FrozenTrial) -> bool:
-    """Whether a trial has ended without an answer and without an error: its position is open."""
-    return trial.state == TrialState.FAIL and ERROR not in trial.user_attrs
-
-
-def counts(trial: FrozenTrial) -> bool:
-    """Whether a trial is one of the search's: finished, failed by an error, or under way."""
-    return trial.state != TrialState.WAITING and not was_interrupted(trial)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # somebody else's
-    try:  # killed, and its parent has not noticed
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return True
-
-
-def in_order(trials: Sequence[FrozenTrial]) -> list[tuple[int, FrozenTrial]]:
-    """Return the trials that have an answer or an error, by their position."""
-    first_attempts = [t.number for t in trials if POSITION not in t.user_attrs]
-    position = {number: place for place, number in enumerate(first_attempts)}
-    ended = [
-        (int(t.user_attrs[POSITION]) if POSITION in t.user_attrs else position[t.number], t)
-        for t in trials
-        if t.state.is_finished() and not was_interrupted(t)
-    ]
-    return sorted(ended, key=lambda pair: pair[0])
+def has_result(trial: FrozenTrial) -> bool:
+    """Whether a trial has ended with a value, by the pruner, or with an error; so it counts."""
+    return trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or ERROR in trial.user_attrs
 
 
 def found_before(storage: Any, name: str) -> tuple[int, float | None]:
@@ -300,11 +233,46 @@ def found_before(storage: Any, name: str) -> tuple[int, float | None]:
     if isinstance(storage, str) and "://" not in storage and not Path(storage).exists():
         return 0, None  # opening it would make it
     with opened(storage) as found:
-        if found is None or known_settings(found, name) is None:
-            return 0, None
-        with quiet():
-            study = optuna.load_study(study_name=name, storage=found)
-        trials = study.get_trials(deepcopy=False)
-    values = [t.value for t in trials if t.state == TrialState.COMPLETE and t.value is not None]
-    best = min if study.direction == optuna.study.StudyDirection.MINIMIZE else max
-    return len(in_order(trials)), best(values, default=None)
+        study = found_study(found, name)
+        trials = [] if study is None else study.get_trials(deepcopy=False)
+        is_complete = any(trial.state == TrialState.COMPLETE for trial in trials)
+        best = study.best_value if study is not None and is_complete else None
+    return sum(map(has_result, trials)), best
+
+
+# --- samplers and pruners ----------------------------------------------------------------------
+
+
+def is_name_of_sampler(sampler: Any) -> bool:
+    """Tell a name from a sampler of Optuna, which may be anything; raise for what is neither."""
+    if isinstance(sampler, BaseSampler):
+        return False
+    if not isinstance(sampler, str) or sampler not in SAMPLERS:
+        raise ValueError(
+            f"sampler must be one of {list(SAMPLERS)} or a sampler of Optuna, got {sampler!r}."
+        )
+    return True
+
+
+def sampler_of(name: str, seed: int, place: int) -> BaseSampler:
+    """Return a sampler for the trial at a place of the search: new, since its state is not kept.
+
+    So a search that is continued draws what it would have drawn without the break.
+    """
+    own_seed = int(np.random.SeedSequence([seed, place]).generate_state(1)[0])
+    return TPESampler(seed=own_seed) if name == "tpe" else RandomSampler(seed=own_seed)
+
+
+def pruner_of(pruner: Any) -> BasePruner:
+    """Return Optuna's pruner for a name, None (no pruning) or itself."""
+    if pruner is None:
+        return NopPruner()
+    if isinstance(pruner, BasePruner):
+        return pruner
+    if isinstance(pruner, str) and pruner == "median":
+        return MedianPruner(n_startup_trials=_STARTUP_TRIALS, n_warmup_steps=_FIRST_LOOK)
+    if isinstance(pruner, str) and pruner == "halving":
+        return SuccessiveHalvingPruner(min_resource=_FIRST_LOOK, reduction_factor=2)
+    raise ValueError(
+        f"pruner must be one of {list(PRUNERS)}, None or a pruner of Optuna, got {pruner!r}."
+    )

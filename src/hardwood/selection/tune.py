@@ -5,36 +5,31 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from hardwood.errors import FitInterruptedWarning, MissingExtraError
-from hardwood.estimators.parameters import integer, level, n_threads
+from hardwood.parameters import integer, level, n_threads
 from hardwood.selection.metric import Metric, metric_of
 from hardwood.selection.result import FinishedTrial, TuningResult, best_of
-from hardwood.selection.rows import Fold, Rows, digest_of, folds_of
-from hardwood.selection.settings import ROWS, VALIDATION, as_text
+from hardwood.selection.rows import Rows, digest_of, folds_of
 from hardwood.selection.spaces import (
     MappingSpace,
     Suggest,
+    as_text,
     described,
     finite_points,
     grid,
     space_of,
 )
-
-if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
-    from optuna.study import Study
+from hardwood.text.numbers import plural
 
 DEFAULT_TRIALS = 30
-SAMPLERS = ("tpe", "random", "grid")
 _MAX_SEED = 2**32 - 1
 # Parameters that do not change what is learned: a search may go on with others.
 _INCIDENTAL = {"n_jobs", "verbose", "callbacks"}
@@ -151,9 +146,19 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="Tuning")
+    from hardwood.selection.study import (
+        ROWS,
+        VALIDATION,
+        check_settings,
+        found_study,
+        is_name_of_sampler,
+        new_study,
+        opened,
+        pruner_of,
+        settings_of,
+    )
+    from hardwood.selection.trial import Candidate, Objective
     from hardwood.selection.loop import Search
-    from hardwood.selection.objective import Candidate, Objective
-    from hardwood.selection.study import opened
 
     _check_estimator(estimator)
     _check_limits(n_trials, timeout)
@@ -164,19 +169,39 @@ def tune(
     metric = metric_of(estimator, scoring)
     if scoring is None:
         _check_comparable(suggest)
-    points = grid(suggest) if _is_grid(sampler) else finite_points(suggest)
-    plan = _Plan(estimator, suggest, metric, rows, validation, sampler, pruner, points)
+    is_grid = is_name_of_sampler(sampler) and sampler == "grid"
+    points = grid(suggest) if is_grid else finite_points(suggest)
+    pruner = pruner_of(pruner)
+    name = study_name or type(estimator).__name__
     with opened(storage) as found:
-        study, folds, seed = plan.open(found, study_name, random_state)
+        study = found_study(found, name)
+        seed = _seed(random_state, None if study is None else settings_of(study)["random_state"])
+        folds = folds_of(
+            validation,
+            rows,
+            is_classifier=is_classifier(estimator),
+            rng=np.random.default_rng(seed),
+        )
+        settings = _settings(estimator, suggest, metric, sampler) | {
+            "random_state": seed,
+            ROWS: rows.digest(),
+            VALIDATION: digest_of(folds),
+        }
+        if study is None:
+            study = new_study(found, name, metric.direction, settings)
+        else:
+            check_settings(study, settings)
+        study.pruner = pruner
         candidate = Candidate(estimator, seed)
         search = Search(
             study,
             Objective(candidate, suggest, metric, rows, folds),
-            n_trials=_n_trials(n_trials, points, is_grid=_is_grid(sampler)),
+            sampler,
+            seed,
+            n_trials=_n_trials(n_trials, points, is_grid=is_grid),
             timeout=timeout,
             on_trial=on_trial,
             points=points,
-            seed=seed,
         )
         was_interrupted = search.run(jobs)
         trials = search.finished()
@@ -193,75 +218,24 @@ def tune(
         interrupted=was_interrupted,
     )
     if was_interrupted:  # said last: the result is whole already
-        n = f"{len(trials)} trial" + ("s" if len(trials) != 1 else "")
         warnings.warn(
-            f"The search was interrupted after {n}; the best so far is kept.",
+            f"The search was interrupted after {plural(len(trials), 'trial')}; the best so far is "
+            "kept.",
             FitInterruptedWarning,
             stacklevel=2,
         )
     return result
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is searched, and how: all that a study must agree with to be continued."""
-
-    estimator: Any
-    suggest: Suggest
-    metric: Metric
-    rows: Rows
-    validation: Any
-    sampler: Any
-    pruner: Any
-    points: list[dict[str, Any]]
-
-    def open(
-        self, storage: BaseStorage | None, study_name: str | None, random_state: Any
-    ) -> tuple[Study, tuple[Fold, ...], int]:
-        """Return the study, new or continued, with its validation rows and its seed."""
-        from hardwood.selection.pruning import pruner_of
-        from hardwood.selection.samplers import sampler_of
-        from hardwood.selection.study import check_settings, known_settings, open_study
-
-        name = study_name or type(self.estimator).__name__
-        pruner = pruner_of(self.pruner)
-        known = known_settings(storage, name)
-        seed = _seed(random_state, known)
-        folds = folds_of(
-            self.validation,
-            self.rows,
-            is_classifier=is_classifier(self.estimator),
-            rng=np.random.default_rng(seed),
-        )
-        settings = self.settings(folds, seed)
-        if known is not None:
-            check_settings(name, known, settings)
-        study = open_study(
-            storage,
-            name,
-            settings,
-            direction=self.metric.direction,
-            sampler=sampler_of(self.sampler, seed, self.points),
-            pruner=pruner,
-        )
-        return study, folds, seed
-
-    def settings(self, folds: tuple[Fold, ...], seed: int) -> dict[str, Any]:
-        """Return all that would make trials incomparable if it changed, as JSON can hold it."""
-        sampler = self.sampler if isinstance(self.sampler, str) else type(self.sampler).__name__
-        settings = {
-            "estimator": type(self.estimator).__name__,
-            "space": described(self.suggest),
-            "metric": self.metric.name,
-            "sampler": sampler,
-            "random_state": seed,
-            ROWS: self.rows.digest(),
-            VALIDATION: digest_of(folds),
-        }
-        for name, value in self.estimator.get_params(deep=False).items():
-            if name not in _INCIDENTAL:
-                settings[f"parameter {name}"] = as_text(value)
-        return settings
+def _settings(estimator: Any, suggest: Suggest, metric: Metric, sampler: Any) -> dict[str, Any]:
+    """Return all that would make trials incomparable if it changed, as JSON can hold it."""
+    parameters = estimator.get_params(deep=False).items()
+    return {
+        "estimator": type(estimator).__name__,
+        "space": described(suggest),
+        "metric": metric.name,
+        "sampler": sampler if isinstance(sampler, str) else type(sampler).__name__,
+    } | {f"parameter {k}": as_text(value) for k, value in parameters if k not in _INCIDENTAL}
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -299,19 +273,6 @@ def _check_comparable(suggest: Suggest) -> None:
         )
 
 
-def _is_grid(sampler: Any) -> bool:
-    """Whether a grid is asked for; raise for what is no sampler."""
-    from optuna.samplers import BaseSampler
-
-    if isinstance(sampler, BaseSampler):
-        return False
-    if not isinstance(sampler, str) or sampler not in SAMPLERS:
-        raise ValueError(
-            f"sampler must be one of {list(SAMPLERS)} or a sampler of Optuna, got {sampler!r}."
-        )
-    return sampler == "grid"
-
-
 def _n_trials(n_trials: int | None, points: list[dict[str, Any]], *, is_grid: bool) -> int:
     """Return how many trials to make: no more than there are points, where these can be counted."""
     if n_trials is None:
@@ -319,12 +280,10 @@ def _n_trials(n_trials: int | None, points: list[dict[str, Any]], *, is_grid: bo
     return min(n_trials, len(points)) if points else n_trials
 
 
-def _seed(random_state: Any, known: Mapping[str, Any] | None) -> int:
+def _seed(random_state: Any, known: int | None) -> int:
     """Return the seed of a search: as given, that of the study which is continued, or a new one."""
     if random_state is None:
-        if known is not None:
-            return int(known["random_state"])
-        return int(np.random.default_rng().integers(_MAX_SEED))
+        return int(np.random.default_rng().integers(_MAX_SEED)) if known is None else known
     if isinstance(random_state, numbers.Integral):
         return integer("random_state", random_state, 0, _MAX_SEED)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

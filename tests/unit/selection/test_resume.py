@@ -1,14 +1,15 @@
-"""A search that stops, in whatever way, goes on as if it had not."""
+"""A search that has ended, in whatever way, is continued by the same call."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from datetime import datetime, timedelta
 
 import numpy as np
 import optuna
@@ -17,21 +18,19 @@ import pytest
 from hardwood import DGTClassifier
 from hardwood.errors import FitInterruptedWarning
 from hardwood.selection import tune
-from hardwood.selection.pruning import pruner_of
-from hardwood.selection.study import Worker, found_before
+from hardwood.selection.study import found_before
 
 
-def search(storage, seconds=0.0, pruner="median", on_trial=None, n_trials=12):
-    """Make 12 trials: ten drawn at random, the others by their values; each epoch takes a while."""
+def search(storage, on_epoch=None, on_trial=None, n_trials=12):
+    """Make 12 trials: ten drawn at random, the others by their values."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(150, 3))
     return tune(
-        DGTClassifier(max_epochs=12, restarts=1, callbacks=lambda epoch: time.sleep(seconds)),
+        DGTClassifier(max_epochs=12, restarts=1, callbacks=on_epoch),
         X,
         X[:, 0] * X[:, 1] > 0,
         space={"max_depth": [1, 2, 3], "learning_rate": [1e-5, 0.003, 0.03], "momentum": [0, 0.3]},
         n_trials=n_trials,
-        pruner=pruner,
         storage=storage,
         random_state=5,
         callbacks=on_trial,
@@ -44,62 +43,103 @@ def seen(result):
 
 @pytest.fixture(scope="module")
 def uninterrupted():
-    """The whole search in memory, by pruner."""
-    return {pruner: search(None, pruner=pruner) for pruner in ("median", "halving")}
+    """The whole search in memory."""
+    return search(None)
 
 
-def kill_during(storage, pruner):
-    """Search in another process, slowly, and kill it in the middle of its fourth trial."""
+def kill_during(storage):
+    """Search in another process, and kill it in the middle of its fourth trial."""
     program = (
         f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
-        "from test_resume import search\n"
-        f"search({str(storage)!r}, 0.02, {pruner!r}, lambda t: print(t.number, flush=True))"
+        "import test_resume\n"
+        "def on_epoch(epoch):\n"
+        "    if n_ended == 3: print('here', flush=True); sys.stdin.read()\n"
+        "def on_trial(trial):\n"
+        "    global n_ended\n"
+        "    n_ended += 1\n"
+        "n_ended = 0\n"
+        f"test_resume.search({str(storage)!r}, on_epoch, on_trial=on_trial)"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-        for _ in range(3):
-            assert process.stdout.readline()
-        time.sleep(0.05)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as process:
+        assert process.stdout.readline()
         process.kill()
 
 
-@pytest.mark.filterwarnings("ignore:The existing lock file")  # that of the process killed
-@pytest.mark.parametrize(("name", "pruner"), [("s.db", "halving"), ("s.log", "median")])
-def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
-    tmp_path, uninterrupted, name, pruner
-):
-    kill_during(tmp_path / name, pruner)
-    before, _ = found_before(tmp_path / name, "DGTClassifier")
-    assert 3 <= before < 12
-    result = search(tmp_path / name, pruner=pruner)
-    assert seen(result) == seen(uninterrupted[pruner])
-    assert result.best_estimator.tree_ == uninterrupted[pruner].best_estimator.tree_
+@pytest.mark.parametrize("name", ["s.db", "s.log"])
+def test_a_search_that_was_killed_is_continued(tmp_path, uninterrupted, name):
+    kill_during(tmp_path / name)
+    assert found_before(tmp_path / name, "DGTClassifier")[0] == 3
+    result = search(tmp_path / name)
+    assert [t.params for t in result.trials[:3]] == [t.params for t in uninterrupted.trials[:3]]
+    assert len(result.trials) == 12
+    assert len({tuple(t.params.items()) for t in result.trials}) == 12
     assert len(result.study.trials) > 12  # the attempt that was killed is kept
 
 
+def test_a_trial_whose_worker_has_gone_silent_is_made_again(tmp_path):
+    kill_during(tmp_path / "s.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        database.execute("UPDATE trial_heartbeats SET heartbeat = '2020-01-01 00:00:00'")
+        database.commit()
+    result = search(tmp_path / "s.db")
+    killed, again = result.study.trials[3:5]
+    assert killed.state.name == "FAIL"
+    assert again.params == killed.params
+    assert [t.number for t in result.trials] == list(range(12))
+
+
+class Interrupt:
+    """Ctrl-C in the middle of the trial after so many; epochs wait until it is heard."""
+
+    def __init__(self, n_trials):
+        self.n_trials = n_trials
+        self.heard = threading.Event()
+
+    def __enter__(self):
+        self.before = signal.signal(signal.SIGINT, self.hear)
+        return self
+
+    def __exit__(self, *error):
+        signal.signal(signal.SIGINT, self.before)
+
+    def hear(self, number, frame):
+        self.heard.set()
+        raise KeyboardInterrupt
+
+    def on_trial(self, trial):
+        self.n_trials -= 1
+
+    def on_epoch(self, epoch):
+        if self.heard.is_set():
+            time.sleep(0.01)
+        elif self.n_trials == 0 and epoch.epoch == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            self.heard.wait()
+
+
 def test_ctrl_c_returns_what_was_found(tmp_path, uninterrupted):
-    timer = []
-
-    def on_trial(trial):
-        if trial.number == 2:  # in the middle of the next trial
-            timer.append(threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)))
-            timer[0].start()
-
-    with pytest.warns(FitInterruptedWarning, match="interrupted after 3 trial"):
-        result = search(tmp_path / "s.log", 0.02, on_trial=on_trial)
+    with (
+        Interrupt(3) as fourth,
+        pytest.warns(FitInterruptedWarning, match="interrupted after 3 trials"),
+    ):
+        result = search(tmp_path / "s.log", fourth.on_epoch, fourth.on_trial)
     assert result.interrupted
-    assert seen(result) == seen(uninterrupted["median"])[:3]
+    assert seen(result) == seen(uninterrupted)[:3]
     assert result.best_estimator.tree_.n_features == 3
     again = search(tmp_path / "s.log")
     assert not again.interrupted
-    assert seen(again) == seen(uninterrupted["median"])
+    assert seen(again) == seen(uninterrupted)
 
 
-def test_ctrl_c_ends_trials_side_by_side(tmp_path):
+def test_ctrl_c_ends_trials_side_by_side():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 3))
-    timer = threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    began = time.monotonic()
+
+    def on_trial(trial):
+        if trial.number == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
     with pytest.warns(FitInterruptedWarning):
         result = tune(
             DGTClassifier(max_epochs=10, restarts=1, callbacks=lambda epoch: time.sleep(0.01)),
@@ -109,17 +149,15 @@ def test_ctrl_c_ends_trials_side_by_side(tmp_path):
             n_trials=100,
             n_jobs=2,
             refit=False,
+            callbacks=on_trial,
         )
-    assert time.monotonic() - began < 10
     assert result.interrupted
     assert 1 <= len(result.trials) < 100
 
 
 def test_ctrl_c_before_any_trial_is_complete_raises():
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        search(None, 0.2)
+    with Interrupt(0) as first, pytest.raises(KeyboardInterrupt):
+        search(None, first.on_epoch)
 
 
 def test_more_trials_continue_a_finished_search(tmp_path, uninterrupted):
@@ -127,9 +165,9 @@ def test_more_trials_continue_a_finished_search(tmp_path, uninterrupted):
     search(storage, n_trials=5)
     assert found_before(storage, "DGTClassifier")[0] == 5
     same = search(storage, n_trials=3)  # nothing left to do
-    assert seen(same) == seen(uninterrupted["median"])[:5]
-    assert seen(search(storage)) == seen(uninterrupted["median"])
-    assert found_before(storage, "DGTClassifier") == (12, uninterrupted["median"].best_value)
+    assert seen(same) == seen(uninterrupted)[:5]
+    assert seen(search(storage)) == seen(uninterrupted)
+    assert found_before(storage, "DGTClassifier") == (12, uninterrupted.best_value)
     assert found_before(storage, "other") == (0, None)
     assert sorted(os.listdir(tmp_path)) == ["s.sqlite3"]  # no log of writes is left
 
@@ -208,85 +246,6 @@ def test_a_file_that_is_no_storage_is_named(tmp_path, name):
     assert path.read_bytes().startswith(b"the text of a book")
 
 
-def test_trials_of_a_living_process_are_left_to_it(tmp_path):
-    other = Worker()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as living:
-        other.name["pid"] = living.pid
-        study = optuna.create_study()
-        other.ask(study)
-        Worker().repair(study)
-        assert study.trials[0].state == optuna.trial.TrialState.RUNNING
-        living.communicate(b"\n")
-    Worker().repair(study)
-    assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"]
-    Worker().repair(study)  # once is enough
-    assert len(study.trials) == 2
-
-
-def test_trials_of_other_machines_are_given_up_after_an_hour(monkeypatch):
-    other = Worker()
-    other.name["host"] = "elsewhere"
-    study = optuna.create_study()
-    other.ask(study)
-    Worker().repair(study)
-    assert study.trials[0].state.name == "RUNNING"
-
-    class Later(datetime):
-        @classmethod
-        def now(cls):
-            return super().now() + timedelta(hours=2)
-
-    monkeypatch.setattr("hardwood.selection.study.datetime", Later)
-    Worker().repair(study)
-    assert study.trials[0].state.name == "FAIL"
-
-
-def test_a_trial_of_an_earlier_call_in_this_process_is_made_again():
-    study = optuna.create_study()
-    worker = Worker()
-    worker.ask(study)
-    worker.repair(study)
-    assert [t.state.name for t in study.trials] == ["RUNNING"]  # its own
-    Worker().repair(study)
-    assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"]
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
-def test_a_process_that_was_killed_and_not_waited_for_has_gone():
-    other = Worker()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as killed:
-        other.name["pid"] = killed.pid
-        study = optuna.create_study()
-        other.ask(study)
-        killed.kill()
-        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
-        Worker().repair(study)
-        assert study.trials[0].state.name == "FAIL"
-
-
-def test_attempts_that_were_interrupted_do_not_compete():
-    study = optuna.create_study(pruner=pruner_of("halving"))
-    interrupted, other = study.ask(), study.ask()
-    for trial, value in ((interrupted, 0.1), (other, 0.2)):
-        trial.report(value, 3)
-        if trial is interrupted:
-            assert not trial.should_prune()
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    assert not other.should_prune()
-    worse = study.ask()
-    worse.report(0.3, 3)
-    assert worse.should_prune()
-
-
-def test_parameters_that_were_queued_are_tried_after_an_interruption():
-    study = optuna.create_study()
-    study.enqueue_trial({"depth": 7})
-    Worker().ask(study)
-    worker = Worker()
-    worker.repair(study)
-    assert worker.ask(study).suggest_int("depth", 1, 9) == 7
-
-
 def test_a_table_of_other_entries_is_another_search(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     options = {"space": {"l2": [0.0, 0.1]}, "n_trials": 1, "storage": tmp_path / "s.db"}
@@ -294,16 +253,3 @@ def test_a_table_of_other_entries_is_another_search(tmp_path):
     tune(estimator, X, y, **options)
     with pytest.raises(ValueError, match="rows"):
         tune(estimator, X[:, ::-1].copy(), y, **options)
-
-
-def test_a_journal_cut_within_a_line_is_refused_and_left_alone(tmp_path):
-    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
-    path = tmp_path / "s.log"
-    options = {"space": {"l2": [0.0, 0.1]}, "n_trials": 1, "storage": path}
-    estimator = DGTClassifier(max_depth=1, max_epochs=1, restarts=1)
-    tune(estimator, X, y, **options)
-    path.write_bytes(path.read_bytes()[:-15])
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="ends within a line"):
-        tune(estimator, X, y, **options)
-    assert path.read_bytes() == before

@@ -146,6 +146,7 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="Tuning")
+    from hardwood.selection.loop import Search
     from hardwood.selection.study import (
         ROWS,
         VALIDATION,
@@ -158,7 +159,6 @@ def tune(
         settings_of,
     )
     from hardwood.selection.trial import Candidate, Objective
-    from hardwood.selection.loop import Search
 
     _check_estimator(estimator)
     _check_limits(n_trials, timeout)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hardwood.selection import contest
+from hardwood.selection import run_models
 
 QUICK = ["--model", "constant", "--model", "linear", "--model", "CART", "--folds", 2]
 
@@ -90,14 +90,14 @@ def test_mistakes_are_explained(run, table, options, words):
 
 
 def test_ctrl_c_keeps_the_complete_folds(run, table, monkeypatch):
-    fold = contest.Contest._fold
+    run_one, n_begun = run_models._run, iter(range(100))
 
-    def interrupted(self, number, *rest):
-        if number == 2:
+    def interrupted(*arguments):
+        if next(n_begun) == 2:
             raise KeyboardInterrupt
-        fold(self, number, *rest)
+        return run_one(*arguments)
 
-    monkeypatch.setattr(contest.Contest, "_fold", interrupted)
+    monkeypatch.setattr(run_models, "_run", interrupted)
     result = run("compare", table, "-t", "answer", "--model", "constant", "--folds", 4)
     assert result.exit_code == 130
     assert "2 of 4 folds are complete" in result.stderr

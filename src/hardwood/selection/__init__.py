@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hardwood.selection.compare import compare
-from hardwood.selection.comparison import Comparison, Entrant
-from hardwood.selection.paired import Interval
+from hardwood.selection.comparison import Comparison, Interval, ModelResult
 from hardwood.selection.result import FinishedTrial, TuningResult
 from hardwood.selection.spaces import SPACES, Range, When, grid, space_of
 from hardwood.selection.tune import tune
+
+Entrant = ModelResult  # its first name
 
 __all__ = [
     "SPACES",
@@ -15,6 +16,7 @@ __all__ = [
     "Entrant",
     "FinishedTrial",
     "Interval",
+    "ModelResult",
     "Range",
     "TuningResult",
     "When",

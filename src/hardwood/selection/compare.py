@@ -1,4 +1,4 @@
-"""`hardwood.compare`: whether an oblique tree pays on a table, and compared with what."""
+"""`hardwood.compare`: whether an oblique tree is worth it on a table, and compared with what."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import math
 import numbers
 import time
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from hardwood.errors import FitInterruptedWarning
-from hardwood.estimators.parameters import level, n_threads
 from hardwood.estimators.target import class_target, has_several_labels, number_target
-from hardwood.parameters import choice, real
-from hardwood.selection.comparison import Comparison, Entrant
-from hardwood.selection.contest import MIN_FOLDS, Contest, Judged, OnFit
+from hardwood.parameters import choice, level, n_threads, real
+from hardwood.selection.comparison import Comparison, ModelResult, interval
 from hardwood.selection.metric import metric_of
-from hardwood.selection.models import Contestant, Terms, chosen
-from hardwood.selection.paired import interval
+from hardwood.selection.models import ModelSpec, Settings, chosen
 from hardwood.selection.rows import Fold, Rows, folds_of
+from hardwood.selection.run_models import MIN_FOLDS, FoldResult, OnFit, run_models
 from hardwood.table import Table
 
 TaskKind = Literal["classification", "regression"]
@@ -125,56 +123,54 @@ def compare(
     found_task = _task(task, y)
     _check_target(y, len(rows), found_task)
     has_classes = found_task == "classification"
-    contestants, left_out = chosen(models, has_classes=has_classes)
+    specs, left_out = chosen(models, has_classes=has_classes)
     scorer = _DEFAULT_SCORERS[has_classes] if metric is None else metric
     seed = int(check_random_state(random_state).randint(_MAX_SEED))
     folds = _folds(cv, rows, has_classes, seed)
     limit = None if time_limit is None else real("time_limit", time_limit, 0, 1e9, open_low=True)
-    contest = Contest(
+    scored_by = metric_of(None, scorer)
+    runs = run_models(
+        specs,
         rows,
         folds,
-        metric_of(None, scorer),
-        Terms(has_classes, seed, n_threads(n_jobs), scorer, _share(limit, contestants, folds)),
-        math.inf if limit is None else start + limit,
-        _told_of(callbacks, level("verbose", verbose)),
+        scored_by,
+        Settings(has_classes, seed, n_threads(n_jobs), scorer, _share(limit, specs, folds)),
+        deadline=math.inf if limit is None else start + limit,
+        on_fit=_on_fit(callbacks, level("verbose", verbose)),
     )
-    n_folds = contest.hold(contestants)
-    if contest.interrupted:
+    complete = f"{runs.n_folds} of {len(folds)} folds"
+    if runs.interrupted:
         warnings.warn(
-            f"The comparison was interrupted; {n_folds} of {len(folds)} folds are complete.",
+            f"The comparison was interrupted; {complete} are complete.",
             FitInterruptedWarning,
             stacklevel=2,
         )
-    return replace(
-        _result(contest, contestants, n_folds, n_columns),
-        left_out=left_out | contest.failed,
-        seconds=time.monotonic() - start,
-    )
-
-
-def _result(
-    contest: Contest, contestants: list[Contestant], n_folds: int, n_columns: int
-) -> Comparison:
-    """Return what a contest says; who was not there, and how long all took, it does not know."""
-    name, sign = _metric_words(contest.metric.name)
-    n_train, n_test = _part_sizes(contest.folds[:n_folds])
+    elif runs.n_folds < len(folds):
+        runs.notes.append(
+            f"time was up after {complete}; a larger time_limit makes the intervals shorter"
+        )
+    metric_name, sign = _metric_words(scored_by.name)
+    done = folds[: runs.n_folds]
+    sizes = _mean([len(f.train) for f in done]), _mean([len(f.validation) for f in done])
     return Comparison(
-        task="classification" if contest.terms.has_classes else "regression",
-        metric=name,
+        task=found_task,
+        metric=metric_name,
         larger_is_better=sign > 0,
         entrants=tuple(
-            _entrant(c, contest.judged[c.name], sign, n_train, n_test)
-            for c in contestants
-            if c.name in contest.judged
+            _model_result(spec, runs.results[spec.name], sign, sizes)
+            for spec in specs
+            if spec.name in runs.results
         ),
-        n_rows=len(contest.rows),
+        n_rows=len(rows),
         n_columns=n_columns,
-        n_folds=n_folds,
-        of_folds=len(contest.folds),
-        n_train=n_train,
-        n_test=n_test,
-        interrupted=contest.interrupted,
-        notes=tuple(contest.notes + _notes(contest, n_folds)),
+        n_folds=runs.n_folds,
+        of_folds=len(folds),
+        n_train=sizes[0],
+        n_test=sizes[1],
+        left_out=left_out | runs.failed,
+        seconds=time.monotonic() - start,
+        interrupted=runs.interrupted,
+        notes=tuple(runs.notes),
     )
 
 
@@ -229,75 +225,53 @@ def _folds(cv: Any, rows: Rows, has_classes: bool, seed: int) -> tuple[Fold, ...
     return folds
 
 
-def _share(
-    limit: float | None, contestants: list[Contestant], folds: tuple[Fold, ...]
-) -> float | None:
+def _share(limit: float | None, specs: list[ModelSpec], folds: tuple[Fold, ...]) -> float | None:
     """Return the seconds of one fit of a tree that chooses for itself."""
-    n_fits = len(folds) * sum(contestant.is_budgeted for contestant in contestants)
+    n_fits = len(folds) * sum(spec.is_budgeted for spec in specs)
     return None if limit is None or n_fits == 0 else _TREES_PART * limit / n_fits
 
 
-def _told_of(callback: OnFit | None, verbose: int) -> OnFit:
+def _on_fit(callback: OnFit | None, verbose: int) -> OnFit:
     if callback is not None and not callable(callback):
         raise TypeError(f"callbacks must be None or a function, got {callback!r:.80}.")
 
-    def told(name: str, fold: int, n_folds: int) -> None:
+    def on_fit(name: str, fold: int, n_folds: int) -> None:
         if verbose:
             print(f"fold {fold + 1} of {n_folds}: {name}", flush=True)
         if callback is not None:
             callback(name, fold, n_folds)
 
-    return told
+    return on_fit
 
 
 def _metric_words(name: str) -> tuple[str, int]:
     """Return what a scorer is called in a report, and the sign that makes it that."""
-    if name in _METRICS:
-        return _METRICS[name], -1 if name.startswith("neg_") else 1
-    if name.startswith("neg_"):
-        return name.removeprefix("neg_").replace("_", " "), -1
-    return name.replace("_", " "), 1
+    words = _METRICS.get(name, name.removeprefix("neg_").replace("_", " "))
+    return words, -1 if name.startswith("neg_") else 1
 
 
-def _part_sizes(folds: tuple[Fold, ...]) -> tuple[float, float]:
-    """Return rows that teach and that score, in the mean."""
-    return (
-        float(np.mean([len(fold.train) for fold in folds])),
-        float(np.mean([len(fold.validation) for fold in folds])),
-    )
-
-
-def _entrant(
-    contestant: Contestant, judged: list[Judged], sign: int, n_train: float, n_test: float
-) -> Entrant:
-    scores = sign * np.array([fold.score for fold in judged])
-    return Entrant(
-        contestant.name,
-        contestant.kind,
+def _model_result(
+    spec: ModelSpec, results: list[FoldResult], sign: int, sizes: tuple[float, float]
+) -> ModelResult:
+    scores = sign * np.array([result.score for result in results])
+    return ModelResult(
+        spec.name,
+        spec.kind,
         scores,
-        interval(scores, n_train, n_test),
-        fit_seconds=_mean([fold.fit_seconds for fold in judged]),
-        batch_us=min(fold.batch_us for fold in judged),
-        one_row_us=min(fold.one_row_us for fold in judged),
-        nodes=_mean_known([fold.size.nodes for fold in judged]),
-        weights=_mean_known([fold.size.weights for fold in judged]),
-        n_bytes=_mean_known([fold.size.n_bytes for fold in judged]),
+        interval(scores, *sizes),
+        fit_seconds=_mean([result.fit_seconds for result in results]),
+        batch_us=min(result.batch_us for result in results),
+        one_row_us=min(result.one_row_us for result in results),
+        nodes=_mean_known([result.size.nodes for result in results]),
+        weights=_mean_known([result.size.weights for result in results]),
+        n_bytes=_mean_known([result.size.n_bytes for result in results]),
     )
 
 
-def _mean(values: list[float]) -> float:
+def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
 def _mean_known(values: list[int | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(np.mean(known)) if len(known) == len(values) else None
-
-
-def _notes(contest: Contest, n_folds: int) -> list[str]:
-    if n_folds == len(contest.folds) or contest.interrupted:
-        return []
-    return [
-        f"time was up after {n_folds} of {len(contest.folds)} folds; a larger time_limit makes the "
-        "intervals shorter"
-    ]
+    return _mean(known) if len(known) == len(values) else None

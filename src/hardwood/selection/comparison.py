@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.special import stdtrit
 
 from hardwood.report.plot_style import BLUE, GRAY, ORANGE, label, name_axes, ticks
-from hardwood.selection import verdict
+from hardwood.selection import summary
 from hardwood.selection.models import Kind
-from hardwood.selection.paired import CONFIDENCE, Interval, interval
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.numbers import (
     format_bytes,
@@ -29,27 +29,74 @@ if TYPE_CHECKING:
 
     from hardwood.text.report import Tables
 
-_COLOURS = {"oblique tree": BLUE, "ensemble": ORANGE}
+CONFIDENCE = 0.95
+
+_COLORS = {"oblique tree": BLUE, "ensemble": ORANGE}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over folds and what it may be in truth, at 95 %.
+
+    Examples
+    --------
+    >>> Interval(0.5, 0.4, 0.6).excludes_zero
+    True
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether chance is no likely reason for the sign."""
+        return self.low > 0 or self.high < 0
+
+
+def interval(values: np.ndarray, n_train: float, n_test: float) -> Interval:
+    """Return the mean of values over folds, one each, with its interval.
+
+    Parameters
+    ----------
+    values
+        (k,) scores of a model, or differences between two models on the same folds.
+    n_train, n_test
+        Rows to learn from and to score, on average.
+
+    Notes
+    -----
+    Folds share most of the rows to learn from, so their scores vary less than those of new tables
+    would. As Nadeau and Bengio (2003) have it, the variance of the mean is taken as
+    ``(1/k + n_test/n_train)`` times that of the values, in place of ``1/k`` times; quantiles are
+    Student's with k - 1 degrees of freedom. Of a single fold there is no interval (NaN).
+    """
+    k, mean = len(values), float(np.mean(values))
+    if k < 2:
+        return Interval(mean, np.nan, np.nan)
+    spread = float(np.var(values, ddof=1)) * (1 / k + n_test / n_train)
+    reach = float(stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * float(np.sqrt(spread))
+    return Interval(mean, mean - reach, mean + reach)
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant:
-    """How one model did.
+class ModelResult:
+    """How good, costly and large one model is.
 
     Attributes
     ----------
     name, kind
         What it is called, and what it is.
     scores
-        (folds,) on the rows of each fold, which did not teach.
+        (folds,) on the rows of each fold, which it did not learn from.
     score
         Their mean, with its 95 % interval.
     fit_seconds
-        Of one fold, in the mean.
+        Of one fold, on average.
     batch_us, one_row_us
         Microseconds of a prediction on one thread: per row of a batch, and of a single row.
     nodes, weights
-        Splits and leaves, and weights other than zero (`hardwood.selection.size.Size`), in the mean
+        Splits and leaves, and weights other than zero (`hardwood.selection.size.Size`), on average
         over folds; None where a library does not tell.
     n_bytes
         Of the model's file, of other libraries' models of the pickle; None where there is none.
@@ -74,7 +121,7 @@ class Comparison(PlottedReport):
     Attributes
     ----------
     task, metric
-        What is predicted, and what is judged by, in words.
+        What is predicted, and the score, in words.
     larger_is_better
         Which scores are good.
     entrants
@@ -84,7 +131,7 @@ class Comparison(PlottedReport):
     n_folds, of_folds
         Complete folds, and how many there should have been.
     n_train, n_test
-        Rows that teach and that score, in the mean over folds.
+        Rows to learn from and to score, on average over folds.
     left_out
         Models that did not take part, with the reason.
     seconds
@@ -98,7 +145,7 @@ class Comparison(PlottedReport):
     task: Literal["classification", "regression"]
     metric: str
     larger_is_better: bool
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[ModelResult, ...]
     n_rows: int
     n_columns: int
     n_folds: int
@@ -112,7 +159,7 @@ class Comparison(PlottedReport):
 
     # --- what was found ------------------------------------------------------------------------
 
-    def __getitem__(self, name: str) -> Entrant:
+    def __getitem__(self, name: str) -> ModelResult:
         """Return a model by its name."""
         for entrant in self.entrants:
             if entrant.name == name:
@@ -120,21 +167,21 @@ class Comparison(PlottedReport):
         raise KeyError(f"{name!r}; compared were {[entrant.name for entrant in self.entrants]}")
 
     @cached_property
-    def ranked(self) -> tuple[Entrant, ...]:
+    def ranked(self) -> tuple[ModelResult, ...]:
         """The models, the best mean first."""
         sign = -1 if self.larger_is_better else 1
         return tuple(sorted(self.entrants, key=lambda entrant: sign * entrant.score.mean))
 
     @property
-    def lead(self) -> Entrant | None:
+    def lead(self) -> ModelResult | None:
         """The oblique tree that speaks for its kind: the first that was named."""
         return next((e for e in self.entrants if e.kind == "oblique tree"), None)
 
-    def best_of(self, kind: str) -> Entrant | None:
+    def best_of(self, kind: str) -> ModelResult | None:
         """Return the model of a kind with the best mean, None where there is none."""
         return next((entrant for entrant in self.ranked if entrant.kind == kind), None)
 
-    def gain(self, one: str | Entrant, other: str | Entrant) -> Interval:
+    def gain(self, one: str | ModelResult, other: str | ModelResult) -> Interval:
         """Return how much better one model is than another: the difference on the same folds.
 
         Positive where the first is better, whichever scores are good; with its 95 % interval,
@@ -145,19 +192,19 @@ class Comparison(PlottedReport):
         return interval(sign * (first.scores - second.scores), self.n_train, self.n_test)
 
     @property
-    def answer(self) -> verdict.Answer | None:
-        """Whether an oblique tree pays here: "yes", "no" or "unclear".
+    def answer(self) -> summary.Answer | None:
+        """Whether an oblique tree is worth it here: "yes", "no" or "unclear".
 
         None where no oblique tree was compared with an axis-aligned tree or a linear model.
         """
-        return verdict.answer(self)
+        return summary.answer(self)
 
     @property
     def words(self) -> str:
         """The answer in sentences."""
-        return "\n".join(verdict.words(self))
+        return "\n".join(summary.sentences(self))
 
-    # --- the faces of the report ---------------------------------------------------------------
+    # --- as a report ---------------------------------------------------------------
 
     @property
     def title(self) -> str:
@@ -223,7 +270,7 @@ class Comparison(PlottedReport):
             "n_folds": self.n_folds,
             "of_folds": self.of_folds,
             "answer": self.answer,
-            "words": verdict.words(self),
+            "words": summary.sentences(self),
             "models": [
                 asdict(e)
                 | {"gain_of_oblique_tree": None if lead is None else asdict(self.gain(lead, e))}
@@ -263,11 +310,11 @@ class Comparison(PlottedReport):
         left, right = figure.subplots(1, 2, sharey=False)
         shown = self.ranked[::-1]
         for place, e in enumerate(shown):
-            colour = _COLOURS.get(e.kind, GRAY)
+            color = _COLORS.get(e.kind, GRAY)
             reach = [[e.score.mean - e.score.low], [e.score.high - e.score.mean]]
             bars = reach if math.isfinite(e.score.low) else None
-            left.errorbar([e.score.mean], [place], xerr=bars, fmt="o", color=colour, capsize=3)
-            right.plot([e.one_row_us], [e.score.mean], "o", color=colour)
+            left.errorbar([e.score.mean], [place], xerr=bars, fmt="o", color=color, capsize=3)
+            right.plot([e.one_row_us], [e.score.mean], "o", color=color)
             right.annotate(
                 label(e.name),
                 (e.one_row_us, e.score.mean),

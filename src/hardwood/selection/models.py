@@ -1,4 +1,4 @@
-"""Who takes part in a comparison: models by name, and estimators of the user's own."""
+"""The models of a comparison: known ones by name, and estimators of the user's own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any, Literal
 
 from sklearn.base import clone
 
-from hardwood.selection import peers
+import hardwood
+from hardwood.selection import other_libraries
 
 Kind = Literal["constant", "linear", "axis-aligned tree", "oblique tree", "ensemble", "other"]
-Make = Callable[["Terms"], Any]
+Make = Callable[["Settings"], Any]
 
 BUDGETED_TRIALS = 6  # candidates of a tree that chooses for itself, where there is no time limit
 _LIBRARIES = {"XGBoost": "xgboost", "LightGBM": "lightgbm"}
 
 
 @dataclass(frozen=True)
-class Terms:
+class Settings:
     """What all models of a comparison have in common.
 
     Attributes
@@ -41,8 +42,8 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A model that takes part.
+class ModelSpec:
+    """A model to compare.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Contestant:
     is_budgeted: bool = False
 
 
-def chosen(models: Any, *, has_classes: bool) -> tuple[list[Contestant], dict[str, str]]:
+def chosen(models: Any, *, has_classes: bool) -> tuple[list[ModelSpec], dict[str, str]]:
     """Return who takes part, and who does not for want of a library, with the reason.
 
     Parameters
@@ -88,7 +89,7 @@ def chosen(models: Any, *, has_classes: bool) -> tuple[list[Contestant], dict[st
             "models must be None, a list of names and estimators, or a dict from names to "
             f"estimators, got {models!r:.80}."
         )
-    names = [contestant.name for contestant in found]
+    names = [spec.name for spec in found]
     if not names:
         raise ValueError("models: there is none to compare.")
     if twice := [name for name in names if names.count(name) > 1]:
@@ -99,16 +100,16 @@ def chosen(models: Any, *, has_classes: bool) -> tuple[list[Contestant], dict[st
     return found, {}
 
 
-def _with_libraries(names: list[str]) -> tuple[list[Contestant], dict[str, str]]:
+def _with_libraries(names: list[str]) -> tuple[list[ModelSpec], dict[str, str]]:
     absent = {name: "not installed" for name in names if not _has(name)}
     return [KNOWN[name] for name in names if name not in absent], absent
 
 
 def _has(name: str) -> bool:
-    return name not in _LIBRARIES or peers.is_there(_LIBRARIES[name])
+    return name not in _LIBRARIES or other_libraries.is_there(_LIBRARIES[name])
 
 
-def _listed(entry: Any) -> Contestant:
+def _listed(entry: Any) -> ModelSpec:
     if not isinstance(entry, str):
         return _given(type(entry).__name__, entry)
     if entry not in KNOWN:
@@ -116,12 +117,12 @@ def _listed(entry: Any) -> Contestant:
     return KNOWN[entry]
 
 
-def _given(name: Any, model: Any) -> Contestant:
+def _given(name: Any, model: Any) -> ModelSpec:
     if not isinstance(name, str) or not name:
         raise TypeError(f"models: names are text, found {name!r:.80}.")
     if isinstance(model, str):
         known = _listed(model)
-        return Contestant(name, known.kind, known.make, known.is_budgeted)
+        return ModelSpec(name, known.kind, known.make, known.is_budgeted)
     if isinstance(model, type) or not all(
         hasattr(model, n) for n in ("fit", "predict", "get_params")
     ):
@@ -129,7 +130,7 @@ def _given(name: Any, model: Any) -> Contestant:
             f"models: {name!r} must be the name of a known model or an estimator with fit and "
             f"predict, got {model!r:.80}."
         )
-    return Contestant(name, _kind_of(model), lambda terms: clone(model))
+    return ModelSpec(name, _kind_of(model), lambda settings: clone(model))
 
 
 def _kind_of(model: Any) -> Kind:
@@ -139,65 +140,44 @@ def _kind_of(model: Any) -> Kind:
     return "oblique tree" if kinds and not is_ensemble else "other"
 
 
-def _peer(make: Callable[..., Any]) -> Make:
-    return lambda terms: make(terms.has_classes, terms.seed, terms.n_jobs, terms.scoring)
-
-
-def _tree(leaves: Literal["constant", "linear"]) -> Make:
-    def make(terms: Terms) -> Any:
-        from hardwood.estimators.tree import TreeClassifier, TreeRegressor
-
-        return (TreeClassifier if terms.has_classes else TreeRegressor)(
+def _tree(leaves: str) -> Make:
+    def make(settings: Settings) -> Any:
+        return _ours("Tree", settings)(
             leaves=leaves,
-            time_limit=terms.seconds,
-            max_trials=BUDGETED_TRIALS if terms.seconds is None else None,
-            scoring=terms.scoring,
-            random_state=terms.seed,
-            n_jobs=terms.n_jobs,
+            time_limit=settings.seconds,
+            max_trials=BUDGETED_TRIALS if settings.seconds is None else None,
+            scoring=settings.scoring,
+            random_state=settings.seed,
+            n_jobs=settings.n_jobs,
         )
 
     return make
 
 
-def _dgt(terms: Terms) -> Any:
-    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+def _learner(name: str) -> Make:
+    return lambda settings: _ours(name, settings)(
+        random_state=settings.seed, n_jobs=settings.n_jobs
+    )
 
-    kind = DGTClassifier if terms.has_classes else DGTRegressor
-    return kind(random_state=terms.seed, n_jobs=terms.n_jobs)
 
-
-def _tao(terms: Terms) -> Any:
-    from hardwood.estimators.tao import TAOClassifier, TAORegressor
-
-    kind = TAOClassifier if terms.has_classes else TAORegressor
-    return kind(random_state=terms.seed, n_jobs=terms.n_jobs)
+def _ours(name: str, settings: Settings) -> Any:
+    return getattr(hardwood, name + ("Classifier" if settings.has_classes else "Regressor"))
 
 
 KNOWN = {
-    contestant.name: contestant
-    for contestant in (
-        Contestant("constant", "constant", _peer(peers.constant)),
-        Contestant("linear", "linear", _peer(peers.linear)),
-        Contestant("CART", "axis-aligned tree", _peer(peers.cart)),
-        Contestant("oblique tree", "oblique tree", _tree("constant"), is_budgeted=True),
-        Contestant(
-            "oblique tree, linear leaves", "oblique tree", _tree("linear"), is_budgeted=True
-        ),
-        Contestant("DGT", "oblique tree", _dgt),
-        Contestant("TAO", "oblique tree", _tao),
-        Contestant("random forest", "ensemble", _peer(peers.random_forest)),
-        Contestant("gradient boosting", "ensemble", _peer(peers.boosting)),
-        Contestant("XGBoost", "ensemble", _peer(peers.xgboost)),
-        Contestant("LightGBM", "ensemble", _peer(peers.lightgbm)),
+    spec.name: spec
+    for spec in (
+        ModelSpec("constant", "constant", other_libraries.constant),
+        ModelSpec("linear", "linear", other_libraries.linear),
+        ModelSpec("CART", "axis-aligned tree", other_libraries.cart),
+        ModelSpec("oblique tree", "oblique tree", _tree("constant"), is_budgeted=True),
+        ModelSpec("oblique tree, linear leaves", "oblique tree", _tree("linear"), True),
+        ModelSpec("DGT", "oblique tree", _learner("DGT")),
+        ModelSpec("TAO", "oblique tree", _learner("TAO")),
+        ModelSpec("random forest", "ensemble", other_libraries.random_forest),
+        ModelSpec("gradient boosting", "ensemble", other_libraries.boosting),
+        ModelSpec("XGBoost", "ensemble", other_libraries.xgboost),
+        ModelSpec("LightGBM", "ensemble", other_libraries.lightgbm),
     )
 }
-_DEFAULT = (
-    "constant",
-    "linear",
-    "CART",
-    "oblique tree",
-    "random forest",
-    "gradient boosting",
-    "XGBoost",
-    "LightGBM",
-)
+_DEFAULT = [name for name in KNOWN if name not in ("DGT", "TAO", "oblique tree, linear leaves")]

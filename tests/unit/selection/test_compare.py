@@ -18,11 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import DGTClassifier, FitInterruptedWarning, TableError, compare
 from hardwood.cli import targets
-from hardwood.selection import models as contestants
+from hardwood.selection import models, other_libraries
 from hardwood.selection.compare import MAX_WHOLE_NUMBER_CLASSES, MIN_ROWS_PER_CLASS, task_of
-from hardwood.selection.comparison import Comparison, Entrant
-from hardwood.selection.paired import interval
-from hardwood.selection.peers import CART_HEIGHTS
+from hardwood.selection.comparison import Comparison, ModelResult, interval
+from hardwood.selection.other_libraries import CART_HEIGHTS
 from hardwood.selection.size import size_of
 
 QUICK = {"max_depth": 2, "max_epochs": 60, "restarts": 2, "random_state": 0}
@@ -220,14 +219,14 @@ def test_a_model_that_fails_is_left_out_by_name_and_the_others_stay():
 
 
 def test_libraries_that_are_not_installed_are_named(monkeypatch):
-    monkeypatch.setattr(contestants.peers, "is_there", lambda package: False)
-    taking_part, absent = contestants.chosen(None, has_classes=True)
+    monkeypatch.setattr(other_libraries, "is_there", lambda package: False)
+    taking_part, absent = models.chosen(None, has_classes=True)
     assert absent == {"XGBoost": "not installed", "LightGBM": "not installed"}
     assert [c.name for c in taking_part] == [
         *("constant", "linear", "CART", "oblique tree", "random forest", "gradient boosting")
     ]
     with pytest.raises(ValueError, match="LightGBM is not installed"):
-        contestants.chosen(["LightGBM"], has_classes=True)
+        models.chosen(["LightGBM"], has_classes=True)
 
 
 def test_the_trees_that_choose_for_themselves_take_part():
@@ -245,21 +244,21 @@ def test_the_trees_that_choose_for_themselves_take_part():
 
 def test_the_time_of_such_trees_is_their_share_of_the_limit(monkeypatch):
     given = []
-    tree = contestants.KNOWN["oblique tree"]
+    tree = models.KNOWN["oblique tree"]
 
-    def make(terms):
-        given.append(terms.seconds)
+    def make(settings):
+        given.append(settings.seconds)
         return DummyClassifier()
 
-    stand_in = contestants.Contestant(tree.name, tree.kind, make, is_budgeted=True)
-    monkeypatch.setitem(contestants.KNOWN, "oblique tree", stand_in)
+    stand_in = models.ModelSpec(tree.name, tree.kind, make, is_budgeted=True)
+    monkeypatch.setitem(models.KNOWN, "oblique tree", stand_in)
     X, y = slanted(np.random.default_rng(0), 60)
     compare(X, y, models=["oblique tree", "constant"], cv=3, time_limit=30, random_state=0)
     assert given == [5.0, 5.0, 5.0]  # half of 30 seconds, over three folds
 
 
 def test_numbers_are_also_given_linear_leaves():
-    names = [c.name for c in contestants.chosen(None, has_classes=False)[0]]
+    names = [c.name for c in models.chosen(None, has_classes=False)[0]]
     assert "oblique tree, linear leaves" in names
 
 
@@ -360,7 +359,7 @@ def made_up(**means):
     for i, (name, mean) in enumerate(means.items()):
         scores = mean + np.roll(wobble, i)
         score = interval(scores, 80, 20)
-        entrants.append(Entrant(name, kinds[name], scores, score, 1.0, 1.0, 2.0, 7, 9, 100))
+        entrants.append(ModelResult(name, kinds[name], scores, score, 1.0, 1.0, 2.0, 7, 9, 100))
     return Comparison("classification", "accuracy", True, tuple(entrants), 100, 3, 5, 5, 80, 20)
 
 

@@ -8,7 +8,7 @@ the same columns, and none fails on text or on what is missing.
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
@@ -27,6 +27,9 @@ from hardwood.estimators.target import class_target, number_target
 from hardwood.selection.rows import Rows, folds_of
 from hardwood.table import Schema, Table
 from hardwood.table.subset import n_rows
+
+if TYPE_CHECKING:
+    from hardwood.selection.models import Settings
 
 CART_HEIGHTS = (2, 3, 4, 6, 8, 10, 14, None)
 CART_LEAF_ROWS = (1, 10)
@@ -129,58 +132,59 @@ class TunedCart(BaseEstimator):
         return self.tree_.predict_proba(X)
 
 
-def constant(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def constant(settings: Settings) -> Any:
     """Return the best answer that looks at no column."""
-    return _encoded(DummyClassifier(strategy="prior") if has_classes else DummyRegressor())
+    if settings.has_classes:
+        return EncodedClassifier(DummyClassifier(strategy="prior"))
+    return EncodedRegressor(DummyRegressor())
 
 
-def linear(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def linear(settings: Settings) -> Any:
     """Return logistic regression, or ridge regression with a penalty chosen on its own rows."""
-    if has_classes:
-        return _encoded(LogisticRegression(max_iter=1000))
-    return _encoded(RidgeCV(alphas=_RIDGE_ALPHAS))
+    if settings.has_classes:
+        return EncodedClassifier(LogisticRegression(max_iter=1000))
+    return EncodedRegressor(RidgeCV(alphas=_RIDGE_ALPHAS))
 
 
-def cart(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def cart(settings: Settings) -> Any:
     """Return one axis-aligned tree of tuned height."""
-    name = scoring if isinstance(scoring, str) else None
-    return _encoded(TunedCart(has_classes, name, seed), has_classes)
+    scoring = settings.scoring if isinstance(settings.scoring, str) else None
+    tree = TunedCart(settings.has_classes, scoring, settings.seed)
+    return EncodedClassifier(tree) if settings.has_classes else EncodedRegressor(tree)
 
 
-def random_forest(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def random_forest(settings: Settings) -> Any:
     """Return scikit-learn's forest of 100 trees."""
-    kind = RandomForestClassifier if has_classes else RandomForestRegressor
-    return _encoded(kind(random_state=seed, n_jobs=n_jobs))
+    return _of_kind(settings, RandomForestClassifier, RandomForestRegressor, n_jobs=settings.n_jobs)
 
 
-def boosting(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def boosting(settings: Settings) -> Any:
     """Return scikit-learn's histogram gradient boosting, up to 100 rounds."""
-    kind = HistGradientBoostingClassifier if has_classes else HistGradientBoostingRegressor
-    return _encoded(kind(random_state=seed))
+    return _of_kind(settings, HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 
-def xgboost(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def xgboost(settings: Settings) -> Any:
     """Return XGBoost at its default."""
     import xgboost as library
 
-    kind = library.XGBClassifier if has_classes else library.XGBRegressor
-    return _encoded(kind(random_state=seed, n_jobs=n_jobs))
+    kinds = library.XGBClassifier, library.XGBRegressor
+    return _of_kind(settings, *kinds, n_jobs=settings.n_jobs)
 
 
-def lightgbm(has_classes: bool, seed: int, n_jobs: int, scoring: Any) -> Any:
+def lightgbm(settings: Settings) -> Any:
     """Return LightGBM at its default."""
     import lightgbm as library
 
-    kind = library.LGBMClassifier if has_classes else library.LGBMRegressor
-    return _encoded(kind(random_state=seed, n_jobs=n_jobs, verbose=-1))
+    kinds = library.LGBMClassifier, library.LGBMRegressor
+    return _of_kind(settings, *kinds, n_jobs=settings.n_jobs, verbose=-1)
+
+
+def _of_kind(settings: Settings, classifier: Any, regressor: Any, **options: Any) -> Any:
+    if settings.has_classes:
+        return EncodedClassifier(classifier(random_state=settings.seed, **options))
+    return EncodedRegressor(regressor(random_state=settings.seed, **options))
 
 
 def is_there(package: str) -> bool:
     """Whether a library could be imported; it is not imported for that."""
     return find_spec(package) is not None
-
-
-def _encoded(model: Any, has_classes: bool | None = None) -> Any:
-    if has_classes is None:
-        has_classes = isinstance(model, ClassifierMixin)
-    return EncodedClassifier(model) if has_classes else EncodedRegressor(model)

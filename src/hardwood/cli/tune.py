@@ -440,7 +440,7 @@ def failures_in_notes() -> Iterator[None]:
 
 
 def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
-    from hardwood.selection.spaces import grid, space_of
+    from hardwood.selection import grid, space_of
     from hardwood.selection.tune import DEFAULT_TRIALS
 
     size = len(grid(space_of(estimator, None, fixed)))

@@ -48,14 +48,7 @@ class Judge:
         own = {"classification": "accuracy", "multilabel": "labels right", "regression": "R2"}
         if scoring is None:
             return cls(task, classes, own[task])
-        if isinstance(scoring, str):
-            return cls(task, classes, scoring, _named(scoring))
-        if not callable(scoring):
-            raise TypeError(
-                "scoring must be None, the name of a scorer or a function (estimator, X, y) -> "
-                f"float, got {scoring!r}."
-            )
-        return cls(task, classes, getattr(scoring, "__name__", None) or str(scoring), scoring)
+        return cls(task, classes, *scorer_of(scoring))
 
     def score(
         self, outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None = None
@@ -106,16 +99,30 @@ class Judge:
         return score
 
 
-def _named(name: str) -> Scorer:
+def scorer_of(scoring: Any) -> tuple[str, Scorer]:
+    """Return the name of a score and what gives it: a scorer of scikit-learn, or a function.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a name that scikit-learn does not know, and for anything else.
+    """
     from sklearn.metrics import get_scorer, get_scorer_names
 
-    if name not in get_scorer_names():
-        raise ValueError(
-            f"scoring={name!r} is no scorer of scikit-learn. Some that are: 'accuracy', "
-            "'balanced_accuracy', 'neg_log_loss', 'roc_auc', 'r2', 'neg_mean_absolute_error'."
+    if callable(scoring):
+        return getattr(scoring, "__name__", None) or str(scoring), scoring
+    if not isinstance(scoring, str):
+        raise TypeError(
+            "scoring must be None, the name of a scorer or a function (estimator, X, y) -> float, "
+            f"got {scoring!r}."
         )
-    scorer: Scorer = get_scorer(name)
-    return scorer
+    if scoring not in get_scorer_names():
+        raise ValueError(
+            f"scoring={scoring!r} is no scorer of scikit-learn. Some that are: 'accuracy', "
+            "'balanced_accuracy', 'neg_log_loss', 'roc_auc', 'r2', 'neg_root_mean_squared_error', "
+            "'neg_mean_absolute_error'."
+        )
+    return scoring, get_scorer(scoring)
 
 
 def _explained(outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:

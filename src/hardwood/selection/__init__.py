@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hardwood.selection.compare import compare
 from hardwood.selection.comparison import Comparison, Interval, ModelResult
+from hardwood.selection.mapping_space import Range, When
+from hardwood.selection.points import grid
 from hardwood.selection.result import FinishedTrial, TuningResult
-from hardwood.selection.spaces import SPACES, Range, When, grid, space_of
+from hardwood.selection.spaces import SPACES, space_of
 from hardwood.selection.tune import tune
 
 Entrant = ModelResult  # its first name

@@ -1,4 +1,4 @@
-"""What a trial is judged by on its validation rows: a loss, or a scorer of scikit-learn."""
+"""What a trial is scored by on its validation rows: a loss, or a scorer of scikit-learn."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from hardwood.learn.losses import (
     SquaredError,
     loss_of,
 )
+from hardwood.search.scorer import Scorer, scorer_of
 from hardwood.selection.rows import Rows
 
 _TINY = np.finfo(np.float64).eps  # as in scikit-learn's log loss
@@ -61,62 +62,33 @@ def metric_of(estimator: Any, scoring: Any) -> Metric:
         better. With weights, both are called with ``sample_weight``.
     """
     if scoring is None:
-        return _loss(estimator) if _has_loss(estimator) else _score()
-    if callable(scoring):
-        return Metric(_name(scoring), "maximize", _scored_by(scoring))
-    if not isinstance(scoring, str):
-        raise TypeError(
-            "scoring must be None, the name of a scorer or a function (estimator, X, y) -> float, "
-            f"got {scoring!r}."
-        )
-    from sklearn.metrics import get_scorer_names
-
-    if scoring not in get_scorer_names():
-        raise ValueError(
-            f"scoring={scoring!r} is no scorer of scikit-learn. Some that are: 'accuracy', "
-            "'balanced_accuracy', 'neg_log_loss', 'roc_auc', 'r2', 'neg_root_mean_squared_error', "
-            "'neg_mean_absolute_error'."
-        )
-    return Metric(scoring, "maximize", _named_scorer(scoring))
+        return _loss(estimator) if _has_loss(estimator) else _scored("score", _own_score)
+    name, scorer = scorer_of(scoring)
+    return _scored(name, scorer, is_named=isinstance(scoring, str))
 
 
-def _name(scorer: Callable[..., float]) -> str:
-    return getattr(scorer, "__name__", None) or str(scorer)
+def _own_score(fitted: Any, X: Any, y: Any, **options: Any) -> float:
+    return fitted.score(X, y, **options)
 
 
-def _scored_by(scorer: Callable[..., float]) -> Callable[[Any, Rows, Rows], float]:
-    def of(fitted: Any, train: Rows, validation: Rows) -> float:
+def _scored(name: str, scorer: Scorer, *, is_named: bool = False) -> Metric:
+    def value(fitted: Any, train: Rows, validation: Rows) -> float:
         options = {} if validation.weight is None else {"sample_weight": validation.weight}
-        return float(scorer(fitted, validation.X, validation.y, **options))
-
-    return of
-
-
-def _named_scorer(name: str) -> Callable[[Any, Rows, Rows], float]:
-    from sklearn.metrics import get_scorer
-
-    score = _scored_by(get_scorer(name))
-
-    def of(fitted: Any, train: Rows, validation: Rows) -> float:
         try:
-            return score(fitted, train, validation)
+            return float(scorer(fitted, validation.X, validation.y, **options))
         except (TypeError, ValueError) as error:
-            if validation.weight is not None and "sample_weight" in str(error):
+            if not is_named:
+                raise
+            if options and "sample_weight" in str(error):
                 raise ValueError(
-                    f"The scorer '{name}' takes no sample_weight. Judge by another one, or leave "
+                    f"The scorer '{name}' takes no sample_weight. Score by another one, or leave "
                     "the weights out."
                 ) from error
             raise ValueError(
                 f"The scorer '{name}' cannot judge this target; is it for another task? {error}"
             ) from error
 
-    return of
-
-
-def _score() -> Metric:
-    return Metric(
-        "score", "maximize", _scored_by(lambda fitted, X, y, **w: fitted.score(X, y, **w))
-    )
+    return Metric(name, "maximize", value)
 
 
 def _has_loss(estimator: Any) -> bool:
@@ -129,7 +101,7 @@ def _loss(estimator: Any) -> Metric:
         if callable(estimator.loss):
             raise ValueError(
                 "A loss function of your own for classes takes scores, which a fitted tree no "
-                "longer has. Name what to judge by, for example scoring='neg_log_loss'."
+                "longer has. Name what to score by, for example scoring='neg_log_loss'."
             )
         return Metric("log loss", "minimize", _log_loss)
     name = loss_of(estimator.loss, "regression").name.replace("_", " ")
@@ -142,10 +114,7 @@ def _log_loss(fitted: Any, train: Rows, validation: Rows) -> float:
     if y.ndim == 2 and y.shape[1] > 1:
         given = np.where(y.astype(bool), p, 1 - p)
     else:
-        y = y.ravel()
-        position = np.clip(np.searchsorted(fitted.classes_, y), 0, len(fitted.classes_) - 1)
-        is_known = fitted.classes_[position] == y
-        given = np.where(is_known, p[np.arange(len(y)), position], 0.0)
+        given = (p * (y.reshape(-1, 1) == fitted.classes_)).sum(axis=1)  # 0 of an unknown class
     return _mean(-np.log(np.clip(given, _TINY, 1.0)), validation.weight)
 
 
@@ -179,8 +148,8 @@ def _losses(
         if values is not None:
             return values.astype(np.float64)
     raise ValueError(
-        f"The loss {loss!r} gives no values to judge trials by. Name what to judge by, for example "
-        "scoring='neg_mean_absolute_error'."
+        f"The loss {loss!r} gives no values to compare trials by. Name what to score by, for "
+        "example scoring='neg_mean_absolute_error'."
     )
 
 

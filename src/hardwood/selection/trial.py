@@ -23,9 +23,10 @@ from sklearn.base import clone
 
 from hardwood.learn.training import Epoch
 from hardwood.parameters import callback_list
+from hardwood.selection.mapping_space import Suggest, as_text
 from hardwood.selection.metric import Metric
 from hardwood.selection.rows import Fold, Rows
-from hardwood.selection.spaces import Suggest, as_text, check_parameters
+from hardwood.selection.spaces import check_parameters
 from hardwood.selection.study import STEPS
 
 

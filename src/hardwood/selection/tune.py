@@ -15,18 +15,12 @@ from sklearn.utils import check_random_state
 
 from hardwood.errors import FitInterruptedWarning, MissingExtraError
 from hardwood.parameters import integer, level, n_threads
+from hardwood.selection.mapping_space import MappingSpace, Suggest, as_text, described
 from hardwood.selection.metric import Metric, metric_of
+from hardwood.selection.points import finite_points, grid
 from hardwood.selection.result import FinishedTrial, TuningResult, best_of
 from hardwood.selection.rows import Rows, digest_of, folds_of
-from hardwood.selection.spaces import (
-    MappingSpace,
-    Suggest,
-    as_text,
-    described,
-    finite_points,
-    grid,
-    space_of,
-)
+from hardwood.selection.spaces import space_of
 from hardwood.text.numbers import plural
 
 DEFAULT_TRIALS = 30

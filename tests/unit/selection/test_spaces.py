@@ -16,7 +16,7 @@ from hardwood import (
 )
 from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
 from hardwood.selection import SPACES, Range, When, grid, space_of
-from hardwood.selection.spaces import described
+from hardwood.selection.mapping_space import described
 
 PENALTIES = {0.0, 5e-5, 1e-5, 5e-6, 1e-6}
 ALL = (DGTClassifier, DGTRegressor, DGTForestClassifier, DGTForestRegressor)

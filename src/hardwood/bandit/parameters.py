@@ -10,47 +10,19 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hardwood import parameters
+from hardwood.parameters import Parameters, choice_field, integer_field, real_field
 
 MAX_HEIGHT = 10
 MAX_BATCH = 65_536
 MAX_RATE = 1000.0  # far beyond what learns anything; parameters are float32
 
 
-def _number(default: float, low: float, high: float = math.inf, *, open_low: bool = False) -> Any:
-    """Declare an option that is a real number."""
-    check = {"low": low, "high": high, "open_low": open_low, "open_high": math.isinf(high)}
-    return field(default=default, metadata={"check": parameters.real, "bounds": check})
-
-
-def _count(default: int, low: int, high: int = 2**31 - 1) -> Any:
-    """Declare an option that is an integer."""
-    return field(
-        default=default,
-        metadata={"check": parameters.integer, "bounds": {"low": low, "high": high}},
-    )
-
-
-def _word(default: str, *others: str) -> Any:
-    """Declare an option that is one of a few words."""
-    bounds = {"allowed": (default, *others)}
-    return field(default=default, metadata={"check": parameters.choice, "bounds": bounds})
-
-
 @dataclass(frozen=True)
-class _Options:
-    def __post_init__(self) -> None:
-        for option in dataclasses.fields(self):
-            check, bounds = option.metadata["check"], option.metadata["bounds"]
-            value = check(option.name, getattr(self, option.name), **bounds)
-            object.__setattr__(self, option.name, value)
-
-
-@dataclass(frozen=True)
-class BanditOptions(_Options):
+class BanditOptions(Parameters):
     """How a `DGTBandit` learns and explores.
 
     Parameters
@@ -82,15 +54,15 @@ class BanditOptions(_Options):
         newest ones, for a world that changes.
     """
 
-    estimator: str = _word("replay", "paper")
-    exploration: float = _number(1.0, 0.0)
-    learning_rate: float = _number(5e-3, 0.0, MAX_RATE, open_low=True)
-    accumulate: int = _count(4, 1, MAX_BATCH)
-    batch_size: int = _count(64, 1, MAX_BATCH)
-    batches_per_round: float = _number(1.0, 0.0, 1000.0)
-    reservoir: int = _count(100_000, 1)
-    blur: float = _number(1.0, 0.0)
-    keep: str = _word("all", "newest")
+    estimator: str = choice_field("replay", ("replay", "paper"))
+    exploration: float = real_field(1.0, 0.0)
+    learning_rate: float = real_field(5e-3, 0.0, MAX_RATE, open_low=True, open_high=False)
+    accumulate: int = integer_field(4, 1, MAX_BATCH)
+    batch_size: int = integer_field(64, 1, MAX_BATCH)
+    batches_per_round: float = real_field(1.0, 0.0, 1000.0, open_high=False)
+    reservoir: int = integer_field(100_000, 1)
+    blur: float = real_field(1.0, 0.0)
+    keep: str = choice_field("all", ("all", "newest"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,7 +96,7 @@ class BanditOptions(_Options):
 
 
 @dataclass(frozen=True)
-class RegressionOptions(_Options):
+class RegressionOptions(Parameters):
     """How a `DGTBanditRegressor` learns.
 
     Parameters
@@ -157,16 +129,18 @@ class RegressionOptions(_Options):
         How far good predictions lie from `start`, roughly.
     """
 
-    estimator: str = _word("two_point", "one_point", "paper_two_point", "paper_one_point")
-    perturbation: float = _number(0.5, 0.0, open_low=True)
-    learning_rate: float = _number(5e-3, 0.0, open_low=True)
-    accumulate: int = _count(4, 1, MAX_BATCH)
-    batch_size: int = _count(256, 1, MAX_BATCH)
-    batches_per_round: float = _number(1.0, 0.0, 1000.0)
-    reservoir: int = _count(100_000, 1)
-    blur: float = _number(1.0, 0.0)
-    start: float = _number(0.0, -math.inf)
-    scale: float = _number(1.0, 0.0, open_low=True)
+    estimator: str = choice_field(
+        "two_point", ("two_point", "one_point", "paper_two_point", "paper_one_point")
+    )
+    perturbation: float = real_field(0.5, 0.0, open_low=True)
+    learning_rate: float = real_field(5e-3, 0.0, open_low=True)
+    accumulate: int = integer_field(4, 1, MAX_BATCH)
+    batch_size: int = integer_field(256, 1, MAX_BATCH)
+    batches_per_round: float = real_field(1.0, 0.0, 1000.0, open_high=False)
+    reservoir: int = integer_field(100_000, 1)
+    blur: float = real_field(1.0, 0.0)
+    start: float = real_field(0.0, -math.inf)
+    scale: float = real_field(1.0, 0.0, open_low=True)
 
     @property
     def has_two_points(self) -> bool:
@@ -267,7 +241,7 @@ def chosen(defaults: Mapping[str, _Kind], estimator: Any, given: Mapping[str, An
     return dataclasses.replace(base, **given)
 
 
-def with_options(signature: inspect.Signature, options: _Options) -> inspect.Signature:
+def with_options(signature: inspect.Signature, options: Parameters) -> inspect.Signature:
     """Return a constructor's signature with every option and its default in place of ``**``."""
     parameters = [
         parameter

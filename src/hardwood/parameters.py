@@ -99,15 +99,15 @@ def n_threads(n_jobs: Any) -> int:
     return min(number if number > 0 else max(1, _n_processors() + 1 + number), _MAX_THREADS)
 
 
-def callback_list(callbacks: Any) -> list[Callable[[Any], Any]]:
+def callback_list(callbacks: Any, argument: str = "Epoch") -> list[Callable[[Any], Any]]:
     """Return the callbacks as a list; one function alone is a list of one."""
     if callbacks is None:
         return []
     each = [callbacks] if callable(callbacks) else callbacks
     if not isinstance(each, Sequence) or not all(callable(one) for one in each):
         raise TypeError(
-            "callbacks must be None, a function of one Epoch, or a list of such functions, got "
-            f"{callbacks!r}."
+            f"callbacks must be None, a function of one {argument}, or a list of such functions, "
+            f"got {callbacks!r}."
         )
     return list(each)
 

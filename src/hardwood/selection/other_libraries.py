@@ -7,6 +7,7 @@ the same columns, and none fails on text or on what is missing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -89,47 +90,21 @@ class EncodedRegressor(RegressorMixin, _Encoded):
         return np.asarray(self.model_.predict(self.encode(X)), dtype=np.float64).ravel()
 
 
-class TunedCart(BaseEstimator):
-    """CART whose height and rows per leaf are chosen by cross-validation on the rows it is given.
+class _InnerFolds:
+    """Divides the rows that a model is given as those of the comparison are divided."""
 
-    Parameters
-    ----------
-    has_classes
-        What it predicts.
-    scoring
-        A scorer of scikit-learn by its name; None: accuracy, or the share of variance explained.
-    random_state
-        Of the trees and of the folds.
-    """
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
 
-    def __init__(self, has_classes: bool, scoring: str | None = None, random_state: int = 0):
-        self.has_classes = has_classes
-        self.scoring = scoring
-        self.random_state = random_state
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return min(_INNER_FOLDS, len(y))
 
-    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any = None) -> TunedCart:
-        """Choose, then learn from all rows."""
-        kind = DecisionTreeClassifier if self.has_classes else DecisionTreeRegressor
-        rng = np.random.default_rng(self.random_state)
-        n_folds = min(_INNER_FOLDS, len(y))
-        folds = folds_of(n_folds, Rows(X, y, None), is_classifier=self.has_classes, rng=rng)
-        search = GridSearchCV(
-            kind(random_state=self.random_state),
-            {"max_depth": CART_HEIGHTS, "min_samples_leaf": CART_LEAF_ROWS},
-            scoring=self.scoring,
-            cv=[(fold.train, fold.validation) for fold in folds],
-        )
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.tree_ = search.fit(X, y, **options).best_estimator_
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return what the chosen tree predicts."""
-        return self.tree_.predict(X)
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return probabilities of the chosen tree."""
-        return self.tree_.predict_proba(X)
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[np.ndarray, Any]]:
+        rng = np.random.default_rng(self._settings.seed)
+        is_classifier = self._settings.has_classes
+        rows, n = Rows(X, y, None), self.get_n_splits(y=y)
+        for fold in folds_of(n, rows, is_classifier=is_classifier, rng=rng):
+            yield fold.train, fold.validation
 
 
 def constant(settings: Settings) -> Any:
@@ -147,10 +122,15 @@ def linear(settings: Settings) -> Any:
 
 
 def cart(settings: Settings) -> Any:
-    """Return one axis-aligned tree of tuned height."""
-    scoring = settings.scoring if isinstance(settings.scoring, str) else None
-    tree = TunedCart(settings.has_classes, scoring, settings.seed)
-    return EncodedClassifier(tree) if settings.has_classes else EncodedRegressor(tree)
+    """Return one axis-aligned tree, its height and rows per leaf tuned on the rows it is given."""
+    kind = DecisionTreeClassifier if settings.has_classes else DecisionTreeRegressor
+    search = GridSearchCV(
+        kind(random_state=settings.seed),
+        {"max_depth": CART_HEIGHTS, "min_samples_leaf": CART_LEAF_ROWS},
+        scoring=settings.scoring if isinstance(settings.scoring, str) else None,
+        cv=_InnerFolds(settings),
+    )
+    return EncodedClassifier(search) if settings.has_classes else EncodedRegressor(search)
 
 
 def random_forest(settings: Settings) -> Any:

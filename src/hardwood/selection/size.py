@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from hardwood.model import dumps
 from hardwood.model.base import Model
 from hardwood.report.made_up_rows import single_rows
-from hardwood.selection.other_libraries import EncodedClassifier, EncodedRegressor, TunedCart
+from hardwood.selection.other_libraries import EncodedClassifier, EncodedRegressor
 from hardwood.table.subset import n_rows, taken
 
 _MAX_BATCH = 10_000
@@ -58,7 +58,7 @@ def size_of(estimator: Any) -> Size:
 def bare(estimator: Any) -> Any:
     """Return the fitted model of another library without what encodes its columns."""
     model = estimator.model_ if _is_encoded(estimator) else estimator
-    return model.tree_ if isinstance(model, TunedCart) else model
+    return getattr(model, "best_estimator_", model)  # of CART, whose height is searched
 
 
 def microseconds(estimator: Any, X: Any) -> tuple[float, float]:
@@ -152,21 +152,8 @@ def _with_splits(nodes: int, n_trees: int) -> tuple[int, int]:
     return nodes, (nodes - n_trees) // 2
 
 
-class _Counter:
-    """A file that counts what is written, and keeps nothing."""
-
-    def __init__(self) -> None:
-        self.n_bytes = 0
-
-    def write(self, data: Any) -> int:
-        self.n_bytes += memoryview(data).nbytes
-        return memoryview(data).nbytes
-
-
 def _pickled_bytes(model: Any) -> int | None:
-    counter = _Counter()
     try:
-        pickle.Pickler(counter, protocol=5).dump(model)
+        return len(pickle.dumps(model, protocol=5))
     except (pickle.PicklingError, AttributeError, TypeError):  # a class or function of a session
         return None
-    return counter.n_bytes

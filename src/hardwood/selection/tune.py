@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from hardwood.errors import FitInterruptedWarning, MissingExtraError
-from hardwood.parameters import integer, level, n_threads
+from hardwood.parameters import callback_list, integer, level, n_threads, real
 from hardwood.selection.mapping_space import MappingSpace, Suggest, as_text, described
 from hardwood.selection.metric import Metric, metric_of
 from hardwood.selection.points import finite_points, grid
@@ -155,8 +154,12 @@ def tune(
     from hardwood.selection.trial import Candidate, Objective
 
     _check_estimator(estimator)
-    _check_limits(n_trials, timeout)
-    on_trial = _callbacks(callbacks) + ([_print] if level("verbose", verbose) else [])
+    if n_trials is not None:
+        integer("n_trials", n_trials, 1)
+    if timeout is not None:
+        real("timeout", timeout, 0, open_low=True)
+    on_trial = callback_list(callbacks, "FinishedTrial")
+    on_trial += [_print] if level("verbose", verbose) else []
     jobs = n_threads(n_jobs)
     rows = Rows.of(X, y, sample_weight)
     suggest = space_of(estimator, space, fixed)
@@ -237,26 +240,6 @@ def _check_estimator(estimator: Any) -> None:
         hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     ):
         raise TypeError(f"tune takes an estimator, for example DGTClassifier(), got {estimator!r}.")
-
-
-def _check_limits(n_trials: Any, timeout: Any) -> None:
-    if n_trials is not None:
-        integer("n_trials", n_trials, 1)
-    is_number = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
-    if timeout is not None and not (is_number and 0 < timeout < math.inf):
-        raise ValueError(f"timeout must be a positive number of seconds, got {timeout!r}.")
-
-
-def _callbacks(callbacks: Any) -> list[Callable[[FinishedTrial], Any]]:
-    if callbacks is None:
-        return []
-    functions = [callbacks] if callable(callbacks) else callbacks
-    if not isinstance(functions, Sequence) or not all(callable(each) for each in functions):
-        raise TypeError(
-            "callbacks must be None, a function of one FinishedTrial, or a list of such functions, "
-            f"got {callbacks!r}."
-        )
-    return list(functions)
 
 
 def _check_comparable(suggest: Suggest) -> None:

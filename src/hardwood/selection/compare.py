@@ -64,7 +64,7 @@ def compare(
     sample_weight : array of shape (n,), default=None
         What each row counts, in learning and in the scores.
     models : list or dict, default=None
-        What to compare. None: ``"constant"`` (the best answer that looks at no column),
+        What to compare. None: ``"constant"`` (the best prediction that looks at no column),
         ``"linear"``, ``"CART"`` of tuned height, ``"oblique tree"`` (`TreeClassifier` or
         `TreeRegressor`; of numbers also with linear leaves), ``"random forest"``, ``"gradient
         boosting"`` (scikit-learn's), and ``"XGBoost"`` and ``"LightGBM"`` where they are installed.
@@ -195,7 +195,7 @@ def _task(task: str, y: Any) -> TaskKind:
 
 
 def _check_target(y: Any, n: int, task: TaskKind) -> None:
-    """Refuse, before anything is learned, what no model could be told."""
+    """Refuse, before anything is learned, what no model could learn."""
     if has_several_labels(y):
         raise ValueError("y has several columns; compare models on one target at a time.")
     if task == "classification":

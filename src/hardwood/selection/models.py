@@ -29,7 +29,7 @@ class Settings:
     seed, n_jobs
         Of the fits.
     scoring
-        What is judged by: a scorer's name or a function.
+        The score: a scorer's name or a function.
     seconds
         What one fit of a tree that chooses for itself may take; None: as long as its candidates do.
     """

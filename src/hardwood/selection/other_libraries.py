@@ -59,7 +59,7 @@ class _Encoded(BaseEstimator):
 
 
 class EncodedClassifier(ClassifierMixin, _Encoded):
-    """A classifier of another library; it is told positions of classes in place of labels."""
+    """A classifier of another library; it learns positions of classes in place of labels."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EncodedClassifier:
         """Learn from a table of any kind."""
@@ -108,7 +108,7 @@ class _InnerFolds:
 
 
 def constant(settings: Settings) -> Any:
-    """Return the best answer that looks at no column."""
+    """Return the best prediction that looks at no column."""
     if settings.has_classes:
         return EncodedClassifier(DummyClassifier(strategy="prior"))
     return EncodedRegressor(DummyRegressor())

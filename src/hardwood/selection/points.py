@@ -1,4 +1,4 @@
-"""All points of a space: what its function of a trial may ask and be answered."""
+"""All points of a space: every path through what it asks of a trial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_POINTS = 10_000
 
 
 def grid(suggest: Suggest, at_most: int = _MAX_GRID) -> list[dict[str, Any]]:
-    """Enumerate a space: the answers to its `suggest_...` calls by name, on every path through it.
+    """Enumerate a space: what its `suggest_...` calls return by name, on every path through it.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def finite_points(suggest: Suggest) -> list[dict[str, Any]]:
 
 
 class _Path:
-    """A trial that answers by a list of positions, and continues with first values at its end."""
+    """A trial that chooses by a list of positions, and first values behind its end."""
 
     def __init__(self, positions: list[list[int]]) -> None:
         self.positions = positions
@@ -46,7 +46,7 @@ class _Path:
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         """Return the choice at the position of this call."""
-        if name in self.params:  # asked again: the same answer, as in Optuna
+        if name in self.params:  # asked again: the same value, as in Optuna
             return self.params[name]
         depth = len(self.params)
         if depth == len(self.positions):

@@ -95,7 +95,7 @@ def run_models(
         Before two folds are complete.
     """
     runs = Runs()
-    heard: dict[tuple[type[Warning], str], warnings.WarningMessage] = {}
+    caught_before: dict[tuple[type[Warning], str], warnings.WarningMessage] = {}
     errors: list[Exception] = []
     for number, fold in enumerate(folds):
         if number >= MIN_FOLDS and time.monotonic() > deadline:
@@ -107,7 +107,7 @@ def run_models(
                     continue
                 on_fit(spec.name, number, len(folds))
                 try:
-                    with _hearing(spec.name, runs.notes, heard):
+                    with _catching(spec.name, runs.notes, caught_before):
                         result = _run(spec, train, valid, metric, settings, runs.notes)
                 except Exception as error:  # of any library: said in the report, by name
                     runs.failed[spec.name] = f"failed: {error}"
@@ -120,7 +120,7 @@ def run_models(
             runs.interrupted = True
             break
         runs.n_folds += 1
-    for (category, text), where in heard.items():  # of many fits, each once
+    for (category, text), where in caught_before.items():  # of many fits, each once
         warnings.warn_explicit(text, category, where.filename, where.lineno)
     runs.results = {
         name: results[: runs.n_folds]
@@ -160,10 +160,10 @@ def _run(
 
 
 @contextmanager
-def _hearing(
+def _catching(
     name: str,
     notes: list[str],
-    heard: dict[tuple[type[Warning], str], warnings.WarningMessage],
+    caught_before: dict[tuple[type[Warning], str], warnings.WarningMessage],
 ) -> Iterator[None]:
     """Keep the warnings of one fit; KeyboardInterrupt where it was interrupted and returned early.
 
@@ -178,7 +178,7 @@ def _hearing(
         if issubclass(warning.category, ConvergenceWarning):
             _note(notes, f"{name} did not converge; with more steps its score may differ")
         else:
-            heard.setdefault((warning.category, str(warning.message)), warning)
+            caught_before.setdefault((warning.category, str(warning.message)), warning)
 
 
 def _note(notes: list[str], note: str) -> None:

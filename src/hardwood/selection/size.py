@@ -1,4 +1,4 @@
-"""How large a fitted model is, and how long it takes to answer: ours and other libraries' alike."""
+"""How large a fitted model is, and how long it takes to predict: ours and other libraries'."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def size_of(estimator: Any) -> Size:
     if ours is not None:
         return Size(ours.n_splits + ours.n_leaves, ours.n_weights, len(dumps(ours)))
     model = bare(estimator)
-    nodes, weights = _peer_size(model)
+    nodes, weights = _size_elsewhere(model)
     return Size(nodes, weights, _pickled_bytes(model))
 
 
@@ -125,7 +125,7 @@ def _sample(call: Callable[[Any], Any], rows: Iterator[Any], repeats: int) -> fl
     return (time.process_time() - start) / repeats
 
 
-def _peer_size(model: Any) -> tuple[int | None, int | None]:
+def _size_elsewhere(model: Any) -> tuple[int | None, int | None]:
     """Return nodes and weights of another library's model, as far as it tells."""
     if hasattr(model, "coef_"):
         return 0, int(np.count_nonzero(model.coef_))

@@ -35,7 +35,7 @@ VALIDATION = "the validation rows"
 SAMPLERS = ("tpe", "random", "grid")
 PRUNERS = ("median", "halving")
 STEPS = 12
-"""Of so many parts of a trial's epochs the pruner hears."""
+"""How many times a trial reports to the pruner, at equal parts of its epochs."""
 
 # The cosine schedule starts anew after each quarter: the end of the first is the first fair look.
 _FIRST_LOOK = STEPS // 4

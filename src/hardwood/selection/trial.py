@@ -1,8 +1,8 @@
 """One trial: parameters are chosen, learned with, and scored on held-out rows.
 
-A trial that is no good ends early: the pruner hears of epochs through the estimator's callback. It
-hears of the first restart of the first fold, whose smallest validation loss so far is reported at
-every twelfth of its epochs. Other restarts may be learned at the same time, by other threads and in
+A hopeless trial ends early: epochs are reported to the pruner by the estimator's callback. What is
+reported is the smallest validation loss so far of the first restart of the first fold, at every
+twelfth of its epochs. Other restarts may be learned at the same time, by other threads and in
 any order; they have no part in the decision, so that it does not depend on them, and end with it. A
 restart that stops early is taken to stay where it was: without that, later steps would compare a
 trial with the slow ones only.

@@ -76,7 +76,7 @@ def tune(
         Parameters of the built-in space to hold at the estimator's values although these are the
         default.
     scoring : str or function, default=None
-        What to judge by. None: the estimator's loss, the smaller the better. A scorer of
+        What to score by. None: the estimator's loss, the smaller the better. A scorer of
         scikit-learn by its name, or a function ``(estimator, X, y) -> float``: the larger the
         better.
     validation : float, int, tuple, list or splitter, default=0.2
@@ -87,8 +87,8 @@ def tune(
     sampler : "tpe", "random", "grid" or sampler of Optuna, default="tpe"
         How parameters are drawn.
     pruner : "median", "halving", None or pruner of Optuna, default="median"
-        What ends hopeless trials early. It hears of the validation loss after some epochs of the
-        first restart; where the estimator has none, no trial is pruned.
+        What ends hopeless trials early. The validation loss of the first restart is reported to
+        it after some epochs; where the estimator has none, no trial is pruned.
     storage : path, URL or storage of Optuna, default=None
         Where to keep the trials: a file ``.db`` (SQLite) or ``.log`` (journal), or a database. The
         same call then continues a search that was interrupted in any way. None: in memory.
@@ -102,7 +102,7 @@ def tune(
     refit : bool, default=True
         Whether to learn with the best parameters from all rows in the end.
     callbacks : function or list of functions, default=None
-        Called with a `FinishedTrial` after every trial; a true answer ends the search.
+        Called with a `FinishedTrial` after every trial; returning True ends the search.
     verbose : int, default=0
         1 prints a line per trial.
 
@@ -246,7 +246,7 @@ def _check_comparable(suggest: Suggest) -> None:
     if isinstance(suggest, MappingSpace) and "loss" in suggest.entries:
         raise ValueError(
             "The space holds 'loss', and values of different losses cannot be compared. Name what "
-            "to judge by, for example scoring='neg_mean_absolute_error'."
+            "to score by, for example scoring='neg_mean_absolute_error'."
         )
 
 

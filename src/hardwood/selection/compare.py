@@ -18,7 +18,7 @@ from hardwood.parameters import choice, level, n_threads, real
 from hardwood.selection.comparison import Comparison, ModelResult, interval
 from hardwood.selection.metric import metric_of
 from hardwood.selection.models import ModelSpec, Settings, chosen
-from hardwood.selection.rows import Fold, Rows, folds_of
+from hardwood.selection.rows import Fold, LabeledRows, folds_of
 from hardwood.selection.run_models import MIN_FOLDS, FoldResult, OnFit, run_models
 from hardwood.table import Table
 
@@ -118,7 +118,7 @@ def compare(
     ('linear', True)
     """
     start = time.monotonic()
-    rows = Rows.of(X, y, sample_weight)
+    rows = LabeledRows.of(X, y, sample_weight)
     n_columns = Table.of(X).n_features
     found_task = _task(task, y)
     _check_target(y, len(rows), found_task)
@@ -204,7 +204,7 @@ def _check_target(y: Any, n: int, task: TaskKind) -> None:
         number_target(y, n)
 
 
-def _folds(cv: Any, rows: Rows, has_classes: bool, seed: int) -> tuple[Fold, ...]:
+def _folds(cv: Any, rows: LabeledRows, has_classes: bool, seed: int) -> tuple[Fold, ...]:
     is_number = isinstance(cv, numbers.Integral) and not isinstance(cv, bool)
     is_splitter = hasattr(cv, "split") and not isinstance(cv, str)
     if not (is_number or is_splitter or isinstance(cv, list)):

@@ -36,7 +36,7 @@ OnTrial = Callable[[FinishedTrial], Any]
 
 
 @dataclass
-class Search:
+class TuningLoop:
     """Trials of one study, in this process.
 
     Parameters

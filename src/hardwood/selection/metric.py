@@ -20,7 +20,7 @@ from hardwood.learn.losses import (
     loss_of,
 )
 from hardwood.search.scorer import Scorer, scorer_of
-from hardwood.selection.rows import Rows
+from hardwood.selection.rows import LabeledRows
 
 _TINY = np.finfo(np.float64).eps  # as in scikit-learn's log loss
 
@@ -41,7 +41,7 @@ class Metric:
 
     name: str
     direction: Literal["minimize", "maximize"]
-    of: Callable[[Any, Rows, Rows], float]
+    of: Callable[[Any, LabeledRows, LabeledRows], float]
 
     @property
     def sign(self) -> float:
@@ -72,7 +72,7 @@ def _own_score(fitted: Any, X: Any, y: Any, **options: Any) -> float:
 
 
 def _scored(name: str, scorer: Scorer, *, is_named: bool = False) -> Metric:
-    def value(fitted: Any, train: Rows, validation: Rows) -> float:
+    def value(fitted: Any, train: LabeledRows, validation: LabeledRows) -> float:
         options = {} if validation.weight is None else {"sample_weight": validation.weight}
         try:
             return float(scorer(fitted, validation.X, validation.y, **options))
@@ -108,7 +108,7 @@ def _loss(estimator: Any) -> Metric:
     return Metric(name, "minimize", _regression_loss)
 
 
-def _log_loss(fitted: Any, train: Rows, validation: Rows) -> float:
+def _log_loss(fitted: Any, train: LabeledRows, validation: LabeledRows) -> float:
     p = fitted.predict_proba(validation.X)  # (n, classes), or (n, labels) for several labels
     y = np.asarray(validation.y)
     if y.ndim == 2 and y.shape[1] > 1:
@@ -118,7 +118,7 @@ def _log_loss(fitted: Any, train: Rows, validation: Rows) -> float:
     return _mean(-np.log(np.clip(given, _TINY, 1.0)), validation.weight)
 
 
-def _regression_loss(fitted: Any, train: Rows, validation: Rows) -> float:
+def _regression_loss(fitted: Any, train: LabeledRows, validation: LabeledRows) -> float:
     loss = loss_of(fitted.loss, "regression")
     target = np.asarray(validation.y, dtype=np.float64).reshape(len(validation), -1)
     prediction = np.asarray(fitted.predict(validation.X)).reshape(target.shape)

@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from hardwood.estimators.target import class_target, number_target
-from hardwood.selection.rows import Rows, folds_of
+from hardwood.selection.rows import LabeledRows, folds_of
 from hardwood.table import Schema, Table
 from hardwood.table.subset import n_rows
 
@@ -102,7 +102,7 @@ class _InnerFolds:
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[np.ndarray, Any]]:
         rng = np.random.default_rng(self._settings.seed)
         is_classifier = self._settings.has_classes
-        rows, n = Rows(X, y, None), self.get_n_splits(y=y)
+        rows, n = LabeledRows(X, y, None), self.get_n_splits(y=y)
         for fold in folds_of(n, rows, is_classifier=is_classifier, rng=rng):
             yield fold.train, fold.validation
 

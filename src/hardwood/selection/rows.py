@@ -17,7 +17,7 @@ from hardwood.table.subset import n_rows, taken
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabeledRows:
     """Rows of any kind of table.
 
     Attributes
@@ -33,7 +33,7 @@ class Rows:
     weight: np.ndarray | None
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any = None) -> Rows:
+    def of(cls, X: Any, y: Any, sample_weight: Any = None) -> LabeledRows:
         """Check that there is a target and a weight for every row."""
         n = n_rows(X)
         found = n_rows(y)
@@ -47,11 +47,11 @@ class Rows:
     def __len__(self) -> int:
         return n_rows(self.X)
 
-    def take(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray) -> LabeledRows:
         """Return some of the rows; X keeps its kind, y becomes an array or stays a list."""
         y = [self.y[i] for i in rows] if isinstance(self.y, list | tuple) else _array(self.y)[rows]
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(taken(self.X, rows), y, weight)
+        return LabeledRows(taken(self.X, rows), y, weight)
 
     def digest(self) -> str:
         """Return a short text that tells this table, targets and weights from others."""
@@ -72,23 +72,23 @@ class Fold:
     """Which rows to learn from, and which to score; the latter may be rows of another table."""
 
     train: np.ndarray
-    validation: np.ndarray | Rows
+    validation: np.ndarray | LabeledRows
 
-    def parts(self, rows: Rows) -> tuple[Rows, Rows]:
+    def parts(self, rows: LabeledRows) -> tuple[LabeledRows, LabeledRows]:
         """Return the rows to learn from and those to score."""
-        if isinstance(self.validation, Rows):
+        if isinstance(self.validation, LabeledRows):
             return rows, self.validation
         return rows.take(self.train), rows.take(self.validation)
 
-    def weight(self, rows: Rows) -> np.ndarray | None:
+    def weight(self, rows: LabeledRows) -> np.ndarray | None:
         """Return the weights of the rows to score."""
-        if isinstance(self.validation, Rows):
+        if isinstance(self.validation, LabeledRows):
             return self.validation.weight
         return None if rows.weight is None else rows.weight[self.validation]
 
 
 def folds_of(
-    validation: Any, rows: Rows, *, is_classifier: bool, rng: np.random.Generator
+    validation: Any, rows: LabeledRows, *, is_classifier: bool, rng: np.random.Generator
 ) -> tuple[Fold, ...]:
     """Divide the rows as `validation` says (see `hardwood.tune`), with every class in proportion.
 
@@ -127,19 +127,19 @@ def folds_of(
 def digest_of(folds: tuple[Fold, ...]) -> str:
     """Return a short text that tells this division of the rows from others."""
     parts = [
-        (f.train, f.validation.digest() if isinstance(f.validation, Rows) else f.validation)
+        (f.train, f.validation.digest() if isinstance(f.validation, LabeledRows) else f.validation)
         for f in folds
     ]
     return str(joblib.hash(parts))
 
 
-def _given(validation: tuple[Any, ...]) -> Rows:
+def _given(validation: tuple[Any, ...]) -> LabeledRows:
     if len(validation) not in (2, 3):
         raise ValueError(
             "validation rows are given as (X, y) or (X, y, sample_weight), got a tuple of "
             f"{len(validation)}."
         )
-    rows = Rows.of(*validation)
+    rows = LabeledRows.of(*validation)
     if len(rows) == 0:
         raise ValueError("The validation rows are empty.")
     return rows

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from hardwood.errors import FitInterruptedWarning
 from hardwood.selection.metric import Metric
 from hardwood.selection.models import ModelSpec, Settings
-from hardwood.selection.rows import Fold, Rows
+from hardwood.selection.rows import Fold, LabeledRows
 from hardwood.selection.size import Size, microseconds, size_of
 
 MIN_FOLDS = 2  # of one fold nothing is known about chance
@@ -36,7 +36,7 @@ class FoldResult:
 
 
 @dataclass
-class Runs:
+class ModelRuns:
     """What has become of the models.
 
     Attributes
@@ -62,14 +62,14 @@ class Runs:
 
 def run_models(
     specs: Sequence[ModelSpec],
-    rows: Rows,
+    rows: LabeledRows,
     folds: Sequence[Fold],
     metric: Metric,
     settings: Settings,
     *,
     deadline: float,
     on_fit: OnFit,
-) -> Runs:
+) -> ModelRuns:
     """Learn and score all models on all folds.
 
     Parameters
@@ -94,7 +94,7 @@ def run_models(
     KeyboardInterrupt
         Before two folds are complete.
     """
-    runs = Runs()
+    runs = ModelRuns()
     caught_before: dict[tuple[type[Warning], str], warnings.WarningMessage] = {}
     errors: list[Exception] = []
     for number, fold in enumerate(folds):
@@ -134,8 +134,8 @@ def run_models(
 
 def _run(
     spec: ModelSpec,
-    train: Rows,
-    valid: Rows,
+    train: LabeledRows,
+    valid: LabeledRows,
     metric: Metric,
     settings: Settings,
     notes: list[str],

@@ -25,7 +25,7 @@ from hardwood.learn.training import Epoch
 from hardwood.parameters import callback_list
 from hardwood.selection.mapping_space import Suggest, as_text
 from hardwood.selection.metric import Metric
-from hardwood.selection.rows import Fold, Rows
+from hardwood.selection.rows import Fold, LabeledRows
 from hardwood.selection.spaces import check_parameters
 from hardwood.selection.study import STEPS
 
@@ -34,7 +34,7 @@ class Unfinished(Exception):
     """Ends a trial that has no result and does not count: there is no time, or nothing new."""
 
 
-class Candidate:
+class TrialEstimator:
     """An estimator that is copied for every trial, with its callbacks, which are not.
 
     Parameters
@@ -55,7 +55,7 @@ class Candidate:
         if "random_state" in known and known["random_state"] is None:
             self.estimator.set_params(random_state=seed)
 
-    def learn(self, params: dict[str, Any], rows: Rows, *watches: Any) -> Any:
+    def learn(self, params: dict[str, Any], rows: LabeledRows, *watches: Any) -> Any:
         """Return a copy with other parameters, fitted; `watches` are callbacks after the user's."""
         options = {} if rows.weight is None else {"sample_weight": rows.weight}
         model = clone(self.estimator).set_params(**params)
@@ -69,15 +69,15 @@ class Candidate:
 class Objective:
     """What is minimized or maximized over a space."""
 
-    candidate: Candidate
+    estimator: TrialEstimator
     suggest: Suggest
     metric: Metric
-    rows: Rows
+    rows: LabeledRows
     folds: tuple[Fold, ...]
 
     def choose(self, trial: Trial | FrozenTrial) -> dict[str, Any]:
         """Return the parameters of a trial: drawn now, or as they were when it is over."""
-        return check_parameters(self.suggest(trial), self.candidate.estimator)
+        return check_parameters(self.suggest(trial), self.estimator.estimator)
 
     def same_before(
         self, trial: Trial, params: dict[str, Any], trials: Sequence[FrozenTrial]
@@ -111,7 +111,7 @@ class Objective:
                 raise Unfinished
             watch = EpochWatch(trial if i == 0 else None, self.metric.sign, must_stop)
             train, validation = fold.parts(self.rows)
-            model = self.candidate.learn(params, train, watch)
+            model = self.estimator.learn(params, train, watch)
             watch.finish()
             values.append(self.metric.of(model, train, validation))
         value = float(np.mean(values))

@@ -18,7 +18,7 @@ from hardwood.selection.mapping_space import MappingSpace, Suggest, as_text, des
 from hardwood.selection.metric import Metric, metric_of
 from hardwood.selection.points import finite_points, grid
 from hardwood.selection.result import FinishedTrial, TuningResult, best_of
-from hardwood.selection.rows import Rows, digest_of, folds_of
+from hardwood.selection.rows import LabeledRows, digest_of, folds_of
 from hardwood.selection.spaces import space_of
 from hardwood.text.numbers import plural
 
@@ -139,7 +139,7 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="Tuning")
-    from hardwood.selection.loop import Search
+    from hardwood.selection.loop import TuningLoop
     from hardwood.selection.study import (
         ROWS,
         VALIDATION,
@@ -151,7 +151,7 @@ def tune(
         pruner_of,
         settings_of,
     )
-    from hardwood.selection.trial import Candidate, Objective
+    from hardwood.selection.trial import Objective, TrialEstimator
 
     _check_estimator(estimator)
     if n_trials is not None:
@@ -161,7 +161,7 @@ def tune(
     on_trial = callback_list(callbacks, "FinishedTrial")
     on_trial += [_print] if level("verbose", verbose) else []
     jobs = n_threads(n_jobs)
-    rows = Rows.of(X, y, sample_weight)
+    rows = LabeledRows.of(X, y, sample_weight)
     suggest = space_of(estimator, space, fixed)
     metric = metric_of(estimator, scoring)
     if scoring is None:
@@ -189,10 +189,10 @@ def tune(
         else:
             check_settings(study, settings)
         study.pruner = pruner
-        candidate = Candidate(estimator, seed)
-        search = Search(
+        copied = TrialEstimator(estimator, seed)
+        search = TuningLoop(
             study,
-            Objective(candidate, suggest, metric, rows, folds),
+            Objective(copied, suggest, metric, rows, folds),
             sampler,
             seed,
             n_trials=_n_trials(n_trials, points, is_grid=is_grid),
@@ -207,7 +207,7 @@ def tune(
     result = TuningResult(
         best_params=best.params,
         best_value=best.value,
-        best_estimator=candidate.learn(best.params, rows) if refit else None,
+        best_estimator=copied.learn(best.params, rows) if refit else None,
         trials=trials,
         metric=metric.name,
         direction=metric.direction,

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import DGTClassifier, DGTRegressor, Huber, Quantile
 from hardwood.selection.metric import metric_of
-from hardwood.selection.rows import Rows
+from hardwood.selection.rows import LabeledRows
 
 QUICK = {"max_depth": 2, "max_epochs": 3, "random_state": 0}
 
@@ -21,7 +21,7 @@ def parts(rng):
         X = rng.normal(size=(90, 2))
         y = target(X)
         weight = rng.random(90) + 0.1
-        rows = Rows.of(X, y, weight)
+        rows = LabeledRows.of(X, y, weight)
         return rows.take(np.arange(60)), rows.take(np.arange(60, 90))
 
     return make
@@ -53,7 +53,7 @@ def test_log_loss_of_classes(parts):
 def test_a_class_that_was_not_learned_is_a_surprise(parts):
     train, validation = parts(lambda X: np.where(X[:, 0] > 0, "b", "d"))
     for label in ("a", "c", "e"):
-        strange = Rows(validation.X, np.full(30, label), None)
+        strange = LabeledRows(validation.X, np.full(30, label), None)
         assert value(DGTClassifier(**QUICK), (train, strange)) > 30
 
 
@@ -116,7 +116,7 @@ def test_a_function_that_returns_losses_is_a_metric(parts):
     train, validation = parts(amounts)
     model = DGTRegressor(loss=squares, **QUICK)
     expected = np.average((model.fit(train.X, train.y).predict(validation.X) - validation.y) ** 2)
-    unweighted = Rows(validation.X, validation.y, None)
+    unweighted = LabeledRows(validation.X, validation.y, None)
     assert value(model, (train, unweighted)) == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="gives no values"):
         value(DGTRegressor(loss=lambda p, t: p - t, **QUICK), (train, validation))

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from hardwood.selection.rows import Rows, digest_of, folds_of
+from hardwood.selection.rows import LabeledRows, digest_of, folds_of
 
 N = 60
 
@@ -16,7 +16,7 @@ N = 60
 @pytest.fixture
 def rows(rng):
     y = np.repeat(["a", "b", "c"], [40, 19, 1])
-    return Rows.of(rng.normal(size=(N, 2)), y)
+    return LabeledRows.of(rng.normal(size=(N, 2)), y)
 
 
 def divided(rows, validation, *, is_classifier=True, seed=0):
@@ -45,7 +45,7 @@ def test_folds_keep_every_row_of_a_frequent_class_once(rows):
 
 def test_numbers_and_several_labels_are_not_sorted_by_class(rng):
     for y in (rng.normal(size=N), rng.integers(0, 2, size=(N, 3)), [0.5] * N):
-        rows = Rows.of(np.zeros((N, 1)), y)
+        rows = LabeledRows.of(np.zeros((N, 1)), y)
         (fold,) = divided(rows, 0.2, is_classifier=isinstance(y, np.ndarray) and y.ndim == 2)
         assert fold.validation.size == N // 5
 
@@ -85,7 +85,7 @@ TABLES = {
 def test_rows_of_any_table_keep_its_kind(kind, rng):
     a = rng.normal(size=(6, 2))
     X = TABLES[kind](a)
-    taken = Rows.of(X, np.arange(6)).take(np.array([4, 1]))
+    taken = LabeledRows.of(X, np.arange(6)).take(np.array([4, 1]))
     values = taken.X.toarray() if kind == "sparse" else np.asarray(taken.X)
     assert np.array_equal(values, a[[4, 1]])
     assert kind == "sparse" or type(taken.X) is type(X)
@@ -95,15 +95,15 @@ def test_rows_of_any_table_keep_its_kind(kind, rng):
 def test_targets_of_any_kind():
     X = np.zeros((4, 1))
     for y in (["a", "b", "c", "d"], pd.Series(list("abcd")), pl.Series(list("abcd"))):
-        assert list(Rows.of(X, y).take(np.array([2, 0])).y) == ["c", "a"]
+        assert list(LabeledRows.of(X, y).take(np.array([2, 0])).y) == ["c", "a"]
     labels = sparse.csr_matrix(np.eye(4))
-    assert Rows.of(X, labels).take(np.array([3])).y.tolist() == [[0, 0, 0, 1]]
+    assert LabeledRows.of(X, labels).take(np.array([3])).y.tolist() == [[0, 0, 0, 1]]
 
 
 def test_a_digest_tells_rows_apart(rng):
     X, y, w = rng.normal(size=(N, 2)), rng.normal(size=N), rng.random(N)
     digests = [
-        Rows.of(*parts).digest()
+        LabeledRows.of(*parts).digest()
         for parts in (
             (X, y),
             (X, y[::-1]),
@@ -115,7 +115,7 @@ def test_a_digest_tells_rows_apart(rng):
         )
     ]
     assert len(set(digests)) == len(digests)
-    assert Rows.of(X.copy(), list(y)).digest() == digests[0]
+    assert LabeledRows.of(X.copy(), list(y)).digest() == digests[0]
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_what_divides_no_rows_is_refused(rows, validation, words):
 def test_rows_that_score_must_have_weight(rng):
     weight = np.ones(N)
     weight[50:] = 0
-    rows = Rows.of(np.zeros((N, 1)), rng.normal(size=N), weight)
+    rows = LabeledRows.of(np.zeros((N, 1)), rng.normal(size=N), weight)
     with pytest.raises(ValueError, match="weight 0"):
         divided(rows, [(range(50), range(50, 60))], is_classifier=False)
 
 
 def test_rows_without_a_target_are_refused():
     with pytest.raises(ValueError, match="X has 4 rows, y has 3"):
-        Rows.of(np.zeros((4, 1)), [1, 2, 3])
+        LabeledRows.of(np.zeros((4, 1)), [1, 2, 3])
     with pytest.raises(TypeError, match="Expected a table"):
-        Rows.of(np.zeros((4, 1)), None)
+        LabeledRows.of(np.zeros((4, 1)), None)

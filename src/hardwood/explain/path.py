@@ -302,7 +302,7 @@ def path(
     writer = _DecisionWriter(row, data, max_terms, digits)
     if isinstance(found, ObliqueTree):
         return writer.tree_path(found, table)
-    outputs = found._outputs(table, 1)[0]
+    outputs = found.outputs(table)[0]
     return ForestPath(
         trees=tuple(writer.tree_path(tree, table) for tree in found.trees),
         combine=found.combine,
@@ -330,7 +330,7 @@ class _DecisionWriter:
 
     def tree_path(self, tree: ObliqueTree, table: Any) -> TreePath:
         """Write the way of the row, read from ``table``, down a tree."""
-        outputs = tree._outputs(table, 1)[0]
+        outputs = tree.outputs(table)[0]
         nodes = tree.decision_path(table).indices.tolist()  # from the root down, the leaf last
         leaf, splits = nodes[-1] - tree.n_splits, nodes[:-1]
         deviations = _deviations(tree, splits, self.data)

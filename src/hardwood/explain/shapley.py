@@ -152,7 +152,7 @@ def _answers(
 ) -> np.ndarray:
     """Probabilities or values of rows that are read already, (n, k)."""
     if model.schema.is_numeric:  # reading them again changes nothing, and finds infinities
-        return model._outputs(matrix, n_jobs)
+        return model.outputs(matrix, n_jobs=n_jobs)
     router, exponent, link = packed
     answers = router.answer(matrix, engine.n_threads(n_jobs))
     return engine.linked(np.ldexp(answers, exponent), link, n_jobs)

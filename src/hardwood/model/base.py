@@ -230,12 +230,8 @@ class Model(ABC):
     # What it answers
 
     @abstractmethod
-    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
-        """Probabilities or values of each row, (n, k) float64."""
-
     def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Probabilities or values of each row, (n, k) float64, whatever the task."""
-        return self._outputs(X, n_jobs)
 
     @property
     @abstractmethod
@@ -252,7 +248,7 @@ class Model(ABC):
             there are k > 1; or (n, k) int64 of labels, 1 where the probability of yes, or the share
             of votes, is at least a half.
         """
-        return answers(self._outputs(X, n_jobs), self.task, self.classes)
+        return answers(self.outputs(X, n_jobs=n_jobs), self.task, self.classes)
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         """Probabilities or shares of votes, (n, k): of ``classes``, or of yes for each label."""
@@ -261,7 +257,7 @@ class Model(ABC):
                 f"predict_proba needs {self.noun} of classes or labels; this one predicts numbers: "
                 "use predict"
             )
-        return self._outputs(X, n_jobs)
+        return self.outputs(X, n_jobs=n_jobs)
 
     def predict_one(self, x: Any) -> Any:
         """Predict one row: a 1-D array, a sequence in the order of the features, or a mapping.
@@ -277,7 +273,7 @@ class Model(ABC):
         try:
             outputs = self._output_of(x)
         except (TypeError, ValueError):
-            outputs = self._outputs(encode_row.as_table(x, self.feature_names), 1)[0]
+            outputs = self.outputs(encode_row.as_table(x, self.feature_names))[0]
         return answer_of_one(outputs, self.task, self.classes)
 
     # Other forms

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hardwood.model.edit.prune import prune, prune_by_validation
 from hardwood.model.edit.pruning_path import PruningPath, cost_complexity_path
+from hardwood.model.edit.rewrite import prune_unreached
 from hardwood.model.edit.sparsify import Sparsified, sparsify
-from hardwood.model.edit.unreached import prune_unreached
 
 __all__ = [
     "PruningPath",

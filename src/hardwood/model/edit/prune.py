@@ -18,8 +18,7 @@ from hardwood.model.edit.pruning_path import (
     link_strengths,
     node_losses,
 )
-from hardwood.model.edit.rewrite import collapse
-from hardwood.model.edit.unreached import prune_unreached
+from hardwood.model.edit.rewrite import collapse, prune_unreached
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.routed_rows import RoutedRows
 

@@ -39,8 +39,7 @@ import numpy as np
 from hardwood.errors import TableError
 from hardwood.model.cost import node_operations, node_weights
 from hardwood.model.edit.criterion import Criterion, criterion_for
-from hardwood.model.edit.rewrite import collapse
-from hardwood.model.edit.unreached import prune_unreached
+from hardwood.model.edit.rewrite import collapse, prune_unreached
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.paths import child_nodes, parents_of, summed_up
 from hardwood.model.routed_rows import RoutedRows

@@ -1,17 +1,21 @@
 """Trees into other trees: smaller, perfect, with splits made leaves; policy trees into oblique.
 
-`simplify`, `to_perfect` and `to_oblique` answer as before; `collapse` answers less.
+`simplify`, `to_perfect` and `to_oblique` answer as before, `prune_unreached` does on given rows;
+`collapse` answers less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
+from typing import Any
 
 import numpy as np
 
 from hardwood.model.edit.criterion import PROBABILITY_EPSILON
 from hardwood.model.kinds.policy_tree import PolicyTree
 from hardwood.model.kinds.tree import ObliqueTree, heap_children
+from hardwood.model.paths import child_nodes
+from hardwood.model.routed_rows import RoutedRows
 
 MAX_PERFECT_DEPTH = 20
 
@@ -30,21 +34,43 @@ def simplify(tree: ObliqueTree) -> ObliqueTree:
     tree
         Answers as before wherever training samples went; everywhere, if there are no counts.
     """
-    below = tree.children.copy()  # of each split, with simplified subtrees
-    stands_for = np.arange(tree.n_splits, dtype=np.int32)  # what each split has become
-    for i in range(tree.n_splits - 1, -1, -1):
-        for side in (0, 1):
-            if below[i, side] >= 0:
-                below[i, side] = stands_for[below[i, side]]
+
+    def stand_in(i: int, left: int, right: int) -> int | None:
         only = _only_side(tree, i)
-        left, right = below[i].tolist()
         if only is not None:
-            stands_for[i] = below[i, only]
-        elif left < 0 and right < 0 and _answer_alike(tree, ~left, ~right):
-            stands_for[i] = left
+            return (left, right)[only]
+        return left if left < 0 and right < 0 and _answer_alike(tree, ~left, ~right) else None
+
+    below, stands_for = _folded(tree, stand_in)
     merged = _merged_counts(tree, stands_for)
     root = int(stands_for[0]) if tree.n_splits else -1
     return _renumber(tree, root, below, merged)
+
+
+def _folded(
+    tree: ObliqueTree, stand_in: Callable[[int, int, int], int | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Let splits give way, from the leaves up.
+
+    Parameters
+    ----------
+    stand_in
+        From a split and its children, as they have become, to the node that takes its place; None
+        where it stays.
+
+    Returns
+    -------
+    below, stands_for
+        Children (m, 2) and what each split has become (m,), numbered as in ``tree.children``.
+    """
+    below = tree.children.copy()
+    stands_for = np.arange(tree.n_splits, dtype=np.int32)
+    for i in range(tree.n_splits - 1, -1, -1):
+        below[i] = [stands_for[child] if child >= 0 else child for child in below[i].tolist()]
+        found = stand_in(i, *below[i].tolist())
+        if found is not None:
+            stands_for[i] = found
+    return below, stands_for
 
 
 def _answer_alike(tree: ObliqueTree, a: int, b: int) -> bool:
@@ -367,3 +393,49 @@ def _constant(tree: ObliqueTree, output: np.ndarray) -> np.ndarray:
         return low
     logit: np.ndarray = low - np.log(np.maximum(1 - output, PROBABILITY_EPSILON))
     return logit
+
+
+def prune_unreached(
+    tree: ObliqueTree, X: Any, *, sample_weight: Any = None, min_samples: float = 0.0
+) -> ObliqueTree:
+    """Remove the nodes that no given row reaches, or too few.
+
+    A split of which only one side is reached gives way to that side. A split of which neither side
+    is, by ``min_samples``, becomes a leaf with the mean of what its rows were given.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    X
+        A table, as for ``predict``.
+    sample_weight
+        (n,) what each row counts; None: 1. Rows of weight 0 are as if absent.
+    min_samples
+        Weight of rows that must reach a node for it to stay; at 0, any will do.
+
+    Returns
+    -------
+    tree
+        With the counts of the given rows. At ``min_samples=0`` it answers these as before.
+    """
+    if not 0 <= min_samples < np.inf:
+        raise ValueError(f"min_samples must be a finite weight, at least 0, not {min_samples!r}")
+    rows = RoutedRows.of(tree, X, sample_weight)
+    stays = (rows.counts > 0) & (rows.counts >= min_samples)
+    stays[0] = True
+    stay = stays[child_nodes(tree.children)]  # (m, 2)
+    below, stands_for = _folded(
+        tree, lambda i, *sides: sides[int(stay[i, 1])] if stay[i, 0] != stay[i, 1] else None
+    )
+    merged = np.flatnonzero(stays[: tree.n_splits] & ~stay.any(axis=1)).tolist()
+    outputs = rows.outputs(X) if merged else np.empty(0)
+    leaves = {}
+    for i in merged:
+        here = rows.at(i)
+        leaves[i] = np.average(outputs[here], axis=0, weights=rows.weight[here])
+    root = int(stands_for[0]) if tree.n_splits else ~0
+    smaller = collapse(tree, leaves, rows.counts, root=root, children=below)
+    if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have found other ways
+        smaller = smaller.replace(counts=RoutedRows.of(smaller, X, sample_weight).counts)
+    return smaller

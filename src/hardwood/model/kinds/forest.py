@@ -188,7 +188,7 @@ class ObliqueForest(Ensemble):
         routers = [tree._router for tree in self.trees]
         return ForestRouter(routers, leaves, vote, self.combine == "sum"), exponent
 
-    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+    def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         router, exponent = self._packed
         outputs = engine.ask(self.schema, X, router.answer, n_jobs=n_jobs, who="ObliqueForest")
         if exponent:

@@ -220,7 +220,7 @@ class LatentTreeModel(Model):
         """
         return self._ask(X, lambda columns: self._ends(self._scores(columns)), n_jobs)
 
-    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+    def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         return engine.linked(self._ask(X, self._head_scores, n_jobs), self.link, n_jobs)
 
     @property

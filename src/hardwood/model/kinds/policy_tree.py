@@ -377,7 +377,7 @@ class PolicyTree(SingleTree):
     def _router(self) -> PolicyRouter:
         return engine.packed_policy(self)
 
-    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+    def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
         return outputs
 

@@ -232,7 +232,7 @@ class TreeEnsemble(Ensemble):
     def _router(self) -> SoftRouter:
         return engine.packed_ensemble(self)
 
-    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
+    def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         scores = engine.ask(self.schema, X, self._router.scores, n_jobs=n_jobs, who="TreeEnsemble")
         return engine.linked(scores, self.link, n_jobs)
 

@@ -288,8 +288,7 @@ class ObliqueTree(SingleTree):
         # The engine takes the link of linear leaves itself.
         return engine.one_row_answer(answer_one, self.n_outputs, "identity")
 
-    def _outputs(self, X: Any, n_jobs: int | None) -> np.ndarray:
-        """Probabilities or values of each row, (n, k) float64."""
+    def outputs(self, X: Any, *, n_jobs: int | None = 1) -> np.ndarray:
         if self.leaf_weights is None:
             outputs: np.ndarray = self.values[self.apply(X, n_jobs=n_jobs)]
             return outputs

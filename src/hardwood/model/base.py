@@ -15,7 +15,7 @@ from hardwood.model.engine import not_for_the_engine
 from hardwood.model.files import strict_json
 from hardwood.model.outputs import answer_of_one, answers
 from hardwood.model.structure import Array, Label, Link, TaskKind
-from hardwood.model.views import Column, columns_of
+from hardwood.model.views import WeightColumn, columns_of
 from hardwood.table import Schema, encode_row
 from hardwood.text.numbers import plural
 
@@ -433,7 +433,7 @@ class SingleTree(Model):
         """Leaf number of each row, (n,) int32; ``n_jobs=-1`` uses all processors."""
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[WeightColumn, ...]:
         """What each column of ``weights`` multiplies."""
         return columns_of(self.schema)
 

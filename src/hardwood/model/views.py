@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Column:
+class WeightColumn:
     """What one column of the weights multiplies.
 
     ``number``: the raw value less its centre. ``level``: 1 when the feature has that level, else 0.
@@ -28,16 +28,16 @@ class Column:
     level: str | int | float | bool | None = None
 
 
-def columns_of(schema: Schema) -> tuple[Column, ...]:
+def columns_of(schema: Schema) -> tuple[WeightColumn, ...]:
     """List the columns of a schema in the order of the weights."""
-    columns: list[Column] = []
+    columns: list[WeightColumn] = []
     for i, feature in enumerate(schema.features):
         if feature.kind == "numeric":
-            columns.append(Column(i, "number"))
+            columns.append(WeightColumn(i, "number"))
         else:
-            columns.extend(Column(i, "level", level=level) for level in feature.levels)
+            columns.extend(WeightColumn(i, "level", level=level) for level in feature.levels)
         if feature.has_missing:
-            columns.append(Column(i, "missing"))
+            columns.append(WeightColumn(i, "missing"))
     return tuple(columns)
 
 

@@ -92,31 +92,23 @@ void Bandit::step_on_stored(const float* x, const Outcome& outcome, Random& rand
   const int size = static_cast<int>(std::min<std::size_t>(n, options_.batch_size));
   const double deviation = options_.blur / std::sqrt(std::sqrt(static_cast<double>(n)));
   SampleTile& tile = tree_.batch().tile;
-  for (int first = 0; first < size; first += tile.capacity) {
-    tile.n = std::min(size - first, tile.capacity);
-    std::fill_n(tile.weight, tile.capacity, 0.0f);
+  tree_.step_on(size, 1.0f / static_cast<float>(size), [&](int first) {
     for (int i = 0; i < tile.n; ++i) {
       const std::size_t drawn = random.below(n);
       fill(i, stored_.context(drawn), stored_.outcome(drawn));
     }
     if (first == 0) fill(0, x, outcome);
     if (deviation > 0) tree_.batch().blur(static_cast<float>(deviation), random);
-    tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
-  }
-  tree_.step();
+  });
 }
 
 void Bandit::step_on_newest() {
   SampleTile& tile = tree_.batch().tile;
   const int size = options_.batch_size;
-  for (int first = 0; first < size; first += tile.capacity) {
-    tile.n = std::min(size - first, tile.capacity);
-    std::fill_n(tile.weight, tile.capacity, 0.0f);
+  tree_.step_on(size, 1.0f / static_cast<float>(size), [&](int first) {
     for (int i = 0; i < tile.n; ++i)
       fill(i, stored_.context(first + i), stored_.outcome(first + i));
-    tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
-  }
-  tree_.step();
+  });
   tree_.publish();
   stored_.clear();
 }
@@ -169,12 +161,7 @@ Bandit::State Bandit::state() const {
   ++n_savers_;
   const std::lock_guard lock(learning_);
   --n_savers_;
-  State s{tree_.state(), rewards_.state(), n_decided_, n_learned_, stored_.n_added(), due_, {}, {}};
-  for (std::size_t i = 0; i < stored_.size(); ++i) {
-    s.contexts.insert(s.contexts.end(), stored_.context(i), stored_.context(i) + n_columns());
-    s.outcomes.push_back(stored_.outcome(i));
-  }
-  return s;
+  return {tree_.state(), rewards_.state(), stored_.state(), n_decided_, n_learned_, due_};
 }
 
 void Bandit::set_state(State s) {
@@ -182,7 +169,7 @@ void Bandit::set_state(State s) {
   tree_.set_state(s.tree);
   const std::lock_guard scale_lock(scale_);
   rewards_.set_state(s.rewards);
-  stored_.set_state(s.n_added, std::move(s.contexts), std::move(s.outcomes));
+  stored_.set_state(std::move(s.stored));
   n_decided_ = s.n_decided;
   n_learned_ = s.n_learned;
   due_ = s.due;

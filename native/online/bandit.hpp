@@ -65,10 +65,9 @@ class Bandit {
   struct State {
     OnlineTree::State tree;
     RewardScale::State rewards;
-    std::uint64_t n_decided, n_learned, n_added;
+    Reservoir<Outcome>::State stored;
+    std::uint64_t n_decided, n_learned;
     double due;
-    std::vector<float> contexts;
-    std::vector<Outcome> outcomes;
   };
   State state() const;
   void set_state(State state);

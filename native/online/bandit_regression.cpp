@@ -137,18 +137,14 @@ void BanditRegression::step_on_stored(const float* x, const Trial& trial, Random
   const double deviation = options_.blur / std::sqrt(std::sqrt(static_cast<double>(n)));
   const double bends = bend();
   SampleTile& tile = tree_.batch().tile;
-  for (int first = 0; first < size; first += tile.capacity) {
-    tile.n = std::min(size - first, tile.capacity);
-    std::fill_n(tile.weight, tile.capacity, 0.0f);
+  tree_.step_on(size, 1.0f / static_cast<float>(size), [&](int first) {
     for (int i = 0; i < tile.n; ++i) {
       const std::size_t place = drawn(random);
       fill(i, stored_.context(place), stored_.outcome(place), bends);
     }
     if (first == 0) fill(0, x, trial, bends);
     if (deviation > 0) tree_.batch().blur(static_cast<float>(deviation), random);
-    tree_.add_gradient(1.0f / static_cast<float>(size), nullptr);
-  }
-  tree_.step();
+  });
 }
 
 void BanditRegression::step_on_newest() {
@@ -156,13 +152,11 @@ void BanditRegression::step_on_newest() {
   const int size = options_.batch_size;
   std::vector<float> slopes(size);
   for (int i = 0; i < size; ++i) slopes[i] = static_cast<float>(stored_.outcome(i).slope);
-  for (int first = 0; first < size; first += tile.capacity) {
-    tile.n = std::min(size - first, tile.capacity);
-    for (int i = 0; i < tile.capacity; ++i) tile.weight[i] = i < tile.n ? 1.0f : 0.0f;
+  tree_.step_on(size, 1.0f, [&](int first) {
     for (int i = 0; i < tile.n; ++i) tree_.standardize(stored_.context(first + i), tile.X.row(i));
-    tree_.add_gradient(1.0f, slopes.data() + first);
-  }
-  tree_.step();
+    std::fill_n(tile.weight, tile.n, 1.0f);
+    tile.slope = slopes.data() + first;
+  });
   tree_.publish();
   stored_.clear();
 }
@@ -195,21 +189,8 @@ void BanditRegression::start_from(std::span<const double> weights, std::span<con
 
 BanditRegression::State BanditRegression::state() const {
   const std::lock_guard lock(learning_);
-  State s{tree_.state(),
-          targets_.state(),
-          expected_.state(),
-          losses_.state(),
-          n_drawn_,
-          n_learned_,
-          stored_.n_added(),
-          due_,
-          {},
-          {}};
-  for (std::size_t i = 0; i < stored_.size(); ++i) {
-    s.contexts.insert(s.contexts.end(), stored_.context(i), stored_.context(i) + n_columns());
-    s.trials.push_back(stored_.outcome(i));
-  }
-  return s;
+  return {tree_.state(),   targets_.state(), expected_.state(), losses_.state(),
+          stored_.state(), n_drawn_,         n_learned_,        due_};
 }
 
 void BanditRegression::set_state(State s) {
@@ -219,7 +200,7 @@ void BanditRegression::set_state(State s) {
   targets_.set_state(s.targets);
   expected_.set_state(s.expected);
   losses_.set_state(s.losses);
-  stored_.set_state(s.n_added, std::move(s.contexts), std::move(s.trials));
+  stored_.set_state(std::move(s.stored));
   n_drawn_ = s.n_drawn;
   n_learned_ = s.n_learned;
   due_ = s.due;

@@ -81,10 +81,9 @@ class BanditRegression {
     OnlineTree::State tree;
     RewardScale::State targets, expected;
     LossShape::State losses;
-    std::uint64_t n_drawn, n_learned, n_added;
+    Reservoir<Trial>::State stored;
+    std::uint64_t n_drawn, n_learned;
     double due;
-    std::vector<float> contexts;
-    std::vector<Trial> trials;
   };
   State state() const;
   void set_state(State s);

@@ -104,13 +104,6 @@ void OnlineTree::refresh() {
   if (learned_scale_.version != moments_.scale().version) learned_scale_ = moments_.scale();
 }
 
-void OnlineTree::add_gradient(float factor, const float* slope) {
-  batch_.tile.slope = slope;
-  batch_.tile.is_first = is_first_;
-  learner_.add_gradient(parameters_.data(), batch_.tile, factor, gradient_.data());
-  is_first_ = false;
-}
-
 // Of all that a step moves: with several layers, their factors instead of the splits.
 double OnlineTree::squared_norm() {
   const DgtParameters g = learner_.view(gradient_.data());
@@ -144,7 +137,6 @@ void OnlineTree::step() {
   } else {
     move(0, leaves, step_.split_rate);
   }
-  is_first_ = true;
   average();
 }
 

@@ -62,8 +62,21 @@ class OnlineTree {
   void refresh();
   void standardize(const float* x, float* z) const { learned_scale_.standardize(x, z); }
   OnlineBatch& batch() { return batch_; }
-  void add_gradient(float factor, const float* slope);
-  void step();
+  // A step on that many rows, some at a time: fill(first) writes those from there on, with their
+  // weights, which are zero before, into the batch's tile.
+  template <class Fill>
+  void step_on(int size, float factor, Fill&& fill) {
+    SampleTile& tile = batch_.tile;
+    for (int first = 0; first < size; first += tile.capacity) {
+      tile.n = std::min(size - first, tile.capacity);
+      tile.is_first = first == 0;
+      tile.slope = nullptr;
+      std::fill_n(tile.weight, tile.capacity, 0.0f);
+      fill(first);
+      learner_.add_gradient(parameters_.data(), tile, factor, gradient_.data());
+    }
+    step();
+  }
   void scale_leaves(double factor);
   void scale_leaves(int output, double factor);
   void publish();
@@ -90,6 +103,7 @@ class OnlineTree {
 
  private:
   int leaf_of(const DgtParameters& p, const float* z) const;
+  void step();
   double squared_norm();
   void average();
   Matrix<float> weights_in(float* of) const {
@@ -101,8 +115,7 @@ class OnlineTree {
   OnlineStep step_;
   DgtLearner learner_;
   Buffer<float> parameters_, first_moment_, second_moment_, gradient_;
-  Buffer<float> mean_;    // of parameters; empty without averaging
-  bool is_first_ = true;  // whether the next tile replaces the gradient
+  Buffer<float> mean_;  // of parameters; empty without averaging
   std::optional<LinearLayers> layers_;
   StepClock clock_;
   std::uint64_t n_steps_ = 0;

@@ -25,43 +25,43 @@ class Reservoir {
   Reservoir(int n_columns, std::size_t capacity, bool keeps_newest)
       : n_columns_(n_columns), capacity_(capacity), keeps_newest_(keeps_newest) {}
 
-  std::size_t size() const { return outcomes_.size(); }
-  std::uint64_t n_added() const { return n_added_; }
-  const float* context(std::size_t i) const { return contexts_.data() + i * n_columns_; }
-  const Seen& outcome(std::size_t i) const { return outcomes_[i]; }
+  std::size_t size() const { return s_.outcomes.size(); }
+  std::uint64_t n_added() const { return s_.n_added; }
+  const float* context(std::size_t i) const { return s_.contexts.data() + i * n_columns_; }
+  const Seen& outcome(std::size_t i) const { return s_.outcomes[i]; }
 
   void add(const float* x, const Seen& outcome, Random& random) {
-    const std::uint64_t before = n_added_++;
+    const std::uint64_t before = s_.n_added++;
     if (size() < capacity_) {
-      contexts_.insert(contexts_.end(), x, x + n_columns_);
-      outcomes_.push_back(outcome);
+      s_.contexts.insert(s_.contexts.end(), x, x + n_columns_);
+      s_.outcomes.push_back(outcome);
       return;
     }
-    const std::uint64_t place = keeps_newest_ ? before % capacity_ : random.below(n_added_);
+    const std::uint64_t place = keeps_newest_ ? before % capacity_ : random.below(s_.n_added);
     if (place >= capacity_) return;
-    std::copy_n(x, n_columns_, contexts_.begin() + static_cast<std::ptrdiff_t>(place) * n_columns_);
-    outcomes_[place] = outcome;
+    std::copy_n(x, n_columns_,
+                s_.contexts.begin() + static_cast<std::ptrdiff_t>(place) * n_columns_);
+    s_.outcomes[place] = outcome;
   }
 
   void clear() {
-    contexts_.clear();
-    outcomes_.clear();
+    s_.contexts.clear();
+    s_.outcomes.clear();
   }
 
-  // What was saved: as many outcomes as there are contexts, not more than there is room for.
-  void set_state(std::uint64_t n_added, std::vector<float> contexts, std::vector<Seen> outcomes) {
-    n_added_ = n_added;
-    contexts_ = std::move(contexts);
-    outcomes_ = std::move(outcomes);
-  }
+  struct State {
+    std::uint64_t n_added = 0;
+    std::vector<float> contexts;
+    std::vector<Seen> outcomes;  // as many as there are contexts, not more than there is room for
+  };
+  const State& state() const { return s_; }
+  void set_state(State state) { s_ = std::move(state); }
 
  private:
   int n_columns_;
   std::size_t capacity_;
   bool keeps_newest_;
-  std::uint64_t n_added_ = 0;
-  std::vector<float> contexts_;
-  std::vector<Seen> outcomes_;
+  State s_;
 };
 
 }  // namespace hardwood

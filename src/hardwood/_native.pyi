@@ -23,14 +23,14 @@ class LeafModels:
     The linear models of a tree's leaves, packed; in the schema's raw units.
     """
 
-    def __init__(self, encoder: object, values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], link: str) -> None: ...
+    def __init__(self, encoder: Encoder, values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], link: str) -> None: ...
 
 class Router:
     """
     A tree packed for routing. Weights and bias are in the schema's raw units.
     """
 
-    def __init__(self, encoder: object, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_leaves: int) -> None: ...
+    def __init__(self, encoder: Encoder, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], children: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_leaves: int) -> None: ...
 
     def apply(self, X: object, n_threads: int = 1) -> NDArray[numpy.int32]:
         """Leaf of every row."""
@@ -81,7 +81,7 @@ def apply_link(scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None)
 class SoftRouter:
     """Soft trees, packed. Weights and bias are in the schema's raw units."""
 
-    def __init__(self, encoder: object, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], gamma: float, activation: str) -> None: ...
+    def __init__(self, encoder: Encoder, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], gamma: float, activation: str) -> None: ...
 
     def scores(self, X: object, n_threads: int = 1) -> NDArray[numpy.float64]:
         """Sums of the trees' scores for every row, (n, k)."""
@@ -102,7 +102,7 @@ class SoftRouter:
 class PolicyRouter:
     """A policy tree, packed. Weights and bias are in the schema's raw units."""
 
-    def __init__(self, encoder: object, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], child: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_children: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], exponents: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, encoder: Encoder, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], child: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_children: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], exponents: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def apply(self, X: object, most_probable: bool, n_threads: int = 1) -> NDArray[numpy.int32]:
         """Leaf of every row: greedily, or the most probable one."""
@@ -231,6 +231,9 @@ class BanditEngine:
     def probabilities(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
         """Of taking each action now (n, K)."""
 
+    @property
+    def n_decided(self) -> int: ...
+
     def tree(self) -> dict:
         """The perfect tree, columns and rewards in their own units."""
 
@@ -240,9 +243,6 @@ class BanditEngine:
         """All of it, as arrays."""
 
     def set_state(self, state: dict) -> None: ...
-
-    @property
-    def n_decided(self) -> int: ...
 
     @property
     def n_learned(self) -> int: ...
@@ -269,11 +269,13 @@ class BanditRegressionEngine:
     def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: str, parameter: float) -> NDArray[numpy.float64]:
         """Losses of rounds that were gone through."""
 
-    def tree(self) -> dict: ...
+    def tree(self) -> dict:
+        """The perfect tree, columns and rewards in their own units."""
 
     def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
 
-    def state(self) -> dict: ...
+    def state(self) -> dict:
+        """All of it, as arrays."""
 
     def set_state(self, state: dict) -> None: ...
 

@@ -110,17 +110,20 @@ nb::dict raw_tree(const OnlineTree::RawTree& raw, std::size_t n_columns, std::si
 }
 
 template <class Engine>
-void start_engine(Engine& engine, std::size_t n_outputs, std::size_t n_nodes,
-                  const Array2<double>& weights, const Array1<double>& bias,
-                  const Array2<double>& values, const Array1<double>& center,
-                  const Array1<double>& scale, double trust) {
-  const std::size_t d = engine.n_columns();
-  require(weights.shape(0) == n_nodes && weights.shape(1) == d && bias.size() == n_nodes &&
-              values.shape(0) == n_nodes + 1 && values.shape(1) == n_outputs &&
+void start_from(Engine& engine, Array2<double> weights, Array1<double> bias, Array2<double> values,
+                Array1<double> center, Array1<double> scale, double trust) {
+  const std::size_t d = engine.learner().n_columns(), m = engine.n_nodes();
+  require(weights.shape(0) == m && weights.shape(1) == d && bias.size() == m &&
+              values.shape(0) == m + 1 && values.shape(1) == engine.n_outputs() &&
               center.size() == d && scale.size() == d && trust > 0,
           "the tree to start from has another shape");
   const auto all = [](const auto& a) { return std::span<const double>(a.data(), a.size()); };
-  engine.start_from(all(weights), all(bias), all(values), all(center), all(scale), trust);
+  engine.learner().start_from(all(weights), all(bias), all(values), all(center), all(scale), trust);
+}
+
+template <class Engine>
+nb::dict tree_of(Engine& engine) {
+  return raw_tree(engine.learner().raw_tree(), engine.learner().n_columns(), engine.n_outputs());
 }
 
 // work(i) row by row until Ctrl-C; returns how many rows were done.
@@ -203,39 +206,36 @@ void visit(StateEntries& entries, const char* key, RewardScale::State& r) {
   entries.numbers(key, r.mean, r.squares, r.lowest, r.highest, r.center, r.scale);
 }
 
-// Returns of how many rounds there are contexts.
-std::size_t visit(StateEntries& entries, Bandit::State& s, std::size_t n_columns) {
+void visit(StateEntries& entries, Bandit::State& s, std::size_t n_columns) {
   visit(entries, s.tree);
   RewardScale::State& r = s.rewards;
   visit(entries, "rewards_seen", r);
-  entries.numbers("counters", s.n_decided, s.n_learned, s.n_added, r.count, r.next_look,
+  entries.numbers("counters", s.n_decided, s.n_learned, s.stored.n_added, r.count, r.next_look,
                   r.is_known);
   entries.numbers("due", s.due);
-  entries.contexts(s.contexts);
-  s.outcomes.resize(s.contexts.size() / n_columns);
-  entries.column("actions", s.outcomes, &Outcome::action);
-  entries.column("rewards", s.outcomes, &Outcome::reward);
-  entries.column("propensities", s.outcomes, &Outcome::propensity);
-  return s.outcomes.size();
+  entries.contexts(s.stored.contexts);
+  s.stored.outcomes.resize(s.stored.contexts.size() / n_columns);
+  entries.column("actions", s.stored.outcomes, &Outcome::action);
+  entries.column("rewards", s.stored.outcomes, &Outcome::reward);
+  entries.column("propensities", s.stored.outcomes, &Outcome::propensity);
 }
 
-std::size_t visit(StateEntries& entries, BanditRegression::State& s, std::size_t n_columns) {
+void visit(StateEntries& entries, BanditRegression::State& s, std::size_t n_columns) {
   visit(entries, s.tree);
   RewardScale::State &t = s.targets, &e = s.expected;
   visit(entries, "targets_seen", t);
   visit(entries, "costs_seen", e);
   auto& sums = s.losses.sums;
   entries.numbers("losses_seen", sums[0], sums[1], sums[2], sums[3], sums[4], s.losses.square);
-  entries.numbers("counters", s.n_drawn, s.n_learned, s.n_added, t.count, t.next_look, t.is_known,
-                  e.count, e.next_look, e.is_known, s.losses.count);
+  entries.numbers("counters", s.n_drawn, s.n_learned, s.stored.n_added, t.count, t.next_look,
+                  t.is_known, e.count, e.next_look, e.is_known, s.losses.count);
   entries.numbers("due", s.due);
-  entries.contexts(s.contexts);
-  s.trials.resize(s.contexts.size() / n_columns);
-  entries.column("predictions", s.trials, &Trial::prediction);
-  entries.column("losses", s.trials, &Trial::loss);
-  entries.column("slopes", s.trials, &Trial::slope);
-  entries.column("variances", s.trials, &Trial::variance);
-  return s.trials.size();
+  entries.contexts(s.stored.contexts);
+  s.stored.outcomes.resize(s.stored.contexts.size() / n_columns);
+  entries.column("predictions", s.stored.outcomes, &Trial::prediction);
+  entries.column("losses", s.stored.outcomes, &Trial::loss);
+  entries.column("slopes", s.stored.outcomes, &Trial::slope);
+  entries.column("variances", s.stored.outcomes, &Trial::variance);
 }
 
 void check_scale(const RewardScale::State& r) {
@@ -245,32 +245,48 @@ void check_scale(const RewardScale::State& r) {
 }
 
 template <class Engine>
-nb::dict state_of(const Engine& engine) {
+nb::dict state_of(Engine& engine) {
   auto s = [&] {
     const nb::gil_scoped_release release;  // it may wait for a lesson to end
-    return engine.state();
+    return engine.learner().state();
   }();
   StateEntries entries;
-  visit(entries, s, engine.n_columns());
+  visit(entries, s, engine.learner().n_columns());
   return entries.state;
 }
 
-// check(s) looks at what the engine has of its own.
-template <class Engine, class Options, class Check>
-void take_state(Engine& engine, const Options& options, const nb::dict& state, Check&& check) {
-  auto s = engine.state();
+template <class Engine>
+void set_state(Engine& engine, const nb::dict& state) {
+  auto& learner = engine.learner();
+  auto s = learner.state();
   StateEntries entries(state);
-  const std::size_t n_columns = engine.n_columns();
-  const std::size_t n_rows = visit(entries, s, n_columns);
+  visit(entries, s, learner.n_columns());
+  const std::size_t n_rows = s.stored.outcomes.size();
   require(are_finite(std::array{s.tree.powers.first, s.tree.powers.second}),
           "an entry of the state is not finite");
   require(s.due >= 0 && s.due < 1, "the state's steps due are out of range");
-  require(s.contexts.size() == n_rows * n_columns, "an entry of the state has another size");
-  require(n_rows <= (options.is_paper ? options.batch_size - 1 : options.capacity) &&
-              n_rows <= s.n_added,
+  require(s.stored.contexts.size() == n_rows * learner.n_columns(),
+          "an entry of the state has another size");
+  require(n_rows <= engine.most_rounds() && n_rows <= s.stored.n_added,
           "the state holds more rounds than there is room for");
-  check(s);
-  engine.set_state(std::move(s));
+  engine.check(s);
+  learner.set_state(std::move(s));
+}
+
+// What both engines have.
+template <class Engine>
+void bind_model(nb::class_<Engine>& engine) {
+  engine.def("tree", &tree_of<Engine>, "The perfect tree, columns and rewards in their own units.")
+      .def("start_from", &start_from<Engine>, nb::arg("weights"), nb::arg("bias"),
+           nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))
+      .def("state", &state_of<Engine>, "All of it, as arrays.")
+      .def("set_state", &set_state<Engine>, nb::arg("state"))
+      .def_prop_ro("n_learned", [](Engine& of) { return of.learner().n_learned(); });
+}
+
+template <class Options>
+std::size_t most_rounds(const Options& options) {
+  return options.is_paper ? options.batch_size - 1 : options.capacity;
 }
 
 class BanditEngine {
@@ -356,25 +372,13 @@ class BanditEngine {
     });
   }
 
-  nb::dict tree() const {
-    return raw_tree(bandit_.raw_tree(), bandit_.n_columns(), bandit_.n_actions());
-  }
-
-  void start_from(Array2<double> weights, Array1<double> bias, Array2<double> values,
-                  Array1<double> center, Array1<double> scale, double trust) {
-    start_engine(bandit_, bandit_.n_actions(), (std::size_t{1} << options_.height) - 1, weights,
-                 bias, values, center, scale, trust);
-  }
-
-  std::uint64_t n_decided() const { return bandit_.n_decided(); }
-  std::uint64_t n_learned() const { return bandit_.n_learned(); }
-
-  nb::dict state() const { return state_of(bandit_); }
-  void set_state(const nb::dict& state) {
-    take_state(bandit_, options_, state, [&](const Bandit::State& s) {
-      check_scale(s.rewards);
-      for (const Outcome& outcome : s.outcomes) check_outcome(outcome, bandit_.n_actions());
-    });
+  Bandit& learner() { return bandit_; }
+  std::size_t n_nodes() const { return (std::size_t{1} << options_.height) - 1; }
+  std::size_t n_outputs() const { return bandit_.n_actions(); }
+  std::size_t most_rounds() const { return hardwood::most_rounds(options_); }
+  void check(const Bandit::State& s) const {
+    check_scale(s.rewards);
+    for (const Outcome& outcome : s.stored.outcomes) check_outcome(outcome, bandit_.n_actions());
   }
 
  private:
@@ -486,22 +490,15 @@ class BanditRegressionEngine {
     return given(losses, {done});
   }
 
-  nb::dict tree() const { return raw_tree(engine_.raw_tree(), engine_.n_columns(), 1); }
-  void start_from(Array2<double> weights, Array1<double> bias, Array2<double> values,
-                  Array1<double> center, Array1<double> scale, double trust) {
-    start_engine(engine_, 1, (std::size_t{1} << options_.height) - 1, weights, bias, values, center,
-                 scale, trust);
-  }
-  std::uint64_t n_learned() const { return engine_.n_learned(); }
-
-  nb::dict state() const { return state_of(engine_); }
-  void set_state(const nb::dict& state) {
-    take_state(engine_, options_, state, [](const BanditRegression::State& s) {
-      check_scale(s.targets);
-      check_scale(s.expected);
-      require(are_finite(s.losses.sums) && std::isfinite(s.losses.square),
-              "an entry of the state is not finite");
-    });
+  BanditRegression& learner() { return engine_; }
+  std::size_t n_nodes() const { return (std::size_t{1} << options_.height) - 1; }
+  std::size_t n_outputs() const { return 1; }
+  std::size_t most_rounds() const { return hardwood::most_rounds(options_); }
+  void check(const BanditRegression::State& s) const {
+    check_scale(s.targets);
+    check_scale(s.expected);
+    require(are_finite(s.losses.sums) && std::isfinite(s.losses.square),
+            "an entry of the state is not finite");
   }
 
  private:
@@ -521,7 +518,9 @@ class BanditRegressionEngine {
 }  // namespace
 
 void bind_bandit(nb::module_& m) {
-  nb::class_<BanditEngine>(m, "BanditEngine", "A tree that learns from rewards of its actions.")
+  nb::class_<BanditEngine> bandit(m, "BanditEngine",
+                                  "A tree that learns from rewards of its actions.");
+  bandit
       .def(nb::init<int, int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
            nb::arg("n_actions"), nb::arg("height"), nb::arg("options"), nb::arg("seed"))
       .def("decide", &BanditEngine::decide, nb::arg("x"), nb::arg("mask").none(),
@@ -535,15 +534,11 @@ void bind_bandit(nb::module_& m) {
       .def("values", &BanditEngine::values, nb::arg("X"), "Expected rewards (n, K).")
       .def("probabilities", &BanditEngine::probabilities, nb::arg("X"), nb::arg("masks").none(),
            "Of taking each action now (n, K).")
-      .def("tree", &BanditEngine::tree, "The perfect tree, columns and rewards in their own units.")
-      .def("start_from", &BanditEngine::start_from, nb::arg("weights"), nb::arg("bias"),
-           nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))
-      .def("state", &BanditEngine::state, "All of it, as arrays.")
-      .def("set_state", &BanditEngine::set_state, nb::arg("state"))
-      .def_prop_ro("n_decided", &BanditEngine::n_decided)
-      .def_prop_ro("n_learned", &BanditEngine::n_learned);
-  nb::class_<BanditRegressionEngine>(m, "BanditRegressionEngine",
-                                     "A tree that learns from losses of its numbers.")
+      .def_prop_ro("n_decided", [](BanditEngine& of) { return of.learner().n_decided(); });
+  bind_model(bandit);
+  nb::class_<BanditRegressionEngine> regression(m, "BanditRegressionEngine",
+                                                "A tree that learns from losses of its numbers.");
+  regression
       .def(nb::init<int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
            nb::arg("height"), nb::arg("options"), nb::arg("seed"))
       .def("meet", &BanditRegressionEngine::meet, nb::arg("x"),
@@ -557,13 +552,8 @@ void bind_bandit(nb::module_& m) {
            nb::arg("direction"), nb::arg("loss"))
       .def("predict", &BanditRegressionEngine::predict, nb::arg("X"))
       .def("replay", &BanditRegressionEngine::replay, nb::arg("X"), nb::arg("y"), nb::arg("loss"),
-           nb::arg("parameter"), "Losses of rounds that were gone through.")
-      .def("tree", &BanditRegressionEngine::tree)
-      .def("start_from", &BanditRegressionEngine::start_from, nb::arg("weights"), nb::arg("bias"),
-           nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))
-      .def("state", &BanditRegressionEngine::state)
-      .def("set_state", &BanditRegressionEngine::set_state, nb::arg("state"))
-      .def_prop_ro("n_learned", &BanditRegressionEngine::n_learned);
+           nb::arg("parameter"), "Losses of rounds that were gone through.");
+  bind_model(regression);
 }
 
 }  // namespace hardwood

@@ -28,10 +28,9 @@ void apply_link(Result<double, 2> scores, std::string_view name, int n_threads) 
 // Soft trees, packed: weights in float32, in the units of the encoded columns and of gamma.
 class SoftRouter {
  public:
-  SoftRouter(nb::object encoder_object, Array<double, 3> weights, Array2<double> bias,
+  SoftRouter(const Encoder& encoder, Array<double, 3> weights, Array2<double> bias,
              Array<double, 3> values, double gamma, std::string_view activation)
-      : encoder_object_(std::move(encoder_object)),
-        encoder_(nb::cast<const Encoder&>(encoder_object_)) {
+      : encoder_(encoder) {
     check(weights, bias, values, gamma);
     const int depth = std::bit_width(weights.shape(1));
     ensemble_.encoding = encoder_.unscaled();
@@ -154,8 +153,7 @@ class SoftRouter {
 
   SoftTrees<float, double>& trees() { return ensemble_.trees; }
 
-  nb::object encoder_object_;  // keeps the encoder alive
-  const Encoder& encoder_;
+  const Encoder& encoder_;  // kept alive by the binding
   Buffer<float> weights_, bias_, limit_;
   Buffer<double> values_, middle_;
   Ensemble ensemble_;
@@ -169,10 +167,10 @@ void bind_ensemble(nb::module_& m) {
         "Turn scores (n, k) into outputs, in place: identity, exp, softmax or logistic.");
   nb::class_<SoftRouter>(m, "SoftRouter",
                          "Soft trees, packed. Weights and bias are in the schema's raw units.")
-      .def(nb::init<nb::object, Array<double, 3>, Array2<double>, Array<double, 3>, double,
+      .def(nb::init<const Encoder&, Array<double, 3>, Array2<double>, Array<double, 3>, double,
                     std::string_view>(),
-           nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("values"),
-           nb::arg("gamma"), nb::arg("activation"))
+           nb::keep_alive<1, 2>(), nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"),
+           nb::arg("values"), nb::arg("gamma"), nb::arg("activation"))
       .def("scores", &SoftRouter::scores, nb::arg("X"), nb::arg("n_threads") = 1,
            "Sums of the trees' scores for every row, (n, k).")
       .def("scores_one", &SoftRouter::scores_one<double>, nb::arg("x").noconvert(),

@@ -19,11 +19,9 @@ inline Link link_of(std::string_view name) {
 class LeafModels {
  public:
   // values (L, k) and weights (L, k, columns) in the schema's raw units.
-  LeafModels(nb::object encoder_object, Array2<double> values, Array<double, 3> weights,
+  LeafModels(const Encoder& encoder, Array2<double> values, Array<double, 3> weights,
              std::string_view link)
-      : encoder_object_(std::move(encoder_object)),
-        encoder_(nb::cast<const Encoder&>(encoder_object_)),
-        values_(values.size()) {
+      : encoder_(encoder), values_(values.size()) {
     require(weights.shape(0) == values.shape(0) && weights.shape(1) == values.shape(1),
             "values and leaf weights differ");
     require(static_cast<int>(weights.shape(2)) == encoder_.n_columns(),
@@ -45,8 +43,7 @@ class LeafModels {
   const LinearLeaves& leaves() const { return leaves_; }
 
  private:
-  nb::object encoder_object_;  // keeps the encoder alive
-  const Encoder& encoder_;
+  const Encoder& encoder_;  // kept alive by the binding
   Buffer<double> values_;
   PackedRows<double> rows_;
   LinearLeaves leaves_;

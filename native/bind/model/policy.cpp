@@ -43,11 +43,10 @@ class PolicyRouter {
   // weights (rows, columns), bias (rows,): how far each child but the first of a node is ahead of
   // the first, in units of 2^exponents[node]; rows are in the order of `child`. child (nodes - 1,):
   // siblings side by side. n_children, exponents (nodes,).
-  PolicyRouter(nb::object encoder_object, Array2<double> weights, Array1<double> bias,
+  PolicyRouter(const Encoder& encoder, Array2<double> weights, Array1<double> bias,
                Array1<std::int32_t> child, Array1<std::int32_t> n_children,
                Array1<std::int32_t> exponents)
-      : encoder_object_(std::move(encoder_object)),
-        encoder_(nb::cast<const Encoder&>(encoder_object_)),
+      : encoder_(encoder),
         encoding_(encoder_.unscaled()),
         bias_(bias.data(), bias.data() + bias.size()),
         child_(child.data(), child.data() + child.size()),
@@ -146,8 +145,7 @@ class PolicyRouter {
     });
   }
 
-  nb::object encoder_object_;  // keeps the encoder alive
-  const Encoder& encoder_;
+  const Encoder& encoder_;  // kept alive by the binding
   Encoding encoding_;
   PackedRows<float> rows_;
   std::vector<float> bias_;
@@ -163,10 +161,10 @@ class PolicyRouter {
 void bind_policy(nb::module_& m) {
   nb::class_<PolicyRouter>(m, "PolicyRouter",
                            "A policy tree, packed. Weights and bias are in the schema's raw units.")
-      .def(nb::init<nb::object, Array2<double>, Array1<double>, Array1<std::int32_t>,
+      .def(nb::init<const Encoder&, Array2<double>, Array1<double>, Array1<std::int32_t>,
                     Array1<std::int32_t>, Array1<std::int32_t>>(),
-           nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"), nb::arg("child"),
-           nb::arg("n_children"), nb::arg("exponents"))
+           nb::keep_alive<1, 2>(), nb::arg("encoder"), nb::arg("weights"), nb::arg("bias"),
+           nb::arg("child"), nb::arg("n_children"), nb::arg("exponents"))
       .def("apply", &PolicyRouter::apply, nb::arg("X"), nb::arg("most_probable"),
            nb::arg("n_threads") = 1, "Leaf of every row: greedily, or the most probable one.")
       .def("apply_one", &PolicyRouter::apply_one<double>, nb::arg("x").noconvert(),

@@ -16,11 +16,9 @@ namespace hardwood {
 // Weights in float32, in the units of the encoded columns.
 class Router {
  public:
-  Router(nb::object encoder_object, Array2<double> weights, Array1<double> bias,
+  Router(const Encoder& encoder, Array2<double> weights, Array1<double> bias,
          Array2<std::int32_t> children, int n_leaves)
-      : encoder_object_(std::move(encoder_object)),
-        encoder_(nb::cast<const Encoder&>(encoder_object_)),
-        encoding_(encoder_.unscaled()) {
+      : encoder_(encoder), encoding_(encoder_.unscaled()) {
     const int m = static_cast<int>(weights.shape(0));
     check(weights, bias, children, n_leaves);
     rows_ = PackedRows<float>(encoder_, weights.data(), m);
@@ -173,8 +171,7 @@ class Router {
     return first_bad == bad.end() ? BadEntry{} : *first_bad;
   }
 
-  nb::object encoder_object_;  // keeps the encoder alive
-  const Encoder& encoder_;
+  const Encoder& encoder_;  // kept alive by the binding
   Encoding encoding_;
   PackedRows<float> rows_;
   RouteNodes nodes_;

@@ -252,23 +252,34 @@ class PolicySplit:
 
 @dataclass(frozen=True, eq=False)
 class LinearLeaf(_WeightedSum):
-    """View of one output of a linear leaf: ``formula`` is its score, of which the link is taken."""
+    """View of one output of a linear leaf: ``formula`` is its score, of which the link is taken.
+
+    Where another output is given to compare with, the score is how far it is ahead of that.
+    """
 
     tree: ObliqueTree
     index: int
     output: int = 0
+    less: int | None = None
 
     @property
     def weights(self) -> np.ndarray:
         """Weights per column of the schema, in raw units."""
         assert self.tree.leaf_weights is not None
         weights: np.ndarray = self.tree.leaf_weights[self.index, self.output]
-        return weights
+        return (
+            weights
+            if self.less is None
+            else weights - self.tree.leaf_weights[self.index, self.less]
+        )
 
     @property
     def value(self) -> float:
         """Score of a row whose numbers are at their centres and whose flags are all off."""
-        return float(self.tree.values[self.index, self.output])
+        value = float(self.tree.values[self.index, self.output])
+        return (
+            value if self.less is None else value - float(self.tree.values[self.index, self.less])
+        )
 
     @property
     def intercept(self) -> float:

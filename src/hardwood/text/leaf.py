@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -110,29 +110,20 @@ def leaf_equations(
     Two classes have one, for the probability of the second: the softmax of two scores is the
     logistic function of their difference.
     """
+    function = tree.link if tree.link in ("exp", "logistic") else ""
+    views = [tree.linear_leaf(leaf, output) for output in range(min(tree.n_outputs, MAX_OUTPUTS))]
+    left_sides: Iterable[str] = _left_sides(tree)
     if tree.classes is not None and len(tree.classes) == 2:
-        return [_second_class(tree, leaf, max_terms, digits)]
-    function = {"exp": "exp", "logistic": "logistic"}.get(tree.link, "")
-    equations = []
-    for output, left_side in zip(range(MAX_OUTPUTS), _left_sides(tree), strict=False):
-        view = tree.linear_leaf(leaf, output)
-        written = formula(tree.schema, view.terms, view.value, max_terms=max_terms, digits=digits)
-        equations.append(Equation(left_side, function, written))
-    return equations
-
-
-def _second_class(
-    tree: ObliqueTree, leaf: int, max_terms: int | None, digits: int | None
-) -> Equation:
-    from hardwood.model.views import terms_of
-
-    assert tree.leaf_weights is not None
-    weights = tree.leaf_weights[leaf, 1] - tree.leaf_weights[leaf, 0]
-    value = float(tree.values[leaf, 1] - tree.values[leaf, 0])
-    written = formula(
-        tree.schema, terms_of(tree, weights), value, max_terms=max_terms, digits=digits
-    )
-    return Equation(f"p({_class_text(tree, 1)})", "logistic", written)
+        function, views = "logistic", [replace(views[1], less=0)]
+        left_sides = [f"p({_class_text(tree, 1)})"]
+    return [
+        Equation(
+            left_side,
+            function,
+            formula(tree.schema, view.terms, view.value, max_terms=max_terms, digits=digits),
+        )
+        for left_side, view in zip(left_sides, views, strict=False)
+    ]
 
 
 def _left_sides(tree: ObliqueTree) -> Iterator[str]:

@@ -225,15 +225,13 @@ class Comparison(PlottedReport):
         header += [] if lead is None else [f"{lead.name} is better by", "95 % interval"]
         rows = []
         for e in self.ranked:
-            row = [e.name, format_number(e.score.mean), format_interval(e.score.low, e.score.high)]
-            if lead is not None:
-                gain = None if e is lead else self.gain(lead, e)
-                row += (
-                    ["", ""]
-                    if gain is None
-                    else [format_number(gain.mean), format_interval(gain.low, gain.high)]
-                )
-            rows.append(row)
+            found = [e.score]
+            if lead is not None and e is not lead:
+                found.append(self.gain(lead, e))
+            row = [e.name]
+            for each in found:
+                row += [format_number(each.mean), format_interval(each.low, each.high)]
+            rows.append(row + [""] * (len(header) - len(row)))
         good = "larger is better" if self.larger_is_better else "smaller is better"
         note = f"{good}; means over {plural(self.n_folds, 'fold')}, intervals corrected for overlap"
         return TextTable.of("Scores, the best first", header, rows, note=note)

@@ -143,7 +143,8 @@ class TuningLoop:
                 self.study.sampler = sampler_of(self.sampler, self.seed, place)
             if self.sampler == "grid":
                 order = np.random.default_rng(self.seed).permutation(len(self.points))
-                self._queue(self._untried([self.points[i] for i in order])[:1])
+                for point in self._untried([self.points[i] for i in order])[:1]:
+                    self.study.enqueue_trial(point)
             return True
 
     def _n_begun(self) -> int:
@@ -157,10 +158,6 @@ class TuningLoop:
             taken = {_key(t.system_attrs.get("fixed_params") or t.params) for t in known}
             left = left or [point for point in points if _key(point) not in taken]
         return left
-
-    def _queue(self, points: Sequence[dict[str, Any]]) -> None:
-        for point in points:
-            self.study.enqueue_trial(point)
 
     def _value(self, trial: Trial) -> float:
         """Make one trial: what Optuna calls."""
@@ -176,7 +173,7 @@ class TuningLoop:
         with self._lock:
             if left := self._untried(self.points):
                 rng = np.random.default_rng([self.seed, self._n_begun() - 1])
-                self._queue([left[rng.integers(len(left))]])
+                self.study.enqueue_trial(left[rng.integers(len(left))])
                 raise Unfinished
         if before.state == TrialState.PRUNED:
             raise TrialPruned

@@ -92,24 +92,23 @@ _TAO = {
     ("l1", "l2"): TAO_PENALTIES,
 }
 
-SPACES: dict[str, Mapping[Any, Any]] = {
-    "DGTClassifier": _DGT | {"momentum": (0.0, 0.3, 0.8)},
-    "DGTRegressor": _DGT | {"momentum": (0.0, 0.3)},
-    "DGTForestClassifier": _DGT_FOREST,
-    "DGTForestRegressor": _DGT_FOREST,
-    "GreedyTreeClassifier": _GREEDY | {"criterion": ("entropy", "gini")},
-    "GreedyTreeRegressor": _GREEDY,
-    "LatentTreeClassifier": _LATENT,
-    "LatentTreeRegressor": _LATENT,
-    "TELClassifier": _TEL,
-    "TELRegressor": _TEL,
-    "NonGreedyTreeClassifier": _NON_GREEDY,
-    "NonGreedyTreeRegressor": _NON_GREEDY,
-    "ReinforcedTreeClassifier": _REINFORCED,
-    "ReinforcedTreeRegressor": _REINFORCED,
-    "TAOClassifier": _TAO,
-    "TAORegressor": _TAO,
+_OF_BOTH_TASKS: dict[str, Mapping[Any, Any]] = {
+    "DGT": _DGT | {"momentum": (0.0, 0.3)},
+    "DGTForest": _DGT_FOREST,
+    "GreedyTree": _GREEDY,
+    "LatentTree": _LATENT,
+    "TEL": _TEL,
+    "NonGreedyTree": _NON_GREEDY,
+    "ReinforcedTree": _REINFORCED,
+    "TAO": _TAO,
 }
+SPACES: dict[str, Mapping[Any, Any]] = {
+    f"{name}{task}": space
+    for name, space in _OF_BOTH_TASKS.items()
+    for task in ("Classifier", "Regressor")
+}
+SPACES["DGTClassifier"] = _DGT | {"momentum": (0.0, 0.3, 0.8)}
+SPACES["GreedyTreeClassifier"] = _GREEDY | {"criterion": ("entropy", "gini")}
 """The spaces by the name of the estimator's class."""
 
 

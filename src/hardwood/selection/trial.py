@@ -49,16 +49,16 @@ class TrialEstimator:
         known = estimator.get_params(deep=False)
         self._takes_callbacks = "callbacks" in known
         self._callbacks = callback_list(known["callbacks"]) if self._takes_callbacks else []
-        self.estimator = copy.copy(estimator)
+        self.template = copy.copy(estimator)
         if self._takes_callbacks:  # a bar on the screen or an open file cannot be copied
-            self.estimator.set_params(callbacks=None)
+            self.template.set_params(callbacks=None)
         if "random_state" in known and known["random_state"] is None:
-            self.estimator.set_params(random_state=seed)
+            self.template.set_params(random_state=seed)
 
     def learn(self, params: dict[str, Any], rows: LabeledRows, *watches: Any) -> Any:
         """Return a copy with other parameters, fitted; `watches` are callbacks after the user's."""
         options = {} if rows.weight is None else {"sample_weight": rows.weight}
-        model = clone(self.estimator).set_params(**params)
+        model = clone(self.template).set_params(**params)
         callbacks = [*self._callbacks, *watches]
         if self._takes_callbacks and callbacks:
             model.set_params(callbacks=callbacks)
@@ -77,7 +77,7 @@ class Objective:
 
     def choose(self, trial: Trial | FrozenTrial) -> dict[str, Any]:
         """Return the parameters of a trial: drawn now, or as they were when it is over."""
-        return check_parameters(self.suggest(trial), self.estimator.estimator)
+        return check_parameters(self.suggest(trial), self.estimator.template)
 
     def same_before(
         self, trial: Trial, params: dict[str, Any], trials: Sequence[FrozenTrial]

@@ -115,16 +115,25 @@ def clear_batch(n: int, d: int, h: int) -> Batch:
     return Batch(X, target, drawn.W, drawn.b, drawn.theta)
 
 
-def our_step(batch: Batch, h: int) -> _probes.DgtProbe:
+def our_step(batch: Batch, h: int) -> _probes.LearnerProbe:
     weight = np.ones(len(batch.X), dtype=np.float32)
-    probe = _probes.DgtProbe(
+    probe = _probes.LearnerProbe(
+        "dgt",
         batch.X,
         batch.target,
         weight,
-        height=h,
         n_outputs=N_OUTPUTS,
         loss="cross_entropy",
         hidden=[HIDDEN[h]] * 2,
+        options={
+            "height": h,
+            "linear_leaves": False,
+            "path": "sum",
+            "quantizer": "sign",
+            "routing": "quantized",
+            "sharpness": (1.0, 1.0),
+            "annealing": "linear",
+        },
     )
     probe.set(batch.W, batch.b, batch.theta)
     return probe

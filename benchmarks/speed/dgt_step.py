@@ -128,11 +128,27 @@ class TorchStep:
         return dW[:, :-1], dW[:, -1], self.theta.grad.numpy()
 
 
-def our_step(batch: Batch, h: int) -> _probes.DgtProbe:
+def our_step(batch: Batch, h: int) -> _probes.LearnerProbe:
     k = batch.theta.shape[1]
     weight = np.ones(len(batch.X), dtype=np.float32)
     loss = "squared_error" if k == 1 else "cross_entropy"
-    probe = _probes.DgtProbe(batch.X, batch.target, weight, height=h, n_outputs=k, loss=loss)
+    probe = _probes.LearnerProbe(
+        "dgt",
+        batch.X,
+        batch.target,
+        weight,
+        n_outputs=k,
+        loss=loss,
+        options={
+            "height": h,
+            "linear_leaves": False,
+            "path": "sum",
+            "quantizer": "sign",
+            "routing": "quantized",
+            "sharpness": (1.0, 1.0),
+            "annealing": "linear",
+        },
+    )
     probe.set(batch.W, batch.b, batch.theta)
     return probe
 

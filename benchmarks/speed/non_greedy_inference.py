@@ -129,16 +129,25 @@ def _best_pass(problem: Problem, tree: StartTree, way: Inference) -> float:
 def found_by(problem: Problem, tree: StartTree, way: Inference) -> dict[str, np.ndarray]:
     """Return what inference finds for the training rows."""
     rows = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[problem.train]))
-    return _probes.augment(
+    probe = _probes.LearnerProbe(
+        "non_greedy",
         rows,
         problem.y[problem.train],
-        tree.children,
-        (tree.weights, tree.bias, tree.scores),
-        way,
-        problem.loss.name,
-        problem.loss.parameter,
-        None,
+        np.ones(len(rows), dtype=np.float32),
+        n_outputs=problem.n_outputs,
+        loss=problem.loss.name,
+        loss_parameter=problem.loss.parameter,
+        options={
+            "children": tree.children,
+            "nu": [float(np.finfo(np.float32).max)],
+            "inference": way,
+            "stable": False,
+            "max_features": 0,
+            "feature_of_column": list(range(rows.shape[1])),
+        },
     )
+    probe.set(tree.weights, tree.bias, tree.scores)
+    return probe.augment()
 
 
 def measure(report: Table, problem: Problem, depth: int, rounds: int) -> None:

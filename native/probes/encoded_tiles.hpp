@@ -15,7 +15,6 @@
 namespace hardwood {
 
 using NewArray = nb::ndarray<nb::numpy, float>;
-using TreeArrays = std::tuple<Array2<float>, Array1<float>, Array2<float>>;  // W, b, leaves
 
 // n rows of d floats, from one stride to another.
 inline void copy_rows(std::size_t n, std::size_t d, const float* from, std::size_t from_stride,
@@ -29,19 +28,11 @@ inline NewArray new_rows(const std::vector<std::size_t>& shape, std::size_t n, c
   });
 }
 
-inline void check_target(const Array2<float>& target, Loss loss, std::size_t n_outputs) {
-  require(loss != Loss::kCustom && target.shape(1) == (has_class_target(loss) ? 1 : n_outputs),
-          "the target has another number of columns than the loss expects");
-  for (std::size_t i = 0; i < target.size() && has_class_target(loss); ++i)
-    require(target.data()[i] >= 0 && target.data()[i] < static_cast<float>(n_outputs),
-            "a class is out of range");
-}
-
-// X (n, d), target (n, t) and weight (n,), one each where there are none.
+// X (n, d), target (n, t) and weight (n,).
 class EncodedTiles {
  public:
-  EncodedTiles(const Array2<float>& X, const Array2<float>& target,
-               const std::optional<Array1<float>>& weight, int capacity)
+  EncodedTiles(const Array2<float>& X, const Array2<float>& target, const Array1<float>& weight,
+               int capacity)
       : n_(X.shape(0)),
         d_(static_cast<int>(X.shape(1))),
         capacity_(std::max(capacity, 1)),
@@ -50,18 +41,16 @@ class EncodedTiles {
         weight_(size() * capacity_),
         rows_(n_) {
     const std::size_t t = target.shape(1);
-    require(n_ >= 1 && target.shape(0) == n_ && (!weight || weight->size() == n_), "sizes differ");
     copy_rows(n_, d_, X.data(), d_, X_.data(), padded(d_));
     std::iota(rows_.begin(), rows_.end(), 0);
     for (std::size_t i = 0; i < n_; ++i) {
       float* of_tile = target_.data() + i / capacity_ * capacity_ * t + i % capacity_;
       for (std::size_t o = 0; o < t; ++o) of_tile[o * capacity_] = target.data()[i * t + o];
-      weight_[i] = weight ? weight->data()[i] : 1.0f;
+      weight_[i] = weight.data()[i];
     }
   }
 
   std::size_t size() const { return (n_ + capacity_ - 1) / capacity_; }
-  std::span<const std::int64_t> rows() const { return rows_; }
   SampleTile operator[](std::size_t i) {
     const std::size_t first = i * capacity_, n = std::min<std::size_t>(capacity_, n_ - first),
                       stride = padded(d_), t = target_.size() / (size() * capacity_);
@@ -70,7 +59,7 @@ class EncodedTiles {
             {X_.data() + first * stride, capacity_, d_, static_cast<std::ptrdiff_t>(stride)},
             target_.data() + first * t,
             weight_.data() + first,
-            rows().subspan(first, n),
+            std::span(rows_).subspan(first, n),
             i == 0};
   }
 
@@ -81,24 +70,10 @@ class EncodedTiles {
   std::vector<std::int64_t> rows_;
 };
 
-// Of one method, for rows that are encoded already.
-inline Problem problem_of(const Array2<float>& X, const Array2<float>& target, Loss loss,
-                          double parameter, std::size_t n_outputs) {
-  check_target(target, loss, n_outputs);
-  Problem problem;
-  problem.encoding.n_numeric = static_cast<int>(X.shape(1));
-  problem.source.n_rows = static_cast<std::int64_t>(X.shape(0));
-  problem.n_targets = static_cast<int>(target.shape(1));
-  problem.n_outputs = static_cast<int>(n_outputs);
-  problem.loss = loss;
-  problem.loss_parameter = static_cast<float>(parameter);
-  return problem;
-}
-
 // A tree, and weights (leaves, k, d) of linear leaves.
-inline Buffer<float> parameters_of(const Layout& layout, const TreeArrays& tree,
-                                   const std::optional<Array<float, 3>>& leaf_weights = {}) {
-  const auto& [W, b, leaves] = tree;
+inline Buffer<float> parameters_of(const Layout& layout, const Array2<float>& W,
+                                   const Array1<float>& b, const Array2<float>& leaves,
+                                   const std::optional<Array<float, 3>>& leaf_weights) {
   const std::size_t d = layout.n_columns, stride = padded(layout.n_columns);
   require(W.shape(0) == layout.n_splits && W.shape(1) == d && b.size() == layout.n_splits &&
               leaves.size() == layout.n_values() &&

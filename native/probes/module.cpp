@@ -3,8 +3,7 @@
 NB_MODULE(_probes, m) {
   m.doc() = "Parts of the engine, for tests against their NumPy twins and for benchmarks.";
   hardwood::bind_parts(m);
-  hardwood::bind_augmentation(m);
-  hardwood::bind_policy_gradient(m);
+  hardwood::bind_learners(m);
   hardwood::bind_splits(m);
   hardwood::bind_polyhedra(m);
 }

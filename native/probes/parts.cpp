@@ -1,16 +1,14 @@
-// Kernels, random numbers, steps, DGT trees and products of layers, each on its own.
+// Kernels, random numbers, steps and products of layers, each on its own.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "bind/options.hpp"
 #include "core/kernels.hpp"
 #include "core/random.hpp"
-#include "learn/dgt/learner.hpp"
-#include "learn/loop/descent.hpp"
+#include "learn/loop/layers.hpp"
 #include "probes/encoded_tiles.hpp"
 #include "probes/probes.hpp"
 
@@ -79,89 +77,6 @@ std::vector<double> schedule(const std::string& name, int n_steps, int cycles) {
     factors.push_back(schedule_factor(schedule_named(name), t, n_steps, cycles));
   return factors;
 }
-
-// A DGT learner over encoded samples, to take the gradient of a batch or steps of RMSprop.
-class DgtProbe {
- public:
-  DgtProbe(Array2<float> X, Array2<float> target, Array1<float> weight, int height, int n_outputs,
-           const std::string& loss_name, double parameter, const std::string& path,
-           const std::string& quantizer, const std::string& routing, double sharpness,
-           bool linear_leaves, std::vector<int> hidden)
-      : n_(static_cast<int>(X.shape(0))),
-        learner_({checked_height(height), static_cast<int>(X.shape(1)), n_outputs, linear_leaves},
-                 form_named(path, quantizer, routing),
-                 {static_cast<float>(sharpness), static_cast<float>(sharpness), false},
-                 loss_named(loss_name), static_cast<float>(parameter), n_),
-        tiles_(X, target, weight, learner_.tile_capacity(n_)) {
-    check_target(target, loss_named(loss_name), n_outputs);
-    for (const int size : hidden) require(size >= 1, "a hidden size is not positive");
-    options_.hidden = std::move(hidden);
-    start({});
-  }
-  DgtProbe(const DgtProbe&) = delete;
-
-  void set(Array2<float> W, Array1<float> b, Array2<float> theta,
-           std::optional<Array<float, 3>> leaf_weights) {
-    const Buffer<float> parameters = parameters_of(learner_.layout(), {W, b, theta}, leaf_weights);
-    start({parameters.data(), parameters.size()});
-  }
-
-  auto gradient() {
-    const double total = add_gradient();
-    return std::tuple_cat(std::tuple(total / n_),
-                          arrays_of(learner_.layout(), descent_->gradient()));
-  }
-
-  auto parameters() const { return arrays_of(learner_.layout(), descent_->parameters()); }
-
-  NewArray predict(bool soft) {
-    const std::size_t k = learner_.shape().n_outputs, capacity = learner_.tile_capacity(n_);
-    Buffer<float> tile_prediction(k * capacity);
-    return new_array<float>({static_cast<std::size_t>(n_), k}, [&](float* out) {
-      for (std::size_t i = 0; i < tiles_.size(); ++i) {
-        const SampleTile tile = tiles_[i];
-        learner_.predict(descent_->parameters(), tile, soft ? Purpose::kStep : Purpose::kAnswer,
-                         tile_prediction.data());
-        for (int r = 0; r < tile.n; ++r)
-          for (std::size_t o = 0; o < k; ++o)
-            out[(i * capacity + r) * k + o] = tile_prediction[o * capacity + r];
-      }
-    });
-  }
-
-  void steps(int n, double learning_rate) {
-    for (int i = 0; i < n; ++i) {
-      add_gradient();
-      descent_->step(learning_rate);
-    }
-  }
-
- private:
-  static int checked_height(int height) {
-    require(height >= 1 && height <= 20, "options out of range");
-    return height;
-  }
-
-  void start(std::span<const float> parameters) {
-    Random random(0, 0);
-    descent_.emplace(learner_, options_);
-    descent_->start(random, parameters);
-  }
-
-  double add_gradient() {
-    double total = 0;
-    for (std::size_t i = 0; i < tiles_.size(); ++i)
-      total += learner_.add_gradient(descent_->parameters(), tiles_[i],
-                                     1.0f / static_cast<float>(n_), descent_->gradient());
-    return total;
-  }
-
-  int n_;
-  DgtLearner learner_;
-  EncodedTiles tiles_;
-  TrainingOptions options_;
-  std::optional<Descent> descent_;
-};
 
 // Overparameterized splits on their own: the product of the factors, and steps against gradients of
 // the product.
@@ -271,23 +186,6 @@ void bind_parts(nb::module_& m) {
         nb::arg("decay") = 0.99, nb::arg("epsilon") = 1e-8, nb::arg("l1") = 0.0,
         nb::arg("l2") = 0.0, nb::arg("clip_norm") = 1e30);
   m.def("schedule", &schedule, nb::arg("name"), nb::arg("n_steps"), nb::arg("cycles") = 1);
-  nb::class_<DgtProbe>(m, "DgtProbe", "One DGT tree over a fixed batch of encoded samples.")
-      .def(nb::init<Array2<float>, Array2<float>, Array1<float>, int, int, const std::string&,
-                    double, const std::string&, const std::string&, const std::string&, double,
-                    bool, std::vector<int>>(),
-           nb::arg("X"), nb::arg("target"), nb::arg("weight"), nb::kw_only(), nb::arg("height"),
-           nb::arg("n_outputs"), nb::arg("loss"), nb::arg("parameter") = 0.0,
-           nb::arg("path") = "sum", nb::arg("quantizer") = "sign", nb::arg("routing") = "quantized",
-           nb::arg("sharpness") = 1.0, nb::arg("linear_leaves") = false,
-           nb::arg("hidden") = std::vector<int>{})
-      .def("set", &DgtProbe::set, nb::arg("W"), nb::arg("b"), nb::arg("theta"),
-           nb::arg("leaf_weights") = nb::none())
-      .def("gradient", &DgtProbe::gradient, "(mean loss, dW, db, dtheta, dleaf_weights)")
-      .def("parameters", &DgtProbe::parameters, "(W, b, theta, leaf_weights)")
-      .def("predict", &DgtProbe::predict, nb::arg("soft") = false,
-           "By the hard tree, or by the model that gradients are taken of.")
-      .def("steps", &DgtProbe::steps, nb::arg("n"), nb::arg("learning_rate"),
-           "Steps of RMSprop on the whole batch.");
   nb::class_<LayersProbe>(m, "LinearLayers", "Overparameterized splits: a product of factors.")
       .def(nb::init<int, int, std::vector<int>>(), nb::arg("n_nodes"), nb::arg("n_columns"),
            nb::kw_only(), nb::arg("hidden"))

@@ -6,8 +6,7 @@
 namespace hardwood {
 
 void bind_parts(nb::module_& m);
-void bind_augmentation(nb::module_& m);
-void bind_policy_gradient(nb::module_& m);
+void bind_learners(nb::module_& m);
 void bind_splits(nb::module_& m);
 void bind_polyhedra(nb::module_& m);
 

@@ -69,20 +69,24 @@ class Case:
     def height(self) -> int:
         return dgt.height_of(len(self.W))
 
-    def probe(self, form: Relaxation) -> _probes.DgtProbe:
-        probe = _probes.DgtProbe(
+    def probe(self, form: Relaxation) -> _probes.LearnerProbe:
+        probe = _probes.LearnerProbe(
+            "dgt",
             self.X,
             self.target,
             self.weight,
-            height=self.height,
             n_outputs=self.Theta.shape[1],
             loss=self.loss,
-            parameter=LOSSES[self.loss][0],
-            path=form.path,
-            quantizer=form.quantizer,
-            routing=form.routing,
-            sharpness=form.sharpness,
-            linear_leaves=self.A is not None,
+            loss_parameter=LOSSES[self.loss][0],
+            options={
+                "height": self.height,
+                "linear_leaves": self.A is not None,
+                "path": form.path,
+                "quantizer": form.quantizer,
+                "routing": form.routing,
+                "sharpness": (form.sharpness, form.sharpness),
+                "annealing": "linear",
+            },
         )
         probe.set(self.W, self.b, self.Theta, self.A)
         return probe
@@ -386,7 +390,9 @@ def test_the_layer_answers_the_same_for_any_number_of_threads(height, n, d, K):
 )
 def test_a_probe_checks_its_sizes_first(n, height, n_outputs, n_targets):
     X, target, weight = (np.zeros(shape, np.float32) for shape in ((n, 2), (n, n_targets), (n,)))
-    with pytest.raises(ValueError, match="sizes differ|out of range|another number"):
-        _probes.DgtProbe(
-            X, target, weight, height=height, n_outputs=n_outputs, loss="squared_error"
+    options = {"height": height, "linear_leaves": False, "path": "sum", "quantizer": "sign"}
+    options |= {"routing": "quantized", "sharpness": (1.0, 1.0), "annealing": "log"}
+    with pytest.raises(ValueError, match="no rows|out of range|another number"):
+        _probes.LearnerProbe(
+            "dgt", X, target, weight, n_outputs=n_outputs, loss="squared_error", options=options
         )

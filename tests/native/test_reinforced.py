@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardwood import _probes
 from hardwood.learn.reinforced import Reinforced, perfect_parents
 from reference import reinforced as twin
+from reference.probes import policy_gradient
 
 LOSSES = {
     "cross_entropy": 0.0,
@@ -88,7 +88,7 @@ def engine_gradient(
         estimator=estimator,
         **options,
     )
-    return _probes.policy_gradient(
+    return policy_gradient(
         X,
         Y,
         weight,
@@ -297,7 +297,7 @@ def test_another_seed_draws_other_trajectories():
 def test_what_is_no_tree_is_refused(parents):
     one = np.zeros((1, 1), np.float32)
     with pytest.raises(ValueError, match="parents must be a tree"):
-        _probes.policy_gradient(
+        policy_gradient(
             one,
             one,
             one[0],

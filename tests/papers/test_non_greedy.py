@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier, _probes
+from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier
 from reference import non_greedy as twin
+from reference.probes import augment
 
 LOSSES = ("cross_entropy", "squared_error")
 
@@ -147,9 +148,7 @@ def test_searches_by_leaves_are_maxima_over_all_decisions(case):
             rounded, x.astype(np.float64), losses_of(rounded, y, loss), radius=radius
         )
         children = tree.children.astype(np.int32)
-        found = _probes.augment(
-            x[None], y[None], children, tuple(parts), inference, loss, 0.0, None
-        )
+        found = augment(x[None], y[None], children, tuple(parts), inference, loss, 0.0, None)
         assert found["bound"][0] == pytest.approx(expected, rel=1e-4, abs=1e-4)
         of_twin = twin.augment(rounded, x, y, inference=inference, loss=loss)
         assert of_twin.bound == pytest.approx(expected, abs=1e-9)

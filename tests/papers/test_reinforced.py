@@ -10,11 +10,12 @@ import itertools
 import numpy as np
 import pytest
 
-from hardwood import ReinforcedTreeClassifier, _probes, learn_from_rewards
+from hardwood import ReinforcedTreeClassifier, learn_from_rewards
 from hardwood.learn.reinforced import Reinforced, perfect_parents
 from hardwood.learn.rewards import Rewards, row_target
 from hardwood.learn.training import Training
 from reference import reinforced as twin
+from reference.probes import policy_gradient
 
 BASELINES = ("none", "leave-one-out", "value")
 # The terms of the gradient: of log pi times the loss, and of the loss itself.
@@ -54,7 +55,7 @@ def estimates(
     if baseline == "value":  # near what trajectories cost from the nodes on, as when learned
         values = np.full((len(policy.parents), 3), 4.0, np.float32)
     found = [
-        _probes.policy_gradient(
+        policy_gradient(
             X,
             Y,
             weight,

@@ -83,21 +83,6 @@ nb::list history_of(const TrainingResult& result) {
   return history;
 }
 
-// What is read of the targets and weights of rows to learn from or to validate with.
-void check_rows(const Problem& problem, std::span<const std::int64_t> rows) {
-  const bool has_classes = has_class_target(problem.loss);
-  for (const std::int64_t row : rows) {
-    require(problem.weight[row] >= 0 && std::isfinite(problem.weight[row]),
-            "a weight is negative or not finite");
-    for (int t = 0; t < problem.n_targets; ++t) {
-      const float y = problem.target[row * problem.n_targets + t];
-      require(std::isfinite(y), "a target is not finite");
-      require(!has_classes || (y >= 0 && y < static_cast<float>(problem.n_outputs)),
-              "a class index is out of range");
-    }
-  }
-}
-
 Problem problem_of(const Encoder& encoder, const Source& source, const Array2<float>& y,
                    const Array1<float>& weight, const Array1<std::int64_t>& train,
                    const Array1<std::int64_t>& valid, int n_outputs, const std::string& loss,
@@ -111,20 +96,12 @@ Problem problem_of(const Encoder& encoder, const Source& source, const Array2<fl
   problem.loss = loss_named(loss);
   problem.loss_parameter = static_cast<float>(loss_parameter);
   problem.n_outputs = n_outputs;
-  require(n_outputs >= 1 && n_outputs <= kMany, "n_outputs is out of range");
-  require(std::isfinite(loss_parameter), "loss_parameter is not finite");
   require(static_cast<std::int64_t>(y.shape(0)) == source.n_rows &&
               static_cast<std::int64_t>(weight.size()) == source.n_rows,
           "matrix, y and weight differ in length");
-  require(
-      y.shape(1) >= 1 && (problem.loss == Loss::kCustom ||
-                          problem.n_targets == (has_class_target(problem.loss) ? 1 : n_outputs)),
-      "y has another number of columns than the loss expects");
   problem.train = checked_rows(train, source.n_rows);
   problem.valid = checked_rows(valid, source.n_rows);
-  require(!problem.train.empty(), "no rows to learn from");
-  check_rows(problem, problem.train);
-  check_rows(problem, problem.valid);
+  check(problem);
   return problem;
 }
 
@@ -291,7 +268,7 @@ nb::dict fit(const std::string& method_name, const Encoder& encoder, const nb::o
   OptionReader reader(options);
   const TrainingOptions training = training_options(reader, problem.train.size());
   const auto rates = learning_rates(reader, n_runs);
-  const FitCall call{encoder, problem, training, runs};
+  const FitCall call{encoder.column_of(), problem, training, runs};
   const Method method = method_named(method_name, call, reader);
   reader.refuse_others();
   const Layout layout = method.new_learner(0)->layout();

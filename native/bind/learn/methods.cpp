@@ -1,9 +1,11 @@
 #include "bind/learn/methods.hpp"
 
-#include "bind/learn/learning.hpp"
-#include "bind/learn/reinforced_options.hpp"
+#include <cmath>
+
+#include "bind/options.hpp"
 #include "learn/dgt/learner.hpp"
 #include "learn/non_greedy/learner.hpp"
+#include "learn/reinforced/learner.hpp"
 #include "learn/tel/learner.hpp"
 
 namespace hardwood {
@@ -72,16 +74,37 @@ Method non_greedy(const FitCall& call, OptionReader& options) {
   shared.momentum = call.training.step.momentum;
   shared.l1 = call.training.step.l1;
   shared.max_features = options.get<int>("max_features", 0, kMany);
-  shared.feature_of_column =
-      features_of(call.encoder, options.list<std::int32_t>("feature_of_column", 0,
-                                                           call.problem.encoding.n_features - 1,
-                                                           call.problem.n_columns()));
+  const auto features = options.list<std::int32_t>(
+      "feature_of_column", 0, call.problem.encoding.n_features - 1, call.problem.n_columns());
+  for (const std::int32_t column : call.column_of)
+    shared.feature_of_column.push_back(features[column]);
   return {[=, &call](int i) {
     NonGreedyOptions own = shared;
     own.nu = static_cast<float>(nu[i]);
     return std::make_unique<NonGreedyLearner>(topology, call.problem, own, call.training.batch_size,
                                               call.runs.threads_of_each());
   }};
+}
+
+ReinforcedOptions reinforced_options(OptionReader& options) {
+  ReinforcedOptions o;
+  o.estimator = named<PolicyEstimator>(
+      options.get<std::string>("estimator"), "estimator",
+      {{"sampled", PolicyEstimator::kSampled}, {"exact", PolicyEstimator::kExact}});
+  o.baseline = named<Baseline>(options.get<std::string>("baseline"), "baseline",
+                               {{"none", Baseline::kNone},
+                                {"leave-one-out", Baseline::kLeaveOneOut},
+                                {"value", Baseline::kValue}});
+  o.n_samples =
+      options.get<int>("n_samples", o.baseline == Baseline::kLeaveOneOut ? 2 : 1, 1 << 16);
+  o.entropy = options.number("entropy");
+  o.first_temperature = options.number("first_temperature", OptionReader::kLeastPositive);
+  o.last_temperature = options.number("last_temperature", OptionReader::kLeastPositive);
+  o.annealed_at = options.number("annealed_at", OptionReader::kLeastPositive);
+  o.policy_scale = options.number("policy_scale");
+  o.leaf_scale = options.number("leaf_scale");
+  o.by_lanes = options.find<bool>("by_lanes");
+  return o;
 }
 
 Method reinforced(const FitCall& call, OptionReader& options) {
@@ -104,7 +127,34 @@ Method reinforced(const FitCall& call, OptionReader& options) {
   }};
 }
 
+// What is read of the targets and weights of rows to learn from or to validate with.
+void check_rows(const Problem& problem, std::span<const std::int64_t> rows) {
+  const bool has_classes = has_class_target(problem.loss);
+  for (const std::int64_t row : rows) {
+    require(problem.weight[row] >= 0 && std::isfinite(problem.weight[row]),
+            "a weight is negative or not finite");
+    for (int t = 0; t < problem.n_targets; ++t) {
+      const float y = problem.target[row * problem.n_targets + t];
+      require(std::isfinite(y), "a target is not finite");
+      require(!has_classes || (y >= 0 && y < static_cast<float>(problem.n_outputs)),
+              "a class index is out of range");
+    }
+  }
+}
+
 }  // namespace
+
+void check(const Problem& problem) {
+  require(problem.n_outputs >= 1 && problem.n_outputs <= kMany, "n_outputs is out of range");
+  require(std::isfinite(problem.loss_parameter), "loss_parameter is not finite");
+  require(problem.n_targets >= 1 &&
+              (problem.loss == Loss::kCustom ||
+               problem.n_targets == (has_class_target(problem.loss) ? 1 : problem.n_outputs)),
+          "y has another number of columns than the loss expects");
+  require(!problem.train.empty(), "no rows to learn from");
+  check_rows(problem, problem.train);
+  check_rows(problem, problem.valid);
+}
 
 Method method_named(const std::string& name, const FitCall& call, OptionReader& options) {
   using Factory = Method (*)(const FitCall&, OptionReader&);

@@ -3,9 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "bind/learn/option_reader.hpp"
-#include "bind/model/encoder.hpp"
 #include "learn/loop/training.hpp"
 
 namespace hardwood {
@@ -24,7 +24,7 @@ struct Runs {
 
 // A call of `fit`; methods make their learners from it as long as it lasts.
 struct FitCall {
-  const Encoder& encoder;
+  std::span<const std::int32_t> column_of;  // the schema's column of each of the engine's
   const Problem& problem;
   const TrainingOptions& training;
   const Runs& runs;
@@ -34,6 +34,10 @@ struct Method {
   std::function<std::unique_ptr<Learner>(int i)> new_learner;  // of the i-th run
   int n_trees = 0;  // of an ensemble, whose arrays begin with this dimension; 0: it is one tree
 };
+
+// Throws std::invalid_argument for sizes that do not fit, and for targets and weights of training or
+// validation rows that no learner can read.
+void check(const Problem& problem);
 
 // Reads the options of the method of this name; those of the loop have been read.
 Method method_named(const std::string& name, const FitCall& call, OptionReader& options);

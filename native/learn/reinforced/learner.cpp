@@ -106,7 +106,7 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, const Probl
     row.pi.resize(topology.most_ways(options.n_samples));
     row.sample.resize(M);
     row.spare.resize(M);
-    row.uniform.resize(M * (topology.max_depth() + (options.learns_actions() ? 1 : 0)));
+    row.uniform.resize(n_uniforms());
     row.action.resize(options.learns_actions() ? M : 0);
     row.walk = {0, row.visit.data(), row.pi.data(), row.sample.data(), row.spare.data()};
   }

@@ -78,7 +78,12 @@ class ReinforcedLearner final : public GradientLearner {
   // The last temperature goes into the weights, so that the model's policies have temperature 1.
   void finish(float* parameters) const override;
 
-  // For tests: walks by numbers (rows, depth, M) that were drawn elsewhere.
+  // Random numbers of a row in one step: (depth, M), then those of actions.
+  std::size_t n_uniforms() const {
+    return static_cast<std::size_t>(options_.n_samples) *
+           (topology_.max_depth() + (options_.learns_actions() ? 1 : 0));
+  }
+  // For tests: walks by numbers (rows, n_uniforms) that were drawn elsewhere.
   void set_uniforms(std::span<const float> uniforms) {
     given_.assign(uniforms.begin(), uniforms.end());
   }

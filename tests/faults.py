@@ -107,18 +107,18 @@ FAULTS = (
         ("tests/unit/learn", "tests/papers/test_tao.py", "tests/estimators/test_tao.py"),
     ),
     Fault(
-        "estimators: balanced weights count absent classes",
+        "estimators: balanced classes all weigh the same",
         f"{PYTHON}/estimators/weights.py",
-        "(present.sum() * np.where",
-        "(present.size * np.where",
-        ("tests/estimators/test_rows_and_weights.py", "tests/estimators/test_greedy.py"),
+        "(present.sum() * np.where(present, totals, 1.0))",
+        "present.sum()",
+        ("tests/estimators/test_rows_and_weights.py",),
     ),
     Fault(
         "search: weights of rows are forgotten",
         f"{PYTHON}/search/scorer.py",
         "np.average(is_right, weights=weight)",
         "np.average(is_right)",
-        ("tests/estimators/test_judging_rows.py", "tests/estimators/test_tree.py"),
+        ("tests/unit/search",),
     ),
     Fault(
         "selection: folds that overlap count as independent",

@@ -9,9 +9,9 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import GreedyTreeClassifier, refine
-from hardwood.estimators import exercise as exercises
 from hardwood.estimators.tao import TAOClassifier
-from hardwood.learn.task import Problem
+from hardwood.learn.dgt import DGT
+from hardwood.learn.task import Task
 from hardwood.search import distill as teacher
 from hardwood.search.augment import Lesson, made_up_rows
 
@@ -21,20 +21,12 @@ def posed():
     """A problem whose rows can be told by their numbers, and what it was made of."""
     X = np.column_stack([np.arange(200.0), np.random.default_rng(0).normal(size=200)])
     y = np.where(X[:, 1] > 0, "up", "down")
-    exercise = exercises.classification(TAOClassifier(loss="log_loss"), X, y, None)
-    problem = Problem.of(
-        exercise.data,
-        exercise.loss,
-        n_outputs=exercise.n_outputs,
-        is_classified=True,
-        validation_fraction=0.4,
-        seed=0,
-    )
-    return problem, exercise, X, y
+    task = Task.read(X, y, classifies=True, loss=DGT().default_loss).divided(0.4, 0)
+    return task, X, y
 
 
 def test_networks_learn_from_training_rows(posed, monkeypatch):
-    problem, exercise, _, _ = posed
+    problem, _, _ = posed
     seen = []
     pass_over = teacher._pass_over
 
@@ -44,12 +36,12 @@ def test_networks_learn_from_training_rows(posed, monkeypatch):
 
     monkeypatch.setattr(teacher, "_pass_over", noted)
     monkeypatch.setattr(teacher, "_EPOCHS", (1, 1))
-    assert teacher.learned_networks(problem, exercise, 0, lambda: False) is not None
+    assert teacher.learned_networks(problem, 0, lambda: False) is not None
     assert set(seen) == set(problem.train.tolist())
 
 
 def test_a_teacher_to_be_fitted_learns_from_training_rows(posed):
-    problem, exercise, X, y = posed
+    problem, X, y = posed
     seen = []
 
     class Noting(DecisionTreeClassifier):
@@ -57,12 +49,12 @@ def test_a_teacher_to_be_fitted_learns_from_training_rows(posed):
             seen.extend(X[:, 0].astype(int).tolist())
             return super().fit(X, y, **options)
 
-    teacher.fitted_teacher(problem, exercise, Noting(), X, y)
+    teacher.fitted_teacher(problem, Noting(), X, y)
     assert sorted(seen) == sorted(problem.train.tolist())
 
 
 def test_made_up_rows_are_made_of_training_rows(posed):
-    problem, _, X, _ = posed
+    problem, X, _ = posed
     without = X.copy()
     without[problem.valid, 0] = 1e6  # nothing near it may come up
     marked = replace(problem, matrix=without.astype(problem.matrix.dtype))
@@ -72,7 +64,7 @@ def test_made_up_rows_are_made_of_training_rows(posed):
 
 
 def test_stages_of_a_refinement_learn_from_training_rows(posed):
-    _, _, X, y = posed
+    _, X, y = posed
     seen = []
 
     class Noting(TAOClassifier):

@@ -25,8 +25,8 @@ from hardwood import (
     ObliqueTree,
     Quantile,
 )
-from hardwood.estimators import exercise as exercises
 from hardwood.learn import losses
+from held_out import held_out_rows
 from reference import latent as reference
 from reference import losses as twin
 
@@ -53,14 +53,6 @@ def diabetes():
     return load_diabetes(return_X_y=True)
 
 
-def validation_part(model, X, y):
-    """The rows by which a fit with early stopping chose its pass."""
-    is_classifier = isinstance(model, LatentTreeClassifier)
-    pose = exercises.classification if is_classifier else exercises.regression
-    exercise = pose(model, X, y, None)
-    return exercises.problem_of(model, exercise, True, exercises.drawn_seed(0)).valid
-
-
 @pytest.fixture(scope="module", params=VARIANTS, ids=lambda options: str([*options]))
 def variant(request, cancer):
     X, _, y, _ = cancer
@@ -77,7 +69,7 @@ def test_what_is_kept_is_what_was_judged(cancer, variant):
     """Removal of nodes, raw units and float64 change nothing: it predicts as the network did."""
     X, _, y, _ = cancer
     model = variant
-    rows = validation_part(model, X, y)
+    rows = held_out_rows(model, X, y)
     found = log_loss(y.iloc[rows], model.predict_proba(X.iloc[rows]))
     assert found == pytest.approx(min(e.validation_loss for e in model.history_), rel=1e-4)
 
@@ -187,7 +179,7 @@ def test_numbers_are_judged_in_units_of_their_deviation(diabetes):
     X, y = diabetes
     y = 1e6 + 1e3 * y
     model = LatentTreeRegressor(**QUICK).fit(X, y)
-    rows = validation_part(model, X, y)
+    rows = held_out_rows(model, X, y)
     found = mean_squared_error(y[rows], model.predict(X[rows]))
     best = min(epoch.validation_loss for epoch in model.history_)
     assert found / y.var() == pytest.approx(best, rel=1e-3)

@@ -277,7 +277,7 @@ def test_relaxations_that_would_change_nothing_are_refused(options):
 def test_defaults_may_be_spelt_out():
     for options in ({}, {"path": "product"}, {"quantizer": "scaled"}):
         spelt = Relaxation(sharpness=[1, 100], annealing="log", routing="quantized", **options)
-        assert spelt.sharpness == [1, 100]
+        assert spelt.sharpness == (1, 100)
         model = clone(DGTClassifier(relaxation=spelt))
         assert model.get_params()["relaxation"] == spelt
 

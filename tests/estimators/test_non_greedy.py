@@ -20,8 +20,8 @@ from hardwood import (
     Training,
     _native,
 )
-from hardwood.estimators import exercise as exercises
 from hardwood.learn import non_greedy as learner
+from held_out import held_out_rows
 
 QUICK = {"max_depth": 4, "max_epochs": 20, "random_state": 0}
 
@@ -68,8 +68,7 @@ def test_inference_by_branch_and_bound_learns_the_tree_of_the_exhaustive_one(dig
 def test_what_is_kept_is_what_was_judged(digits):
     X, _, y, _ = digits
     model = NonGreedyTreeClassifier(**QUICK, early_stopping=True).fit(X, y)
-    exercise = exercises.classification(model, X, y, None)
-    rows = exercises.problem_of(model, exercise, True, exercises.drawn_seed(0)).valid
+    rows = held_out_rows(model, X, y)
     losses = -np.log(model.predict_proba(X[rows])[np.arange(len(rows)), y[rows]])
     assert losses.mean() == pytest.approx(min(e.validation_loss for e in model.history_), rel=1e-4)
 
@@ -105,23 +104,18 @@ def test_auto_with_early_stopping_ends_where_the_validation_loss_was_smallest(di
     assert len(model.history_) == best.epoch + 1
 
 
-def test_the_start_never_sees_the_validation_part(digits):
+def test_the_start_never_sees_the_validation_part(digits, monkeypatch):
     """Else it would be judged on what it knows."""
     X, _, y, _ = digits
     seen = []
     original = learner.start_from
 
-    def start_from(tree, problem, **options):
-        seen.append((len(problem.train), len(problem.valid), float(tree.values.sum())))
-        return original(tree, problem, **options)
+    def start_from(tree, task, **options):
+        seen.append((len(task.train), len(task.valid), float(tree.values.sum())))
+        return original(tree, task, **options)
 
-    from hardwood.estimators import non_greedy
-
-    non_greedy.start_from = start_from
-    try:
-        NonGreedyTreeClassifier(**QUICK, nu="auto").fit(X, y)
-    finally:
-        non_greedy.start_from = original
+    monkeypatch.setattr(learner, "start_from", start_from)
+    NonGreedyTreeClassifier(**QUICK, nu="auto").fit(X, y)
     (n_train, n_valid, _), (n_all, none, _) = seen
     assert n_valid > 0
     assert n_all == n_train + n_valid
@@ -204,12 +198,12 @@ def test_warm_start_goes_on_from_the_tree():
         ({"learning_rate": -1.0}, "learning_rate must be a number"),
         ({"inference": "slow"}, "inference must be one of"),
         ({"solver": "adam"}, "solver must be one of"),
-        ({"init": None}, "init must be one of"),
+        ({"init": None}, "init must be the name of a greedy split, a tree or a learner"),
         ({"init": "best"}, "init must be"),
         ({"max_depth": 33}, "max_depth must be an integer from 1 to 32"),
         ({"max_features_per_split": 0}, "max_features_per_split must be an integer"),
         ({"loss": lambda f, y: f}, "not a function"),
-        ({"nu": "auto", "validation_fraction": 0}, "nu='auto' is judged on a validation part"),
+        ({"nu": "auto", "validation_fraction": 0}, "nu='auto' needs a validation part"),
         ({"training": Training()}, "optimizer='sgd'"),
         ({"momentum": 1.0}, "momentum must be a number"),
         ({"warm_start": 1}, "warm_start must be True or False"),
@@ -299,7 +293,7 @@ def test_an_interrupt_after_the_search_keeps_its_best_tree(noise, monkeypatch, f
     max_epochs = 1 if init == "oc1" else 30
     model = NonGreedyTreeClassifier(**search, max_epochs=max_epochs)
     interrupt_while(monkeypatch, function, call=2, after=0.05)
-    with pytest.warns(hardwood.FitInterruptedWarning, match="the best tree so far is kept"):
+    with pytest.warns(hardwood.FitInterruptedWarning, match="the best model so far is kept"):
         model.fit(*noise)
     assert len(model.trials_) == 3
     assert len(model.history_) == max_epochs

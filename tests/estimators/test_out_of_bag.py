@@ -8,8 +8,8 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from hardwood import DGTForestClassifier, DGTForestRegressor
 from hardwood._native import bootstrap_counts
-from hardwood.estimators.exercise import drawn_seed
 from hardwood.learn.canonical_rows import canonical_rows
+from hardwood.learn.learner import drawn_seed
 
 OPTIONS = {"max_depth": 3, "max_epochs": 20, "oob_score": True, "random_state": 0}
 
@@ -47,7 +47,10 @@ def brute_force(model, X, y, weight, *, fraction, vote=False):
     n_rows = len(rows)
     n_draws = max(1, int(fraction * n_rows + 0.5))
     drawn = np.array(
-        [bootstrap_counts(n_rows, n_draws, model._seed, t) for t in range(len(model.estimators_))]
+        [
+            bootstrap_counts(n_rows, n_draws, model._seed_of_trees, t)
+            for t in range(len(model.estimators_))
+        ]
     )
     assert (drawn.sum(axis=1) == n_draws).all()
     place = {(*X[row], *as_numbers(y)[row]): i for i, row in enumerate(rows.index)}
@@ -118,7 +121,7 @@ def test_rows_that_every_tree_saw_are_unknown(table):
     model = DGTForestRegressor(n_estimators=1, **OPTIONS).fit(X, y)
     rows = canonical_rows(X, y[:, None])
     n = len(rows)
-    seen = bootstrap_counts(n, n, model._seed, 0)
+    seen = bootstrap_counts(n, n, model._seed_of_trees, 0)
     shown = model.oob_prediction_[rows.index]
     np.testing.assert_array_equal(np.isnan(shown), np.asarray(seen) > 0)
     assert 0 < np.isnan(shown).sum() < n

@@ -148,10 +148,11 @@ def test_sparse_tables_give_the_tree_of_the_dense_one(container, Estimator):
 
 def test_float32_is_not_copied():
     X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    from hardwood.learn.task import TrainingSet
+    from hardwood.learn.losses import SquaredError
+    from hardwood.learn.task import Task
     from hardwood.table import Table
 
-    data = TrainingSet.of(Table.of(X), X[:, :1].astype(float), None)
+    data = Task.of(Table.of(X), X[:, :1].astype(float), kind="regression", loss=SquaredError())
     assert np.shares_memory(data.matrix, X)
 
 

@@ -17,8 +17,8 @@ from hardwood import (
     TAOClassifier,
     TAORegressor,
 )
-from hardwood.estimators import exercise as exercises
 from hardwood.learn.tao import PENALTIES
+from held_out import held_out_rows
 
 QUICK = {"max_depth": 4, "l1": 0.3, "l2": 1.0, "max_sweeps": 4, "random_state": 0}
 
@@ -143,8 +143,7 @@ def test_what_is_kept_is_what_was_judged(digits):
     X, _, y, _ = digits
     model = TAOClassifier(**{**QUICK, "max_sweeps": 8}, early_stopping=True, loss="log_loss")
     model.fit(X, y)
-    exercise = exercises.classification(DGTClassifier(), X, y, None)
-    rows = exercises.problem_of(model, exercise, True, exercises.drawn_seed(0)).valid
+    rows = held_out_rows(model, X, y)
     losses = -np.log(model.predict_proba(X[rows])[np.arange(len(rows)), y[rows]])
     assert losses.mean() == pytest.approx(min(e.validation_loss for e in model.history_), rel=1e-3)
 
@@ -275,7 +274,7 @@ def test_an_interrupt_keeps_the_best_tree(digits):
         ({"init": None}, "init"),
         ({"init": "cart"}, "init"),
         ({"loss": "squared_error"}, "loss"),
-        ({"loss": lambda f, y: f}, "single rows"),
+        ({"loss": lambda f, y: f}, "single leaves"),
         ({"leaves": "linear", "loss": "misclassification"}, "log_loss"),
         ({"validation_fraction": 0.0}, "validation_fraction is 0"),
         ({"leaf_rows": -1}, "leaf_rows"),

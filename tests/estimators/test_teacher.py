@@ -16,26 +16,18 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptro
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from hardwood import DGTClassifier, DGTRegressor, TreeClassifier, TreeRegressor
-from hardwood.estimators import exercise as exercises
-from hardwood.learn.task import Problem
+from hardwood import TreeClassifier, TreeRegressor
+from hardwood.learn.dgt import DGT
+from hardwood.learn.task import Task
 from hardwood.search import distill as teachers
 from hardwood.search.augment import Lesson, made_up_rows
 
 
 def posed(X, y, weight=None, fraction=0.0):
-    """An exercise and its problem."""
+    """A task of classes or numbers."""
     is_class = np.asarray(y).dtype.kind in "iUO"
-    read = exercises.classification if is_class else exercises.regression
-    exercise = read(DGTClassifier() if is_class else DGTRegressor(), X, y, weight)
-    problem = Problem.of(
-        exercise.data,
-        exercise.loss,
-        n_outputs=exercise.n_outputs,
-        is_classified=is_class,
-        validation_fraction=fraction,
-    )
-    return exercise, problem
+    task = Task.read(X, y, weight, classifies=is_class, loss=DGT().default_loss)
+    return task.divided(fraction, 0)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +47,7 @@ def mixed():
 @settings(max_examples=30, deadline=None)
 @given(noise=st.floats(0, 2), mix=st.floats(0, 1), seed=st.integers(0, 1000))
 def test_missing_entries_levels_and_flags_stay_what_they_are(mixed, noise, mix, seed):
-    _, problem = posed(*mixed)
+    problem = posed(*mixed)
     made = made_up_rows(problem, Lesson(2.0, noise, mix), 100, seed)
     origin = problem.matrix[made.origin]
     assert np.array_equal(np.isnan(made.matrix[:, 0]), np.isnan(origin[:, 0]))
@@ -65,14 +57,14 @@ def test_missing_entries_levels_and_flags_stay_what_they_are(mixed, noise, mix, 
 
 
 def test_without_noise_and_mixing_rows_are_real_ones(mixed):
-    _, problem = posed(*mixed)
+    problem = posed(*mixed)
     made = made_up_rows(problem, Lesson(noise=0.0, mix=0.0), 50, 1)
     assert np.array_equal(made.matrix, problem.matrix[made.origin], equal_nan=True)
 
 
 def test_noise_is_a_part_of_each_columns_deviation():
     X = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 1000.0]
-    _, problem = posed(X, X[:, 0])
+    problem = posed(X, X[:, 0])
     made = made_up_rows(problem, Lesson(noise=0.1, mix=0.0), 5000, 0)
     error = (made.matrix - problem.matrix[made.origin]).std(axis=0)
     assert error == pytest.approx(0.1 * X.std(axis=0), rel=0.05)
@@ -80,7 +72,7 @@ def test_noise_is_a_part_of_each_columns_deviation():
 
 def test_mixed_rows_lie_between_two_real_ones_nearer_the_first():
     X = np.random.default_rng(0).normal(size=(40, 3))
-    _, problem = posed(X, X[:, 0])
+    problem = posed(X, X[:, 0])
     made = made_up_rows(problem, Lesson(noise=0.0, mix=1.0), 200, 0).matrix
     near = np.abs(made - made_up_rows(problem, Lesson(noise=0.0, mix=0.0), 200, 0).matrix)
     assert (made >= X.min(axis=0)).all()
@@ -90,7 +82,7 @@ def test_mixed_rows_lie_between_two_real_ones_nearer_the_first():
 
 def test_sparse_rows_stay_sparse():
     X = sparse.random(80, 30, density=0.1, random_state=0, format="csr")
-    _, problem = posed(X, np.arange(80) % 2)
+    problem = posed(X, np.arange(80) % 2)
     made = made_up_rows(problem, Lesson(), 100, 0).matrix
     assert sparse.issparse(made)
     assert made.nnz < 0.4 * made.shape[0] * made.shape[1]
@@ -124,7 +116,7 @@ class Coin:
 def test_a_row_is_there_for_every_class_that_its_teacher_holds_possible(mixed):
     X, _ = mixed
     y = np.arange(60) % 3
-    _, problem = posed(X, y, weight=np.arange(1.0, 61.0), fraction=0.2)
+    problem = posed(X, y, weight=np.arange(1.0, 61.0), fraction=0.2)
     lesson = Lesson(noise=0.1, weight=0.5)
     more = teachers.taught(problem, Coin(), lesson, 10, seed=3)
     made = made_up_rows(problem, lesson, 10, 3)
@@ -137,10 +129,8 @@ def test_a_row_is_there_for_every_class_that_its_teacher_holds_possible(mixed):
 
 
 def test_networks_learn_and_do_so_alike_every_time(mixed):
-    exercise, problem = posed(*mixed, fraction=0.2)
-    first, second = (
-        teachers.learned_networks(problem, exercise, 0, lambda: False) for _ in range(2)
-    )
+    problem = posed(*mixed, fraction=0.2)
+    first, second = (teachers.learned_networks(problem, 0, lambda: False) for _ in range(2))
     answers = first.answers(problem, problem.matrix)
     assert answers.shape == (60, 2)
     assert (answers.argmax(axis=1) == problem.y[:, 0]).mean() > 0.85
@@ -149,36 +139,34 @@ def test_networks_learn_and_do_so_alike_every_time(mixed):
 
 def test_networks_of_numbers_answer_in_the_units_of_the_problem():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    exercise, problem = posed(X, 1000 + 50 * X[:, 0])
-    networks = teachers.learned_networks(problem, exercise, 0, lambda: False)
+    problem = posed(X, 1000 + 50 * X[:, 0])
+    networks = teachers.learned_networks(problem, 0, lambda: False)
     assert np.abs(networks.answers(problem, problem.matrix) - problem.y).mean() < 0.2
 
 
 def test_networks_honour_weights():
     X = np.repeat(np.arange(4.0), 25)[:, None] + np.random.default_rng(0).normal(0, 0.01, (100, 1))
     y = np.tile([0, 1], 50)
-    exercise, problem = posed(X, y, weight=np.where(y == 1, 50.0, 1.0))
-    networks = teachers.learned_networks(problem, exercise, 0, lambda: False)
+    problem = posed(X, y, weight=np.where(y == 1, 50.0, 1.0))
+    networks = teachers.learned_networks(problem, 0, lambda: False)
     assert (networks.answers(problem, problem.matrix).argmax(axis=1) == 1).all()
 
 
 def test_networks_stop_when_told_and_say_when_there_are_none(mixed):
-    exercise, problem = posed(*mixed)
-    assert teachers.learned_networks(problem, exercise, 0, lambda: True) is None
+    problem = posed(*mixed)
+    assert teachers.learned_networks(problem, 0, lambda: True) is None
     wide = replace(problem, matrix=sparse.csr_matrix(np.nan_to_num(problem.matrix)))
-    assert teachers.learned_networks(wide, exercise, 0, lambda: False) is None
+    assert teachers.learned_networks(wide, 0, lambda: False) is None
 
 
 def test_networks_stop_learning_when_they_only_learn_by_heart():
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 30))
-    exercise, problem = posed(X, X[:, 0] + 3 * random.normal(size=120), fraction=0.3)
-    part = teachers.learned_networks(problem, exercise, 0, lambda: False)
+    problem = posed(X, X[:, 0] + 3 * random.normal(size=120), fraction=0.3)
+    part = teachers.learned_networks(problem, 0, lambda: False)
     whole = replace(problem, valid=problem.valid[:0])
     assert part.n_passes < 50
-    assert teachers.learned_networks(whole, exercise, 0, lambda: False, part).n_passes == (
-        part.n_passes
-    )
+    assert teachers.learned_networks(whole, 0, lambda: False, part).n_passes == (part.n_passes)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
@@ -187,9 +175,9 @@ def test_a_teacher_of_the_users_is_asked_with_its_own_kind_of_table(kind):
     columns = {"a": random.choice(["p", "q"], 80), "b": random.choice(["r", "s"], 80)}
     X = kind(columns)
     y = np.where(columns["a"] == "p", "yes", "no")
-    exercise, problem = posed(X, y)
+    problem = posed(X, y)
     pipeline = make_pipeline(OneHotEncoder(), LogisticRegression())
-    teacher = teachers.fitted_teacher(problem, exercise, pipeline, X, y)
+    teacher = teachers.fitted_teacher(problem, pipeline, X, y)
     shares = teacher.answers(problem, problem.matrix)
     assert (shares.argmax(axis=1) == problem.y[:, 0]).all()
     assert teacher.name == "Pipeline"
@@ -198,9 +186,9 @@ def test_a_teacher_of_the_users_is_asked_with_its_own_kind_of_table(kind):
 
 def test_a_fitted_teacher_is_asked_as_it_is(mixed):
     X, y = mixed[0][["flag"]].to_numpy(dtype=float), mixed[1]
-    exercise, problem = posed(X, y)
+    problem = posed(X, y)
     fitted = RandomForestClassifier(random_state=0).fit(X, np.full(60, "low"))
-    teacher = teachers.fitted_teacher(problem, exercise, fitted, X, y)
+    teacher = teachers.fitted_teacher(problem, fitted, X, y)
     assert teacher.estimator is fitted
     assert (teacher.answers(problem, problem.matrix)[:, 1] == 1).all()
 
@@ -208,8 +196,8 @@ def test_a_fitted_teacher_is_asked_as_it_is(mixed):
 def test_a_teacher_without_probabilities_is_taken_at_its_word():
     X = np.random.default_rng(0).normal(size=(50, 2))
     y = (X[:, 0] > 0).astype(int)
-    exercise, problem = posed(X, y)
-    teacher = teachers.fitted_teacher(problem, exercise, Perceptron(), X, y)
+    problem = posed(X, y)
+    teacher = teachers.fitted_teacher(problem, Perceptron(), X, y)
     assert set(np.unique(teacher.answers(problem, problem.matrix))) == {0.0, 1.0}
 
 
@@ -246,6 +234,6 @@ def test_a_teacher_of_another_number_of_targets_is_refused():
 def test_weights_reach_an_unfitted_teacher():
     X = np.zeros((40, 1)) + np.arange(40)[:, None] % 2
     y = np.tile([0, 0, 1, 1], 10)
-    exercise, problem = posed(X, y, weight=np.where(y == 1, 9.0, 1.0))
-    teacher = teachers.fitted_teacher(problem, exercise, LogisticRegression(), X, y)
+    problem = posed(X, y, weight=np.where(y == 1, 9.0, 1.0))
+    teacher = teachers.fitted_teacher(problem, LogisticRegression(), X, y)
     assert teacher.answers(problem, problem.matrix)[:, 1].min() > 0.7

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 import hardwood
 from hardwood import ObliqueForest, TELClassifier, TELRegressor, TreeEnsemble
-from hardwood.estimators import exercise as exercises
+from held_out import held_out_rows
 from reference import losses as twin
 
 QUICK = {"n_estimators": 4, "max_depth": 3, "max_epochs": 30, "random_state": 0}
@@ -40,19 +40,12 @@ def test_a_model_is_an_ensemble_that_predicts_saves_and_loads(cancer, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(test_X), model.predict_proba(test_X))
 
 
-def validation_part(model, X, y):
-    """The rows by which a fit with early stopping chose its pass."""
-    pose = exercises.classification if isinstance(model, TELClassifier) else exercises.regression
-    exercise = pose(model, X, y, None)
-    return exercises.problem_of(model, exercise, True, exercises.drawn_seed(0)).valid
-
-
 @pytest.mark.parametrize("batch_norm", [True, False])
 @pytest.mark.parametrize("activation", ["smooth_step", "smooth_step_5", "logistic"])
 def test_what_is_kept_is_what_was_judged(cancer, activation, batch_norm):
     X, _, y, _ = cancer
     model = TELClassifier(activation=activation, batch_norm=batch_norm, **QUICK).fit(X, y)
-    rows = validation_part(model, X, y)
+    rows = held_out_rows(model, X, y)
     found = log_loss(y.iloc[rows], model.predict_proba(X.iloc[rows]))
     assert found == pytest.approx(min(e.validation_loss for e in model.history_), rel=1e-4)
 
@@ -61,7 +54,7 @@ def test_numbers_are_judged_in_units_of_their_deviation(diabetes):
     X, y = diabetes
     y = 1e6 + 1e3 * y
     model = TELRegressor(**QUICK).fit(X, y)
-    rows = validation_part(model, X, y)
+    rows = held_out_rows(model, X, y)
     found = mean_squared_error(y[rows], model.predict(X[rows]))
     best = min(epoch.validation_loss for epoch in model.history_)
     assert found / y.var() == pytest.approx(best, rel=1e-3)

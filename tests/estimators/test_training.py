@@ -454,7 +454,7 @@ def test_ctrl_c_in_this_process_warns(iris):
         callbacks=lambda epoch: begun.set() if epoch.epoch == 200 else None,
     )
     thread.start()
-    with pytest.warns(FitInterruptedWarning, match="the best tree so far is kept"):
+    with pytest.warns(FitInterruptedWarning, match="the best model so far is kept"):
         model.fit(*iris)
     thread.join()
     assert model.score(*iris) > 0.9

@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 import hardwood
 from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
 from hardwood.learn.clock import Clock, Stop, Whole
-from hardwood.learn.tao import Alternation
+from hardwood.learn.tao import TAO
 from hardwood.learn.training import Epoch
 from hardwood.search import candidates as recipe
 from hardwood.search.augment import Lesson
@@ -299,7 +299,7 @@ class Wrong(TreeClassifier):
 def test_teachers_leave_time_for_the_finish(iris, monkeypatch):
     ends = []
 
-    def learn_nothing(problem, exercise, seed, is_over):
+    def learn_nothing(task, seed, is_over):
         ends.append(is_over)
 
     monkeypatch.setattr("hardwood.search.best_tree.learned_networks", learn_nothing)
@@ -555,7 +555,7 @@ def test_the_score_of_the_report_is_that_of_the_tree_that_was_taken(wedges):
 
 
 def test_a_recipe_says_what_is_done_to_what():
-    polish = Alternation(0.03, 10.0, max_sweeps=1)
+    polish = TAO(l1=0.03, l2=10.0, max_sweeps=1)
     assert str(Recipe("axis", 3)) == "axis-aligned, depth 3"
     words = "TAO from CO2, depth 8, restart 2, l1 0.03, l2 10, taught 12x, noise 0.05"
     assert str(Recipe("co2", 8, polish, Lesson(12, 0.05), 2)) == words
@@ -605,7 +605,7 @@ def test_warnings_of_networks_do_not_reach_the_user(iris):
         ({"max_trials": 0}, "max_trials must be an integer from 1"),
         ({"max_depth": 0}, "max_depth must be an integer from 1 to 16"),
         ({"leaves": "round"}, "leaves must be one of"),
-        ({"validation_fraction": 0.0}, "validation_fraction must be a number in"),
+        ({"validation_fraction": 0.0}, "needs a validation part"),
         ({"teacher": "me"}, "teacher must be None, 'auto', or an estimator"),
         ({"teacher": TreeRegressor()}, "teacher must be a classifier"),
         ({"scoring": "beauty"}, "no scorer of scikit-learn"),
@@ -633,13 +633,13 @@ def test_regression_is_better_than_an_ordinary_tree():
 def test_alternation_knows_when_time_is_up(iris, monkeypatch):
     """Not only between sweeps: one sweep over a large table may take longer than there is."""
     left = []
-    alternate = recipe.alternate
+    fit = TAO.fit
 
-    def noted(*args, seconds_left, **options):
-        left.append(seconds_left())
-        return alternate(*args, seconds_left=seconds_left, **options)
+    def noted(self, task, run, start):
+        left.append(run.clock.left)
+        return fit(self, task, run, start)
 
-    monkeypatch.setattr(recipe, "alternate", noted)
+    monkeypatch.setattr(TAO, "fit", noted)
     begun = time.monotonic()
     options = {"max_trials": 5, "max_depth": 2, "teacher": None, "random_state": 0}
     TreeClassifier(time_limit=1e6, **options).fit(*iris)

@@ -50,7 +50,7 @@ class Case:
         )
 
     def config(self, split: str, max_depth: int, **options) -> Greedy:
-        return Greedy(split, TASKS[self.measure][1], max_depth, **options)
+        return Greedy(split=split, criterion=TASKS[self.measure][1], max_depth=max_depth, **options)
 
     @property
     def order(self) -> np.ndarray:
@@ -353,4 +353,4 @@ def test_wrong_input_is_refused():
         with pytest.raises(ValueError, match=words):
             Greedy(**{name: value})
     with pytest.raises(ValueError, match="not one for regression"):
-        Greedy("axis", "gini").engine_options("regression")
+        Greedy(criterion="gini").engine_options("regression")

@@ -205,6 +205,7 @@ def searched(tree, X, Y, weight, loss, *, passes, nu, rate, n_threads=1, **optio
 
     class Parts:
         train = np.arange(N)
+        valid = ()
         schema = Schema.numeric(D)
 
     return _native.fit(
@@ -434,6 +435,7 @@ def test_the_number_of_threads_changes_nothing():
 
     class Parts:
         train = np.arange(N)
+        valid = ()
 
     Parts.schema = schema
     config = NonGreedy(batch_size=N, max_epochs=3, early_stopping=False)

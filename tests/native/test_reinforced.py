@@ -83,7 +83,6 @@ def engine_gradient(
     **options,
 ):
     config = Reinforced(
-        policy.parents,
         temperature=(policy.temperature, policy.temperature),
         estimator=estimator,
         **options,
@@ -100,7 +99,8 @@ def engine_gradient(
         values,
         seed,
         n_threads,
-        config.policy_options(entropy) | ({} if by_lanes is None else {"by_lanes": by_lanes}),
+        config.policy_options(entropy, config.estimator, config.baseline)
+        | ({} if by_lanes is None else {"by_lanes": by_lanes}),
     )
 
 
@@ -309,5 +309,5 @@ def test_what_is_no_tree_is_refused(parents):
             None,
             0,
             1,
-            Reinforced((-1,)).policy_options(0.0),
+            Reinforced().policy_options(0.0, "exact", "none"),
         )

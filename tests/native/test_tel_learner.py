@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +51,10 @@ def rng():
 
 def learned(problem, batch_size, *, batch_norm=True, l2=L2, from_start=True, **options):
     config = TEL(
+        n_estimators=TREES,
+        max_depth=DEPTH,
+        gamma=GAMMA,
+        batch_norm=batch_norm,
         batch_size=batch_size,
         max_epochs=PASSES,
         learning_rate=RATE,
@@ -81,12 +86,7 @@ def learned(problem, batch_size, *, batch_norm=True, l2=L2, from_start=True, **o
         n_threads=1,
         callback=None,
         options={
-            "n_trees": TREES,
-            "depth": DEPTH,
-            "activation": "smooth_step",
-            "gamma": GAMMA,
-            "batch_norm": batch_norm,
-            **config.engine_options(len(problem["X"])),
+            **config.engine_options(SimpleNamespace(train=problem["X"], valid=())),
             **options,
         },
     )

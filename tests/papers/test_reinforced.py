@@ -50,7 +50,7 @@ def estimates(
     x = rng.normal(size=3).astype(np.float32)
     X = np.repeat(x[None], n_repeats, axis=0)
     Y, weight = np.ones((n_repeats, 1), np.float32), np.ones(n_repeats, np.float32)
-    config = Reinforced(policy.parents, estimator="sampled", n_samples=n_samples, baseline=baseline)
+    config = Reinforced(parents=policy.parents, n_samples=n_samples, baseline=baseline)
     values = None
     if baseline == "value":  # near what trajectories cost from the nodes on, as when learned
         values = np.full((len(policy.parents), 3), 4.0, np.float32)
@@ -67,7 +67,7 @@ def estimates(
             values,
             seed,
             1,
-            config.policy_options(entropy) | {"by_lanes": by_lanes},
+            config.policy_options(entropy, "sampled", baseline) | {"by_lanes": by_lanes},
         )
         for seed in range(n_batches)
     ]

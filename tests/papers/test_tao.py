@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hardwood.learn.clock import Clock
+from hardwood.learn.learner import Learned, Run
 from hardwood.learn.leaves import LeafRows, Prior, constant_leaves
 from hardwood.learn.linear_leaves import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
@@ -22,8 +24,8 @@ from hardwood.learn.losses import (
     Quantile,
     SquaredError,
 )
-from hardwood.learn.tao import Alternation, alternate, cut
-from hardwood.learn.task import Problem, TrainingSet
+from hardwood.learn.tao import TAO, cut
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.table import Table
 from native.test_non_greedy import random_children
@@ -74,28 +76,36 @@ def posed(
     if is_far:
         X[:, 2] = np.exp(4 * X[:, 2])
     y = targets(rng, name, X)
-    data = TrainingSet.of(Table.of(X), y, rng.integers(1, 4, size=n).astype(np.float64))
-    loss, task = BY_NAME[name], TASKS.get(name, "regression")
+    loss, kind = BY_NAME[name], TASKS.get(name, "regression")
     n_values = {"Logistic": 2, "CrossEntropy": 3, "Misclassification": 3}.get(name, 2)
-    problem = Problem.of(
-        data,
-        loss,
-        n_outputs=loss.n_outputs(n_values),
-        is_classified=task == "classification",
-        validation_fraction=validation,
-        seed=seed,
-    )
+    task = Task.of(
+        Table.of(X),
+        y,
+        rng.integers(1, 4, size=n).astype(np.float64),
+        kind=kind,
+        loss=loss,
+        classes=None if kind == "regression" else np.arange(n_values),
+    ).divided(validation, seed)
     values = rng.dirichlet(np.ones(n_values), size=n_splits + 1)
     tree = ObliqueTree(
         rng.normal(size=(n_splits, 3)),
         0.5 * rng.normal(size=n_splits),
         random_children(rng, n_splits),
         values,
-        schema=data.schema,
-        task=task,
-        classes=tuple(range(n_values)) if task == "classification" else None,
+        schema=task.schema,
+        task=kind,
+        classes=task.labels,
     )
-    return problem, tree
+    return task, tree
+
+
+def alternate(task: Task, tree: ObliqueTree, learner: TAO, **run) -> Learned:
+    """Alternate from a tree of any depth."""
+    return replace(learner, max_depth=32).fit(task, Run(**run), tree)
+
+
+def objective_of(learned: Learned) -> list[float]:
+    return learned.facts["objective"]
 
 
 # Linear leaves are fitted to losses that have a slope.
@@ -125,7 +135,7 @@ def test_the_objective_never_rises(
     name, leaves, seed, l1, l2, n_splits, order, price, most, leaf_rows, leaf_l2, is_far
 ):
     problem, tree = posed(seed, name, n_splits=n_splits, is_far=is_far)
-    config = Alternation(
+    config = TAO(
         l1=l1,
         l2=l2,
         leaves=leaves,
@@ -136,10 +146,10 @@ def test_the_objective_never_rises(
         leaf_l2=leaf_l2,
         max_sweeps=4,
     )
-    assert never_rises(alternate(problem, tree, config).objective)
+    assert never_rises(objective_of(alternate(problem, tree, config)))
 
 
-def never_rises(objective: tuple[float, ...]) -> bool:
+def never_rises(objective: list[float]) -> bool:
     before, after = np.array(objective[:-1]), np.array(objective[1:])
     return bool((after <= before + 1e-5 * np.abs(before) + 1e-6).all())  # what float32 rounds
 
@@ -148,18 +158,19 @@ def never_rises(objective: tuple[float, ...]) -> bool:
 def test_rows_that_would_cost_very_much_do_not_hide_what_others_cost(seed):
     """A linear leaf far from its rows may answer exp(50), which is no row's loss as things are."""
     problem, tree = posed(seed, "Poisson", n_splits=6, is_far=True)
-    config = Alternation(l1=0.0, l2=0.0, leaves="linear", leaf_l2=0.0, max_sweeps=4)
+    config = TAO(l1=0.0, l2=0.0, leaves="linear", leaf_l2=0.0, max_sweeps=4)
     for price in (0.0, 0.1):
         found = alternate(problem, tree, replace(config, weight_price=price))
-        assert never_rises(found.objective)
+        assert never_rises(objective_of(found))
 
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_few_sweeps_bring_the_objective_well_down(name):
     problem, tree = posed(0, name, n=300, n_splits=7)
-    found = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=10))
-    assert found.objective[-1] < found.objective[0] - 0.02 * abs(found.objective[0])
-    assert len(found.history) == len(found.objective) - 1
+    found = alternate(problem, tree, TAO(l1=0.1, l2=0.0, max_sweeps=10))
+    objective = objective_of(found)
+    assert objective[-1] < objective[0] - 0.02 * abs(objective[0])
+    assert len(found.history) == len(objective) - 1
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -231,54 +242,50 @@ def test_linear_leaves_of_the_squared_loss_are_ridge_regressions():
 def test_linear_leaves_gain_on_constant_ones(name):
     problem, tree = posed(1, name, n=300, n_splits=3)
     constant, linear = (
-        alternate(
-            problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=3, leaves=leaves, leaf_l2=0.1)
-        )
+        alternate(problem, tree, TAO(l1=0.1, l2=0.0, max_sweeps=3, leaves=leaves, leaf_l2=0.1))
         for leaves in ("constant", "linear")
     )
-    assert linear.objective[-1] < constant.objective[-1]
+    assert objective_of(linear)[-1] < objective_of(constant)[-1]
 
 
 def test_the_best_sweep_on_the_validation_part_is_kept():
-    problem, tree = posed(2, "CrossEntropy", n=300, n_splits=15, validation=0.4)
-    config = Alternation(l1=0.0, l2=0.0, max_sweeps=12)
+    problem, tree = posed(9, "CrossEntropy", n=300, n_splits=15, validation=0.4)
+    config = TAO(l1=0.0, l2=0.0, max_sweeps=12, early_stopping=True)
     found = alternate(problem, tree, config)
-    best = int(np.argmin(found.validation[::-1]))
-    assert found.best_epoch == len(found.validation) - 1 - best - 1
-    last = alternate(
-        problem, tree, Alternation(l1=0.0, l2=0.0, max_sweeps=12, early_stopping=False)
-    )
-    assert last.objective == found.objective
+    losses = [epoch.validation_loss for epoch in found.history]
+    assert found.best_epoch == len(losses) - 1 - int(np.argmin(losses[::-1]))
+    last = alternate(problem, tree, TAO(l1=0.0, l2=0.0, max_sweeps=12, early_stopping=False))
+    assert objective_of(last) == objective_of(found)
     assert last.best_epoch == len(last.history) - 1
 
 
 def test_threads_change_nothing():
     problem, tree = posed(4, "CrossEntropy", n=3000, n_splits=15)
     one, three = (
-        alternate(problem, tree, Alternation(l1=0.3, l2=0.0, max_sweeps=3), n_jobs=n)
-        for n in (1, 3)
+        alternate(problem, tree, TAO(l1=0.3, l2=0.0, max_sweeps=3), n_jobs=n) for n in (1, 3)
     )
-    assert one.tree == three.tree
-    assert one.objective == three.objective
+    assert one.model == three.model
+    assert objective_of(one) == objective_of(three)
 
 
 def test_splits_among_rows_of_one_class_go():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     y = (X[:, :1] > 0).astype(np.float64)
-    data = TrainingSet.of(Table.of(X), y)
-    problem = Problem.of(data, Misclassification(), n_outputs=2, is_classified=True)
+    problem = Task.of(
+        Table.of(X), y, kind="classification", loss=Misclassification(), classes=np.arange(2)
+    )
     # The root parts the classes; both other splits part rows that are all alike.
     start = ObliqueTree(
         np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
         np.zeros(3),
         np.array([[1, 2], [-1, -2], [-3, -4]], dtype=np.int32),
         np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]]),
-        schema=data.schema,
+        schema=problem.schema,
         task="classification",
         classes=(0, 1),
     )
-    tree = alternate(problem, start, Alternation(**QUICK)).tree
+    tree = alternate(problem, start, TAO(**QUICK)).model
     assert tree.simplify().n_leaves == 2
     assert (tree.predict(X) == y[:, 0]).all()
 
@@ -296,11 +303,11 @@ def test_a_tree_that_was_cut_sends_rows_the_same_way_as_far_as_it_goes(seed, n_s
 
 def test_a_tree_without_splits_has_its_leaf_fitted():
     problem, tree = posed(5, "SquaredError", n_splits=0)
-    found = alternate(problem, tree, Alternation(l1=1.0, l2=0.0, leaf_rows=0.0))
+    found = alternate(problem, tree, TAO(l1=1.0, l2=0.0, leaf_rows=0.0))
     rows = problem.train
     mean = np.average(problem.y[rows], axis=0, weights=problem.weight[rows])
     expected = mean * problem.target_scale + problem.target_center
-    np.testing.assert_allclose(found.tree.values[0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.model.values[0], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_an_interrupt_keeps_what_was_learned():
@@ -310,29 +317,27 @@ def test_an_interrupt_keeps_what_was_learned():
         if epoch.epoch == 1:
             raise KeyboardInterrupt
 
-    found = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=9), callbacks=[stop])
+    found = alternate(problem, tree, TAO(l1=0.1, l2=0.0, max_sweeps=9), callbacks=(stop,))
     assert found.interrupted
     assert found.best_epoch == 1
-    whole = alternate(problem, tree, Alternation(l1=0.1, l2=0.0, max_sweeps=2))
-    assert found.tree == whole.tree
+    whole = alternate(problem, tree, TAO(l1=0.1, l2=0.0, max_sweeps=2))
+    assert found.model == whole.model
 
 
 def test_a_run_out_of_time_ends_with_what_it_has():
     problem, tree = posed(6, "SquaredError", n_splits=15)
-    config = Alternation(l1=0.1, l2=0.0, max_sweeps=9)
-    found = alternate(problem, tree, config, seconds_left=lambda: 0.0)
+    config = TAO(l1=0.1, l2=0.0, max_sweeps=9)
+    found = alternate(problem, tree, config, clock=Clock(0.0))
     assert not found.interrupted
     assert len(found.history) == 1  # the sweep that was not made
-    assert found.objective[1] == pytest.approx(found.objective[0], rel=1e-6)
-    in_time = alternate(problem, tree, config, seconds_left=lambda: 1e6)
-    assert in_time.tree == alternate(problem, tree, config).tree
+    assert objective_of(found)[1] == pytest.approx(objective_of(found)[0], rel=1e-6)
+    in_time = alternate(problem, tree, config, clock=Clock(1e6))
+    assert in_time.model == alternate(problem, tree, config).model
 
 
 def test_what_cannot_be_alternated_is_refused():
     problem, tree = posed(0, "Misclassification")
     with pytest.raises(ValueError, match="misclassification"):
-        alternate(problem, tree, Alternation(l1=1.0, l2=0.0, leaves="linear"))
-    with pytest.raises(ValueError, match="number for l1"):
-        alternate(problem, tree, Alternation())
+        alternate(problem, tree, TAO(l1=1.0, l2=0.0, leaves="linear"))
     with pytest.raises(ValueError, match="leaves must be one of"):
-        Alternation(leaves="quadratic")
+        TAO(leaves="quadratic")

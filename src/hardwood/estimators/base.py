@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hardwood.estimators.fit import (
+    clock_of,
+    divided,
+    parameter_record,
+    run_of,
+    start_of,
+    warn_if_interrupted,
+)
+from hardwood.learn.clock import Clock
+from hardwood.learn.finish import finished
+from hardwood.learn.learner import Learned, Learner, Run, Start, drawn_seed
+from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
+from hardwood.parameters import parameters_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -18,9 +33,26 @@ if TYPE_CHECKING:
     from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble
     from hardwood.model.edit.harden import HardeningCost
 
+_Self = TypeVar("_Self", bound="ModelEstimator")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EpochParameters:
+    """Parameters of all estimators that learn epoch by epoch."""
+
+    validation_fraction: float = 0.1
+    early_stopping: bool | Literal["auto"] = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    callbacks: Any = None
+
 
 class ModelEstimator(BaseEstimator):
     """An estimator whose answer is a model of hardwood.
+
+    Estimators are keyword-only dataclasses: their fields are the parameters, which `fit` checks by
+    making the learner of them (`_learner_type`).
 
     Attributes
     ----------
@@ -40,11 +72,62 @@ class ModelEstimator(BaseEstimator):
     n_iter_: int
     n_jobs: int | None
     _model_attribute: ClassVar[str]
+    _learner_type: ClassVar[type[Learner]]
+    loss: Any
+    random_state: Any
 
     @property
-    def _model(self) -> ObliqueTree | ObliqueForest | TreeEnsemble:
-        model: ObliqueTree | ObliqueForest | TreeEnsemble = self.__dict__[self._model_attribute]
-        return model
+    def _model(self) -> Any:
+        return self.__dict__[self._model_attribute]
+
+    def _fit(self: _Self, X: Any, y: Any, sample_weight: Any) -> _Self:
+        """Learn, and set everything at once: a failed `fit` leaves an earlier one as it was."""
+        clock = clock_of(self)
+        learner = self._learner()
+        task, run = self._read(learner, X, y, sample_weight, clock)
+        learned = learner.fit(task, run, self._start())
+        model = finished(learned, task, parameter_record(self), run.n_jobs)
+        self._adopt(X, task, run, learned, model)
+        warn_if_interrupted(learned, learner, stacklevel=3)
+        return self
+
+    def _read(
+        self, learner: Learner, X: Any, y: Any, sample_weight: Any, clock: Clock
+    ) -> tuple[Task, Run]:
+        """Return what is to be learned, with its validation part, and how."""
+        task = Task.read(
+            X,
+            y,
+            sample_weight,
+            classifies=is_classifier(self),
+            loss=partial(learner.find_loss, self.loss),
+            class_weight=getattr(self, "class_weight", None),
+        )
+        run = run_of(self, learner, task, clock, self._seed())
+        return divided(self, learner, task, run.seed), run
+
+    def _learner(self) -> Learner:
+        """Make the learner of the parameters, which checks them."""
+        return parameters_of(self._learner_type, self)
+
+    def _seed(self) -> int:
+        """Draw the seed of a fit."""
+        return drawn_seed(self.random_state)
+
+    def _start(self) -> Start:
+        """Return what a fit starts from."""
+        return start_of(self)
+
+    def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
+        """Take over what was learned."""
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = model.n_features
+        setattr(self, self._model_attribute, model)
+        for name, value in {**learned.resolved, **learned.facts}.items():
+            setattr(self, f"{name}_", value)
+        if learned.history is not None:
+            self.history_ = list(learned.history)
+            self.n_iter_ = learned.n_epochs
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `hardwood.load` reads; whole or not at all."""
@@ -90,6 +173,26 @@ class ModelClassifier(ClassifierMixin, ModelEstimator):
 
     classes_: np.ndarray
 
+    def fit(self: _Self, X: Any, y: Any, sample_weight: Any = None) -> _Self:
+        """Learn a model.
+
+        Parameters
+        ----------
+        X
+            The table, (n, p).
+        y
+            One class per row: text, integers or booleans, of at least two. Or several labels,
+            (n, n_labels), 1 or True where a row has a label.
+        sample_weight
+            (n,) >= 0, what each row counts; None for rows that count the same.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
+        super()._adopt(X, task, run, learned, model)
+        assert task.classes is not None
+        self.classes_ = task.classes
+
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row, (n,), or its labels, (n, n_labels) of 0 and 1."""
         self._check_predictable(X)
@@ -119,6 +222,24 @@ class ModelRegressor(RegressorMixin, ModelEstimator):
     """A regressor; further attribute: `n_outputs_`, how many targets."""
 
     n_outputs_: int
+
+    def fit(self: _Self, X: Any, y: Any, sample_weight: Any = None) -> _Self:
+        """Learn a model.
+
+        Parameters
+        ----------
+        X
+            The table, (n, p).
+        y
+            Finite numbers, (n,) or (n, k).
+        sample_weight
+            (n,) >= 0, what each row counts; None for rows that count the same.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
+        super()._adopt(X, task, run, learned, model)
+        self.n_outputs_ = task.n_targets
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict each row, (n,), or (n, n_outputs) where several targets were learned."""
@@ -168,8 +289,9 @@ class TreeClassifier(TreeEstimator, ModelClassifier):
             classes = self.classes_[tree.values.argmax(axis=1)]
         return classes[tree.apply(X, n_jobs=self.n_jobs)]
 
-    def _keep_classes_of_leaves(self) -> None:
-        """Keep the class of each leaf, with its tree, so that one row's answer is one lookup."""
+    def _adopt(self, X: Any, task: Task, run: Run, learned: Learned, model: Any) -> None:
+        super()._adopt(X, task, run, learned, model)
+        # The class of each leaf, with its tree, so that one row's answer is one lookup.
         self._classes_of_leaves = (self.tree_, self.classes_[self.tree_.values.argmax(axis=1)])
 
 

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
+from hardwood import parameters
 from hardwood.estimators.base import ModelEstimator
-from hardwood.estimators.latent import LatentTreeRegressor, learn_model
+from hardwood.estimators.fit import (
+    clock_of,
+    parameter_record,
+    warn_if_interrupted,
+)
+from hardwood.estimators.latent import LatentTreeRegressor
 from hardwood.estimators.weights import row_weights
-from hardwood.learn.latent import INITS, GrownLatentTree
-from hardwood.learn.task import TrainingSet
+from hardwood.learn.finish import finished
+from hardwood.learn.learner import Learned, drawn_seed
+from hardwood.learn.losses import SquaredError
+from hardwood.learn.task import Task
 from hardwood.model import LatentTreeModel, ObliqueTree
 from hardwood.model.edit import prune_unreached
 from hardwood.model.kinds.hierarchy import Hierarchy
@@ -35,7 +41,19 @@ if TYPE_CHECKING:
 _TARGET_PART = 0.25  # of the columns, where they are drawn
 
 
-class LatentTreeClustering(ClusterMixin, ModelEstimator):
+class _Clustered(ModelEstimator):
+    """What a fitted clustering has."""
+
+    targets_: np.ndarray
+    tree_: ObliqueTree
+    latent_: LatentTreeModel
+    leaves_: np.ndarray
+    labels_: np.ndarray
+    _hierarchy: Hierarchy
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LatentTreeClustering(ClusterMixin, _Clustered):
     """A hierarchy of clusters with oblique splits, learned without labels.
 
     Some columns are the targets of a latent tree regression from the other columns. The leaves of
@@ -128,49 +146,23 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
     """
 
     _model_attribute = "tree_"
-    targets_: np.ndarray
-    tree_: ObliqueTree
-    latent_: LatentTreeModel
-    leaves_: np.ndarray
-    labels_: np.ndarray
-    _hierarchy: Hierarchy
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 5,
-        pruning: float = 1.0,
-        targets: str | int | Sequence[Any] = "random",
-        n_clusters: int | None = None,
-        init: Literal["bisect", "random"] = "bisect",
-        skip: bool = True,
-        split: Literal["linear", "elu"] = "linear",
-        learning_rate: float = 0.01,
-        batch_size: int = 32,
-        max_epochs: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.2,
-        early_stopping: bool | Literal["auto"] = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.pruning = pruning
-        self.targets = targets
-        self.n_clusters = n_clusters
-        self.init = init
-        self.skip = skip
-        self.split = split
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    max_depth: int = 5
+    pruning: float = 1.0
+    targets: str | int | Sequence[Any] = "random"
+    n_clusters: int | None = None
+    init: Literal["bisect", "random"] = "bisect"
+    skip: bool = True
+    split: Literal["linear", "elu"] = "linear"
+    learning_rate: float = 0.01
+    batch_size: int = 32
+    max_epochs: int | Literal["auto"] = "auto"
+    validation_fraction: float = 0.2
+    early_stopping: bool | Literal["auto"] = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    callbacks: Any = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentTreeClustering:
         """Learn the hierarchy.
@@ -188,10 +180,16 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         if self.n_clusters is not None:
             parameters.integer("n_clusters", self.n_clusters, 1)
         weight = row_weights(sample_weight, table.n_rows)
-        posed = _Posed.of(table, self.targets, weight, exercises.drawn_seed(self.random_state))
-        model, grown = self._learn(posed)
-        self._adopt(X, posed, model, grown)
-        exercises.warn_if_interrupted([grown], "the best tree")
+        posed = _Posed.of(table, self.targets, weight, drawn_seed(self.random_state))
+        regressor = self._regressor(posed)
+        learner = replace(regressor._learner(), init=self.init, solves_head=True)
+        task, run = regressor._read(
+            learner, posed.inputs, posed.target, posed.weight, clock_of(self)
+        )
+        learned = learner.fit(task, run)
+        model = finished(learned, task, parameter_record(regressor), run.n_jobs)
+        self._adopt_clusters(X, posed, model, learned)
+        warn_if_interrupted(learned, learner, stacklevel=2)
         return self
 
     def predict(
@@ -269,9 +267,9 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         shares = [epoch.active_nodes for epoch in self.history_]
         return plot_active_share(shares, label=label, ax=ax)
 
-    def _learn(self, posed: _Posed) -> tuple[LatentTreeModel, GrownLatentTree]:
-        """Regress the targets from the other columns."""
-        regressor = LatentTreeRegressor(
+    def _regressor(self, posed: _Posed) -> LatentTreeRegressor:
+        """Return what regresses the targets from the other columns."""
+        return LatentTreeRegressor(
             max_depth=self.max_depth,
             pruning=self.pruning,
             skip=parameters.flag("skip", self.skip) and not posed.is_of_itself,
@@ -287,14 +285,10 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
             verbose=self.verbose,
             callbacks=self.callbacks,
         )
-        return learn_model(
-            regressor,
-            exercises.regression(regressor, posed.inputs, posed.target, posed.weight),
-            init=parameters.choice("init", self.init, INITS),
-            solves_head=True,
-        )
 
-    def _adopt(self, X: Any, posed: _Posed, model: LatentTreeModel, grown: GrownLatentTree) -> None:
+    def _adopt_clusters(
+        self, X: Any, posed: _Posed, model: LatentTreeModel, learned: Learned
+    ) -> None:
         """Take over what was learned, all at once: a failed `fit` leaves an earlier one alone."""
         # Hardened by its own answers: leaves whose targets have the same mean stay apart.
         tree = model.harden(posed.inputs, sample_weight=posed.weight)
@@ -313,10 +307,9 @@ class LatentTreeClustering(ClusterMixin, ModelEstimator):
         self.children_ = self._hierarchy.children
         self.distances_ = self._hierarchy.distances
         self.n_leaves_ = self._hierarchy.n_leaves
-        self.history_ = list(grown.history)
-        self.n_iter_ = exercises.n_passes(grown)
-        kept = [e.validation_loss for e in grown.history if e.epoch == grown.best_epoch]
-        self.validation_error_ = kept[0] if kept else math.nan
+        self.history_ = list(learned.history or ())
+        self.n_iter_ = learned.n_epochs
+        self.validation_error_ = learned.best.validation_loss if learned.best else math.nan
         self.labels_ = self.labels_at()
 
     def _cut(self, level: int | None, n_clusters: int | None) -> np.ndarray:
@@ -376,7 +369,8 @@ class _Posed:
     def of(cls, table: Table, asked: Any, weight: np.ndarray | None, seed: int) -> _Posed:
         targets = _targets_of(asked, table, seed)
         # In canonical rows: the units of a table with a row twice are those of a weight of two.
-        schema = TrainingSet.of(table, np.zeros((table.n_rows, 1)), weight).schema
+        nothing = np.zeros((table.n_rows, 1))
+        schema = Task.of(table, nothing, weight, kind="regression", loss=SquaredError()).schema
         columns = _encoded(schema, table)
         own = np.flatnonzero(np.isin(schema.column_feature, targets))
         own = np.setdiff1d(own, schema.flag_column)  # that an entry is missing is not regressed

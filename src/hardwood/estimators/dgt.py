@@ -1,30 +1,40 @@
 """DGT for scikit-learn: one hard oblique tree, learned by gradient descent.
 
-The method is in `hardwood.learn.dgt`; `exercise` makes a problem of table, target and parameters.
+The method is in `hardwood.learn.dgt`.
 """
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from sklearn.utils.validation import validate_data
-
-from hardwood.estimators import dgt_fit, parameters
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators.base import TreeClassifier, TreeRegressor
-from hardwood.estimators.exercise import Exercise
-from hardwood.learn.dgt import Grown, learn
-from hardwood.learn.start import start_of
-from hardwood.model import ObliqueTree
-
-# restarts="auto": so many trees for a validation part to choose from (what that is worth:
-# benchmarks/quality/defaults.py).
-_VALIDATED_RESTARTS = 4
-_MAX_RESTARTS = 10_000
+from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeRegressor
+from hardwood.learn.dgt import DGT
+from hardwood.learn.learner import Learner
 
 
-class DGTClassifier(TreeClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DGTParameters(EpochParameters):
+    """Parameters of DGT, which its forests have, too."""
+
+    _learner_type: ClassVar[type[Learner]] = DGT
+
+    max_depth: int = 6
+    layers: Any = 1
+    leaves: Literal["constant", "linear"] = "constant"
+    learning_rate: float = 0.01
+    batch_size: int = 128
+    max_epochs: int | Literal["auto"] = "auto"
+    momentum: float | None = None
+    l1: float = 0.0
+    l2: float = 0.0
+    init: Any = None
+    relaxation: Any = None
+    training: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DGTClassifier(DGTParameters, TreeClassifier):
     """A hard oblique decision tree for classes, learned by gradient descent (DGT).
 
     Every split weighs all columns of the table: numbers, levels of categories, and whether an entry
@@ -112,76 +122,13 @@ class DGTClassifier(TreeClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 6,
-        layers: Any = 1,
-        leaves: Literal["constant", "linear"] = "constant",
-        learning_rate: float = 0.01,
-        batch_size: int = 128,
-        max_epochs: int | Literal["auto"] = "auto",
-        momentum: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        loss: Any = "log_loss",
-        restarts: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        class_weight: Any = None,
-        init: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-        relaxation: Any = None,
-        training: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.layers = layers
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.momentum = momentum
-        self.l1 = l1
-        self.l2 = l2
-        self.loss = loss
-        self.restarts = restarts
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.class_weight = class_weight
-        self.init = init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.relaxation = relaxation
-        self.training = training
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTClassifier:
-        """Learn a tree.
-
-        Parameters
-        ----------
-        X
-            The table, (n, p).
-        y
-            One class per row: text, integers or booleans, of at least two. Or several labels,
-            (n, n_labels), 1 or True where a row has a label.
-        sample_weight
-            (n,) >= 0, what each row counts; None for rows that count the same.
-        """
-        exercise = exercises.classification(self, X, y, sample_weight)
-        tree, grown = _learn(self, exercise)
-        _adopt(self, X, tree, grown)
-        self.classes_ = exercise.classes
-        self._keep_classes_of_leaves()
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
+    restarts: int | Literal["auto"] = "auto"
+    loss: Any = "log_loss"
+    class_weight: Any = None
 
 
-class DGTRegressor(TreeRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DGTRegressor(DGTParameters, TreeRegressor):
     """A hard oblique decision tree for numbers, learned by gradient descent (DGT).
 
     Parameters and attributes are those of `DGTClassifier`, without `class_weight` and `classes_`,
@@ -215,109 +162,5 @@ class DGTRegressor(TreeRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 6,
-        layers: Any = 1,
-        leaves: Literal["constant", "linear"] = "constant",
-        learning_rate: float = 0.01,
-        batch_size: int = 128,
-        max_epochs: int | Literal["auto"] = "auto",
-        momentum: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        loss: Any = "squared_error",
-        restarts: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        init: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-        relaxation: Any = None,
-        training: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.layers = layers
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.momentum = momentum
-        self.l1 = l1
-        self.l2 = l2
-        self.loss = loss
-        self.restarts = restarts
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.init = init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.relaxation = relaxation
-        self.training = training
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGTRegressor:
-        """Learn a tree.
-
-        Parameters
-        ----------
-        X
-            The table, (n, p).
-        y
-            Finite numbers, (n,) or (n, k).
-        sample_weight
-            (n,) >= 0, what each row counts; None for rows that count the same.
-        """
-        exercise = exercises.regression(self, X, y, sample_weight)
-        tree, grown = _learn(self, exercise)
-        _adopt(self, X, tree, grown)
-        self.n_outputs_ = exercise.n_targets
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
-
-
-def _learn(
-    estimator: DGTClassifier | DGTRegressor, exercise: Exercise
-) -> tuple[ObliqueTree, Grown]:
-    """Check the parameters, pose the problem, learn, and make the tree."""
-    seed = exercises.drawn_seed(estimator.random_state)
-    stops_early = exercises.stops_early(
-        estimator,
-        exercise,
-        compares=isinstance(estimator.restarts, Integral) and estimator.restarts > 1,
-        by_default=True,
-    )
-    config = dgt_fit.config_of(estimator, stops_early, _restarts(estimator, stops_early))
-    problem = exercises.problem_of(estimator, exercise, stops_early, seed)
-    n_jobs = parameters.n_threads(estimator.n_jobs)
-    start = start_of(estimator.init, exercise, problem, config.max_depth, n_jobs=n_jobs, seed=seed)
-    grown = learn(
-        problem,
-        config,
-        start=start,
-        n_jobs=n_jobs,
-        seed=seed,
-        callbacks=exercises.callbacks_of(estimator),
-    )
-    return dgt_fit.tree_of(estimator, exercise, problem, config, grown, n_jobs), grown
-
-
-def _restarts(estimator: DGTClassifier | DGTRegressor, stops_early: bool) -> int:
-    if exercises.is_auto(estimator.restarts):
-        return _VALIDATED_RESTARTS if stops_early and estimator.init is None else 1
-    return parameters.integer("restarts", estimator.restarts, 1, _MAX_RESTARTS)
-
-
-def _adopt(
-    estimator: DGTClassifier | DGTRegressor, X: Any, tree: ObliqueTree, grown: Grown
-) -> None:
-    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
-    validate_data(estimator, X, skip_check_array=True)
-    estimator.n_features_in_ = tree.n_features
-    estimator.tree_ = tree
-    estimator.history_ = list(grown.history)
-    estimator.n_iter_ = exercises.n_passes(grown)
+    restarts: int | Literal["auto"] = "auto"
+    loss: Any = "squared_error"

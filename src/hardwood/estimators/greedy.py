@@ -1,33 +1,44 @@
 """Greedy trees for scikit-learn: axis-aligned, random, OC1 and CO2 splits, as baselines.
 
-The methods are in `hardwood.learn.greedy`; `exercise` makes a problem of table, target and
-parameters.
+The methods are in `hardwood.learn.greedy`.
 """
 
 from __future__ import annotations
 
-import math
-import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from sklearn.utils.validation import validate_data
-
-from hardwood.errors import FitInterruptedWarning
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
 from hardwood.estimators.base import TreeClassifier, TreeRegressor
-from hardwood.estimators.exercise import Exercise
-from hardwood.learn.finish import assemble
-from hardwood.learn.greedy import SPLITS, Greedy, GrownTree, SplitSearch, learn, one_hot
-from hardwood.learn.task import Problem
-from hardwood.learn.units import splits_in_raw_units
-from hardwood.model import ObliqueTree
-
-_MANY = 2**20 - 1
+from hardwood.learn.greedy import Greedy, SplitSearch
+from hardwood.learn.learner import Learner
 
 
-class GreedyTreeClassifier(TreeClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _GreedyParameters:
+    _learner_type: ClassVar[type[Learner]] = Greedy
+
+    split: SplitSearch = "axis"
+    max_depth: int | None = 6
+    min_samples_split: float = 2
+    min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
+    min_impurity_decrease: float = 0.0
+    n_candidates: int = 64
+    n_restarts: int = 5
+    n_jumps: int = 5
+    n_coordinates: int = 50
+    max_passes: int = 10
+    nu: float | Literal["auto"] = "auto"
+    learning_rate: float = 0.3
+    momentum: float = 0.9
+    batch_size: int = 128
+    max_epochs: int = 100
+    n_jobs: int | None = None
+    random_state: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GreedyTreeClassifier(_GreedyParameters, TreeClassifier):
     """A decision tree for classes that is grown from the root, split by split.
 
     Tables may be NumPy arrays, SciPy sparse matrices, pandas, polars or Arrow frames, with
@@ -105,78 +116,14 @@ class GreedyTreeClassifier(TreeClassifier):
     True
     """
 
-    loss: ClassVar[str] = "log_loss"
+    loss = "log_loss"
 
-    def __init__(
-        self,
-        *,
-        split: SplitSearch = "axis",
-        criterion: Literal["entropy", "gini"] = "entropy",
-        max_depth: int | None = 6,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_impurity_decrease: float = 0.0,
-        n_candidates: int = 64,
-        n_restarts: int = 5,
-        n_jumps: int = 5,
-        n_coordinates: int = 50,
-        max_passes: int = 10,
-        nu: float | Literal["auto"] = "auto",
-        learning_rate: float = 0.3,
-        momentum: float = 0.9,
-        batch_size: int = 128,
-        max_epochs: int = 100,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.split = split
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.n_candidates = n_candidates
-        self.n_restarts = n_restarts
-        self.n_jumps = n_jumps
-        self.n_coordinates = n_coordinates
-        self.max_passes = max_passes
-        self.nu = nu
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyTreeClassifier:
-        """Grow a tree.
-
-        Parameters
-        ----------
-        X
-            The table, (n, p).
-        y
-            One class per row: text, integers or booleans, of at least two. Or several labels,
-            (n, n_labels), 1 or True where a row has a label.
-        sample_weight
-            (n,) >= 0, what each row counts; None for rows that count the same.
-        """
-        config = _config_of(self, ("entropy", "gini"))
-        exercise = exercises.classification(self, X, y, sample_weight)
-        tree, grown = _grow(self, config, exercise)
-        _adopt(self, X, tree)
-        assert exercise.classes is not None
-        self.classes_ = exercise.classes
-        self._keep_classes_of_leaves()
-        _warn_if_interrupted(grown)
-        return self
+    criterion: Literal["entropy", "gini"] = "entropy"
+    class_weight: Any = None
 
 
-class GreedyTreeRegressor(TreeRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class GreedyTreeRegressor(_GreedyParameters, TreeRegressor):
     """A decision tree for numbers that is grown from the root, split by split.
 
     Parameters and attributes are those of `GreedyTreeClassifier`, without `class_weight` and
@@ -202,154 +149,6 @@ class GreedyTreeRegressor(TreeRegressor):
     True
     """
 
-    loss: ClassVar[str] = "squared_error"
+    loss = "squared_error"
 
-    def __init__(
-        self,
-        *,
-        split: SplitSearch = "axis",
-        criterion: Literal["variance"] = "variance",
-        max_depth: int | None = 6,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_impurity_decrease: float = 0.0,
-        n_candidates: int = 64,
-        n_restarts: int = 5,
-        n_jumps: int = 5,
-        n_coordinates: int = 50,
-        max_passes: int = 10,
-        nu: float | Literal["auto"] = "auto",
-        learning_rate: float = 0.3,
-        momentum: float = 0.9,
-        batch_size: int = 128,
-        max_epochs: int = 100,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.split = split
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.n_candidates = n_candidates
-        self.n_restarts = n_restarts
-        self.n_jumps = n_jumps
-        self.n_coordinates = n_coordinates
-        self.max_passes = max_passes
-        self.nu = nu
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GreedyTreeRegressor:
-        """Grow a tree.
-
-        Parameters
-        ----------
-        X
-            The table, (n, p).
-        y
-            Finite numbers, (n,) or (n, k).
-        sample_weight
-            (n,) >= 0, what each row counts; None for rows that count the same.
-        """
-        config = _config_of(self, ("variance",))
-        exercise = exercises.regression(self, X, y, sample_weight)
-        tree, grown = _grow(self, config, exercise)
-        _adopt(self, X, tree)
-        self.n_outputs_ = exercise.n_targets
-        _warn_if_interrupted(grown)
-        return self
-
-
-def _config_of(
-    estimator: GreedyTreeClassifier | GreedyTreeRegressor, criteria: tuple[str, ...]
-) -> Greedy:
-    """Check the parameters."""
-    depth = estimator.max_depth
-    if depth is not None:
-        depth = parameters.integer("max_depth", depth, 1, 2**31 - 1)
-
-    def many(name: str) -> int:
-        return parameters.integer(name, getattr(estimator, name), 1, _MANY)
-
-    def real(name: str, low: float, high: float = math.inf, *, open_low: bool = False) -> float:
-        return parameters.real(name, getattr(estimator, name), low, high, open_low=open_low)
-
-    return Greedy(
-        split=parameters.choice("split", estimator.split, SPLITS),
-        criterion=parameters.choice("criterion", estimator.criterion, criteria),
-        max_depth=depth,
-        min_samples_split=real("min_samples_split", 2),
-        min_samples_leaf=real("min_samples_leaf", 1),
-        min_weight_fraction_leaf=parameters.real(
-            "min_weight_fraction_leaf", estimator.min_weight_fraction_leaf, 0, 0.5, open_high=False
-        ),
-        min_impurity_decrease=real("min_impurity_decrease", 0),
-        n_candidates=many("n_candidates"),
-        n_restarts=many("n_restarts"),
-        n_jumps=parameters.integer("n_jumps", estimator.n_jumps, 0, _MANY),
-        n_coordinates=many("n_coordinates"),
-        max_passes=many("max_passes"),
-        nu="auto" if exercises.is_auto(estimator.nu) else real("nu", 1e-6, 1e6, open_low=True),
-        learning_rate=real("learning_rate", 0, open_low=True),
-        momentum=real("momentum", 0, 1),
-        batch_size=many("batch_size"),
-        max_epochs=many("max_epochs"),
-    )
-
-
-def _grow(
-    estimator: GreedyTreeClassifier | GreedyTreeRegressor, config: Greedy, exercise: Exercise
-) -> tuple[ObliqueTree, GrownTree]:
-    """Pose the problem, grow, and make the tree."""
-    n_jobs = parameters.n_threads(estimator.n_jobs)
-    seed = exercises.drawn_seed(estimator.random_state)
-    data = exercise.data
-    problem = Problem.of(data, exercise.loss, n_outputs=exercise.n_outputs)
-    count = np.zeros(len(data.target))
-    count[data.rows.index] = data.rows.weight
-    grown = learn(problem, config, count=count, n_jobs=n_jobs, seed=seed)
-    weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem)
-    # Means of the target as it came: the problem has it rounded, in other units.
-    target = data.target[data.rows.index]
-    if exercise.task == "classification":
-        target = one_hot(target[:, 0], exercise.n_targets)
-    tree = assemble(
-        data,
-        weights,
-        bias,
-        grown.children,
-        grown.means(target, data.weight),
-        task=exercise.task,
-        classes=exercise.labels,
-        target_names=exercise.target_names,
-        record={**exercises.parameter_record(estimator), "distinct_rows": len(data.rows)},
-        n_jobs=n_jobs,
-    )
-    return tree, grown
-
-
-def _adopt(
-    estimator: GreedyTreeClassifier | GreedyTreeRegressor, X: Any, tree: ObliqueTree
-) -> None:
-    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
-    validate_data(estimator, X, skip_check_array=True)
-    estimator.n_features_in_ = tree.n_features
-    estimator.tree_ = tree
-
-
-def _warn_if_interrupted(grown: GrownTree) -> None:
-    if grown.interrupted:
-        warnings.warn(
-            "Growing was interrupted; the tree so far is kept, with leaves where it was still to "
-            "be split.",
-            FitInterruptedWarning,
-            stacklevel=3,
-        )
+    criterion: Literal["variance"] = "variance"

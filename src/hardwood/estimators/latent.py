@@ -1,30 +1,27 @@
 """Latent trees for scikit-learn: a tree and a predictor on top of it, learned together.
 
-The method is in `hardwood.learn.latent`; `exercise` makes a problem of a table and a target.
+The method is in `hardwood.learn.latent`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
-from hardwood.estimators.base import ModelClassifier, ModelEstimator, ModelRegressor
-from hardwood.estimators.exercise import Exercise
-from hardwood.learn.latent import GrownLatentTree, Latent, Split, learn
-from hardwood.learn.task import Problem
-from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
+from hardwood.estimators.base import (
+    EpochParameters,
+    ModelClassifier,
+    ModelEstimator,
+    ModelRegressor,
+)
+from hardwood.learn.latent import Latent, Split
+from hardwood.learn.learner import Learner
 from hardwood.model import LatentTreeModel, ObliqueTree
 from hardwood.model.edit.harden import HardeningCost
-
-_MAX_DEPTH = 12
-_MAX_WIDTH = 100_000
 
 
 class LatentEstimator(ModelEstimator):
@@ -63,7 +60,24 @@ class LatentEstimator(ModelEstimator):
         return self.model_.hardening_cost(tree, X, y, sample_weight)
 
 
-class LatentTreeClassifier(LatentEstimator, ModelClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _LatentParameters(EpochParameters):
+    _learner_type: ClassVar[type[Learner]] = Latent
+
+    max_depth: int = 5
+    pruning: float = 1.0
+    head: Literal["linear"] | Sequence[int] = "linear"
+    skip: bool = True
+    split: Split = "linear"
+    dropout: float = 0.0
+    weight_decay: float = 0.1
+    learning_rate: float = 0.01
+    batch_size: int = 256
+    max_epochs: int | Literal["auto"] = "auto"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
     """A latent tree for classes: traversals and pruning by a program, a predictor on top.
 
     Scores of oblique splits make, by a quadratic program, shares of every row at every node, and
@@ -139,64 +153,12 @@ class LatentTreeClassifier(LatentEstimator, ModelClassifier):
     log loss: ...
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 5,
-        pruning: float = 1.0,
-        head: Literal["linear"] | Sequence[int] = "linear",
-        skip: bool = True,
-        split: Split = "linear",
-        dropout: float = 0.0,
-        weight_decay: float = 0.1,
-        learning_rate: float = 0.01,
-        batch_size: int = 256,
-        max_epochs: int | Literal["auto"] = "auto",
-        loss: Any = "log_loss",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.pruning = pruning
-        self.head = head
-        self.skip = skip
-        self.split = split
-        self.dropout = dropout
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentTreeClassifier:
-        """Learn a latent tree; arguments are those of `DGTClassifier.fit`.
-
-        Raises
-        ------
-        MissingExtraError
-            Where torch is not installed; the message says how to.
-        """
-        exercise = exercises.classification(self, X, y, sample_weight)
-        model, grown = learn_model(self, exercise)
-        _adopt(self, X, model, grown)
-        self.classes_ = exercise.classes
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
+    loss: Any = "log_loss"
+    class_weight: Any = None
 
 
-class LatentTreeRegressor(LatentEstimator, ModelRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LatentTreeRegressor(_LatentParameters, LatentEstimator, ModelRegressor):
     """A latent tree for numbers: traversals and pruning by a program, a predictor on top.
 
     Parameters and attributes are those of `LatentTreeClassifier`, without `class_weight` and
@@ -222,158 +184,4 @@ class LatentTreeRegressor(LatentEstimator, ModelRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 5,
-        pruning: float = 1.0,
-        head: Literal["linear"] | Sequence[int] = "linear",
-        skip: bool = True,
-        split: Split = "linear",
-        dropout: float = 0.0,
-        weight_decay: float = 0.1,
-        learning_rate: float = 0.01,
-        batch_size: int = 256,
-        max_epochs: int | Literal["auto"] = "auto",
-        loss: Any = "squared_error",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.pruning = pruning
-        self.head = head
-        self.skip = skip
-        self.split = split
-        self.dropout = dropout
-        self.weight_decay = weight_decay
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LatentTreeRegressor:
-        """Learn a latent tree; arguments are those of `DGTRegressor.fit`.
-
-        Raises
-        ------
-        MissingExtraError
-            Where torch is not installed; the message says how to.
-        """
-        exercise = exercises.regression(self, X, y, sample_weight)
-        model, grown = learn_model(self, exercise)
-        _adopt(self, X, model, grown)
-        self.n_outputs_ = exercise.n_targets
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
-
-
-Estimator = LatentTreeClassifier | LatentTreeRegressor
-
-
-def learn_model(
-    estimator: Estimator, exercise: Exercise, **further: Any
-) -> tuple[LatentTreeModel, GrownLatentTree]:
-    """Check the parameters, pose the problem, learn, and make the model.
-
-    `further` are hyper-parameters of `Latent` that the estimators have not.
-    """
-    parameters.n_threads(estimator.n_jobs)
-    seed = exercises.drawn_seed(estimator.random_state)
-    stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=True)
-    config = replace(config_of(estimator, stops_early), **further)
-    problem = exercises.problem_of(estimator, exercise, stops_early, seed)
-    grown = learn(problem, config, seed=seed, callbacks=exercises.callbacks_of(estimator))
-    record = exercises.record_of(estimator, exercise, problem, grown)
-    return model_of(exercise, problem, config, grown, record), grown
-
-
-def config_of(estimator: Any, stops_early: bool) -> Latent:
-    """Check the parameters that all estimators of latent trees share."""
-    learning_rate = parameters.real(
-        "learning_rate", estimator.learning_rate, 0.0, math.inf, open_low=True
-    )
-    weight_decay = parameters.real("weight_decay", estimator.weight_decay, 0.0, math.inf)
-    if learning_rate * weight_decay > 1:  # a step would turn what was learned around
-        raise ValueError(
-            "weight_decay times learning_rate must be at most 1, got "
-            f"{weight_decay:g} times {learning_rate:g}."
-        )
-    return Latent(
-        max_depth=parameters.integer("max_depth", estimator.max_depth, 1, _MAX_DEPTH),
-        pruning=parameters.real("pruning", estimator.pruning, 0.0, 1e30, open_high=False),
-        split=parameters.choice("split", estimator.split, ("linear", "elu")),
-        head=_widths(estimator.head),
-        skip=parameters.flag("skip", estimator.skip),
-        dropout=parameters.real("dropout", estimator.dropout, 0.0, 1.0),
-        weight_decay=weight_decay,
-        learning_rate=learning_rate,
-        batch_size=parameters.integer("batch_size", estimator.batch_size, 1),
-        max_epochs=exercises.max_epochs(estimator.max_epochs),
-        early_stopping=stops_early,
-    )
-
-
-def _widths(value: Any) -> tuple[int, ...]:
-    if isinstance(value, str) and value == "linear":
-        return ()
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        raise ValueError(f"head must be 'linear' or a list of widths, got {value!r}.")
-    return tuple(
-        parameters.integer(f"head[{i}]", width, 1, _MAX_WIDTH) for i, width in enumerate(value)
-    )
-
-
-def model_of(
-    exercise: Exercise,
-    problem: Problem,
-    config: Latent,
-    grown: GrownLatentTree,
-    record: dict[str, Any],
-) -> LatentTreeModel:
-    """Make the model of what was learned, in raw units."""
-    weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem)
-    layers = list(grown.layers)
-    last, constants = layers[-1]
-    values, slopes = problem.linear_leaves(constants[None], last[None])
-    layers[-1] = slopes[0], values[0]
-    if config.skip:
-        first, constants = layers[0]
-        n_nodes = len(grown.nodes)
-        moved, raw = leaves_in_raw_units(constants[None], first[None, :, n_nodes:], problem)
-        layers[0] = np.hstack([first[:, :n_nodes], raw[0]]), moved[0]
-    return LatentTreeModel(
-        grown.nodes,
-        grown.activity,
-        weights,
-        bias,
-        np.concatenate([layer[0].ravel() for layer in layers]),
-        np.concatenate([layer[1] for layer in layers]),
-        widths=config.head,
-        skip=config.skip,
-        activation=config.split,
-        schema=problem.schema,
-        task=exercise.task,
-        link=problem.loss.link_name,
-        classes=exercise.labels,
-        target_names=exercise.target_names,
-        record=record,
-    )
-
-
-def _adopt(estimator: Estimator, X: Any, model: LatentTreeModel, grown: GrownLatentTree) -> None:
-    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
-    validate_data(estimator, X, skip_check_array=True)
-    estimator.n_features_in_ = model.n_features
-    estimator.model_ = model
-    estimator.history_ = list(grown.history)
-    estimator.n_iter_ = exercises.n_passes(grown)
+    loss: Any = "squared_error"

@@ -1,43 +1,39 @@
-"""Non-greedy trees for scikit-learn: all splits and leaves of one tree, learned together.
+"""Non-greedy trees for scikit-learn: all splits and leaves learned together, from a greedy start.
 
-The method is in `hardwood.learn.non_greedy`; `exercise` makes a problem of table, target and
-parameters.
+The method is in `hardwood.learn.non_greedy`.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from sklearn.utils.validation import validate_data
-
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
-from hardwood.estimators.base import TreeClassifier, TreeRegressor
-from hardwood.estimators.exercise import Exercise
-from hardwood.learn.finish import assemble
-from hardwood.learn.greedy import SPLITS
-from hardwood.learn.losses import Custom
-from hardwood.learn.non_greedy import (
-    GrownNonGreedy,
-    Inference,
-    NonGreedy,
-    Solver,
-    Start,
-    StartTree,
-    default_training,
-    learn,
-    start_from,
-)
-from hardwood.learn.start import start_of
-from hardwood.learn.task import Problem
-from hardwood.learn.units import splits_in_raw_units
-from hardwood.model import ObliqueTree
-
-_MAX_DEPTH = 32
+from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeRegressor
+from hardwood.learn.learner import Learner
+from hardwood.learn.non_greedy import Inference, NonGreedy, Solver
 
 
-class NonGreedyTreeClassifier(TreeClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _NonGreedyParameters(EpochParameters):
+    _learner_type: ClassVar[type[Learner]] = NonGreedy
+
+    max_depth: int = 8
+    nu: float | Literal["auto"] = 43.0
+    learning_rate: float | Literal["auto"] = 0.1
+    inference: Inference = "exact"
+    solver: Solver = "ssgd"
+    init: Any = "co2"
+    batch_size: int = 128
+    momentum: float = 0.9
+    max_epochs: int | Literal["auto"] = "auto"
+    l1: float = 0.0
+    max_features_per_split: int | None = None
+    warm_start: bool = False
+    training: Any = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NonGreedyTreeClassifier(_NonGreedyParameters, TreeClassifier):
     """A hard oblique decision tree for classes, all of it learned together, from a greedy start.
 
     Splits and leaves descend on a bound of the tree's loss. A step concerns the paths of its rows
@@ -119,65 +115,12 @@ class NonGreedyTreeClassifier(TreeClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 8,
-        nu: float | Literal["auto"] = 43.0,
-        learning_rate: float | Literal["auto"] = 0.1,
-        inference: Inference = "exact",
-        solver: Solver = "ssgd",
-        init: Any = "co2",
-        batch_size: int = 128,
-        momentum: float = 0.9,
-        max_epochs: int | Literal["auto"] = "auto",
-        l1: float = 0.0,
-        max_features_per_split: int | None = None,
-        loss: Any = "log_loss",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-        warm_start: bool = False,
-        training: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.nu = nu
-        self.learning_rate = learning_rate
-        self.inference = inference
-        self.solver = solver
-        self.init = init
-        self.batch_size = batch_size
-        self.momentum = momentum
-        self.max_epochs = max_epochs
-        self.l1 = l1
-        self.max_features_per_split = max_features_per_split
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.training = training
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NonGreedyTreeClassifier:
-        """Learn a tree; arguments are those of `DGTClassifier.fit`."""
-        exercise = exercises.classification(self, X, y, sample_weight)
-        tree, grown = _learn(self, exercise)
-        _adopt(self, X, tree, grown)
-        self.classes_ = exercise.classes
-        self._keep_classes_of_leaves()
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
+    loss: Any = "log_loss"
+    class_weight: Any = None
 
 
-class NonGreedyTreeRegressor(TreeRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class NonGreedyTreeRegressor(_NonGreedyParameters, TreeRegressor):
     """A hard oblique decision tree for numbers, all of it learned together, from a greedy start.
 
     Parameters and attributes are those of `NonGreedyTreeClassifier`, without `class_weight` and
@@ -203,182 +146,4 @@ class NonGreedyTreeRegressor(TreeRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 8,
-        nu: float | Literal["auto"] = 43.0,
-        learning_rate: float | Literal["auto"] = 0.1,
-        inference: Inference = "exact",
-        solver: Solver = "ssgd",
-        init: Any = "co2",
-        batch_size: int = 128,
-        momentum: float = 0.9,
-        max_epochs: int | Literal["auto"] = "auto",
-        l1: float = 0.0,
-        max_features_per_split: int | None = None,
-        loss: Any = "squared_error",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-        warm_start: bool = False,
-        training: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.nu = nu
-        self.learning_rate = learning_rate
-        self.inference = inference
-        self.solver = solver
-        self.init = init
-        self.batch_size = batch_size
-        self.momentum = momentum
-        self.max_epochs = max_epochs
-        self.l1 = l1
-        self.max_features_per_split = max_features_per_split
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-        self.training = training
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NonGreedyTreeRegressor:
-        """Learn a tree; arguments are those of `DGTRegressor.fit`."""
-        exercise = exercises.regression(self, X, y, sample_weight)
-        tree, grown = _learn(self, exercise)
-        _adopt(self, X, tree, grown)
-        self.n_outputs_ = exercise.n_targets
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
-
-
-Estimator = NonGreedyTreeClassifier | NonGreedyTreeRegressor
-
-
-def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, GrownNonGreedy]:
-    """Check the parameters, pose the problem, learn, and make the tree."""
-    if isinstance(exercise.loss, Custom):
-        raise ValueError(
-            "Non-greedy trees evaluate their loss for single leaves, so loss must be a name or a "
-            "loss object, not a function. DGTClassifier and DGTRegressor take functions."
-        )
-    seed = exercises.drawn_seed(estimator.random_state)
-    n_jobs = parameters.n_threads(estimator.n_jobs)
-    stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=False)
-    config = _config_of(estimator, stops_early)
-    start = _start_of(estimator, exercise, n_jobs, seed)
-    _check_search(estimator, config)
-    has_part = stops_early or config.is_searched
-    problem = exercises.problem_of(estimator, exercise, has_part, seed)
-    grown = learn(
-        problem,
-        config,
-        start,
-        whole=exercises.problem_of(estimator, exercise, False, seed)
-        if config.is_searched
-        else None,
-        n_jobs=n_jobs,
-        seed=seed,
-        callbacks=exercises.callbacks_of(estimator, "run"),
-    )
-    return _tree_of(estimator, exercise, problem, config, grown, n_jobs), grown
-
-
-def _config_of(estimator: Estimator, stops_early: bool) -> NonGreedy:
-    most = estimator.max_features_per_split
-    return NonGreedy(
-        nu=_number_or_auto("nu", estimator.nu, 1e-6, 1e6),
-        learning_rate=_number_or_auto("learning_rate", estimator.learning_rate, 0.0, math.inf),
-        inference=parameters.choice("inference", estimator.inference, get_args(Inference)),
-        solver=parameters.choice("solver", estimator.solver, get_args(Solver)),
-        batch_size=parameters.integer("batch_size", estimator.batch_size, 1),
-        max_epochs=exercises.max_epochs(estimator.max_epochs),
-        momentum=parameters.real("momentum", estimator.momentum, 0.0, 1.0),
-        l1=parameters.real("l1", estimator.l1, 0.0, math.inf),
-        max_features_per_split=None
-        if most is None
-        else parameters.integer("max_features_per_split", most, 1, 2**31 - 1),
-        early_stopping=stops_early,
-        training=parameters.training_options(estimator.training, default_training()),
-    )
-
-
-def _number_or_auto(name: str, value: Any, low: float, high: float) -> float | Literal["auto"]:
-    if exercises.is_auto(value):
-        return "auto"
-    return parameters.real(name, value, low, high, open_low=True)
-
-
-def _check_search(estimator: Estimator, config: NonGreedy) -> None:
-    """Refuse to search without anything to judge by."""
-    if not config.is_searched or estimator.validation_fraction != 0:
-        return
-    name = "nu" if config.nu == "auto" else "learning_rate"
-    raise ValueError(
-        f"{name}='auto' is judged on a validation part, but validation_fraction is 0. Give a "
-        f"fraction, or a number for {name}."
-    )
-
-
-def _start_of(estimator: Estimator, exercise: Exercise, n_jobs: int, seed: int) -> Start:
-    """Return what grows the start tree from a problem."""
-    max_depth = parameters.integer("max_depth", estimator.max_depth, 1, _MAX_DEPTH)
-    is_warm = parameters.flag("warm_start", estimator.warm_start) and "tree_" in vars(estimator)
-    init = estimator.tree_ if is_warm else estimator.init
-    if init is None:
-        raise ValueError(f"init must be one of {list(SPLITS)}, or a tree, got None.")
-
-    def start(problem: Problem) -> StartTree:
-        tree = start_of(init, exercise, problem, max_depth, n_jobs=n_jobs, seed=seed)
-        assert tree is not None
-        if tree.depth > max_depth:
-            raise ValueError(
-                f"The start tree has depth {tree.depth}, more than max_depth={max_depth}."
-            )
-        return start_from(tree, problem, n_jobs=n_jobs)
-
-    return start
-
-
-def _tree_of(
-    estimator: Estimator,
-    exercise: Exercise,
-    problem: Problem,
-    config: NonGreedy,
-    grown: GrownNonGreedy,
-    n_jobs: int,
-) -> ObliqueTree:
-    """Make the tree of what was learned: in raw units, counted and simplified."""
-    weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem, is_sparse=config.l1 > 0)
-    record = exercises.record_of(estimator, exercise, problem, grown)
-    if config.is_searched:
-        record["resolved"] = {"nu": grown.nu, "learning_rate": grown.learning_rate}
-    return assemble(
-        exercise.data,
-        weights,
-        bias,
-        grown.children,
-        problem.leaf_values(grown.scores),
-        task=exercise.task,
-        classes=exercise.labels,
-        target_names=exercise.target_names,
-        record=record,
-        n_jobs=n_jobs,
-    )
-
-
-def _adopt(estimator: Estimator, X: Any, tree: ObliqueTree, grown: GrownNonGreedy) -> None:
-    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
-    validate_data(estimator, X, skip_check_array=True)
-    estimator.n_features_in_ = tree.n_features
-    estimator.tree_ = tree
-    estimator.nu_, estimator.learning_rate_ = grown.nu, grown.learning_rate
-    estimator.trials_ = list(grown.trials)
-    estimator.history_ = list(grown.history)
-    estimator.n_iter_ = exercises.n_passes(grown)
+    loss: Any = "squared_error"

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
-from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.reinforced import parents_of, policy_of, temperatures, tree_of
+from hardwood import parameters
+from hardwood.estimators.base import EpochParameters
+from hardwood.estimators.fit import (
+    clock_of,
+    divided,
+    parameter_record,
+    run_of,
+    warn_if_interrupted,
+)
+from hardwood.estimators.reinforced import tree_of
 from hardwood.estimators.weights import row_weights
-from hardwood.learn.reinforced import GrownPolicy, Reinforced, default_training
-from hardwood.learn.rewards import Level, Reward, Rewards, learn, row_target
-from hardwood.learn.task import Problem, TrainingSet
+from hardwood.learn.finish import finished
+from hardwood.learn.learner import drawn_seed
+from hardwood.learn.rewards import Level, Reward, RewardedPolicies, Rewards, row_target
+from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
 from hardwood.model import ObliqueTree, PolicyTree
+from hardwood.parameters import parameters_of
 from hardwood.table import Table
-
-_MAX_SAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -128,41 +134,50 @@ def learn_from_rewards(
     >>> (learned.predict(X) == right).mean() > 0.95
     True
     """
-    asked = _Asked(**{name: value for name, value in locals().items() if name not in _ARGUMENTS})
-    loss = _rewards_of(reward, actions, level)
-    exercise = _exercise_of(X, sample_weight, loss)
-    seed = exercises.drawn_seed(random_state)
-    stops_early = exercises.stops_early(asked, exercise, compares=False, by_default=False)
-    config = _config_of(asked, stops_early)
-    fraction = parameters.real("validation_fraction", validation_fraction, 0.0, 1.0)
-    problem = Problem.of(
-        exercise.data,
-        loss,
-        n_outputs=config.n_samples,
-        validation_fraction=fraction if stops_early else 0.0,
-        seed=seed,
+    asked = _RewardParameters(
+        max_depth=max_depth,
+        parents=parents,
+        n_samples=n_samples,
+        exploration=exploration,
+        temperature=temperature,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        max_epochs=max_epochs,
+        l1=l1,
+        l2=l2,
+        validation_fraction=validation_fraction,
+        early_stopping=early_stopping,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+        callbacks=callbacks,
+        training=training,
     )
-    grown = learn(
-        problem,
-        config,
-        n_jobs=parameters.n_threads(n_jobs),
-        seed=seed,
-        callbacks=exercises.callbacks_of(asked),
-    )
-    return _rewarded(asked, exercise, problem, config, grown)
+    clock = clock_of(asked)
+    learner = parameters_of(RewardedPolicies, asked)
+    task = _read(X, sample_weight, _rewards_of(reward, actions, level))
+    run = run_of(asked, learner, task, clock, drawn_seed(random_state))
+    task = divided(asked, learner, task, run.seed)
+    learned = learner.fit(task, run)
+    record = {**parameter_record(asked), "learner": learn_from_rewards.__name__}
+    policy = finished(learned, task, record, run.n_jobs)
+    warn_if_interrupted(learned, learner, stacklevel=2)
+    return RewardedTree(tree_of(policy), policy, learned.history or ())
 
 
-_ARGUMENTS = ("X", "reward", "actions", "level", "sample_weight")
-
-
-class _Asked:
-    """The parameters, as estimators hold theirs."""
-
-    def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return dict(vars(self))
+@dataclass(kw_only=True, eq=False, repr=False)
+class _RewardParameters(EpochParameters, BaseEstimator):
+    max_depth: int = 4
+    parents: Any = None
+    n_samples: int = 10
+    exploration: float = 0.1
+    temperature: Any = 1.0
+    learning_rate: float = 0.1
+    batch_size: int = 128
+    max_epochs: int | Literal["auto"] = "auto"
+    l1: float = 0.0
+    l2: float = 0.0
+    training: Any = None
 
 
 def _rewards_of(reward: Any, actions: Any, level: Any) -> Rewards:
@@ -197,41 +212,14 @@ def _kind_of(label: Any) -> type | None:
     return next((kind for kind in (str, numbers.Integral) if isinstance(label, kind)), None)
 
 
-def _exercise_of(X: Any, sample_weight: Any, loss: Rewards) -> Exercise:
+def _read(X: Any, sample_weight: Any, rewards: Rewards) -> Task:
     table = Table.of(X)
-    data = TrainingSet.of(table, row_target(table.n_rows), row_weights(sample_weight, table.n_rows))
-    return Exercise(
-        data, "classification", loss, loss.labels, loss.actions, None, len(loss.actions)
+    return Task.of(
+        table,
+        row_target(table.n_rows),
+        row_weights(sample_weight, table.n_rows),
+        kind="classification",
+        loss=rewards,
+        classes=rewards.labels,
+        given=X,
     )
-
-
-def _config_of(asked: Any, stops_early: bool) -> Reinforced:
-    return Reinforced(
-        parents=parents_of(asked),
-        n_samples=parameters.integer("n_samples", asked.n_samples, 2, _MAX_SAMPLES),
-        estimator="sampled",
-        baseline="none",  # what the engine is told of trajectories is relative already
-        entropy=parameters.real("exploration", asked.exploration, 0.0, math.inf),
-        temperature=temperatures(asked.temperature),
-        learning_rate=parameters.real(
-            "learning_rate", asked.learning_rate, 0.0, math.inf, open_low=True
-        ),
-        batch_size=parameters.integer("batch_size", asked.batch_size, 1),
-        max_epochs=exercises.max_epochs(asked.max_epochs),
-        l1=parameters.real("l1", asked.l1, 0.0, math.inf),
-        l2=parameters.real("l2", asked.l2, 0.0, math.inf),
-        early_stopping=stops_early,
-        training=parameters.training_options(asked.training, default_training()),
-    )
-
-
-def _rewarded(
-    asked: Any, exercise: Exercise, problem: Problem, config: Reinforced, grown: GrownPolicy
-) -> RewardedTree:
-    policy = policy_of(asked, exercise, problem, config, grown)
-    policy = policy.replace(
-        record={**(policy.record or {}), "learner": learn_from_rewards.__name__}
-    )
-    tree = tree_of(policy)
-    exercises.warn_if_interrupted([grown], "the best tree")
-    return RewardedTree(tree, policy, grown.history)

@@ -1,32 +1,45 @@
-"""Trees by alternating optimisation for scikit-learn: every split solved for, given all others.
+"""Trees by alternating optimization for scikit-learn: every split solved for, given all others.
 
-The method is in `hardwood.learn.tao`; `exercise` makes a problem of table, target and parameters.
+The method is in `hardwood.learn.tao`.
 """
 
 from __future__ import annotations
 
-import math
-from functools import partial
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-from sklearn.utils.validation import validate_data
-
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
-from hardwood.estimators.base import TreeClassifier, TreeRegressor
-from hardwood.estimators.exercise import Exercise
-from hardwood.learn.finish import assemble
-from hardwood.learn.greedy import SPLITS
-from hardwood.learn.losses import Custom, Loss, Misclassification, loss_of
-from hardwood.learn.start import start_of
-from hardwood.learn.tao import Alternated, Alternation, Leaves, Start, learn
-from hardwood.learn.task import Problem
-from hardwood.model import ObliqueTree
-
-_MAX_DEPTH = 32
+from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeEstimator, TreeRegressor
+from hardwood.learn.learner import Learner
+from hardwood.learn.tao import TAO, Leaves
+from hardwood.parameters import parameters_of
 
 
-class TAOClassifier(TreeClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _TAOParameters(EpochParameters):
+    _learner_type: ClassVar[type[Learner]] = TAO
+
+    max_depth: int = 8
+    init: Any = "axis"
+    l1: float | Literal["auto"] = "auto"
+    l2: float | Literal["auto"] = "auto"
+    leaves: Leaves = "constant"
+    leaf_l2: float = 1.0
+    leaf_rows: float = 1.0
+    max_sweeps: int = 20
+    max_features_per_split: int | None = None
+    warm_start: bool = False
+
+
+class _TAOEstimator(TreeEstimator):
+    init: Any
+
+    def _learner(self) -> TAO:
+        # A greedy start may be too deep, and so may the tree of an earlier fit that began with one.
+        return parameters_of(TAO, self, cuts_start=isinstance(self.init, str))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TAOClassifier(_TAOParameters, _TAOEstimator, TreeClassifier):
     """A hard oblique decision tree for classes, by alternating optimisation of its splits.
 
     Starts from any tree and makes it better: split by split, depth by depth, each is replaced by
@@ -104,60 +117,12 @@ class TAOClassifier(TreeClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 8,
-        init: Any = "axis",
-        l1: float | Literal["auto"] = "auto",
-        l2: float | Literal["auto"] = "auto",
-        leaves: Leaves = "constant",
-        leaf_l2: float = 1.0,
-        leaf_rows: float = 1.0,
-        max_sweeps: int = 20,
-        max_features_per_split: int | None = None,
-        loss: Any = "auto",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.max_depth = max_depth
-        self.init = init
-        self.l1 = l1
-        self.l2 = l2
-        self.leaves = leaves
-        self.leaf_l2 = leaf_l2
-        self.leaf_rows = leaf_rows
-        self.max_sweeps = max_sweeps
-        self.max_features_per_split = max_features_per_split
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TAOClassifier:
-        """Learn a tree; arguments are those of `DGTClassifier.fit`."""
-        loss_of = partial(_class_loss, self.leaves)
-        exercise = exercises.classification(self, X, y, sample_weight, loss_of=loss_of)
-        tree, grown = _learn(self, exercise)
-        _adopt(self, X, tree, grown)
-        self.classes_ = exercise.classes
-        self._keep_classes_of_leaves()
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
+    loss: Any = "auto"
+    class_weight: Any = None
 
 
-class TAORegressor(TreeRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TAORegressor(_TAOParameters, _TAOEstimator, TreeRegressor):
     """A hard oblique decision tree for numbers, by alternating optimisation of its splits.
 
     Parameters and attributes are those of `TAOClassifier`, without `class_weight` and `classes_`,
@@ -183,176 +148,4 @@ class TAORegressor(TreeRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 8,
-        init: Any = "axis",
-        l1: float | Literal["auto"] = "auto",
-        l2: float | Literal["auto"] = "auto",
-        leaves: Leaves = "constant",
-        leaf_l2: float = 1.0,
-        leaf_rows: float = 1.0,
-        max_sweeps: int = 20,
-        max_features_per_split: int | None = None,
-        loss: Any = "squared_error",
-        validation_fraction: float = 0.1,
-        early_stopping: bool | Literal["auto"] = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.max_depth = max_depth
-        self.init = init
-        self.l1 = l1
-        self.l2 = l2
-        self.leaves = leaves
-        self.leaf_l2 = leaf_l2
-        self.leaf_rows = leaf_rows
-        self.max_sweeps = max_sweeps
-        self.max_features_per_split = max_features_per_split
-        self.loss = loss
-        self.validation_fraction = validation_fraction
-        self.early_stopping = early_stopping
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TAORegressor:
-        """Learn a tree; arguments are those of `DGTRegressor.fit`."""
-        exercise = exercises.regression(self, X, y, sample_weight)
-        tree, grown = _learn(self, exercise)
-        _adopt(self, X, tree, grown)
-        self.n_outputs_ = exercise.n_targets
-        exercises.warn_if_interrupted([grown], "the best tree")
-        return self
-
-
-Estimator = TAOClassifier | TAORegressor
-
-
-def _class_loss(leaves: Any, spec: object, task: str, n_classes: int | None = None) -> Loss:
-    """Find a loss, among them the one that other learners cannot descend on."""
-    is_name = isinstance(spec, str)
-    if is_name and spec == "auto":
-        spec = "log_loss" if task == "multilabel" or leaves == "linear" else "misclassification"
-    is_asked = isinstance(spec, Misclassification) or (is_name and spec == "misclassification")
-    if is_asked and task == "classification":
-        return Misclassification()
-    return loss_of(spec, task, n_classes)
-
-
-def _learn(estimator: Estimator, exercise: Exercise) -> tuple[ObliqueTree, Alternated]:
-    """Check the parameters, pose the problem, learn, and make the tree."""
-    if isinstance(exercise.loss, Custom):
-        raise ValueError(
-            "Alternation evaluates its loss for single rows, so loss must be a name or a loss "
-            "object, not a function. DGTClassifier and DGTRegressor take functions."
-        )
-    seed = exercises.drawn_seed(estimator.random_state)
-    n_jobs = parameters.n_threads(estimator.n_jobs)
-    stops_early = exercises.stops_early(estimator, exercise, compares=False, by_default=True)
-    config = _config_of(estimator, exercise, stops_early)
-    start = _start_of(estimator, exercise, n_jobs, seed)
-    grown = learn(
-        exercises.problem_of(estimator, exercise, stops_early or config.is_searched, seed),
-        config,
-        start,
-        whole=exercises.problem_of(estimator, exercise, False, seed),
-        cuts_start=isinstance(estimator.init, str),
-        n_jobs=n_jobs,
-        callbacks=exercises.callbacks_of(estimator, "run"),
-    )
-    return _tree_of(estimator, exercise, grown, n_jobs), grown
-
-
-def _config_of(estimator: Estimator, exercise: Exercise, stops_early: bool) -> Alternation:
-    most = estimator.max_features_per_split
-    leaves = parameters.choice("leaves", estimator.leaves, get_args(Leaves))
-    if leaves == "linear" and isinstance(exercise.loss, Misclassification):
-        raise ValueError(
-            "leaves='linear' learns probabilities that depend on the columns, but "
-            "loss='misclassification' looks at the largest one only. Give loss='log_loss'."
-        )
-    searched = [name for name in ("l1", "l2") if exercises.is_auto(getattr(estimator, name))]
-    if searched and estimator.validation_fraction == 0:
-        raise ValueError(
-            f"{searched[0]}='auto' is judged on a validation part, but validation_fraction is 0. "
-            f"Give a fraction, or a number for {' and '.join(searched)}."
-        )
-
-    def real(name: str) -> float:
-        return parameters.real(name, getattr(estimator, name), 0.0, math.inf)
-
-    return Alternation(
-        l1="auto" if "l1" in searched else real("l1"),
-        l2="auto" if "l2" in searched else real("l2"),
-        leaves=leaves,
-        leaf_l2=real("leaf_l2"),
-        leaf_rows=real("leaf_rows"),
-        max_sweeps=parameters.integer("max_sweeps", estimator.max_sweeps, 0, 2**31 - 1),
-        max_features_per_split=None
-        if most is None
-        else parameters.integer("max_features_per_split", most, 1, 2**31 - 1),
-        early_stopping=stops_early,
-    )
-
-
-def _start_of(estimator: Estimator, exercise: Exercise, n_jobs: int, seed: int) -> Start:
-    """Return what grows the start tree from a problem."""
-    max_depth = parameters.integer("max_depth", estimator.max_depth, 1, _MAX_DEPTH)
-    is_warm = parameters.flag("warm_start", estimator.warm_start) and "tree_" in vars(estimator)
-    init = estimator.tree_ if is_warm else estimator.init
-    if init is None:
-        raise ValueError(f"init must be one of {list(SPLITS)}, or a tree, got None.")
-
-    def start(problem: Problem) -> ObliqueTree:
-        tree = start_of(init, exercise, problem, max_depth, n_jobs=n_jobs, seed=seed)
-        assert tree is not None
-        if tree.depth > max_depth:
-            raise ValueError(
-                f"The start tree has depth {tree.depth}, more than max_depth={max_depth}."
-            )
-        return tree
-
-    return start
-
-
-def _tree_of(
-    estimator: Estimator, exercise: Exercise, grown: Alternated, n_jobs: int
-) -> ObliqueTree:
-    """Make the tree of what was learned: counted and simplified."""
-    record = exercises.record_of(estimator, exercise, grown.problem, grown)
-    if grown.trials:
-        record["resolved"] = {"l1": grown.l1, "l2": grown.l2}
-    tree = grown.tree
-    return assemble(
-        exercise.data,
-        tree.weights,
-        tree.bias,
-        tree.children,
-        tree.values,
-        task=exercise.task,
-        classes=exercise.labels,
-        target_names=exercise.target_names,
-        record=record,
-        leaf_weights=tree.leaf_weights,
-        link=tree.link,
-        n_jobs=n_jobs,
-    )
-
-
-def _adopt(estimator: Estimator, X: Any, tree: ObliqueTree, grown: Alternated) -> None:
-    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
-    validate_data(estimator, X, skip_check_array=True)
-    estimator.n_features_in_ = tree.n_features
-    estimator.tree_ = tree
-    estimator.l1_, estimator.l2_ = grown.l1, grown.l2
-    estimator.trials_ = list(grown.trials)
-    estimator.objective_ = list(grown.objective)
-    estimator.history_ = list(grown.history)
-    estimator.n_iter_ = exercises.n_passes(grown)
+    loss: Any = "squared_error"

@@ -1,24 +1,45 @@
 """The tree that a newcomer should try first: the best of many, found by validation.
 
-How it is found is in `tree_search`; `tree_fit` goes from a table to the search and back.
+The search is `hardwood.search.best_tree`.
 """
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils.validation import validate_data
-
-from hardwood.errors import FitInterruptedWarning
 from hardwood.estimators import base
-from hardwood.estimators import exercise as exercises
-from hardwood.learn.clock import Clock
-from hardwood.search.best_tree import Fitted, fit_tree
+from hardwood.learn.learner import Learner
+from hardwood.search.best_tree import BestTree
 from hardwood.search.fit_report import FitReport
 
 
-class TreeClassifier(base.TreeClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _TreeParameters:
+    _learner_type: ClassVar[type[Learner]] = BestTree
+
+    max_depth: int = 8
+    leaves: Literal["constant", "linear"] = "constant"
+    max_features_per_split: int | None = None
+    teacher: Any = "auto"
+    time_limit: float | None = 60.0
+    max_trials: int | None = None
+    scoring: Any = None
+    validation_fraction: float = 0.2
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    callbacks: Any = None
+
+
+class _Searched(base.TreeEstimator):
+    """What a fitted search has."""
+
+    fit_report_: FitReport
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeClassifier(_TreeParameters, _Searched, base.TreeClassifier):
     """One hard decision tree for classes: the best that is found within a time limit.
 
     Ordinary trees, alternating optimisation from several starts, a teacher and restarts compete on
@@ -85,54 +106,13 @@ class TreeClassifier(base.TreeClassifier):
     True
     """
 
-    loss: ClassVar[str] = "log_loss"
-    fit_report_: FitReport
+    loss = "log_loss"
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 8,
-        leaves: Literal["constant", "linear"] = "constant",
-        max_features_per_split: int | None = None,
-        teacher: Any = "auto",
-        time_limit: float | None = 60.0,
-        max_trials: int | None = None,
-        scoring: Any = None,
-        validation_fraction: float = 0.2,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.leaves = leaves
-        self.max_features_per_split = max_features_per_split
-        self.teacher = teacher
-        self.time_limit = time_limit
-        self.max_trials = max_trials
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
-        """Find a tree; arguments are those of `DGTClassifier.fit`."""
-        clock = Clock.of(self)
-        exercise = exercises.classification(self, X, y, sample_weight)
-        fitted = fit_tree(self, exercise, X, clock)
-        _adopt(self, X, fitted)
-        assert exercise.classes is not None
-        self.classes_ = exercise.classes
-        self._keep_classes_of_leaves()
-        _warn_if_interrupted(fitted)
-        return self
+    class_weight: Any = None
 
 
-class TreeRegressor(base.TreeRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeRegressor(_TreeParameters, _Searched, base.TreeRegressor):
     """One hard decision tree for numbers: the best that is found within a time limit.
 
     Parameters and attributes are those of `TreeClassifier`, without `class_weight` and `classes_`,
@@ -158,62 +138,4 @@ class TreeRegressor(base.TreeRegressor):
     True
     """
 
-    loss: ClassVar[str] = "squared_error"
-    fit_report_: FitReport
-
-    def __init__(
-        self,
-        *,
-        max_depth: int = 8,
-        leaves: Literal["constant", "linear"] = "constant",
-        max_features_per_split: int | None = None,
-        teacher: Any = "auto",
-        time_limit: float | None = 60.0,
-        max_trials: int | None = None,
-        scoring: Any = None,
-        validation_fraction: float = 0.2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        callbacks: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.leaves = leaves
-        self.max_features_per_split = max_features_per_split
-        self.teacher = teacher
-        self.time_limit = time_limit
-        self.max_trials = max_trials
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeRegressor:
-        """Find a tree; arguments are those of `DGTRegressor.fit`."""
-        clock = Clock.of(self)
-        exercise = exercises.regression(self, X, y, sample_weight)
-        fitted = fit_tree(self, exercise, X, clock)
-        _adopt(self, X, fitted)
-        self.n_outputs_ = exercise.n_targets
-        _warn_if_interrupted(fitted)
-        return self
-
-
-def _adopt(estimator: TreeClassifier | TreeRegressor, X: Any, fitted: Fitted) -> None:
-    """Set what was learned, all at once: a failed `fit` leaves an earlier one as it was."""
-    validate_data(estimator, X, skip_check_array=True)
-    estimator.n_features_in_ = fitted.tree.n_features
-    estimator.tree_ = fitted.tree
-    estimator.fit_report_ = fitted.report
-
-
-def _warn_if_interrupted(fitted: Fitted) -> None:
-    if fitted.interrupted:
-        n = len(fitted.report.trials)
-        warnings.warn(
-            f"The search was interrupted after {n} candidate(s); the best tree so far is kept.",
-            FitInterruptedWarning,
-            stacklevel=3,
-        )
+    loss = "squared_error"

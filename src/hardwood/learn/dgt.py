@@ -44,21 +44,77 @@ What differs from the paper:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.learn.task import Problem, engine_matrix
-from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
-from hardwood.learn.units import StartParameters, start_parameters
+from hardwood.learn.engine import EngineRuns, run_engine
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.losses import NO_LINK
+from hardwood.learn.start import start_tree
+from hardwood.learn.task import Task
+from hardwood.learn.training import Epoch, Training, epochs_for
+from hardwood.learn.units import (
+    StartParameters,
+    leaves_in_raw_units,
+    splits_in_raw_units,
+    start_parameters,
+)
 from hardwood.model import ObliqueTree
-from hardwood.parameters import hidden_size
+from hardwood.model.kinds.tree import heap_children
+from hardwood.parameters import (
+    Parameters,
+    checked,
+    choice_field,
+    hidden_size,
+    integer,
+    integer_field,
+    is_auto,
+    object_field,
+    real_field,
+    switch_field,
+)
+
+_SHARPNESS = (1.0, 100.0)
+_MAX_DEPTH = 16
+_MAX_LAYERS = 16
+_MAX_HIDDEN = 2**16
+_MAX_RESTARTS = 10_000
+# restarts="auto": so many trees for a validation part to choose from (what that is worth:
+# benchmarks/quality/defaults.py).
+_VALIDATED_RESTARTS = 4
+
+
+def _sharpness(name: str, value: Any) -> tuple[float, float]:
+    is_pair = isinstance(value, tuple | list) and len(value) == 2
+    if (
+        not (is_pair and all(isinstance(each, int | float) for each in value))
+        or not 1e-6 <= value[0] <= value[1] <= 1e6
+    ):
+        raise ValueError(
+            f"{name} must be two numbers from 1e-6 to 1e6, the second not smaller, got {value!r}."
+        )
+    return tuple(value)
+
+
+def _layers(name: str, value: Any) -> int | tuple[int, ...]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(integer("a hidden size of layers", size, 1, _MAX_HIDDEN) for size in value)
+    if isinstance(value, numbers.Integral):
+        return integer(name, value, 1, _MAX_LAYERS)
+    raise ValueError(
+        f"{name} must be an integer from 1 to {_MAX_LAYERS} or a sequence of hidden sizes, got "
+        f"{value!r}."
+    )
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class Relaxation(Parameters):
     """How gradients get through the decisions: the design choices that Table 7 compares.
 
     Parameters
@@ -85,27 +141,14 @@ class Relaxation:
         For what is unknown or out of range, and for choices that the others leave without effect.
     """
 
-    path: Literal["sum", "product"] = "sum"
-    quantizer: Literal["sign", "scaled"] = "sign"
-    routing: Literal["quantized", "annealed"] = "quantized"
-    sharpness: tuple[float, float] = (1.0, 100.0)
-    annealing: Literal["linear", "log"] = "log"
+    path: Literal["sum", "product"] = choice_field("sum", ("sum", "product"))
+    quantizer: Literal["sign", "scaled"] = choice_field("sign", ("sign", "scaled"))
+    routing: Literal["quantized", "annealed"] = choice_field("quantized", ("quantized", "annealed"))
+    sharpness: tuple[float, float] = checked(_SHARPNESS, _sharpness)
+    annealing: Literal["linear", "log"] = choice_field("log", ("linear", "log"))
 
     def __post_init__(self) -> None:
-        one_of("path", self.path, ("sum", "product"))
-        one_of("quantizer", self.quantizer, ("sign", "scaled"))
-        one_of("routing", self.routing, ("quantized", "annealed"))
-        one_of("annealing", self.annealing, ("linear", "log"))
-        pair = self.sharpness
-        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
-        if (
-            not (is_pair and all(isinstance(each, int | float) for each in pair))
-            or not 1e-6 <= pair[0] <= pair[1] <= 1e6
-        ):
-            raise ValueError(
-                "sharpness must be two numbers from 1e-6 to 1e6, the second not smaller, found "
-                f"{pair!r}"
-            )
+        super().__post_init__()
         self._check_effects()
 
     def _check_effects(self) -> None:
@@ -117,9 +160,7 @@ class Relaxation:
                 f"and does nothing for path={self.path!r} with routing={self.routing!r}: leave it "
                 "at 'sign'"
             )
-        has_schedule = tuple(self.sharpness) != Relaxation.sharpness or (
-            self.annealing != Relaxation.annealing
-        )
+        has_schedule = self.sharpness != _SHARPNESS or self.annealing != "log"
         if has_schedule and not is_annealed:
             raise ValueError(
                 f"sharpness={self.sharpness!r} and annealing={self.annealing!r} are of "
@@ -129,27 +170,112 @@ class Relaxation:
 
 
 @dataclass(frozen=True)
-class DGT:
-    """The hyper-parameters; defaults are those of Tables 11 and 12 unless said otherwise."""
+class DGT(Learner):
+    """Dense gradient trees; defaults are those of Tables 11 and 12 unless said otherwise.
 
-    max_depth: int = 6
-    layers: int | tuple[int, ...] = 1
-    leaves: Literal["constant", "linear"] = "constant"
-    learning_rate: float = 0.01
-    batch_size: int = 128
-    max_epochs: int | None = None
-    momentum: float | None = None
-    l1: float = 0.0
-    l2: float = 0.0
-    restarts: int = 1
-    early_stopping: bool = True
-    relaxation: Relaxation = field(default_factory=Relaxation)
-    training: Training = field(default_factory=Training)
+    `DGTClassifier` says what each parameter means.
+    """
+
+    max_depth: int = integer_field(6, 1, _MAX_DEPTH)
+    layers: int | tuple[int, ...] = checked(1, _layers)
+    leaves: Literal["constant", "linear"] = choice_field("constant", ("constant", "linear"))
+    learning_rate: float = real_field(0.01, 0, open_low=True)
+    batch_size: int = integer_field(128, 1, None)
+    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
+    momentum: float | None = real_field(None, 0, 1, or_none=True)
+    l1: float = real_field(0.0, 0)
+    l2: float = real_field(0.0, 0)
+    restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
+    early_stopping: bool | str = switch_field()
+    relaxation: Relaxation = object_field(Relaxation(), named="hardwood.Relaxation")
+    training: Training = object_field(Training(), named="hardwood.Training")
 
     def __post_init__(self) -> None:
-        one_of("leaves", self.leaves, ("constant", "linear"))
+        super().__post_init__()
         if self.leaves == "linear" and self.relaxation.routing == "annealed":
-            raise ValueError("leaves='linear' needs quantized routing, found routing='annealed'")
+            raise ValueError("leaves='linear' needs quantized routing, got routing='annealed'.")
+
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Algorithm 3 of [DGT22], from R starts at once; the best on validation data is kept."""
+        run = run or Run()
+        n_runs = self.restarts
+        if is_auto(n_runs):
+            n_runs = _VALIDATED_RESTARTS if self.keeps_best(task) and start is None else 1
+        runs = self._learn(task, run, start, n_runs=n_runs)
+        return self._learned(task, runs, 0, runs.history, runs.best_run)
+
+    def fit_side_by_side(
+        self,
+        task: Task,
+        run: Run,
+        start: Start = None,
+        *,
+        n_runs: int,
+        first: int = 0,
+        n_draws: int | None = None,
+    ) -> list[Learned]:
+        """Learn the trees of a DGT-Forest (Sec. 5.2, C.3.1): threads share them.
+
+        Every tree has random numbers of its own, by its number from `first` on: a forest that was
+        enlarged is the one learned at once. `n_draws` rows are drawn with replacement for each;
+        None for all rows, each once.
+        """
+        runs = self._learn(
+            task, run, start, n_runs=n_runs, first_run=first, n_draws=n_draws, keep_all=True
+        )
+        return [self._learned(task, runs, i, runs.histories[i], first + i) for i in range(n_runs)]
+
+    def _learn(self, task: Task, run: Run, start: Start, **runs: Any) -> EngineRuns:
+        tree = start_tree(start, task, run)
+        return run_engine(
+            "dgt",
+            task,
+            self.engine_options(task),
+            run,
+            start=None if tree is None else self._start(tree, task),
+            **runs,
+        )
+
+    def _learned(
+        self, task: Task, runs: EngineRuns, i: int, history: tuple[Epoch, ...], number: int
+    ) -> Learned:
+        tree = runs.trees[i]
+        gap = tree["criterion"] - tree["soft_criterion"]
+        return Learned(
+            self._model(task, tree),
+            history,
+            best_run=number,
+            best_epoch=tree["best_epoch"],
+            interrupted=runs.interrupted,
+            record={"hardening_loss": gap} if math.isfinite(gap) else {},
+        )
+
+    def _model(self, task: Task, tree: Mapping[str, Any]) -> ObliqueTree:
+        """Make the tree of what the engine learned: a perfect one in heap order, in raw units."""
+        is_sparse = self.l1 > 0 and not self.hidden_sizes
+        weights, bias = splits_in_raw_units(
+            tree["weights"], tree["bias"], task, is_sparse=is_sparse
+        )
+        leaf_weights, link = None, NO_LINK
+        if tree["leaf_weights"] is None:
+            values = task.leaf_values(tree["scores"])
+        else:
+            values, leaf_weights = task.linear_leaves(
+                *leaves_in_raw_units(tree["scores"], tree["leaf_weights"], task)
+            )
+            link = task.loss.link_name
+        return ObliqueTree(
+            weights,
+            bias,
+            heap_children(len(weights)),
+            values,
+            schema=task.schema,
+            task=task.kind,
+            classes=task.labels,
+            target_names=task.target_names,
+            leaf_weights=leaf_weights,
+            link=link,
+        )
 
     @property
     def hidden_sizes(self) -> tuple[int, ...]:
@@ -158,13 +284,11 @@ class DGT:
             return self.layers
         return (hidden_size(self.max_depth),) * (self.layers - 1)
 
-    def epochs(self, n_rows: int) -> int:
-        """Return the number of passes over so many training rows."""
-        return self.max_epochs or epochs_for(n_rows, self.batch_size)
-
-    def engine_options(self, n_rows: int) -> dict[str, object]:
+    def engine_options(self, task: Task) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
+        n_rows = len(task.train)
         return {
+            "height": self.max_depth,
             "hidden": list(self.hidden_sizes),
             "linear_leaves": self.leaves == "linear",
             "path": self.relaxation.path,
@@ -176,193 +300,25 @@ class DGT:
                 learning_rate=self.learning_rate,
                 momentum=self.momentum,
                 batch_size=min(self.batch_size, n_rows),
-                max_epochs=self.epochs(n_rows),
+                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
                 l1=self.l1,
                 l2=self.l2,
-                stops_early=self.early_stopping,
+                stops_early=self.keeps_best(task),
             ),
         }
 
-
-@dataclass(frozen=True)
-class Grown:
-    """What the engine learned: a perfect tree in standard units, heap order.
-
-    `weights` (m, c) multiply encoded columns, `scores` (2^h, k) are the leaves before the link,
-    `leaf_weights` (2^h, k, c) what linear leaves add per encoded column. `hardening_loss` is what
-    the hard tree loses against the soft one that annealed routing learned, else None.
-    """
-
-    weights: np.ndarray
-    bias: np.ndarray
-    scores: np.ndarray
-    leaf_weights: np.ndarray | None
-    history: tuple[Epoch, ...]
-    best_restart: int
-    best_epoch: int
-    interrupted: bool
-    hardening_loss: float | None
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Trees learned side by side: how many, from which number on, and what each learns from.
-
-    Attributes
-    ----------
-    n_trees, first
-        Trees to learn; the number of the first, which its random numbers depend on.
-    sample_fraction
-        Rows drawn with replacement for a tree, as a part of the training rows; None for all rows,
-        each once.
-    """
-
-    n_trees: int
-    first: int = 0
-    sample_fraction: float | None = 1.0
-
-    def n_draws(self, n_rows: int) -> int | None:
-        """Return how many rows are drawn for one tree; None where none are."""
-        if self.sample_fraction is None:
-            return None
-        return max(1, int(math.floor(self.sample_fraction * n_rows + 0.5)))
-
-    def drawn(self, n_rows: int, seed: int, tree: int) -> np.ndarray:
-        """Return how often each training row was drawn for a tree, by its number in the forest."""
-        from hardwood import _native
-
-        n_draws = self.n_draws(n_rows)
-        assert n_draws is not None
-        return np.asarray(_native.bootstrap_counts(n_rows, n_draws, seed, tree))
-
-
-def learn(
-    problem: Problem,
-    config: DGT,
-    *,
-    start: ObliqueTree | None = None,
-    n_jobs: int = 1,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> Grown:
-    """Algorithm 3 of [DGT22], from R starts at once; the best on validation data is kept.
-
-    Parameters
-    ----------
-    problem
-        Rows, target, weights, loss and validation part.
-    config
-        The hyper-parameters.
-    start
-        A tree to start from instead of random splits; of at most the same depth.
-    n_jobs
-        Threads; they share the restarts, and the result does not depend on their number.
-    seed
-        Of the random splits and the order of rows.
-    callbacks
-        Called after every epoch.
-    """
-    runs = Runs(config.restarts, sample_fraction=None)
-    return _learn(problem, config, runs, False, start, n_jobs, seed, callbacks)[0]
-
-
-def learn_forest(
-    problem: Problem,
-    config: DGT,
-    members: Runs,
-    *,
-    start: ObliqueTree | None = None,
-    n_jobs: int = 1,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> list[Grown]:
-    """Learn the trees of a DGT-Forest (Sec. 5.2, C.3.1) side by side; arguments as of `learn`.
-
-    Every tree has random numbers of its own: a forest that was enlarged is the one learned at once.
-    """
-    return _learn(problem, config, members, True, start, n_jobs, seed, callbacks)
-
-
-def _learn(
-    problem: Problem,
-    config: DGT,
-    runs: Runs,
-    keep_all: bool,
-    start: ObliqueTree | None,
-    n_jobs: int,
-    seed: int,
-    callbacks: Sequence[Callback],
-) -> list[Grown]:
-    from hardwood import _native
-
-    max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit(
-        "dgt",
-        problem.schema.encoder,
-        engine_matrix(problem.matrix),
-        problem.y,
-        problem.weight,
-        problem.train,
-        problem.valid,
-        n_outputs=problem.n_outputs,
-        loss=problem.loss.name,
-        loss_parameter=problem.loss.parameter,
-        custom=problem.loss if problem.loss.name == "custom" else None,
-        start=None if start is None else _start(start, problem, config),
-        first_run=runs.first,
-        n_runs=runs.n_trees,
-        n_draws=runs.n_draws(len(problem.train)),
-        keep_all=keep_all,
-        seed=seed,
-        n_threads=n_jobs,
-        callback=engine_callback(callbacks, max_epochs),
-        options={"height": config.max_depth, **config.engine_options(len(problem.train))},
-    )
-    histories = [
-        tuple(Epoch(run, epoch, max_epochs, *figures) for run, epoch, *figures in history)
-        for history in answer["history"]
-    ]
-    if not keep_all:
-        histories = [sum(histories, ())]
-    return [
-        _grown(tree, history, runs.first + i if keep_all else answer["best_run"], answer)
-        for i, (tree, history) in enumerate(zip(answer["trees"], histories, strict=True))
-    ]
-
-
-def _grown(
-    tree: dict[str, Any], history: tuple[Epoch, ...], run: int, answer: dict[str, Any]
-) -> Grown:
-    arrays = {part: tree[part] for part in ("weights", "bias", "scores", "leaf_weights")}
-    if not all(array is None or np.isfinite(array).all() for array in arrays.values()):
-        raise ValueError(
-            "Learning diverged: weights became infinite. Lower learning_rate, l1 or l2, or the "
-            "range of sample_weight; with init, give a tree learned from targets and columns of "
-            "about the same size."
-        )
-    gap = tree["criterion"] - tree["soft_criterion"]
-    return Grown(
-        **arrays,
-        history=history,
-        best_restart=run,
-        best_epoch=tree["best_epoch"],
-        interrupted=answer["interrupted"],
-        hardening_loss=gap if math.isfinite(gap) else None,
-    )
-
-
-def _start(start: ObliqueTree, problem: Problem, config: DGT) -> StartParameters:
-    """Return a start tree as the engine takes it, or say why it cannot be one."""
-    if start.depth > config.max_depth:
-        raise ValueError(
-            f"The start tree has depth {start.depth}, more than max_depth={config.max_depth}."
-        )
-    if start.leaf_weights is not None and config.leaves != "linear":
-        raise ValueError("init has linear leaves. Give leaves='linear' to go on learning them.")
-    n_columns = problem.schema.n_columns
-    if min(config.hidden_sizes, default=n_columns + 1) <= n_columns:
-        raise ValueError(
-            f"init with layers={config.layers!r} needs hidden sizes of more than the "
-            f"{n_columns} columns of the table. Give larger ones, or layers=1."
-        )
-    return start_parameters(start.to_perfect(config.max_depth), problem)
+    def _start(self, start: ObliqueTree, task: Task) -> StartParameters:
+        """Return a start tree as the engine takes it, or say why it cannot be one."""
+        if start.depth > self.max_depth:
+            raise ValueError(
+                f"The start tree has depth {start.depth}, more than max_depth={self.max_depth}."
+            )
+        if start.leaf_weights is not None and self.leaves != "linear":
+            raise ValueError("init has linear leaves. Give leaves='linear' to go on learning them.")
+        n_columns = task.schema.n_columns
+        if min(self.hidden_sizes, default=n_columns + 1) <= n_columns:
+            raise ValueError(
+                f"init with layers={self.layers!r} needs hidden sizes of more than the "
+                f"{n_columns} columns of the table. Give larger ones, or layers=1."
+            )
+        return start_parameters(start.to_perfect(self.max_depth), task)

@@ -1,86 +1,128 @@
-"""From what a learner grew to the tree that a user gets: counted and simplified."""
+"""What every learner ends with: rows are counted, the model is simplified, a record is written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from hardwood.learn.canonical_rows import Matrix
-from hardwood.learn.task import TrainingSet
-from hardwood.model import ObliqueTree, PolicyTree, TreeEnsemble, engine
+from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER, learning_curve
+from hardwood.learn.learner import Learned
+from hardwood.learn.task import Task
+from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble, engine
 from hardwood.model.kinds.tree import heap_children
-from hardwood.model.structure import Link, TaskKind
 
 _CHUNK_ROWS = 2**16
 
 
-def assemble(
-    data: TrainingSet,
-    weights: np.ndarray,
-    bias: np.ndarray,
-    children: np.ndarray,
-    values: np.ndarray,
-    *,
-    task: TaskKind,
-    classes: Iterable[Any] | None,
-    target_names: tuple[str, ...] | None,
-    record: Mapping[str, Any],
-    leaf_weights: np.ndarray | None = None,
-    link: Link = "identity",
+def finished(
+    learned: Learned,
+    task: Task,
+    parameters: Mapping[str, Any],
     n_jobs: int = 1,
-    keeps_unreached: bool = False,
-) -> ObliqueTree:
-    """Make a tree of splits in raw units; drop what no row of `data` reaches, unless it is to stay.
+    *,
+    max_points: int = MAX_POINTS,
+) -> Any:
+    """Return the model that a user gets.
 
-    `children` (m, 2) are those of `ObliqueTree`: `heap_children` for a perfect tree in heap order.
-    Counts are sums of the rows' own weights, in the user's units, validation rows included.
+    Parameters
+    ----------
+    learned, task
+        What was learned, from what.
+    parameters
+        By which learner, with which parameters, for the record.
+    n_jobs
+        Threads.
+    max_points
+        How many epochs the learning curve in the record may show.
+
+    Returns
+    -------
+    model
+        With its record, and with counts: sums of the rows' own weights, in the user's units,
+        validation rows included. A tree loses what no row reaches, unless that is to stay.
     """
-    leaf = _leaves(data, weights, bias, children, n_jobs)
-    reached = _weight_by_leaf(leaf, data, len(values))
-    tree = ObliqueTree(
-        weights,
-        bias,
-        children,
-        values,
-        schema=data.schema,
-        task=task,
-        counts=_counts_of_nodes(children, reached),
-        classes=classes,
-        target_names=target_names,
-        record=record,
-        leaf_weights=leaf_weights,
-        link=link,
+    if isinstance(learned.model, ObliqueForest):
+        kept = learned.model.trees[: len(learned.model.trees) - len(learned.members)]
+        new = [
+            finished(member, task, parameters, n_jobs, max_points=MAX_POINTS_OF_MEMBER)
+            for member in learned.members
+        ]
+        return ObliqueForest([*kept, *new], combine=learned.model.combine, record=parameters)
+    record = _record(learned, task, parameters, max_points)
+    model = learned.model.replace(record=record)
+    if isinstance(model, ObliqueTree):
+        counted = model.replace(counts=_tree_counts(model, task, n_jobs))
+        return counted if learned.keeps_unreached else counted.simplify()
+    if isinstance(model, TreeEnsemble):
+        return model.replace(counts=_ensemble_counts(model, task))
+    if isinstance(model, PolicyTree):
+        return model.replace(counts=_policy_counts(model, task, n_jobs))
+    return model
+
+
+def _record(
+    learned: Learned, task: Task, parameters: Mapping[str, Any], max_points: int
+) -> dict[str, Any]:
+    """How a model came about: the same for every way of giving the same rows and any n_jobs."""
+    own = learned.task or task
+    record = {**parameters, "distinct_rows": len(task.rows), **learned.record}
+    if learned.resolved:
+        record["resolved"] = dict(learned.resolved)
+    if learned.history is None:
+        return record
+    record["validation_rows"] = len(own.valid)
+    record["passes"] = learned.n_epochs
+    record["best_pass"] = learned.best_epoch + 1
+    best = learned.best
+    for name in ("train_loss", "validation_loss"):
+        if best and math.isfinite(getattr(best, name)):
+            record[name] = getattr(best, name)
+    kept_run = [epoch for epoch in learned.history if epoch.restart == learned.best_run]
+    curves = learning_curve(
+        kept_run, best=kept_run.index(best) if best else None, max_points=max_points
     )
-    return tree if keeps_unreached else tree.simplify()
+    if curves:
+        record["curves"] = curves
+    return record
 
 
-def with_counts(ensemble: TreeEnsemble, data: TrainingSet) -> TreeEnsemble:
-    """Count what arrives at the nodes of soft trees, as `assemble` does for those of hard ones."""
+def _tree_counts(tree: ObliqueTree, task: Task, n_jobs: int) -> np.ndarray:
+    """Count what arrives at the nodes of a hard tree, splits first."""
+    leaf = routed_leaves(tree, task.matrix, None, n_jobs)
+    return _counts_of_nodes(tree.children, _weight_by_leaf(leaf, task, tree.n_leaves))
+
+
+def _ensemble_counts(ensemble: TreeEnsemble, task: Task) -> np.ndarray:
+    """Count what arrives at the nodes of soft trees."""
     router = engine.packed_ensemble(ensemble)
     reached = np.zeros(ensemble.values.shape[:2])
-    for rows, weight in _chunks(data):
-        reached += router.leaf_weights(data.matrix[rows], weight)
+    for rows, weight in _chunks(task):
+        reached += router.leaf_weights(task.matrix[rows], weight)
     children = heap_children(ensemble.values.shape[1] - 1)
-    counts = [_counts_of_nodes(children, of_tree) for of_tree in reached]
-    return ensemble.replace(counts=np.array(counts))
+    return np.array([_counts_of_nodes(children, of_tree) for of_tree in reached])
 
 
-def policy_counts(data: TrainingSet, policy: PolicyTree, n_jobs: int) -> np.ndarray:
+def _policy_counts(policy: PolicyTree, task: Task, n_jobs: int) -> np.ndarray:
     """Count what arrives at the nodes of a policy tree by the greedy path, (N,)."""
     router = engine.packed_policy(policy)
-    leaf = router.apply(data.matrix, most_probable=False, n_threads=n_jobs)
+    leaf = router.apply(task.matrix, most_probable=False, n_threads=n_jobs)
     counts = np.zeros(policy.n_nodes)
-    counts[policy.leaf_nodes] = _weight_by_leaf(leaf, data, policy.n_leaves)
+    counts[policy.leaf_nodes] = _weight_by_leaf(leaf, task, policy.n_leaves)
     for node in range(policy.n_nodes - 1, 0, -1):  # parents come before their children
         counts[policy.parents[node]] += counts[node]
     return counts
 
 
-def routed_leaves(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
-    """Return the leaf, (n,) int32, of rows that were read already."""
-    return engine.packed_splits(tree).apply(matrix[rows], n_jobs)
+def routed_leaves(
+    tree: ObliqueTree, matrix: Matrix, rows: np.ndarray | None, n_jobs: int
+) -> np.ndarray:
+    """Return the leaf, (n,) int32, of rows that were read already; of all for None."""
+    asked = matrix if rows is None else matrix[rows]
+    return engine.packed_splits(tree).apply(asked, n_jobs)
 
 
 def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int) -> np.ndarray:
@@ -91,26 +133,17 @@ def outputs_of(tree: ObliqueTree, matrix: Matrix, rows: np.ndarray, n_jobs: int)
     return engine.packed_splits(tree).answer(engine.packed_leaves(tree), matrix[rows], n_jobs)
 
 
-def _leaves(
-    data: TrainingSet, weights: np.ndarray, bias: np.ndarray, children: np.ndarray, n_jobs: int
-) -> np.ndarray:
-    from hardwood._native import Router
-
-    router = Router(data.schema.encoder, weights, bias, children, len(weights) + 1)
-    return router.apply(data.matrix, n_jobs)
-
-
-def _chunks(data: TrainingSet) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _chunks(task: Task) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield rows and their weights, some at a time: who takes them copies what they are."""
-    for first in range(0, len(data.rows), _CHUNK_ROWS):
+    for first in range(0, len(task.rows), _CHUNK_ROWS):
         part = slice(first, first + _CHUNK_ROWS)
-        yield data.rows.index[part], data.rows.weight[part]
+        yield task.rows.index[part], task.rows.weight[part]
 
 
-def _weight_by_leaf(leaf: np.ndarray, data: TrainingSet, n_leaves: int) -> np.ndarray:
+def _weight_by_leaf(leaf: np.ndarray, task: Task, n_leaves: int) -> np.ndarray:
     """Total weight of the rows at each leaf."""
     reached = np.zeros(n_leaves)
-    for rows, weight in _chunks(data):
+    for rows, weight in _chunks(task):
         reached += np.bincount(leaf[rows], weight, minlength=n_leaves)
     return reached
 

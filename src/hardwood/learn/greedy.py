@@ -26,23 +26,16 @@ splits as numbers (four more).
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.losses import (
-    CrossEntropy,
-    Custom,
-    Hinge,
-    LabelwiseLogistic,
-    Logistic,
-    SquaredCodes,
-)
-from hardwood.learn.task import Problem, engine_matrix
-from hardwood.learn.training import one_of
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.task import Task
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import TaskKind
+from hardwood.parameters import choice_field, integer_field, real_field
 
 SplitSearch = Literal["axis", "random", "oc1", "co2"]
 Criterion = Literal["entropy", "gini", "variance"]
@@ -55,10 +48,11 @@ SPLITS: tuple[str, ...] = get_args(SplitSearch)
 
 # The engine counts depth in 32 bits; no tree is as deep.
 _NO_LIMIT = 2**31 - 1
+_MANY = 2**20 - 1
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(Learner):
     """How a greedy tree grows.
 
     Parameters
@@ -97,52 +91,112 @@ class Greedy:
         For what is unknown or out of range.
     """
 
-    split: SplitSearch = "axis"
-    criterion: Criterion | None = None
-    max_depth: int | None = 6
-    min_samples_split: float = 2
-    min_samples_leaf: float = 1
-    min_weight_fraction_leaf: float = 0.0
-    min_impurity_decrease: float = 0.0
-    n_candidates: int = 64
-    n_restarts: int = 5
-    n_jumps: int = 5
-    n_coordinates: int = 50
-    max_passes: int = 10
-    nu: float | Literal["auto"] = "auto"
-    learning_rate: float = 0.3
-    momentum: float = 0.9
-    batch_size: int = 128
-    max_epochs: int = 100
+    takes_start: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        one_of("split", self.split, SPLITS)
-        if self.criterion is not None:
-            one_of("criterion", self.criterion, get_args(Criterion))
-        if self.max_depth is not None and not 1 <= self.max_depth <= _NO_LIMIT:
-            raise ValueError(f"max_depth must be an integer >= 1 or None, found {self.max_depth!r}")
-        for name in ("n_candidates", "n_restarts", "n_coordinates", "max_passes", "max_epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not 1 <= value < 2**20:
-                raise ValueError(
-                    f"{name} must be an integer from 1 to {2**20 - 1}, found {value!r}"
-                )
-        if not isinstance(self.n_jumps, int) or not 0 <= self.n_jumps < 2**31:
-            raise ValueError(f"n_jumps must be an integer >= 0, found {self.n_jumps!r}")
+    split: SplitSearch = choice_field("axis", SPLITS)
+    criterion: Criterion | None = choice_field(None, get_args(Criterion), or_none=True)
+    max_depth: int | None = integer_field(6, 1, or_none=True)
+    min_samples_split: float = real_field(2, 2)
+    min_samples_leaf: float = real_field(1, 1)
+    min_weight_fraction_leaf: float = real_field(0.0, 0, 0.5, open_high=False)
+    min_impurity_decrease: float = real_field(0.0, 0)
+    n_candidates: int = integer_field(64, 1, _MANY)
+    n_restarts: int = integer_field(5, 1, _MANY)
+    n_jumps: int = integer_field(5, 0, _MANY)
+    n_coordinates: int = integer_field(50, 1, _MANY)
+    max_passes: int = integer_field(10, 1, _MANY)
+    nu: float | Literal["auto"] = real_field("auto", 1e-6, 1e6, open_low=True, or_auto=True)
+    learning_rate: float = real_field(0.3, 0, open_low=True)
+    momentum: float = real_field(0.9, 0, 1)
+    batch_size: int = integer_field(128, 1, _MANY)
+    max_epochs: int = integer_field(100, 1, _MANY)
 
-    def engine_options(self, task: TaskKind) -> dict[str, object]:
-        """All options as the engine takes them, for a task.
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Grow a tree from the training rows of a task; its validation rows are not looked at.
 
         Raises
         ------
         ValueError
-            For a criterion of another task.
+            For a start, for a criterion of another kind of task, and where a target is out of the
+            range of float32, in units of the targets' weighted spread.
         """
-        criteria = ("variance",) if task == "regression" else ("entropy", "gini")
+        if start is not None:
+            raise ValueError("A greedy tree starts from nothing: it is what others start from.")
+        grown = self._grow(task, run or Run(), task.weight_of(task.train))
+        # Means of the target as it came: the task has it rounded, in other units.
+        target = task.target[task.train]
+        if task.kind == "classification":
+            target = one_hot(target[:, 0], task.n_targets)
+        weight = np.zeros(len(task.target))
+        weight[task.rows.index] = task.row_weight
+        values = _means(grown["leaf"], len(grown["children"]) + 1, target, weight[task.train])
+        return Learned(_tree(task, grown, values), history=None, interrupted=grown["interrupted"])
+
+    def start_tree(self, task: Task, run: Run) -> ObliqueTree:
+        """Grow the tree that a learner starts from: its leaves are means in the learner's units.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Where the user stopped it: half a start is nothing to learn on from.
+        """
+        weight = task.weight[task.train].astype(np.float64)
+        grown = self._grow(task, run, weight)
+        if grown["interrupted"]:
+            raise KeyboardInterrupt(
+                "interrupted while the start tree was grown; nothing was learned"
+            )
+        target = task.y[task.train].astype(np.float64)
+        if task.kind == "classification":
+            target = one_hot(target[:, 0], task.n_targets)
+        values = _means(grown["leaf"], len(grown["children"]) + 1, target, weight)
+        if task.kind == "regression":
+            values = values * task.target_scale + task.target_center
+        return _tree(task, grown, values)
+
+    def interrupted_message(self, learned: Learned) -> str:
+        return (
+            "Growing was interrupted; the tree so far is kept, with leaves where it was still to "
+            "be split."
+        )
+
+    def _grow(self, task: Task, run: Run, count: np.ndarray) -> dict[str, Any]:
+        """Return splits in standard units, and the leaf of each training row.
+
+        `count` (r,) is what each of them counts for `min_samples_split` and `min_samples_leaf`.
+        """
+        from hardwood import _native
+
+        _check_range(task)
+        count_of_row = np.zeros(len(task.y))
+        count_of_row[task.train] = count
+        answer: dict[str, Any] = _native.fit_greedy(
+            task.schema.encoder,
+            task.matrix,
+            task.y,
+            task.weight,
+            count_of_row,
+            task.train,
+            n_outputs=task.n_targets,
+            seed=run.seed,
+            n_threads=run.n_jobs,
+            options=self.engine_options(task.kind),
+        )
+        return answer
+
+    def engine_options(self, kind: TaskKind) -> dict[str, object]:
+        """All options as the engine takes them, for a kind of task.
+
+        Raises
+        ------
+        ValueError
+            For a criterion of another kind of task.
+        """
+        criteria = ("variance",) if kind == "regression" else ("entropy", "gini")
         criterion = criteria[0] if self.criterion is None else self.criterion
         if criterion not in criteria:
             raise ValueError(
-                f"criterion={criterion!r} is not one for {task}: expected "
+                f"criterion={criterion!r} is not one for {kind}: expected "
                 f"{' or '.join(map(repr, criteria))}."
             )
         target = {"classification": "classes", "multilabel": "labels", "regression": "numbers"}
@@ -150,97 +204,15 @@ class Greedy:
             **asdict(self),
             "nu": list(CO2_NORMS) if self.nu == "auto" else [self.nu],
             "criterion": criterion,
-            "target": target[task],
+            "target": target[kind],
             "max_depth": _NO_LIMIT if self.max_depth is None else self.max_depth,
         }
 
 
-@dataclass(frozen=True)
-class GrownTree:
-    """What the engine grew, in standard units.
-
-    Attributes
-    ----------
-    weights, bias, children
-        (m, c) and (m,) float32, of encoded columns; (m, 2) int32 as `ObliqueTree` has them.
-    leaf
-        (r,) int32, the leaf of each training row of the problem, in their order.
-    values
-        (L, k) float64, shares of classes or labels, or mean targets in the problem's units.
-    interrupted
-        Whether it was stopped by the user; nodes that were still to be split are leaves.
-    """
-
-    weights: np.ndarray
-    bias: np.ndarray
-    children: np.ndarray
-    leaf: np.ndarray
-    values: np.ndarray
-    interrupted: bool
-
-    def means(self, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return weighted means (L, k) over the rows at each leaf, of (r, k) and (r,)."""
-        return _means(self.leaf, len(self.children) + 1, target, weight)
-
-
-def learn(
-    problem: Problem,
-    config: Greedy,
-    *,
-    count: np.ndarray | None = None,
-    n_jobs: int = 1,
-    seed: int = 0,
-) -> GrownTree:
-    """Grow a tree from the training rows of a problem; its validation rows are not looked at.
-
-    Parameters
-    ----------
-    problem
-        Rows, target and weights; of the loss, only whether it is one of classes or labels.
-    config
-        How to grow it.
-    count
-        (n,) float64, what each row counts for `min_samples_split` and `min_samples_leaf`; None for
-        its weight.
-    n_jobs
-        Threads; they share columns, candidates and nodes. The tree does not depend on their number.
-    seed
-        Of random directions and coordinates.
-
-    Raises
-    ------
-    ValueError
-        Where a target is out of the range of float32, in units of the targets' weighted spread.
-    """
-    from hardwood import _native
-
-    _check_range(problem)
-    task = _task_of(problem)
-    n_outputs = _n_values(problem)
-    answer: dict[str, Any] = _native.fit_greedy(
-        problem.schema.encoder,
-        engine_matrix(problem.matrix),
-        problem.y,
-        problem.weight,
-        np.asarray(problem.weight if count is None else count, dtype=np.float64),
-        problem.train,
-        n_outputs=n_outputs,
-        seed=seed,
-        n_threads=n_jobs,
-        options=config.engine_options(task),
-    )
-    target = problem.y[problem.train].astype(np.float64)
-    if task == "classification":
-        target = one_hot(target[:, 0], n_outputs)
-    weight = problem.weight[problem.train].astype(np.float64)
-    values = _means(answer["leaf"], len(answer["children"]) + 1, target, weight)
-    return GrownTree(**answer, values=values)
-
-
-def _check_range(problem: Problem) -> None:
-    is_finite = np.isfinite(problem.y[problem.train]).all(axis=1)
+def _check_range(task: Task) -> None:
+    is_finite = np.isfinite(task.y[task.train]).all(axis=1)
     if not is_finite.all():
-        row = int(problem.train[np.argmin(is_finite)])
+        row = int(task.train[np.argmin(is_finite)])
         raise ValueError(
             "sample_weight has too large a range: next to the rows with the largest weights, the "
             f"target of row {row} is further away than float32 can hold. Raise the small weights, "
@@ -263,70 +235,15 @@ def _means(leaf: np.ndarray, n_leaves: int, target: np.ndarray, weight: np.ndarr
     return np.stack(sums, axis=1) / total[:, None]
 
 
-def start_tree(
-    problem: Problem,
-    split: SplitSearch,
-    *,
-    max_depth: int,
-    classes: tuple[Any, ...] | None = None,
-    n_jobs: int = 1,
-    seed: int = 0,
-) -> ObliqueTree:
-    """Grow the tree that a learner starts from, of the training rows of its problem.
-
-    Parameters
-    ----------
-    problem
-        What will be learned; any loss.
-    split
-        How splits are searched.
-    max_depth
-        Of the tree.
-    classes
-        The labels of a classification.
-    n_jobs, seed
-        As of `learn`.
-
-    Returns
-    -------
-    tree
-        In raw units, not simplified; `units.start_parameters` gives its parameters in those of the
-        problem.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Where the user stopped it: half a start is nothing to learn on from.
-    """
-    grown = learn(problem, Greedy(split, max_depth=max_depth), n_jobs=n_jobs, seed=seed)
-    if grown.interrupted:
-        raise KeyboardInterrupt("interrupted while the start tree was grown; nothing was learned")
-    weights, bias = splits_in_raw_units(grown.weights, grown.bias, problem)
-    task = _task_of(problem)
-    values = grown.values
-    if task == "regression":
-        values = values * problem.target_scale + problem.target_center
+def _tree(task: Task, grown: dict[str, Any], values: np.ndarray) -> ObliqueTree:
+    weights, bias = splits_in_raw_units(grown["weights"], grown["bias"], task)
     return ObliqueTree(
         weights,
         bias,
-        grown.children,
+        grown["children"],
         values,
-        schema=problem.schema,
-        task=task,
-        classes=classes,
+        schema=task.schema,
+        task=task.kind,
+        classes=task.labels,
+        target_names=task.target_names,
     )
-
-
-def _task_of(problem: Problem) -> TaskKind:
-    loss = problem.loss
-    if isinstance(loss, Custom):
-        task: Any = loss.task
-        return task
-    if isinstance(loss, Logistic | CrossEntropy | Hinge | SquaredCodes):
-        return "classification"
-    return "multilabel" if isinstance(loss, LabelwiseLogistic) else "regression"
-
-
-def _n_values(problem: Problem) -> int:
-    """How many numbers a leaf predicts: two classes are learned as one score."""
-    return int(problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1])

@@ -1,4 +1,4 @@
-"""Latent trees: hyper-parameters, and what is learned; `latent_training` learns it, in torch.
+"""Latent trees: hyperparameters, and the model of what `latent_torch` learns.
 
 Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021.
 [LT21]
@@ -9,62 +9,150 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.learn.task import Problem
-from hardwood.learn.training import Callback, Epoch, one_of
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.task import Task
+from hardwood.learn.training import Epoch
+from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
+from hardwood.model import LatentTreeModel
+from hardwood.parameters import (
+    checked,
+    choice_field,
+    flag_field,
+    integer,
+    integer_field,
+    real_field,
+    switch_field,
+)
 
 Split = Literal["linear", "elu"]
 Init = Literal["random", "bisect"]
 INITS: tuple[str, ...] = get_args(Init)
 
-# Passes: so many that they make these steps, within bounds.
+# Epochs: so many that they make these steps, within bounds.
 _STEPS = 4000
 _EPOCHS = (20, 200)
 
+_MAX_DEPTH = 12
+_MAX_WIDTH = 100_000
+
+
+def _widths(name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, str) and value == "linear":
+        return ()
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        raise ValueError(f"{name} must be 'linear' or a list of widths, got {value!r}.")
+    return tuple(integer(f"{name}[{i}]", width, 1, _MAX_WIDTH) for i, width in enumerate(value))
+
 
 @dataclass(frozen=True)
-class Latent:
-    """Hyper-parameters of a latent tree, as the estimators have them.
+class Latent(Learner):
+    """A latent tree; `LatentTreeClassifier` says what most parameters mean.
 
-    `head` are the widths of the hidden layers of the predictor f(x, z), of which () is linear;
-    `skip` is whether it sees x beside z. `least_activity`: nodes that are less active than this
-    when learning has ended are removed. `init` is the start of the splits: random directions
-    through the middle of each node's rows, or 2-means at every node. `solves_head`: a linear
-    predictor of the squared error starts as the solution of ridge regression.
+    `head` are the widths of the hidden layers of the predictor f(x, z), of which () is linear.
+    `least_activity`: nodes that are less active than this when learning has ended are removed.
+    `init` is the start of the splits: random directions through the middle of each node's rows, or
+    2-means at every node. `solves_head`: a linear predictor of the squared error starts as the
+    solution of ridge regression.
     """
 
-    max_depth: int = 5
-    pruning: float = 1.0
-    split: Split = "linear"
-    head: tuple[int, ...] = ()
-    skip: bool = True
-    dropout: float = 0.0
-    weight_decay: float = 0.0
-    learning_rate: float = 0.01
-    batch_size: int = 256
-    max_epochs: int | None = None
-    patience: float = 0.3
-    least_activity: float = 0.01
-    early_stopping: bool = True
-    init: Init = "random"
-    solves_head: bool = False
+    takes_start: ClassVar[bool] = False
+
+    max_depth: int = integer_field(5, 1, _MAX_DEPTH)
+    pruning: float = real_field(1.0, 0, 1e30, open_high=False)
+    split: Split = choice_field("linear", get_args(Split))
+    head: tuple[int, ...] = checked((), _widths)
+    skip: bool = flag_field(True)
+    dropout: float = real_field(0.0, 0, 1)
+    weight_decay: float = real_field(0.1, 0)
+    learning_rate: float = real_field(0.01, 0, open_low=True)
+    batch_size: int = integer_field(256, 1, None)
+    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
+    patience: float = real_field(0.3, 0, open_low=True)
+    least_activity: float = real_field(0.01, 0)
+    early_stopping: bool | str = switch_field()
+    init: Init = choice_field("random", INITS)
+    solves_head: bool = flag_field(False)
 
     def __post_init__(self) -> None:
-        one_of("split", self.split, ("linear", "elu"))
-        one_of("init", self.init, INITS)
+        super().__post_init__()
+        if self.learning_rate * self.weight_decay > 1:  # a step would turn around what was learned
+            raise ValueError(
+                "weight_decay times learning_rate must be at most 1, got "
+                f"{self.weight_decay:g} times {self.learning_rate:g}."
+            )
+
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Learn a latent tree and its predictor together, by QHAdam [LT21, Algorithm 2].
+
+        Weights are those of the loss; the program counts each distinct row once. Torch runs on one
+        thread meanwhile, so that the same seed gives the same bits.
+
+        Raises
+        ------
+        MissingExtraError
+            Where torch is not installed.
+        ValueError
+            Where learning diverged, and for a start.
+        """
+        if start is not None:
+            raise ValueError("A latent tree starts from splits of its own: it takes no start.")
+        if find_spec("torch") is None:
+            raise MissingExtraError("torch", extra="torch", purpose="Learning a latent tree")
+        from hardwood.learn import latent_torch
+
+        run = run or Run()
+        network = latent_torch.learn(task, self, run)
+        return Learned(
+            self._model(task, network),
+            network.history,
+            best_epoch=network.best_epoch,
+            interrupted=network.interrupted,
+        )
 
     def epochs(self, n_rows: int) -> int:
-        """Return the number of passes over so many training rows."""
+        """Return the number of epochs over this many rows."""
+        if not isinstance(self.max_epochs, str):
+            return self.max_epochs
         n_batches = -(-n_rows // self.batch_size)
-        return self.max_epochs or min(max(_STEPS // n_batches, _EPOCHS[0]), _EPOCHS[1])
+        return min(max(_STEPS // n_batches, _EPOCHS[0]), _EPOCHS[1])
+
+    def _model(self, task: Task, network: LatentNetwork) -> LatentTreeModel:
+        """Make the model of what was learned, in raw units."""
+        weights, bias = splits_in_raw_units(network.weights, network.bias, task)
+        layers = list(network.layers)
+        last, constants = layers[-1]
+        values, slopes = task.linear_leaves(constants[None], last[None])
+        layers[-1] = slopes[0], values[0]
+        if self.skip:
+            first, constants = layers[0]
+            n_nodes = len(network.nodes)
+            moved, raw = leaves_in_raw_units(constants[None], first[None, :, n_nodes:], task)
+            layers[0] = np.hstack([first[:, :n_nodes], raw[0]]), moved[0]
+        return LatentTreeModel(
+            network.nodes,
+            network.activity,
+            weights,
+            bias,
+            np.concatenate([layer[0].ravel() for layer in layers]),
+            np.concatenate([layer[1] for layer in layers]),
+            widths=self.head,
+            skip=self.skip,
+            activation=self.split,
+            schema=task.schema,
+            task=task.kind,
+            link=task.loss.link_name,
+            classes=task.labels,
+            target_names=task.target_names,
+        )
 
 
 @dataclass(frozen=True)
-class GrownLatentTree:
+class LatentNetwork:
     """What was learned, of encoded columns, without the nodes that are not active.
 
     Attributes
@@ -80,8 +168,8 @@ class GrownLatentTree:
     layers
         The predictor: weights (out, in) and biases (out,) of each layer, with ELU between them. The
         first takes z of the nodes and then, with `skip`, the encoded columns.
-    history, best_restart, best_epoch, interrupted
-        As of every learner.
+    history, best_epoch, interrupted
+        As `Learned` has them.
     """
 
     nodes: np.ndarray
@@ -93,43 +181,3 @@ class GrownLatentTree:
     history: tuple[Epoch, ...]
     best_epoch: int
     interrupted: bool
-    best_restart: int = 0
-
-
-def learn(
-    problem: Problem,
-    config: Latent,
-    *,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> GrownLatentTree:
-    """Learn a latent tree and its predictor together, by QHAdam [LT21, Algorithm 2].
-
-    Parameters
-    ----------
-    problem
-        Rows, target, weights, loss and validation part. Weights are those of the loss; the program
-        counts each distinct row once.
-    config
-        The hyper-parameters.
-    seed
-        Of the random start, the order of rows and dropout.
-    callbacks
-        Called after every epoch; a true answer ends learning.
-
-    Raises
-    ------
-    MissingExtraError
-        Where torch is not installed.
-    ValueError
-        Where learning diverged.
-
-    Notes
-    -----
-    Torch runs on one thread meanwhile, so that the same seed gives the same bits.
-    """
-    if find_spec("torch") is None:
-        raise MissingExtraError("torch", extra="torch", purpose="Learning a latent tree")
-    from hardwood.learn import latent_torch as latent_training
-
-    return latent_training.learn(problem, config, seed=seed, callbacks=callbacks)

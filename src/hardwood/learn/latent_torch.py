@@ -14,12 +14,13 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from hardwood.learn.bisection import bisect
-from hardwood.learn.latent import GrownLatentTree, Latent
+from hardwood.learn.latent import Latent, LatentNetwork
 from hardwood.learn.latent_start import place_splits, solve_predictor
+from hardwood.learn.learner import Run
 from hardwood.learn.losses import SquaredError
-from hardwood.learn.task import Problem
+from hardwood.learn.task import Task
 from hardwood.learn.torch_losses import row_losses
-from hardwood.learn.training import Callback, Epoch
+from hardwood.learn.training import Epoch
 from hardwood.nn.latent import LatentTree
 
 # The program is solved for as many training rows as give these values, evenly spaced.
@@ -120,42 +121,42 @@ class Network(nn.Module):
 
 @dataclass
 class _Rows:
-    """The rows of a problem as tensors, encoded."""
+    """The rows of a task as tensors, encoded."""
 
     x: Tensor
     y: Tensor
     weight: Tensor
 
     @classmethod
-    def of(cls, problem: Problem, rows: np.ndarray) -> _Rows:
+    def of(cls, task: Task, rows: np.ndarray) -> _Rows:
         return cls(
-            torch.from_numpy(encoded(problem, rows)),
-            torch.from_numpy(problem.y[rows]),
-            torch.from_numpy(problem.weight[rows]),
+            torch.from_numpy(encoded(task, rows)),
+            torch.from_numpy(task.y[rows]),
+            torch.from_numpy(task.weight[rows]),
         )
 
 
-def encoded(problem: Problem, rows: np.ndarray) -> np.ndarray:
+def encoded(task: Task, rows: np.ndarray) -> np.ndarray:
     """Return rows as a learner sees them, (n, c) float32."""
     parts = []
     for first in range(0, len(rows), _CHUNK_ROWS):
-        taken = problem.matrix[rows[first : first + _CHUNK_ROWS]]
+        taken = task.matrix[rows[first : first + _CHUNK_ROWS]]
         dense = taken.toarray() if sparse.issparse(taken) else taken
-        parts.append(problem.schema.encoder.encode(np.ascontiguousarray(dense)))
+        parts.append(task.schema.encoder.encode(np.ascontiguousarray(dense)))
     if not parts:
-        return np.empty((0, problem.schema.n_columns), dtype=np.float32)
+        return np.empty((0, task.schema.n_columns), dtype=np.float32)
     return np.concatenate(parts)
 
 
 class _Run:
     """One run: the network, what it is judged by, and the best it has been."""
 
-    def __init__(self, problem: Problem, config: Latent, seed: int) -> None:
-        self.problem, self.config = problem, config
-        train = problem.train if len(problem.train) > 1 else np.repeat(problem.train, 2)
-        self.train, self.valid = _Rows.of(problem, train), _Rows.of(problem, problem.valid)
+    def __init__(self, task: Task, config: Latent, seed: int) -> None:
+        self.task, self.config = task, config
+        train = task.train if len(task.train) > 1 else np.repeat(task.train, 2)
+        self.train, self.valid = _Rows.of(task, train), _Rows.of(task, task.valid)
         self.batch_size = min(config.batch_size, len(train))
-        self.network = Network(self.train.x.shape[1], problem.n_outputs, config, seed)
+        self.network = Network(self.train.x.shape[1], task.n_outputs, config, seed)
         self.random = np.random.default_rng(seed)
         n_settled = max(1, _SETTLED_VALUES // self.network.tree.n_nodes)
         step = -(-len(train) // n_settled)
@@ -184,7 +185,7 @@ class _Run:
     @torch.no_grad()
     def solve_head(self) -> None:
         """Start a linear predictor of the squared error where ridge regression ends."""
-        if self.config.head or not isinstance(self.problem.loss, SquaredError):
+        if self.config.head or not isinstance(self.task.loss, SquaredError):
             raise ValueError("solves_head is for linear heads and the squared error")
         network, rows = self.network.eval(), self.train
         features = torch.cat([network.features(x) for x in torch.split(rows.x, _CHUNK_ROWS)])
@@ -193,7 +194,7 @@ class _Run:
     @property
     def judges(self) -> bool:
         """Whether the best pass is told by validation rows."""
-        return self.config.early_stopping and len(self.valid.x) > 0
+        return self.config.keeps_best(self.task)
 
     def batches(self) -> list[np.ndarray]:
         """Draw the batches of a pass: nearly equal ones, of two rows at least."""
@@ -208,7 +209,7 @@ class _Run:
         for b, batch in enumerate(batches):
             part = torch.from_numpy(batch)
             network.tree.pruning = self.config.pruning * len(batch) / self.batch_size
-            losses = row_losses(self.problem.loss, network(rows.x[part]), rows.y[part])
+            losses = row_losses(self.task.loss, network(rows.x[part]), rows.y[part])
             loss = (rows.weight[part] * losses).mean()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step(self.rate((epoch + b / len(batches)) / max_epochs))
@@ -237,7 +238,7 @@ class _Run:
         if len(rows.x) == 0:
             return math.nan
         parts = [
-            row_losses(self.problem.loss, network(x), y)
+            row_losses(self.task.loss, network(x), y)
             for x, y in zip(
                 torch.split(rows.x, _CHUNK_ROWS), torch.split(rows.y, _CHUNK_ROWS), strict=True
             )
@@ -257,7 +258,7 @@ class _Run:
             for name, value in self.network.state_dict().items()
         }
 
-    def follow(self, callbacks: Sequence[Callback]) -> None:
+    def follow(self, run: Run) -> None:
         """Take all passes."""
         max_epochs = self.config.epochs(len(self.train.x))
         patience = max(1, math.ceil(min(self.config.patience, 1.0) * max_epochs))
@@ -276,8 +277,7 @@ class _Run:
             if not self.judges or valid_loss < self.best_loss:
                 self.best_loss = valid_loss
                 self.keep(epoch)
-            answers = [bool(callback(record)) for callback in callbacks]  # all hear of every epoch
-            if any(answers) or (self.judges and epoch - self.best_epoch >= patience):
+            if run.hears(record) or (self.judges and epoch - self.best_epoch >= patience):
                 return
 
 
@@ -289,19 +289,17 @@ def diverged() -> ValueError:
     )
 
 
-def learn(
-    problem: Problem, config: Latent, *, seed: int, callbacks: Sequence[Callback]
-) -> GrownLatentTree:
-    """Learn as `hardwood.learn.latent.learn` says."""
+def learn(task: Task, config: Latent, run: Run) -> LatentNetwork:
+    """Learn as `hardwood.learn.latent` says."""
     interrupted = False
     with _one_thread():
-        run = _Run(problem, config, seed)
+        own = _Run(task, config, run.seed)
         try:
-            run.follow(callbacks)
+            own.follow(run)
         except KeyboardInterrupt:
             interrupted = True
-        run.network.load_state_dict(run.best_state)
-        return _grown(run, interrupted)
+        own.network.load_state_dict(own.best_state)
+        return _learned(own, interrupted)
 
 
 @contextmanager
@@ -316,7 +314,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _grown(run: _Run, interrupted: bool) -> GrownLatentTree:
+def _learned(run: _Run, interrupted: bool) -> LatentNetwork:
     """Take out what was learned, without what is not active, in float64."""
     pruned = run.network.tree.pruned()
     weights, bias = _folded(pruned.split)
@@ -328,7 +326,7 @@ def _grown(run: _Run, interrupted: bool) -> GrownLatentTree:
     arrays = [weights, bias, *(part for layer in layers for part in layer)]
     if not all((np.abs(array) < _HUGE).all() for array in arrays):
         raise diverged()
-    return GrownLatentTree(
+    return LatentNetwork(
         nodes=nodes,
         activity=_array(pruned.activity),
         splits=pruned.splits.numpy(),

@@ -13,6 +13,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hardwood.model.structure import Link
+
+NO_LINK: Link = "identity"
+
 # Keeps the scores of a pure leaf finite where a tree is learned on.
 _LEAST_START_PROBABILITY = 1e-6
 
@@ -27,7 +31,7 @@ class Loss(ABC):
     or (counts) in units of their mean. Leaves start near zero and steps are small, so a target far
     from there would be out of reach."""
 
-    link_name: ClassVar[str] = "identity"
+    link_name: ClassVar[Link] = "identity"
     """How a tree with linear leaves gets from `link_scores` to its predictions."""
 
     @property
@@ -113,7 +117,7 @@ class Poisson(Loss):
     """exp(f) - y f for counts and rates y >= 0: predicts exp(f)."""
 
     name: ClassVar[str] = "poisson"
-    link_name: ClassVar[str] = "exp"
+    link_name: ClassVar[Link] = "exp"
     target_units = "mean"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
@@ -128,7 +132,7 @@ class Logistic(Loss):
     """Log loss of two classes, with one score per leaf."""
 
     name: ClassVar[str] = "logistic"
-    link_name: ClassVar[str] = "softmax"
+    link_name: ClassVar[Link] = "softmax"
 
     def n_outputs(self, n_targets: int) -> int:
         return 1
@@ -150,7 +154,7 @@ class LabelwiseLogistic(Loss):
     """Mean over several yes/no labels of their log loss, with one score per label."""
 
     name: ClassVar[str] = "logistic"
-    link_name: ClassVar[str] = "logistic"
+    link_name: ClassVar[Link] = "logistic"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         return 0.5 + 0.5 * np.tanh(0.5 * scores)
@@ -165,7 +169,7 @@ class CrossEntropy(Loss):
     """Log loss of any number of classes, with one score per class."""
 
     name: ClassVar[str] = "cross_entropy"
-    link_name: ClassVar[str] = "softmax"
+    link_name: ClassVar[Link] = "softmax"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -183,7 +187,7 @@ class _Coded(Loss):
     sums of trees answer by a soft-max, which prefers the same class.
     """
 
-    link_name: ClassVar[str] = "softmax"
+    link_name: ClassVar[Link] = "softmax"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         share = np.maximum(scores + 1.0, 0.0)
@@ -244,7 +248,7 @@ class Custom(Loss):
         }[self.task]
 
     @property
-    def link_name(self) -> str:  # type: ignore[override]
+    def link_name(self) -> Link:  # type: ignore[override]
         return self._like.link_name
 
     def link(self, scores: np.ndarray) -> np.ndarray:
@@ -296,8 +300,30 @@ _CLASSIFICATION: dict[str, Callable[[], Loss]] = {
     "squared_error": SquaredCodes,
 }
 
+# What learners can minimize: losses with a value for every row and leaf; functions besides.
+LEAF_LOSSES = frozenset(
+    {
+        "squared_error",
+        "absolute_error",
+        "huber",
+        "quantile",
+        "poisson",
+        "logistic",
+        "cross_entropy",
+        "hinge",
+        "squared_codes",
+    }
+)
+GRADIENT_LOSSES = LEAF_LOSSES | {"custom"}
 
-def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
+
+def loss_of(
+    spec: object,
+    task: str,
+    n_classes: int | None = None,
+    *,
+    allowed: frozenset[str] = GRADIENT_LOSSES,
+) -> Loss:
     """Find the loss that an estimator's ``loss`` parameter names.
 
     Parameters
@@ -310,16 +336,33 @@ def loss_of(spec: object, task: str, n_classes: int | None = None) -> Loss:
         "classification", "multilabel" or "regression".
     n_classes
         Number of classes, for classification.
+    allowed
+        Names of the losses that the learner can minimize.
 
     Raises
     ------
     ValueError
-        Where the loss is unknown or not one of the task.
+        Where the loss is unknown, not one of the task, or not one that the learner can minimize.
     """
+    loss = _found(spec, task, n_classes, allowed)
+    if loss.name not in allowed:
+        raise ValueError(
+            "This learner evaluates its loss for single leaves, so loss must be a name or a loss "
+            "object, not a function. DGTClassifier and DGTRegressor take functions; for what has "
+            "no gradient see hardwood.learn_from_rewards."
+        )
+    return loss
+
+
+def _found(spec: object, task: str, n_classes: int | None, allowed: frozenset[str]) -> Loss:
     fits: dict[str, tuple[type[Loss], ...]] = {
         "classification": (Logistic, CrossEntropy, Hinge, SquaredCodes),
         "multilabel": (LabelwiseLogistic,),
     }
+    if Misclassification.name in allowed and task == "classification":
+        is_name = isinstance(spec, str) and spec == Misclassification.name
+        if is_name or isinstance(spec, Misclassification):
+            return Misclassification()
     if task != "regression" and spec == "log_loss":
         if task == "multilabel":
             return LabelwiseLogistic()

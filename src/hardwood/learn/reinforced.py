@@ -45,18 +45,31 @@ What differs from the paper:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from hardwood.learn.engine import EngineRuns, run_engine
 from hardwood.learn.finish import routed_leaves
-from hardwood.learn.non_greedy import cautious_scores
-from hardwood.learn.task import Problem, engine_matrix
-from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
-from hardwood.learn.units import start_parameters
-from hardwood.model import ObliqueTree
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.losses import LEAF_LOSSES, CrossEntropy, Hinge, SquaredCodes
+from hardwood.learn.start import cautious_scores, start_tree
+from hardwood.learn.task import Task
+from hardwood.learn.training import Training, epochs_for
+from hardwood.learn.units import splits_in_raw_units, start_parameters
+from hardwood.model import ObliqueTree, PolicyTree
+from hardwood.parameters import (
+    checked,
+    choice_field,
+    integer_field,
+    object_field,
+    real,
+    real_field,
+    switch_field,
+)
 
 Baseline = Literal["none", "leave-one-out", "value"]
 Estimator = Literal["sampled", "exact"]
@@ -69,9 +82,13 @@ LEAF_SCALE = 0.1
 START_NORM = 5.0
 
 
-def default_training() -> Training:
-    """Return how reinforced trees are trained unless told otherwise: by Adam, with one cosine."""
-    return Training(optimizer="adam", epsilon=1e-8, schedule_restarts=0, clip_norm=None)
+# By Adam, with one cosine, and no limit on gradients.
+TRAINING = Training(optimizer="adam", epsilon=1e-8, schedule_restarts=0, clip_norm=None)
+
+MAX_DEPTH = 16
+_MAX_NODES = 2**20
+_MAX_SAMPLES = 10_000
+_MAX_RESTARTS = 10_000
 
 
 def perfect_parents(max_depth: int, n_children: int = 2) -> tuple[int, ...]:
@@ -93,97 +110,219 @@ def is_binary(parents: Sequence[int]) -> bool:
     return set(np.bincount(np.array(parents[1:], dtype=np.int64)).tolist()) <= {0, 2}
 
 
+def temperatures(name: str, value: Any) -> tuple[float, float]:
+    """Return the first and the last temperature."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be a number or a pair of numbers, got {value!r}.")
+    first, last = (real(name, t, 1e-3, 1e3) for t in pair)
+    return first, last
+
+
+def checked_parents(name: str, given: Any) -> tuple[int, ...]:
+    """Return a topology as plain numbers: parents come before their children."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes) or len(given) < 2:
+        raise ValueError(
+            f"{name} must be None or a sequence of at least 2 node numbers, the root first with "
+            f"-1, got {given!r:.200}."
+        )
+    if len(given) > _MAX_NODES:
+        raise ValueError(f"{name} must have at most {_MAX_NODES} nodes, got {len(given)}.")
+    for node, parent in enumerate(given):
+        is_right = isinstance(parent, numbers.Integral) and not isinstance(parent, bool)
+        if not (is_right and (parent == -1 if node == 0 else 0 <= parent < node)):
+            expected = "-1, it is the root" if node == 0 else f"a number from 0 to {node - 1}"
+            raise ValueError(
+                f"{name}[{node}] must be {expected}, got {parent!r}. Parents come before their "
+                "children."
+            )
+    if len(set(given[1:])) == len(given) - 1:
+        raise ValueError(
+            f"{name} must have a node with two children or more, else there is nothing to decide; "
+            f"got {list(given)!r:.200}."
+        )
+    return tuple(int(parent) for parent in given)
+
+
 @dataclass(frozen=True)
-class Reinforced:
-    """The hyper-parameters.
+class Policies(Learner):
+    """What policy trees are learned by, from losses or from rewards.
 
     `parents` is the topology: for each node the number of its parent, the root first with -1, and
-    parents before their children. `entropy` is what policies that go anywhere are worth when
-    learning begins, as a part of the loss of leaves that know nothing; it falls to zero along a
-    line. `temperature` is the first and the last one. Both change until `annealed_at` of the steps
-    are taken.
+    parents before their children; None for a perfect tree. `temperature` is the first and the last
+    one; it changes until `annealed_at` of the steps are taken.
     """
 
-    parents: tuple[int, ...]
-    n_samples: int = 10
-    baseline: Baseline = "leave-one-out"
-    estimator: Estimator = "exact"
-    entropy: float = 0.6
-    temperature: tuple[float, float] = (1.0, 1.0)
-    annealed_at: float = 0.5
-    learning_rate: float = 0.03
-    batch_size: int = 128
-    max_epochs: int | None = None
-    l1: float = 0.0
-    l2: float = 0.0
-    restarts: int = 1
-    early_stopping: bool = False
-    policy_scale: float = POLICY_SCALE
-    leaf_scale: float = LEAF_SCALE
-    training: Training = field(default_factory=default_training)
+    stops_by_default: ClassVar[bool] = False
+    annealed_at: ClassVar[float] = 0.5
 
-    def __post_init__(self) -> None:
-        one_of("baseline", self.baseline, get_args(Baseline))
-        one_of("estimator", self.estimator, get_args(Estimator))
-        if self.needs_two_samples and self.n_samples < 2:
-            raise ValueError(
-                "baseline='leave-one-out' is the mean of a row's other trajectories, so n_samples "
-                f"must be at least 2, found {self.n_samples}. Use more, or baseline='value'."
-            )
+    max_depth: int = integer_field(8, 1, MAX_DEPTH)
+    parents: tuple[int, ...] | None = checked(None, checked_parents, or_none=True)
+    n_samples: int = integer_field(10, 1, _MAX_SAMPLES)
+    temperature: tuple[float, float] = checked((1.0, 1.0), temperatures)
+    learning_rate: float = real_field(0.03, 0, open_low=True)
+    batch_size: int = integer_field(128, 1, None)
+    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
+    l1: float = real_field(0.0, 0)
+    l2: float = real_field(0.0, 0)
+    early_stopping: bool | str = switch_field()
+    training: Training = object_field(TRAINING, named="hardwood.Training")
 
     @property
-    def needs_two_samples(self) -> bool:
-        """Whether a trajectory is compared with others of its row."""
-        return self.estimator == "sampled" and self.baseline == "leave-one-out"
+    def topology(self) -> tuple[int, ...]:
+        """Parents of all nodes."""
+        return perfect_parents(self.max_depth) if self.parents is None else self.parents
 
-    def epochs(self, n_rows: int) -> int:
-        """Return the number of passes over so many training rows."""
-        return self.max_epochs or epochs_for(n_rows, self.batch_size)
-
-    def policy_options(self, price: float) -> dict[str, object]:
+    def policy_options(self, entropy: float, estimator: str, baseline: str) -> dict[str, Any]:
         """Return what concerns the estimate of a gradient, as the engine takes it.
 
-        `price` is what a nat of entropy is worth at first.
+        `entropy` is what a nat of the policies' entropy is worth at first, in units of what is
+        minimized.
         """
-        is_sampled = self.estimator == "sampled"
+        is_sampled = estimator == "sampled"
         return {
-            "estimator": self.estimator,
+            "estimator": estimator,
             "n_samples": self.n_samples if is_sampled else 1,
-            "baseline": self.baseline if is_sampled else "none",
-            "entropy": price,
+            "baseline": baseline if is_sampled else "none",
+            "entropy": entropy,
             "first_temperature": self.temperature[0],
             "last_temperature": self.temperature[1],
             "annealed_at": self.annealed_at,
-            "policy_scale": self.policy_scale,
-            "leaf_scale": self.leaf_scale,
+            "policy_scale": POLICY_SCALE,
+            "leaf_scale": LEAF_SCALE,
         }
 
-    def engine_options(self, n_rows: int, price: float) -> dict[str, object]:
+    def engine_options(
+        self,
+        task: Task,
+        parents: Sequence[int],
+        *,
+        estimator: str,
+        baseline: str,
+        entropy: float,
+        n_actions: int = 0,
+    ) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
-        max_epochs = self.epochs(n_rows)
+        n_rows = len(task.train)
         options: dict[str, Any] = {
             "hidden": [],
-            **self.policy_options(price),
+            "parents": np.array(parents, dtype=np.int32),
+            "n_actions": n_actions,
+            **self.policy_options(entropy, estimator, baseline),
             **self.training.engine_options(
                 learning_rate=self.learning_rate,
                 momentum=None,
                 batch_size=min(self.batch_size, n_rows),
-                max_epochs=max_epochs,
+                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
                 l1=self.l1,
                 l2=self.l2,
-                stops_early=self.early_stopping,
+                stops_early=self.keeps_best(task),
             ),
         }
-        if self.early_stopping and self.is_annealed:
+        is_annealed = entropy > 0 or self.temperature[0] != self.temperature[1]
+        if self.keeps_best(task) and is_annealed:
             # While policies are kept from being sure, a loss that does not fall says nothing.
-            least = math.ceil(self.annealed_at * max_epochs)
+            least = math.ceil(self.annealed_at * options["max_epochs"])
             options["patience"] = max(options["patience"], least)
         return options
 
-    @property
-    def is_annealed(self) -> bool:
-        """Whether what is minimised changes while the tree is learned."""
-        return self.entropy > 0 or self.temperature[0] != self.temperature[1]
+    def learned(self, task: Task, parents: Sequence[int], runs: EngineRuns) -> Learned:
+        """Return what the engine learned, in raw units."""
+        (tree,) = runs.trees
+        return Learned(
+            self._policy(task, parents, tree),
+            runs.history,
+            best_run=runs.best_run,
+            best_epoch=tree["best_epoch"],
+            interrupted=runs.interrupted,
+            keeps_unreached=True,
+        )
+
+    def _policy(
+        self, task: Task, parents: Sequence[int], tree: Mapping[str, np.ndarray]
+    ) -> PolicyTree:
+        weights, bias = splits_in_raw_units(
+            tree["weights"], tree["bias"], task, is_sparse=self.l1 > 0
+        )
+        weights, bias = with_first_ways(parents, weights, bias)
+        if isinstance(task.loss, Hinge | SquaredCodes):  # their scores are not the link's
+            scores = CrossEntropy().scores(task.leaf_values(tree["scores"]))
+        else:
+            no_slopes = np.zeros((*tree["scores"].shape, 0))
+            scores, _ = task.linear_leaves(tree["scores"], no_slopes)
+        return PolicyTree(
+            parents,
+            weights,
+            bias,
+            scores,
+            schema=task.schema,
+            task=task.kind,
+            link=task.loss.link_name,
+            classes=task.labels,
+            target_names=task.target_names,
+        )
+
+
+@dataclass(frozen=True)
+class Reinforced(Policies):
+    """Reinforced trees; `ReinforcedTreeClassifier` says what each parameter means.
+
+    `entropy` is what policies that go anywhere are worth when learning begins, as a part of the
+    loss of leaves that know nothing; it falls to zero along a line.
+    """
+
+    losses: ClassVar[frozenset[str]] = LEAF_LOSSES
+
+    baseline: Baseline = choice_field("leave-one-out", get_args(Baseline))
+    estimator: Estimator = choice_field("exact", get_args(Estimator))
+    entropy: float = real_field(0.6, 0)
+    restarts: int = integer_field(1, 1, _MAX_RESTARTS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        needs_two_samples = self.estimator == "sampled" and self.baseline == "leave-one-out"
+        if needs_two_samples and self.n_samples < 2:
+            raise ValueError(
+                "baseline='leave-one-out' is the mean of a row's other trajectories, so n_samples "
+                f"must be at least 2, got {self.n_samples}. Use more, or baseline='value'."
+            )
+
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Learn a policy tree from R starts at once; the best on validation data is kept."""
+        run = run or Run()
+        first = self._start(task, run, start)
+        parents = first.parents if first else self.topology
+        runs = run_engine(
+            "reinforced",
+            task,
+            self.engine_options(
+                task,
+                parents,
+                estimator=self.estimator,
+                baseline=self.baseline,
+                entropy=self.entropy * loss_of_nothing(task) / most_entropy(parents),
+            ),
+            run,
+            start=(first.weights, first.bias, first.scores) if first else None,
+            n_runs=self.restarts,
+        )
+        return self.learned(task, parents, runs)
+
+    def _start(self, task: Task, run: Run, start: Start) -> StartPolicy | None:
+        if start is None:
+            return None
+        if self.parents is not None:
+            raise ValueError(
+                "init gives the topology, and so does parents: give one of them, or max_depth "
+                "alone."
+            )
+        tree = start_tree(start, task, run)
+        assert tree is not None
+        return start_from(tree, task, n_jobs=run.n_jobs)
 
 
 @dataclass(frozen=True)
@@ -195,7 +334,8 @@ class StartPolicy:
     parents
         The topology.
     weights, bias, scores
-        (m, c), (m,) and (m + 1, k), as of `GrownPolicy`.
+        (m, c) and (m,) of the branches but the first of each node, node by node; (m + 1, k) of the
+        leaves, in the order of the nodes.
     """
 
     parents: tuple[int, ...]
@@ -204,69 +344,14 @@ class StartPolicy:
     scores: np.ndarray
 
 
-@dataclass(frozen=True)
-class GrownPolicy:
-    """What the engine learned, in standard units.
-
-    `weights` (m, c) and `bias` (m,) are of the ways but the first of each node, node by node;
-    `scores` (m + 1, k) of the leaves, in the order of the nodes.
-    """
-
-    weights: np.ndarray
-    bias: np.ndarray
-    scores: np.ndarray
-    history: tuple[Epoch, ...]
-    best_restart: int
-    best_epoch: int
-    interrupted: bool
-
-
-def learn(
-    problem: Problem,
-    config: Reinforced,
-    *,
-    start: StartPolicy | None = None,
-    n_jobs: int = 1,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> GrownPolicy:
-    """Learn a policy tree from R starts at once; the best, on validation data if any, is kept.
-
-    Parameters
-    ----------
-    problem
-        Rows, target, weights, loss and validation part.
-    config
-        The hyper-parameters.
-    start
-        What to start from, of the same topology; None for random policies.
-    n_jobs
-        Threads; they share the restarts, or the rows of the batches of one. The result does not
-        depend on their number.
-    seed
-        Of the start, the order of rows and the trajectories.
-    callbacks
-        Called after every epoch.
-    """
-    return grown_by_engine(
-        problem,
-        config,
-        price=config.entropy * loss_of_nothing(problem) / most_entropy(config.parents),
-        start=start,
-        n_jobs=n_jobs,
-        seed=seed,
-        callbacks=callbacks,
-    )
-
-
-def loss_of_nothing(problem: Problem) -> float:
+def loss_of_nothing(task: Task) -> float:
     """Return the mean loss of the training rows where all scores are 0."""
     from hardwood import _native
 
-    rows = problem.train
-    scores = np.zeros((len(rows), problem.n_outputs), dtype=np.float32)
+    rows = task.train
+    scores = np.zeros((len(rows), task.n_outputs), dtype=np.float32)
     loss, _ = _native.loss(
-        problem.loss.name, scores, problem.y[rows], problem.weight[rows], problem.loss.parameter
+        task.loss.name, scores, task.y[rows], task.weight[rows], task.loss.parameter
     )
     return abs(loss)
 
@@ -282,77 +367,8 @@ def most_entropy(parents: Sequence[int]) -> float:
     return max(float(-(at_leaves * np.log(at_leaves)).sum()), 1e-12)
 
 
-def grown_by_engine(
-    problem: Problem,
-    config: Reinforced,
-    *,
-    price: float,
-    n_actions: int = 0,
-    start: StartPolicy | None = None,
-    n_jobs: int,
-    seed: int,
-    callbacks: Sequence[Callback],
-) -> GrownPolicy:
-    """Learn by the loss of the problem, or, of so many actions, by what its function says.
-
-    `price` is what a nat of the policies' entropy is worth at first, in units of what is minimised.
-    """
-    from hardwood import _native
-
-    max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit(
-        "reinforced",
-        problem.schema.encoder,
-        engine_matrix(problem.matrix),
-        problem.y,
-        problem.weight,
-        problem.train,
-        problem.valid,
-        n_outputs=problem.n_outputs,
-        loss=problem.loss.name,
-        loss_parameter=problem.loss.parameter,
-        custom=problem.loss if n_actions else None,
-        start=None if start is None else (start.weights, start.bias, start.scores),
-        first_run=0,
-        n_runs=config.restarts,
-        n_draws=None,
-        keep_all=False,
-        seed=seed,
-        n_threads=n_jobs,
-        callback=engine_callback(callbacks, max_epochs),
-        options={
-            "parents": np.array(config.parents, dtype=np.int32),
-            "n_actions": n_actions,
-            **config.engine_options(len(problem.train), price),
-        },
-    )
-    return _grown(answer, max_epochs)
-
-
-def _grown(answer: dict[str, Any], max_epochs: int) -> GrownPolicy:
-    (tree,) = answer["trees"]
-    arrays = {part: tree[part] for part in ("weights", "bias", "scores")}
-    # Far beyond what steps of any sensible length come to: no model could hold such splits.
-    if not all((np.abs(array) < 1e15).all() for array in arrays.values()):
-        raise ValueError(
-            "Learning diverged: weights became huge. Lower learning_rate or l2, or the range "
-            "of sample_weight."
-        )
-    return GrownPolicy(
-        **arrays,
-        history=tuple(
-            Epoch(run, epoch, max_epochs, *figures)
-            for history in answer["history"]
-            for run, epoch, *figures in history
-        ),
-        best_restart=answer["best_run"],
-        best_epoch=tree["best_epoch"],
-        interrupted=answer["interrupted"],
-    )
-
-
-def start_from(tree: ObliqueTree, problem: Problem, *, n_jobs: int = 1) -> StartPolicy:
-    """Return a tree as a start, in the units of a problem; its splits become policies of two ways.
+def start_from(tree: ObliqueTree, task: Task, *, n_jobs: int = 1) -> StartPolicy:
+    """Return a tree as a start, in the units of a task; its splits become policies of two ways.
 
     A hard split says nothing of how sure it is: all become as sure, `START_NORM`. Leaves are those
     of `cautious_scores`.
@@ -360,15 +376,15 @@ def start_from(tree: ObliqueTree, problem: Problem, *, n_jobs: int = 1) -> Start
     Raises
     ------
     ValueError
-        Where it has linear leaves, or other columns or outputs than the problem.
+        Where it has linear leaves, or other columns or outputs than the task.
     """
     if tree.has_linear_leaves:
         raise ValueError("init has linear leaves, but reinforced trees have constant ones.")
-    weights, bias, scores, _ = start_parameters(tree, problem)
+    weights, bias, scores, _ = start_parameters(tree, task)
     norm = np.maximum(np.linalg.norm(weights, axis=1), 1e-12)
     weights, bias = START_NORM / norm[:, None] * weights, START_NORM / norm * bias
-    leaf = routed_leaves(tree, problem.matrix, problem.train, n_jobs)
-    scores = cautious_scores(problem, problem.loss.link(scores.astype(np.float64)), leaf)
+    leaf = routed_leaves(tree, task.matrix, task.train, n_jobs)
+    scores = cautious_scores(task, task.loss.link(scores.astype(np.float64)), leaf)
     parents, splits, leaves = [-1], [], []
     queue = [0 if tree.n_splits else -1]  # nodes level by level, as children number them
     for number, node in enumerate(queue):

@@ -8,16 +8,19 @@ without its second term].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from hardwood.learn.engine import run_engine
+from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import Loss
-from hardwood.learn.reinforced import GrownPolicy, Reinforced, grown_by_engine
-from hardwood.learn.task import Problem
-from hardwood.learn.training import Callback
+from hardwood.learn.reinforced import MAX_DEPTH, Policies
+from hardwood.learn.task import Task
+from hardwood.model.structure import Link
+from hardwood.parameters import integer, integer_field, real_field
 
 Level = Literal["row", "batch"]
 Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
@@ -53,7 +56,7 @@ class Rewards(Loss):
     level: Level
     labels: np.ndarray = field(compare=False)
     name: ClassVar[str] = "custom"
-    link_name: ClassVar[str] = "softmax"
+    link_name: ClassVar[Link] = "softmax"
 
     def link(self, scores: np.ndarray) -> np.ndarray:
         """From scores of actions (L, k) to their probabilities."""
@@ -106,27 +109,43 @@ class Rewards(Loss):
         return answer
 
 
-def learn(
-    problem: Problem,
-    config: Reinforced,
-    *,
-    n_jobs: int = 1,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> GrownPolicy:
-    """Learn a policy tree by what its trajectories are rewarded.
+@dataclass(frozen=True)
+class RewardedPolicies(Policies):
+    """A policy tree, learned by what its trajectories are rewarded.
 
-    The problem's loss is a `Rewards`, its target is `row_target` and its outputs are as many as
-    trajectories per row. `Reinforced.entropy` is in units of the reward here, per nat.
+    The task's loss is a `Rewards`, its target is `row_target`. `exploration` is what a nat of
+    entropy is worth at first, in units of the reward. Each trajectory is compared with the others
+    of its row, or of its batch, so there are at least two.
     """
-    assert isinstance(problem.loss, Rewards)
-    return grown_by_engine(
-        problem,
-        config,
+
+    losses: ClassVar[frozenset[str]] = frozenset({"custom"})
+
+    max_depth: int = integer_field(4, 1, MAX_DEPTH)
+    learning_rate: float = real_field(0.1, 0, open_low=True)
+    exploration: float = real_field(0.1, 0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer("n_samples", self.n_samples, 2)
+
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Learn from random policies."""
+        if start is not None or not isinstance(task.loss, Rewards):
+            raise ValueError("Learning from rewards takes no start, and a task of rewards.")
         # A reward of a batch is shared by its rows, and so is what their entropy is worth.
-        price=config.entropy / (config.batch_size if problem.loss.level == "batch" else 1),
-        n_actions=len(problem.loss.actions),
-        n_jobs=n_jobs,
-        seed=seed,
-        callbacks=callbacks,
-    )
+        n_sharing = self.batch_size if task.loss.level == "batch" else 1
+        runs = run_engine(
+            "reinforced",
+            task,
+            self.engine_options(
+                task,
+                self.topology,
+                estimator="sampled",
+                baseline="none",  # what the engine is told of trajectories is relative already
+                entropy=self.exploration / n_sharing,
+                n_actions=len(task.loss.actions),
+            ),
+            run or Run(),
+            n_outputs=self.n_samples,
+        )
+        return self.learned(task, self.topology, runs)

@@ -1,96 +1,140 @@
-"""What `init` means, for every learner that can start from a tree."""
+"""What a learner starts from: a tree, or another learner that is fitted first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from hardwood.learn.greedy import SPLITS, start_tree
-from hardwood.learn.task import Problem
+import numpy as np
+
+from hardwood.learn.greedy import Greedy
+from hardwood.learn.learner import Learner, Run, Start
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.model.base import Model
 from hardwood.model.structure import TaskKind
 
-if TYPE_CHECKING:
-    from hardwood.estimators.exercise import Exercise
+_PRIOR_ROWS = 5.0  # of the mean target, which each leaf of a start has besides its own
 
 
-def start_of(
-    init: Any,
-    exercise: Exercise,
-    problem: Problem,
-    max_depth: int,
-    *,
-    n_jobs: int,
-    seed: int,
-    name: str = "init",
-) -> ObliqueTree | None:
-    """Return the tree to start from.
-
-    Parameters
-    ----------
-    init
-        None, a tree, a fitted estimator that has one, or how to grow one greedily.
-    exercise, problem
-        What is to be learned. A tree that is grown sees the training rows of the problem only.
-    max_depth
-        Of a tree that is grown.
-    n_jobs, seed
-        For growing it.
-    name
-        Of the argument that the tree came by.
+def start_tree(start: Start, task: Task, run: Run) -> ObliqueTree | None:
+    """Return the tree to start from; a learner sees the training rows of the task only.
 
     Raises
     ------
     TypeError
-        For anything else; it says what to do with other trees, forests and unfitted estimators.
+        For a model that is not one hard tree.
     ValueError
-        For a tree for another task or other classes.
+        For a tree for another kind of task or other classes.
+    KeyboardInterrupt
+        Where the user stops a learner: half a start is nothing to learn on from.
     """
-    if isinstance(init, str) and init in SPLITS:
-        labels = exercise.labels
-        return start_tree(
-            problem,
-            init,  # type: ignore[arg-type]  # one of SPLITS
-            max_depth=max_depth,
-            classes=labels,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
-    tree = getattr(init, "tree_", init)
-    if isinstance(tree, Model):
-        tree = tree.hard("init")
-    if tree is None:
+    if isinstance(start, Learner):
+        return _learned(start, task, run)
+    if start is None:
         return None
+    tree = start.hard("init") if isinstance(start, Model) else start
     if not isinstance(tree, ObliqueTree):
-        raise TypeError(
-            "init must be None, an ObliqueTree, a fitted estimator with one, or one of "
-            f"{list(SPLITS)}, got {init!r:.200}.{_advice(init)}"
-        )
-    found = (tree.task, tree.classes)
-    if found != (exercise.task, exercise.labels):
-        raise ValueError(
-            f"{name} is a tree for {_words(*found)}, but the target has "
-            f"{_words(exercise.task, exercise.labels)}."
-        )
+        raise TypeError(f"init must be None, a hard tree or a learner, got {start!r:.200}.")
+    check_same_task(tree, task)
     return tree
 
 
-def _advice(init: Any) -> str:
-    if hasattr(init, "tree_"):
-        return " A tree of scikit-learn is turned into one by hardwood.from_sklearn(init)."
-    if hasattr(init, "estimators_"):
-        return " A learner starts from one tree: give it one of init.estimators_."
-    is_estimator = hasattr(init, "fit") and not isinstance(init, type)
-    if is_estimator and not any(name.endswith("_") for name in vars(init)):
-        return (
-            " It is not fitted; a clone, as cross-validation makes them, never is. Call its fit, "
-            "and give its tree_."
+def required_start(start: Start, task: Task, run: Run, max_depth: int) -> ObliqueTree:
+    """Return the tree to start from, for learners that have none of their own.
+
+    Raises
+    ------
+    ValueError
+        Where there is none, or one deeper than `max_depth`.
+    """
+    tree = start_tree(start, task, run)
+    if tree is None:
+        raise ValueError("init must be the name of a greedy split, a tree or a learner, got None.")
+    if tree.depth > max_depth:
+        raise ValueError(f"The start tree has depth {tree.depth}, more than max_depth={max_depth}.")
+    return tree
+
+
+def check_same_task(tree: ObliqueTree, task: Task, name: str = "init") -> None:
+    """Raise ValueError unless a tree is for the same kind of task, with the same classes."""
+    found = (tree.task, tree.classes)
+    if found != (task.kind, task.labels):
+        raise ValueError(
+            f"{name} is a tree for {_words(*found)}, but the target has "
+            f"{_words(task.kind, task.labels)}."
         )
-    return ""
 
 
-def _words(task: TaskKind, labels: tuple[Any, ...] | None) -> str:
+def _learned(start: Learner, task: Task, run: Run) -> ObliqueTree:
+    alone = replace(run, callbacks=())
+    if isinstance(start, Greedy):
+        return start.start_tree(task, alone)
+    learned = start.fit(task, alone)
+    if learned.interrupted:
+        raise KeyboardInterrupt("interrupted while the start tree was learned")
+    tree = learned.model.hard("init")
+    if not isinstance(tree, ObliqueTree):
+        raise TypeError(f"a start must be a learner of one hard tree, got {start!r:.200}.")
+    return tree
+
+
+def _words(kind: TaskKind, labels: tuple[Any, ...] | None) -> str:
     if labels is None:
-        return "several labels" if task == "multilabel" else "numbers"
+        return "several labels" if kind == "multilabel" else "numbers"
     shown = ", ".join(map(repr, labels[:10]))
     return f"the classes {shown}{', ...' if len(labels) > 10 else ''}"
+
+
+@dataclass(frozen=True)
+class StartTree:
+    """A tree to start from, in standard units.
+
+    Attributes
+    ----------
+    weights, bias, scores
+        (m, c), (m,) and (m + 1, k).
+    children
+        (m, 2) int32: a split by its number, leaf j as -1 - j.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    children: np.ndarray
+    scores: np.ndarray
+
+
+def cautious_scores(task: Task, values: np.ndarray, leaf: np.ndarray) -> np.ndarray:
+    """Scores of leaves, as if each had some rows more, of the mean target.
+
+    A leaf with few rows is too sure of itself: where it were wrong its loss would be so large that
+    the bound of every other row became a matter of that leaf.
+    """
+    n = np.bincount(leaf, task.weight[task.train], minlength=len(values))[:, None]
+    mean = n[:, 0] @ values / n.sum()
+    return task.loss.scores((n * values + _PRIOR_ROWS * mean) / (n + _PRIOR_ROWS))
+
+
+def left_to_right(tree: StartTree) -> StartTree:
+    """Return the tree with its leaves numbered from left to right, as the engine wants them."""
+    children = np.array(tree.children, dtype=np.int32).reshape(-1, 2)
+    order: list[int] = []  # old numbers of the leaves, from left to right
+    stack = [(0, 0)] if len(children) else []
+    places: list[tuple[int, int]] = []
+    while stack:
+        split, side = stack.pop()
+        if side == 0:
+            stack.append((split, 1))
+        child = int(children[split, side])
+        if child >= 0:
+            stack.append((child, 0))
+        else:
+            order.append(-1 - child)
+            places.append((split, side))
+    for number, (split, side) in enumerate(places):
+        children[split, side] = -1 - number
+    scores = tree.scores if not order else tree.scores[order]
+    weights, bias, scores = (
+        np.ascontiguousarray(part, dtype=np.float32) for part in (tree.weights, tree.bias, scores)
+    )
+    return StartTree(weights, bias, children, scores)

@@ -19,7 +19,7 @@ What is minimised over trees of one shape is
 =============  ==========================  ======================================================
 symbol         here
 =============  ==========================  ======================================================
-L              ``problem.loss``            0/1 loss (`Misclassification`) or any of the engine's
+L              ``task.loss``            0/1 loss (`Misclassification`) or any of the engine's
 alpha          ``weight_price``            of a weight that is not zero
 rho            ``leaf_rows``               rows of the mean target that a leaf has besides its own
 lambda         ``leaf_l2``                 of the weights of linear leaves
@@ -36,12 +36,12 @@ The sweep is native (``native/learn/tao/sweep.hpp``, ``logistic.hpp``, ``step.hp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from hardwood.learn.learner import Learned, Learner, Run, Start
 from hardwood.learn.leaves import (
     LeafRows,
     Prior,
@@ -52,23 +52,26 @@ from hardwood.learn.leaves import (
 )
 from hardwood.learn.linear_leaves import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
+    LEAF_LOSSES,
+    NO_LINK,
     CrossEntropy,
     Custom,
     Hinge,
+    Loss,
     Misclassification,
     SquaredCodes,
 )
-from hardwood.learn.non_greedy import StartTree, left_to_right
-from hardwood.learn.task import Problem, engine_matrix
-from hardwood.learn.training import Callback, Epoch, one_of
+from hardwood.learn.start import StartTree, left_to_right, required_start
+from hardwood.learn.task import Task
+from hardwood.learn.training import Epoch
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree
+from hardwood.model.structure import TaskKind
+from hardwood.parameters import choice_field, integer_field, is_auto, real_field, switch_field
 
 Leaves = Literal["constant", "linear"]
 Order = Literal["deepest_first", "root_first"]
 _Ending = Literal["whole", "out of time", "interrupted"]
-Start: TypeAlias = Callable[[Problem], ObliqueTree]
-"""Grows a start tree from the training rows of a problem, and from no others."""
 
 # What "auto" tries of l1 and l2: from hardly any penalty to a strong one of either kind. Where one
 # of the two is given, the different values of the other are tried.
@@ -82,69 +85,196 @@ PENALTIES = (
     (10.0, 0.0),
 )
 
+_MAX_DEPTH = 32
 _PATIENCE = 3  # levels of a start that may be cut off without a better validation loss
 
 
 @dataclass(frozen=True)
-class Alternation:
-    """The hyper-parameters.
+class TAO(Learner):
+    """Tree alternating optimization; `TAOClassifier` says what most parameters mean.
 
     Parameters
     ----------
-    l1, l2
-        Penalties on the weights of a split, their size and half their square, in the logistic
-        regression that finds it: in standard units, against a loss that is summed over rows, so
-        that nodes with fewer rows are penalised more. "auto": chosen from `PENALTIES`.
-    max_sweeps
-        Sweeps over all splits and leaves; fewer where none lowers the objective any more.
-    leaves
-        "constant" or "linear".
-    max_features_per_split
-        Features that a split may weigh; None for all. A start is cut to its largest weights.
-    weight_price, leaf_rows, leaf_l2
-        Parts of the objective E: see the module. A price lets every node choose among several
-        penalties, so that it can be met.
+    cuts_start
+        Whether a search also tries the start without its deepest splits; "auto": one that is a
+        learner.
+    weight_price
+        Of a weight that is not zero, in the objective E (see the module). It lets every node choose
+        among several penalties, so that it can be met.
     order
         Which depths come first in a sweep.
     max_passes, tolerance
         Of each logistic regression: passes over its rows, and the part of its objective that a
         step must gain.
-    early_stopping
-        Whether the best sweep on the validation part is kept, where there is one.
     """
 
-    l1: float | Literal["auto"] = "auto"
-    l2: float | Literal["auto"] = "auto"
-    max_sweeps: int = 20
-    leaves: Leaves = "constant"
-    max_features_per_split: int | None = None
-    weight_price: float = 0.0
-    leaf_rows: float = 1.0
-    leaf_l2: float = 1.0
-    order: Order = "deepest_first"
-    max_passes: int = 50
-    tolerance: float = 1e-4
-    early_stopping: bool = True
+    losses: ClassVar[frozenset[str]] = LEAF_LOSSES | {Misclassification.name}
+    run_name: ClassVar[str] = "run"
 
-    def __post_init__(self) -> None:
-        one_of("leaves", self.leaves, get_args(Leaves))
-        one_of("order", self.order, get_args(Order))
+    max_depth: int = integer_field(8, 1, _MAX_DEPTH)
+    l1: float | Literal["auto"] = real_field("auto", 0, or_auto=True)
+    l2: float | Literal["auto"] = real_field("auto", 0, or_auto=True)
+    leaves: Leaves = choice_field("constant", get_args(Leaves))
+    leaf_l2: float = real_field(1.0, 0)
+    leaf_rows: float = real_field(1.0, 0)
+    max_sweeps: int = integer_field(20, 0)
+    max_features_per_split: int | None = integer_field(None, 1, or_none=True)
+    early_stopping: bool | str = switch_field()
+    cuts_start: bool | str = switch_field()
+    weight_price: float = real_field(0.0, 0)
+    order: Order = choice_field("deepest_first", get_args(Order))
+    max_passes: int = integer_field(50, 1)
+    tolerance: float = real_field(1e-4, 0)
+
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Improve a tree by sweeps over its splits and leaves; choose penalties that are "auto".
+
+        With a validation part the tree of the best sweep on it is kept, else that of the last.
+        Penalties are chosen on the validation part, and with them as many sweeps as were best there
+        are taken over all rows. A start may be tried without its deepest splits, too, level by
+        level, until that has not helped three times in a row. Runs are numbered as they
+        come (`Epoch.restart`): those of the search, then the one on all rows. A sweep ends where it
+        is when the time is up, and the run with it.
+        """
+        run = run or Run()
+        tree = required_start(start, task, run, self.max_depth)
+        if not self._is_searched:
+            return self._alternate(task, tree, run, 0).learned
+        cuts_start = isinstance(start, Learner) if is_auto(self.cuts_start) else self.cuts_start
+        trials = self._search(task, tree, run, cuts_start=bool(cuts_start))
+        best = min(trials, key=_validation_loss)
+        kept, interrupted = best, trials[-1].learned.interrupted
+        if not interrupted:
+            again = self._on_all_rows(task.whole(), start, tree, best, run, len(trials))
+            interrupted = again is None or again.learned.interrupted
+            # Where the user stopped it, only the tree of the search has learned to the end.
+            kept = best if interrupted or again is None else again
+        penalties = {"l1": best.learner.l1, "l2": best.learner.l2}
+        return replace(
+            kept.learned,
+            interrupted=interrupted,
+            resolved=penalties,
+            facts={
+                **kept.learned.facts,
+                "trials": [
+                    (trial.learner.l1, trial.learner.l2, trial.depth, _validation_loss(trial))
+                    for trial in trials
+                ],
+            },
+        )
+
+    def find_loss(self, spec: Any, kind: TaskKind, n_classes: int | None) -> Loss:
+        if isinstance(spec, str) and spec == "auto":
+            needs_slope = kind == "multilabel" or self.leaves == "linear"
+            spec = "log_loss" if needs_slope else "misclassification"
+        loss = super().find_loss(spec, kind, n_classes)
+        if self.leaves == "linear" and isinstance(loss, Misclassification):
+            raise ValueError(
+                "leaves='linear' learns probabilities that depend on the columns, but "
+                "loss='misclassification' looks at the largest one only. Give loss='log_loss'."
+            )
+        return loss
+
+    def default_loss(self, kind: TaskKind, n_classes: int | None) -> Loss:
+        return self.find_loss("squared_error" if kind == "regression" else "auto", kind, n_classes)
 
     @property
-    def is_searched(self) -> bool:
-        """Whether a penalty is chosen on the validation part."""
-        return self.l1 == "auto" or self.l2 == "auto"
+    def needs_validation(self) -> str:
+        names = [name for name in ("l1", "l2") if is_auto(getattr(self, name))]
+        return f"{names[0]}='auto'" if names else super().needs_validation
 
-    def penalties(self) -> list[tuple[float, float]]:
-        """Return the pairs (l1, l2) to be tried, each once."""
-        pairs = [
-            (l1 if self.l1 == "auto" else self.l1, l2 if self.l2 == "auto" else self.l2)
+    def wants_validation(self, task: Task) -> bool:
+        return self._is_searched or self.stops_early(task)
+
+    @property
+    def _is_searched(self) -> bool:
+        """Whether a penalty is chosen on the validation part."""
+        return is_auto(self.l1) or is_auto(self.l2)
+
+    @property
+    def penalties(self) -> list[tuple[float | str, float | str]]:
+        """The pairs (l1, l2) to be tried, each once."""
+        pairs: list[tuple[float | str, float | str]] = [
+            (l1 if is_auto(self.l1) else self.l1, l2 if is_auto(self.l2) else self.l2)
             for l1, l2 in PENALTIES
         ]
         return list(dict.fromkeys(pairs))
 
+    def _search(self, task: Task, tree: ObliqueTree, run: Run, *, cuts_start: bool) -> list[_Trial]:
+        """Try penalties, and then depths with the penalties that were the best."""
+        trials: list[_Trial] = []
+
+        def tried(first: ObliqueTree, l1: Any, l2: Any) -> _Trial:
+            learner = replace(self, l1=l1, l2=l2, early_stopping=True)
+            trials.append(learner._alternate(task, first, run, len(trials)))
+            return trials[-1]
+
+        for l1, l2 in self.penalties:
+            if tried(tree, l1, l2).learned.interrupted:
+                return trials
+        best = min(trials, key=_validation_loss)
+        depth = tree.depth
+        while cuts_start and depth > max(1, best.depth - _PATIENCE):
+            depth -= 1
+            trial = tried(cut(tree, depth), best.learner.l1, best.learner.l2)
+            best = min(best, trial, key=_validation_loss)
+            if trial.learned.interrupted:
+                break
+        return trials
+
+    def _on_all_rows(
+        self, whole: Task, start: Start, tree: ObliqueTree, best: _Trial, run: Run, number: int
+    ) -> _Trial | None:
+        """Alternate as the best trial did; None where the user interrupts the start."""
+        n_sweeps = best.learned.best_epoch + 1
+        learner = replace(best.learner, max_sweeps=n_sweeps, early_stopping=False)
+        try:
+            first = required_start(start, whole, run, self.max_depth)
+            if best.depth < tree.depth:
+                first = cut(first, best.depth)
+            return learner._alternate(whole, first, run, number)
+        except KeyboardInterrupt:
+            return None
+
+    def _alternate(self, task: Task, tree: ObliqueTree, run: Run, number: int) -> _Trial:
+        """Sweep over a tree, with penalties that are numbers; `number` is what callbacks hear."""
+        work = _Work(task, self, tree, run.n_jobs)
+        best = state = work.start
+        objective, validation = [work.objective(state)], [work.validation_loss(state)]
+        history: list[Epoch] = []
+        best_epoch, interrupted = -1, False
+        keeps_best = self.keeps_best(task)
+        try:
+            for sweep in range(self.max_sweeps):
+                state, n_changed, ending = work.swept(state, run.clock.left)
+                if interrupted := ending == "interrupted":
+                    break
+                objective.append(work.objective(state))
+                validation.append(work.validation_loss(state))
+                if not keeps_best or validation[-1] <= min(validation):
+                    best, best_epoch = state, sweep
+                epoch = Epoch(
+                    number, sweep, self.max_sweeps, objective[-1], validation[-1], math.nan
+                )
+                history.append(epoch)
+                if run.hears(epoch) or n_changed == 0 or ending == "out of time":
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+        learned = Learned(
+            work.tree_of(best),
+            tuple(history),
+            best_run=number,
+            best_epoch=best_epoch,
+            interrupted=interrupted,
+            facts={"l1": self.l1, "l2": self.l2, "trials": [], "objective": objective},
+            task=task,
+        )
+        return _Trial(self, learned, tree.depth, min(validation))
+
     def engine_options(self, total_weight: float) -> dict[str, object]:
         """All options of a sweep, as the engine takes them."""
+        assert not isinstance(self.l1, str)
         return {
             "l1": [self.l1] if self.weight_price == 0 else [4**s * self.l1 for s in (3, 2, 1, 0)],
             "l2": self.l2,
@@ -157,128 +287,20 @@ class Alternation:
 
 
 @dataclass(frozen=True)
-class Alternated:
-    """What alternation made of a tree.
+class _Trial:
+    """One run: with which penalties, what was learned, how deep the start was, and how good it is.
 
-    Attributes
-    ----------
-    tree
-        In raw units, with every branch of the start: `learn.assemble` drops those without rows.
-    objective
-        E of the start, with its leaves fitted, and after each sweep; never rises.
-    validation
-        The loss on the validation part, likewise; NaN without one.
-    history
-        One record per sweep.
-    best_restart, best_epoch
-        The run and the sweep that were kept; -1 for the start.
-    interrupted
-        Whether the user stopped it.
-    problem, l1, l2, depth
-        What it was learned from, with which penalties, and how deep the start was.
-    trials
-        Of a search, each pair of penalties that was tried, with the depth of the start and the
-        validation loss.
+    `validation_loss` is the smallest of all sweeps, NaN without a validation part.
     """
 
-    tree: ObliqueTree
-    objective: tuple[float, ...]
-    validation: tuple[float, ...]
-    history: tuple[Epoch, ...]
-    best_restart: int
-    best_epoch: int
-    interrupted: bool
-    problem: Problem
-    l1: float
-    l2: float
+    learner: TAO
+    learned: Learned
     depth: int
-    trials: tuple[tuple[float, float, int, float], ...] = ()
+    validation_loss: float
 
 
-def learn(
-    problem: Problem,
-    config: Alternation,
-    start: Start,
-    *,
-    whole: Problem | None = None,
-    cuts_start: bool = False,
-    n_jobs: int = 1,
-    callbacks: Sequence[Callback] = (),
-) -> Alternated:
-    """Alternate from a tree that another learner grew; choose the penalties that are "auto".
-
-    Parameters
-    ----------
-    problem, config, n_jobs, callbacks
-        As of `alternate`. Runs are numbered as they come: those of a search, then the run on
-        `whole`.
-    start
-        Grows the tree to start from.
-    whole
-        The same problem without a validation part. Penalties that are searched for are found on
-        `problem`, and with them as many sweeps as were best there are taken over `whole`.
-    cuts_start
-        Whether a search also tries the start without its deepest splits, level by level, until
-        that has not helped three times in a row: with the penalties that were the best before.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Where the user interrupts the growing of the start, before anything was learned.
-    """
-    tree = start(problem)
-
-    def run(one: Problem, first: ObliqueTree, own: Alternation, number: int = 0) -> Alternated:
-        return alternate(one, first, own, n_jobs=n_jobs, callbacks=callbacks, run=number)
-
-    if not config.is_searched:
-        return run(problem, tree, config)
-    best = _searched(problem, tree, config, cuts_start, run)
-    if whole is None or best.interrupted:
-        return best
-    n_sweeps = best.best_epoch + 1
-    own = replace(config, l1=best.l1, l2=best.l2, max_sweeps=n_sweeps, early_stopping=False)
-    try:
-        first = start(whole)
-        if best.depth < tree.depth:
-            first = cut(first, best.depth)
-        again = run(whole, first, own, len(best.trials))
-    except KeyboardInterrupt:
-        return replace(best, interrupted=True)
-    # Of the two, only the search's tree has learned to the end where the user stopped the other.
-    kept = best if again.interrupted else again
-    return replace(kept, trials=best.trials, interrupted=again.interrupted)
-
-
-def _searched(
-    problem: Problem,
-    tree: ObliqueTree,
-    config: Alternation,
-    cuts_start: bool,
-    run: Callable[[Problem, ObliqueTree, Alternation, int], Alternated],
-) -> Alternated:
-    """Return the best run on the validation part, over penalties and then over depths."""
-    found: list[Alternated] = []
-
-    def tried(first: ObliqueTree, l1: float, l2: float) -> Alternated:
-        own = replace(config, l1=l1, l2=l2, early_stopping=True)
-        found.append(run(problem, first, own, len(found)))
-        return found[-1]
-
-    for l1, l2 in config.penalties():
-        if tried(tree, l1, l2).interrupted:
-            break
-    best = min(found, key=_criterion)
-    depth = tree.depth
-    while cuts_start and depth > max(1, best.depth - _PATIENCE) and not found[-1].interrupted:
-        depth -= 1
-        best = min(best, tried(cut(tree, depth), best.l1, best.l2), key=_criterion)
-    trials = tuple((one.l1, one.l2, one.depth, _criterion(one)) for one in found)
-    return replace(best, trials=trials, interrupted=found[-1].interrupted)
-
-
-def _criterion(one: Alternated) -> float:
-    return min(one.validation)
+def _validation_loss(trial: _Trial) -> float:
+    return trial.validation_loss
 
 
 def cut(tree: ObliqueTree, depth: int) -> ObliqueTree:
@@ -315,85 +337,6 @@ def cut(tree: ObliqueTree, depth: int) -> ObliqueTree:
     )
 
 
-def alternate(
-    problem: Problem,
-    start: ObliqueTree,
-    config: Alternation,
-    *,
-    n_jobs: int = 1,
-    callbacks: Sequence[Callback] = (),
-    run: int = 0,
-    seconds_left: Callable[[], float] = lambda: math.inf,
-) -> Alternated:
-    """Improve a tree by sweeps over its splits and leaves.
-
-    Parameters
-    ----------
-    problem
-        Rows, target, weights, loss and validation part. With a validation part and
-        ``config.early_stopping``, the tree of the best sweep on it is kept, else that of the last.
-    start
-        Any tree with the problem's columns and outputs.
-    config
-        The hyper-parameters; `l1` and `l2` numbers.
-    n_jobs
-        Threads; the result does not depend on their number.
-    callbacks
-        Called after every sweep; a true answer ends the run.
-    run
-        The number of the run that callbacks are told (`Epoch.restart`).
-    seconds_left
-        Asked before every sweep, which ends where it is when so much time has passed, and the run
-        with it. Splits that are improved by then stay so.
-
-    Raises
-    ------
-    ValueError
-        Where the start does not fit the problem, or the loss is a function.
-    """
-    if config.l1 == "auto" or config.l2 == "auto":
-        raise ValueError(
-            f"alternate takes a number for l1 and l2, found l1={config.l1!r} and l2={config.l2!r}; "
-            "learn chooses those that are 'auto'."
-        )
-    work = _Work(problem, config, start, n_jobs)
-    best = state = work.start
-    objective, validation = [work.objective(state)], [work.validation_loss(state)]
-    history: list[Epoch] = []
-    best_epoch, interrupted = -1, False
-    try:
-        for sweep in range(config.max_sweeps):
-            state, n_changed, ending = work.swept(state, seconds_left())
-            if interrupted := ending == "interrupted":
-                break
-            objective.append(work.objective(state))
-            validation.append(work.validation_loss(state))
-            if not (config.early_stopping and len(problem.valid)) or (
-                validation[-1] <= min(validation)
-            ):
-                best, best_epoch = state, sweep
-            epoch = Epoch(run, sweep, config.max_sweeps, objective[-1], validation[-1], math.nan)
-            history.append(epoch)
-            asked_to_stop = [bool(callback(epoch)) for callback in callbacks]
-            if any(asked_to_stop) or n_changed == 0 or ending == "out of time":
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-    return Alternated(
-        tree=work.tree_of(best),
-        objective=tuple(objective),
-        validation=tuple(validation),
-        history=tuple(history),
-        best_restart=run,
-        best_epoch=best_epoch,
-        interrupted=interrupted,
-        problem=problem,
-        l1=config.l1,
-        l2=config.l2,
-        depth=start.depth,
-    )
-
-
 @dataclass(frozen=True)
 class _State:
     """A tree in standard units: (m, c), (m,), (L, k) and (L, k, c) or None, float32."""
@@ -405,17 +348,16 @@ class _State:
 
 
 class _Part:
-    """Some rows of a problem, encoded: the training part, or the validation part."""
+    """Some rows of a task, encoded: the training part, or the validation part."""
 
-    def __init__(self, problem: Problem, rows: np.ndarray, n_jobs: int) -> None:
+    def __init__(self, task: Task, rows: np.ndarray, n_jobs: int) -> None:
         from hardwood import _native
 
-        matrix = engine_matrix(problem.matrix)
-        self.table = _native.TaoTable(problem.schema.encoder, matrix, rows, n_jobs)
-        self.target = problem.y[rows]
-        self.weight = problem.weight[rows]
+        self.table = _native.TaoTable(task.schema.encoder, task.matrix, rows, n_jobs)
+        self.target = task.y[rows]
+        self.weight = task.weight[rows]
         self.total = float(self.weight.sum(dtype=np.float64))
-        self._loss, self._n_jobs = problem.loss, n_jobs
+        self._loss, self._n_jobs = task.loss, n_jobs
 
     def leaves(self, children: np.ndarray, state: _State) -> np.ndarray:
         """Return the leaf of each row."""
@@ -455,47 +397,43 @@ class _Part:
 class _Work:
     """What all sweeps of one run have in common."""
 
-    def __init__(
-        self, problem: Problem, config: Alternation, tree: ObliqueTree, n_jobs: int
-    ) -> None:
-        if isinstance(problem.loss, Custom):
+    def __init__(self, task: Task, config: TAO, tree: ObliqueTree, n_jobs: int) -> None:
+        if isinstance(task.loss, Custom):
             raise ValueError(
                 "Alternation evaluates its loss for single rows, so loss must be a name or a loss "
                 "object, not a function. DGTClassifier and DGTRegressor take functions."
             )
-        if isinstance(problem.loss, Hinge | SquaredCodes):
+        if isinstance(task.loss, Hinge | SquaredCodes):
             raise ValueError(
                 f"Alternation takes loss='misclassification' or 'log_loss' for classes, found "
-                f"{problem.loss.name!r}. ReinforcedTreeClassifier and DGTClassifier take it."
+                f"{task.loss.name!r}. ReinforcedTreeClassifier and DGTClassifier take it."
             )
-        if isinstance(problem.loss, Misclassification) and config.leaves == "linear":
+        if isinstance(task.loss, Misclassification) and config.leaves == "linear":
             raise ValueError("Linear leaves need a loss with a slope, found misclassification.")
-        self._problem, self._config, self._tree, self._n_jobs = problem, config, tree, n_jobs
-        self._train = _Part(problem, problem.train, n_jobs)
-        self._valid = _Part(problem, problem.valid, n_jobs) if len(problem.valid) else None
-        everywhere = self._train.at_leaves(np.zeros(len(problem.train), dtype=np.int64), 1)
-        self._prior = Prior(
-            config.leaf_rows, mean_target(problem.loss, everywhere, problem.n_outputs)
-        )
-        self._children, start = _start_state(tree, problem, config)
+        self._task, self._config, self._n_jobs = task, config, n_jobs
+        self._train = _Part(task, task.train, n_jobs)
+        self._valid = _Part(task, task.valid, n_jobs) if len(task.valid) else None
+        everywhere = self._train.at_leaves(np.zeros(len(task.train), dtype=np.int64), 1)
+        self._prior = Prior(config.leaf_rows, mean_target(task.loss, everywhere, task.n_outputs))
+        self._children, start = _start_state(tree, task, config)
         self.start = self._fitted(start)
 
     def swept(self, state: _State, seconds: float) -> tuple[_State, int, _Ending]:
         """Improve all splits, then all leaves; how many splits changed, and how the sweep ended."""
-        problem, loss = self._problem, self._problem.loss
+        task, loss = self._task, self._task.loss
         answer = self._train.table.sweep(
             self._children,
             state.weights,
             state.bias,
             state.scores,
             None if state.leaf_weights is None else _flat(state.leaf_weights),
-            _class_losses(problem, state),
+            _class_losses(task, state),
             self._train.target,
             self._train.weight,
             loss=loss.name if not isinstance(loss, Misclassification) else "cross_entropy",
             loss_parameter=loss.parameter,
             options=self._config.engine_options(self._train.total),
-            feature_of_column=problem.schema.column_feature.tolist(),
+            feature_of_column=task.schema.column_feature.tolist(),
             n_threads=self._n_jobs,
             seconds=seconds,
         )
@@ -508,7 +446,7 @@ class _Work:
     def objective(self, state: _State) -> float:
         """E, the module's definition."""
         leaf = self._train.leaves(self._children, state)
-        prior = _prior_loss(self._problem, self._prior, state)
+        prior = _prior_loss(self._task, self._prior, state)
         price = self._config.weight_price * np.count_nonzero(state.weights)
         if state.leaf_weights is not None:
             squares = float((state.leaf_weights.astype(np.float64) ** 2).sum())
@@ -523,24 +461,24 @@ class _Work:
 
     def tree_of(self, state: _State) -> ObliqueTree:
         """Make a tree in raw units."""
-        problem = self._problem
-        weights, bias = splits_in_raw_units(state.weights, state.bias, problem)
-        values, leaf_weights, link = self._values(state), None, "identity"
+        task = self._task
+        weights, bias = splits_in_raw_units(state.weights, state.bias, task)
+        values, leaf_weights, link = self._values(state), None, NO_LINK
         if state.leaf_weights is not None:
-            raw = leaves_in_raw_units(state.scores, state.leaf_weights, problem)
-            values, leaf_weights = problem.linear_leaves(*raw)
-            link = problem.loss.link_name
+            raw = leaves_in_raw_units(state.scores, state.leaf_weights, task)
+            values, leaf_weights = task.linear_leaves(*raw)
+            link = task.loss.link_name
         return ObliqueTree(
             weights,
             bias,
             self._children,
             values,
-            schema=problem.schema,
-            task=self._tree.task,
-            classes=self._tree.classes,
-            target_names=self._tree.target_names,
+            schema=task.schema,
+            task=task.kind,
+            classes=task.labels,
+            target_names=task.target_names,
             leaf_weights=leaf_weights,
-            link=link,  # type: ignore[arg-type]  # one of its names
+            link=link,
         )
 
     def _values(self, state: _State) -> np.ndarray:
@@ -549,8 +487,8 @@ class _Work:
         With the 0/1 loss, leaves below a split whose rows are all of one class become equal: the
         split decides nothing, and goes when the tree is simplified.
         """
-        values = self._problem.leaf_values(state.scores)
-        if not isinstance(self._problem.loss, Misclassification):
+        values = self._task.leaf_values(state.scores)
+        if not isinstance(self._task.loss, Misclassification):
             return values
         rows = self._train.at_leaves(self._train.leaves(self._children, state), len(values))
         counts = class_counts(rows, values.shape[1])
@@ -563,24 +501,20 @@ class _Work:
         leaf = self._train.leaves(self._children, state)
         rows = self._train.at_leaves(leaf, len(state.scores))
         if state.leaf_weights is None:
-            scores = constant_leaves(self._problem.loss, rows, state.scores, self._prior)
+            scores = constant_leaves(self._task.loss, rows, state.scores, self._prior)
             return replace(state, scores=np.ascontiguousarray(scores, dtype=np.float32))
         old = LinearLeaves(state.scores.astype(np.float64), state.leaf_weights.astype(np.float64))
         columns = self._train.table.columns
-        new = linear_leaves(
-            self._problem.loss, rows, columns, old, self._prior, self._config.leaf_l2
-        )
+        new = linear_leaves(self._task.loss, rows, columns, old, self._prior, self._config.leaf_l2)
         scores, A = (np.ascontiguousarray(a, dtype=np.float32) for a in (new.scores, new.weights))
         return replace(state, scores=scores, leaf_weights=A)
 
 
-def _start_state(
-    tree: ObliqueTree, problem: Problem, config: Alternation
-) -> tuple[np.ndarray, _State]:
+def _start_state(tree: ObliqueTree, task: Task, config: TAO) -> tuple[np.ndarray, _State]:
     """Return a tree's topology, with leaves numbered from left to right, and its parameters."""
-    weights, bias, scores, A = start_parameters(tree, problem)
+    weights, bias, scores, A = start_parameters(tree, task)
     if config.max_features_per_split is not None:
-        features = problem.schema.column_feature
+        features = task.schema.column_feature
         weights = _largest_features(weights, features, config.max_features_per_split)
     L, k = scores.shape
     if A is None:
@@ -629,31 +563,31 @@ def _flat(leaf_weights: np.ndarray) -> np.ndarray:
     return leaf_weights.reshape(L * k, c)
 
 
-def _class_losses(problem: Problem, state: _State) -> np.ndarray | None:
+def _class_losses(task: Task, state: _State) -> np.ndarray | None:
     """Return the loss of each constant leaf for each class, (L, k); None where there are none."""
-    if state.leaf_weights is not None or not isinstance(problem.loss, CrossEntropy):
+    if state.leaf_weights is not None or not isinstance(task.loss, CrossEntropy):
         return None
-    return np.ascontiguousarray(_losses_by_class(problem, state), dtype=np.float32)
+    return np.ascontiguousarray(_losses_by_class(task, state), dtype=np.float32)
 
 
-def _losses_by_class(problem: Problem, state: _State) -> np.ndarray:
+def _losses_by_class(task: Task, state: _State) -> np.ndarray:
     """Loss of each leaf, at the mean of all columns, for each class (L, k)."""
     scores = state.scores.astype(np.float64)
-    if isinstance(problem.loss, Misclassification):
+    if isinstance(task.loss, Misclassification):
         return 1.0 - np.eye(scores.shape[1])[scores.argmax(axis=1)]
     below_top = scores - scores.max(axis=1, keepdims=True)
     return np.log(np.exp(below_top).sum(axis=1, keepdims=True)) - below_top
 
 
-def _prior_loss(problem: Problem, prior: Prior, state: _State) -> float:
+def _prior_loss(task: Task, prior: Prior, state: _State) -> float:
     """Return what the rows that leaves have besides their own add, summed over leaves."""
     from hardwood import _native
 
     if prior.n_rows == 0:
         return 0.0
-    if isinstance(problem.loss, CrossEntropy):
-        return prior.n_rows * float((_losses_by_class(problem, state) @ prior.target).sum())
+    if isinstance(task.loss, CrossEntropy):
+        return prior.n_rows * float((_losses_by_class(task, state) @ prior.target).sum())
     target = np.tile(prior.target.astype(np.float32), (len(state.scores), 1))
     weight = np.full(len(state.scores), prior.n_rows, dtype=np.float32)
-    mean, _ = _native.loss(problem.loss.name, state.scores, target, weight, problem.loss.parameter)
+    mean, _ = _native.loss(task.loss.name, state.scores, target, weight, task.loss.parameter)
     return float(mean) * len(state.scores)

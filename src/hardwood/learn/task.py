@@ -1,48 +1,190 @@
-"""From a table, a target and weights to what a learner takes.
+"""What is to be learned: a table, a target, weights and a loss, in canonical rows.
 
-`TrainingSet` is the data in canonical rows: what it holds does not depend on the order of the rows
-of the table, and a row of weight two is the row given twice, bit for bit. `Problem` adds what is to
-be minimised and which rows are kept apart for validation.
+What a task holds does not depend on the order of the rows of the table, and a row of weight two is
+the row given twice, bit for bit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from hardwood.learn.canonical_rows import Matrix, Rows, canonical_rows
-from hardwood.learn.losses import Loss
+from hardwood.learn.losses import Custom, Logistic, Loss, Poisson
+from hardwood.model.structure import TaskKind
 from hardwood.table import Schema, Table
 from hardwood.table.statistics import column_statistics
 
+FindLoss: TypeAlias = Callable[[TaskKind, int | None], Loss]
+"""Returns the loss to be minimized, for a kind of task and its number of classes, if any."""
+
 
 @dataclass(frozen=True)
-class TrainingSet:
-    """A table and its target, read and in canonical rows.
+class Task:
+    """What a learner takes.
 
     Attributes
     ----------
+    kind
+        "classification", "multilabel" or "regression".
     schema
         Learned from the rows that have a weight.
     matrix
-        (n, p) raw numbers and codes of levels, float32 or float64, or CSR: the user's own array
-        where that is possible.
+        (n, p) raw numbers and category codes, float32 or float64, or CSR: the user's own array
+        where that is possible. A learner encodes the rows it needs, when it needs them.
     target
-        (n, t) float64: class indices or numbers.
+        (n, t) float64, as given: class indices or numbers.
+    y
+        (n, t) float32, as the loss expects it: class indices, or numbers in units of `target_scale`
+        around `target_center` for a loss that scales its target.
     rows
         The distinct rows that have a weight, in canonical order; weights in the user's units.
+    row_weight
+        (r,) float64 what each of them counts while learning: its own weight times that of its
+        class, divided by the largest weight.
     weight
-        (r,) what each of them counts while learning: its own weight times that of its class.
+        (n,) float32, the same, with mean 1 over the rows that are used.
+    train, valid
+        Row numbers, int64; `valid` may be empty.
+    loss
+        What is minimized.
+    n_targets
+        Classes, labels or numbers to be predicted.
+    classes
+        The distinct labels of a classification, sorted; of several labels, their numbers; None for
+        a regression.
+    target_names
+        Names of the targets, where they have some.
+    target_center, target_scale
+        (t,) float64; 0 and 1 where the target is as it came.
+    given
+        The table as the user gave it.
     """
 
+    kind: TaskKind
     schema: Schema
     matrix: Matrix
     target: np.ndarray
+    y: np.ndarray
     rows: Rows
+    row_weight: np.ndarray
     weight: np.ndarray
+    train: np.ndarray
+    valid: np.ndarray
+    loss: Loss
+    n_targets: int
+    classes: np.ndarray | None
+    target_names: tuple[str, ...] | None
+    target_center: np.ndarray
+    target_scale: np.ndarray
+    given: Any = None
+
+    # --- how a task is made ---------------------------------------------------------------------
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        classifies: bool,
+        loss: FindLoss,
+        class_weight: Any = None,
+    ) -> Task:
+        """Read a table and its target: classes, several binary labels, or numbers.
+
+        The only place where y, weights and classes are read to learn from.
+        """
+        from hardwood.estimators.target import has_several_labels
+
+        table = Table.of(X)
+        if not classifies:
+            return cls._of_numbers(table, X, y, sample_weight, loss)
+        if has_several_labels(y):
+            return cls._of_labels(table, X, y, sample_weight, loss, class_weight)
+        return cls._of_classes(table, X, y, sample_weight, loss, class_weight)
+
+    @classmethod
+    def _of_classes(
+        cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss, class_weight: Any
+    ) -> Task:
+        from hardwood.estimators.target import class_target
+        from hardwood.estimators.weights import class_weights, row_weights
+
+        target = class_target(y, table.n_rows)
+        weight = row_weights(sample_weight, table.n_rows)
+        found = loss("classification", len(target.classes))
+        if isinstance(found, Logistic) and len(target.classes) != 2:
+            raise ValueError(f"The logistic loss is for two classes, found {len(target.classes)}.")
+        task = cls.of(
+            table,
+            target.index[:, None].astype(np.float64),
+            weight,
+            class_weights(class_weight, target, weight),
+            kind="classification",
+            loss=found,
+            classes=target.classes,
+            target_names=target.names,
+            given=X,
+        )
+        left = np.unique(target.index[task.rows.index])
+        if len(left) < 2:
+            raise ValueError(
+                "A classifier needs rows of at least 2 classes, found 1 class among the rows whose "
+                f"weight is not zero: {target.classes[left[0]].item()!r}."
+            )
+        return task
+
+    @classmethod
+    def _of_labels(
+        cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss, class_weight: Any
+    ) -> Task:
+        from hardwood.estimators.target import label_target
+        from hardwood.estimators.weights import row_weights
+
+        if class_weight is not None:
+            raise ValueError(
+                f"class_weight={class_weight!r} is for one column of classes, but y has several "
+                "labels. Use sample_weight."
+            )
+        target = label_target(y, table.n_rows)
+        return cls.of(
+            table,
+            target.values,
+            row_weights(sample_weight, table.n_rows),
+            kind="multilabel",
+            loss=loss("multilabel", None),
+            classes=np.arange(target.values.shape[1]),
+            target_names=target.names,
+            given=X,
+        )
+
+    @classmethod
+    def _of_numbers(cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss) -> Task:
+        from hardwood.estimators.target import number_target
+        from hardwood.estimators.weights import row_weights
+
+        target = number_target(y, table.n_rows)
+        weight = row_weights(sample_weight, table.n_rows)
+        found = loss("regression", None)
+        if isinstance(found, Poisson) and (target.values < 0).any():
+            raise ValueError(
+                f"The Poisson loss is for y >= 0, found {target.values.min():g}. "
+                "Use loss='squared_error' or another one for targets of any sign."
+            )
+        return cls.of(
+            table,
+            target.values,
+            weight,
+            kind="regression",
+            loss=found,
+            target_names=target.names,
+            given=X,
+        )
 
     @classmethod
     def of(
@@ -51,8 +193,14 @@ class TrainingSet:
         target: np.ndarray,
         weight: np.ndarray | None = None,
         factor: np.ndarray | None = None,
-    ) -> TrainingSet:
-        """Order the rows, merge equal ones, and learn the schema from what is left.
+        *,
+        kind: TaskKind,
+        loss: Loss,
+        classes: np.ndarray | None = None,
+        target_names: tuple[str, ...] | None = None,
+        given: Any = None,
+    ) -> Task:
+        """Order the rows, merge equal ones, learn the schema, and put the target in its units.
 
         Parameters
         ----------
@@ -64,6 +212,8 @@ class TrainingSet:
             (n,) float64, finite, >= 0, of which one is positive; None for equal weights.
         factor
             (n,) likewise, what the weights are multiplied by; equal for rows of equal target.
+        kind, loss, classes, target_names, given
+            As the task has them.
 
         Raises
         ------
@@ -83,11 +233,74 @@ class TrainingSet:
             )
         # At most 1 each, so that no sum overflows.
         largest = rows.weight.max()
-        learned_weight = rows.weight if largest == 1.0 else rows.weight / largest
+        row_weight = rows.weight if largest == 1.0 else rows.weight / largest
         if factor is not None:
-            learned_weight = learned_weight * (factor[rows.index] / factor.max())
-        schema = Schema.learn(table, learned_weight, rows.index)
-        return cls(schema, schema.read(table), target, rows, learned_weight)
+            row_weight = row_weight * (factor[rows.index] / factor.max())
+        schema = Schema.learn(table, row_weight, rows.index)
+        relative = row_weight / row_weight.mean()
+        center, scale = _target_units(target[rows.index], relative, loss)
+        weight_of_row = np.zeros(len(target), dtype=np.float32)
+        weight_of_row[rows.index] = relative
+        return cls(
+            kind=kind,
+            schema=schema,
+            matrix=schema.read(table),
+            target=target,
+            y=((target - center) / scale).astype(np.float32),
+            rows=rows,
+            row_weight=row_weight,
+            weight=weight_of_row,
+            train=rows.index,
+            valid=rows.index[:0],
+            loss=loss,
+            n_targets=target.shape[1] if classes is None else len(classes),
+            classes=classes,
+            target_names=target_names,
+            target_center=center,
+            target_scale=scale,
+            given=given,
+        )
+
+    # --- other tasks made of one ----------------------------------------------------------------
+
+    def divided(self, fraction: float, seed: int) -> Task:
+        """Hold out a fraction of the distinct rows, in [0, 1), of every class alike."""
+        index = self.rows.index
+        classes = self.target[index, 0] if self.kind == "classification" else np.zeros(len(index))
+        is_valid = _draw_validation(classes, fraction, np.random.default_rng(seed))
+        return replace(self, train=index[~is_valid], valid=index[is_valid])
+
+    def whole(self) -> Task:
+        """Return the task without a validation part; rows are in canonical order again."""
+        return replace(self, train=self.rows.index, valid=self.rows.index[:0])
+
+    def with_loss(self, loss: Loss) -> Task:
+        """Return the task with another loss that takes the target in the same units."""
+        return replace(self, loss=loss)
+
+    # --- what is known of it --------------------------------------------------------------------
+
+    @property
+    def n_outputs(self) -> int:
+        """Scores per leaf."""
+        return self.loss.n_outputs(self.n_targets)
+
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """The classes of a classification as a model holds them; None for other tasks."""
+        if self.kind != "classification" or self.classes is None:
+            return None
+        return tuple(self.classes.tolist())
+
+    @property
+    def has_loss_values(self) -> bool:
+        """Whether losses can be compared: a function may return a gradient only."""
+        if not isinstance(self.loss, Custom):
+            return True
+        target = self.target[self.rows.index[:2]].astype(np.float32)
+        scores = np.zeros((len(target), self.n_outputs), dtype=np.float32)
+        values, _ = self.loss(scores, target)
+        return values is not None
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray:
         """Return what distinct rows count, by their numbers, in the user's units."""
@@ -101,90 +314,7 @@ class TrainingSet:
         of_row[self.rows.repeats[:, 0]] = self.rows.repeats[:, 1]
         return of_row
 
-
-@dataclass(frozen=True)
-class Problem:
-    """What a learner takes.
-
-    Attributes
-    ----------
-    schema, matrix
-        The table (n, p); a learner encodes the rows it needs, when it needs them.
-    y
-        (n, t) float32, as the loss expects it: class indices, or numbers in units of `target_scale`
-        around `target_center` for a loss that scales its target.
-    weight
-        (n,) float32, of mean 1 over the rows that are used.
-    train, valid
-        Row numbers, int64; `valid` may be empty.
-    loss
-        What is minimised.
-    n_outputs
-        Values per leaf.
-    target_center, target_scale
-        (t,) float64; 0 and 1 where the target is as it came.
-    """
-
-    schema: Schema
-    matrix: Matrix
-    y: np.ndarray
-    weight: np.ndarray
-    train: np.ndarray
-    valid: np.ndarray
-    loss: Loss
-    n_outputs: int
-    target_center: np.ndarray
-    target_scale: np.ndarray
-
-    @classmethod
-    def of(
-        cls,
-        data: TrainingSet,
-        loss: Loss,
-        *,
-        n_outputs: int,
-        is_classified: bool = False,
-        validation_fraction: float = 0.0,
-        seed: int = 0,
-    ) -> Problem:
-        """Pose a problem on a training set.
-
-        Parameters
-        ----------
-        data
-            The rows.
-        loss
-            What is minimised.
-        n_outputs
-            Values per leaf.
-        is_classified
-            Whether the target is a class index; every class then gives its part of the validation.
-        validation_fraction
-            Part of the distinct rows that is kept apart, in [0, 1).
-        seed
-            Draws the validation rows.
-        """
-        rows, weight = data.rows.index, data.weight / data.weight.mean()
-        center, scale = _target_units(data.target[rows], weight, loss)
-        is_valid = _draw_validation(
-            data.target[rows, 0] if is_classified else np.zeros(len(rows)),
-            validation_fraction,
-            np.random.default_rng(seed),
-        )
-        weight_of_row = np.zeros(len(data.target), dtype=np.float32)
-        weight_of_row[rows] = weight
-        return cls(
-            schema=data.schema,
-            matrix=data.matrix,
-            y=((data.target - center) / scale).astype(np.float32),
-            weight=weight_of_row,
-            train=rows[~is_valid],
-            valid=rows[is_valid],
-            loss=loss,
-            n_outputs=n_outputs,
-            target_center=center,
-            target_scale=scale,
-        )
+    # --- from the units of the loss to the user's, and back -------------------------------------
 
     def leaf_values(self, scores: np.ndarray) -> np.ndarray:
         """Turn what the leaves hold into what `predict` returns, in the user's units."""
@@ -211,7 +341,7 @@ class Problem:
     def summed_scores(self, scores: np.ndarray) -> np.ndarray:
         """Turn scores (T, L, k) of trees that are added up into those that the link applies to.
 
-        What belongs to the sum, the target's centre, is put into the leaves of the first tree.
+        What belongs to the sum, the target's center, is put into the leaves of the first tree.
         """
         values = self.loss.link_scores(np.asarray(scores, dtype=np.float64))
         if self.loss.target_units == "deviation":
@@ -271,10 +401,3 @@ def _draw_validation(group: np.ndarray, fraction: float, random: np.random.Gener
     place_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     is_chosen[shuffled[place_in_group < np.repeat(wanted, sizes)]] = True
     return is_chosen
-
-
-def engine_matrix(matrix: Matrix) -> Any:
-    """Return a dense table as it is, a sparse one as its three arrays: as the engine takes them."""
-    if not sparse.issparse(matrix):
-        return matrix
-    return matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)

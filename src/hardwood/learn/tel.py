@@ -41,162 +41,122 @@ What differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.task import Problem, engine_matrix
-from hardwood.learn.training import Callback, Epoch, Training, engine_callback, epochs_for, one_of
+from hardwood.learn.engine import run_engine
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.task import Task
+from hardwood.learn.training import Training, epochs_for
+from hardwood.learn.units import splits_in_raw_units
+from hardwood.model import TreeEnsemble
+from hardwood.parameters import (
+    choice_field,
+    flag_field,
+    integer_field,
+    object_field,
+    real_field,
+    switch_field,
+)
 
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 
 
-def default_training() -> Training:
-    """Return how TEL is trained unless told otherwise: by Adam, with one cosine."""
-    return Training(optimizer="adam", epsilon=1e-7, schedule_restarts=0, clip_norm=None)
+# By Adam, with one cosine, and no limit on gradients.
+TRAINING = Training(optimizer="adam", epsilon=1e-7, schedule_restarts=0, clip_norm=None)
+
+_MAX_TREES = 1000
+_MAX_DEPTH = 12
+_MAX_RESTARTS = 10_000
 
 
 @dataclass(frozen=True)
-class TEL:
-    """The hyper-parameters."""
+class TEL(Learner):
+    """The tree ensemble layer; `TELClassifier` says what each parameter means."""
 
-    n_trees: int = 10
-    max_depth: int = 4
-    gamma: float = 1.0
-    activation: Activation = "smooth_step"
-    learning_rate: float = 0.01
-    batch_size: int = 128
-    max_epochs: int | None = None
-    l2: float = 0.0
-    batch_norm: bool = True
-    restarts: int = 1
-    keep: Literal["best", "mean"] = "best"
-    early_stopping: bool = True
-    training: Training = field(default_factory=default_training)
+    takes_start: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        one_of("activation", self.activation, get_args(Activation))
-        one_of("keep", self.keep, ("best", "mean"))
+    n_estimators: int = integer_field(10, 1, _MAX_TREES)
+    max_depth: int = integer_field(4, 1, _MAX_DEPTH)
+    gamma: float = real_field(1.0, 1e-6, 1e6, open_high=False)
+    activation: Activation = choice_field("smooth_step", get_args(Activation))
+    learning_rate: float = real_field(0.01, 0, open_low=True)
+    batch_size: int = integer_field(128, 1, None)
+    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
+    l2: float = real_field(0.0, 0)
+    batch_norm: bool = flag_field(True)
+    restarts: int = integer_field(1, 1, _MAX_RESTARTS)
+    keep: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
+    early_stopping: bool | str = switch_field()
+    training: Training = object_field(TRAINING, named="hardwood.Training")
 
-    def epochs(self, n_rows: int) -> int:
-        """Return the number of passes over so many training rows."""
-        return self.max_epochs or epochs_for(n_rows, self.batch_size)
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Learn an ensemble from R starts at once; the best on validation data is kept, or all.
 
-    def engine_options(self, n_rows: int) -> dict[str, object]:
+        Where all are kept, `best_run` and `best_epoch` are those of the best one.
+        """
+        if start is not None:
+            raise ValueError("TEL starts from random trees: it takes no other start.")
+        runs = run_engine(
+            "tel",
+            task,
+            self.engine_options(task),
+            run or Run(),
+            n_runs=self.restarts,
+            keep_all=self.keep == "mean",
+        )
+        best = runs.trees[runs.best_run] if len(runs.trees) > 1 else runs.trees[0]
+        return Learned(
+            self._model(task, runs.trees),
+            runs.history,
+            best_run=runs.best_run,
+            best_epoch=best["best_epoch"],
+            interrupted=runs.interrupted,
+        )
+
+    @property
+    def compares_runs(self) -> bool:
+        return self.restarts > 1 and self.keep == "best"
+
+    def _model(self, task: Task, trees: list[dict[str, Any]]) -> TreeEnsemble:
+        """Make the ensemble of what was learned: the mean of the runs' sums, in raw units."""
+        weights, bias, scores = (
+            np.concatenate([tree[part] for tree in trees]) for part in ("weights", "bias", "scores")
+        )
+        shape = weights.shape
+        weights, bias = splits_in_raw_units(weights.reshape(-1, shape[2]), bias.ravel(), task)
+        return TreeEnsemble(
+            weights.reshape(shape),
+            bias.reshape(shape[:2]),
+            task.summed_scores(scores / np.float32(len(trees))),
+            gamma=self.gamma,
+            activation=self.activation,
+            schema=task.schema,
+            task=task.kind,
+            link=task.loss.link_name,
+            classes=task.labels,
+            target_names=task.target_names,
+        )
+
+    def engine_options(self, task: Task) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
+        n_rows = len(task.train)
         return {
             "hidden": [],
+            "n_trees": self.n_estimators,
+            "depth": self.max_depth,
+            "activation": self.activation,
+            "gamma": self.gamma,
+            "batch_norm": self.batch_norm,
             **self.training.engine_options(
                 learning_rate=self.learning_rate,
                 momentum=None,
                 batch_size=min(self.batch_size, n_rows),
-                max_epochs=self.epochs(n_rows),
+                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
                 l1=0.0,
                 l2=self.l2,
-                stops_early=self.early_stopping,
+                stops_early=self.keeps_best(task),
             ),
         }
-
-
-@dataclass(frozen=True)
-class GrownEnsemble:
-    """What the engine learned: perfect trees in standard units, heap order.
-
-    `weights` (T, m, c) and `bias` (T, m) multiply encoded columns, `scores` (T, 2^depth, k) are
-    added up over the trees. `best_restart` and `best_epoch` are of the best run, also where all
-    runs are averaged.
-    """
-
-    weights: np.ndarray
-    bias: np.ndarray
-    scores: np.ndarray
-    history: tuple[Epoch, ...]
-    best_restart: int
-    best_epoch: int
-    interrupted: bool
-
-
-def learn(
-    problem: Problem,
-    config: TEL,
-    *,
-    n_jobs: int = 1,
-    seed: int = 0,
-    callbacks: Sequence[Callback] = (),
-) -> GrownEnsemble:
-    """Learn an ensemble from R starts at once; the best on validation data is kept, or their mean.
-
-    Parameters
-    ----------
-    problem
-        Rows, target, weights, loss and validation part.
-    config
-        The hyper-parameters.
-    n_jobs
-        Threads; they share the restarts, and the result does not depend on their number.
-    seed
-        Of the random start and the order of rows.
-    callbacks
-        Called after every epoch.
-    """
-    from hardwood import _native
-
-    max_epochs = config.epochs(len(problem.train))
-    answer = _native.fit(
-        "tel",
-        problem.schema.encoder,
-        engine_matrix(problem.matrix),
-        problem.y,
-        problem.weight,
-        problem.train,
-        problem.valid,
-        n_outputs=problem.n_outputs,
-        loss=problem.loss.name,
-        loss_parameter=problem.loss.parameter,
-        custom=problem.loss if problem.loss.name == "custom" else None,
-        start=None,
-        first_run=0,
-        n_runs=config.restarts,
-        n_draws=None,
-        keep_all=config.keep == "mean",
-        seed=seed,
-        n_threads=n_jobs,
-        callback=engine_callback(callbacks, max_epochs),
-        options={
-            "n_trees": config.n_trees,
-            "depth": config.max_depth,
-            "activation": config.activation,
-            "gamma": config.gamma,
-            "batch_norm": config.batch_norm,
-            **config.engine_options(len(problem.train)),
-        },
-    )
-    return _grown(answer, max_epochs)
-
-
-def _grown(answer: dict[str, Any], max_epochs: int) -> GrownEnsemble:
-    runs = answer["trees"]
-    arrays = {
-        part: np.concatenate([run[part] for run in runs]) for part in ("weights", "bias", "scores")
-    }
-    arrays["scores"] = arrays["scores"] / np.float32(len(runs))  # the mean of the runs' sums
-    best = runs[answer["best_run"]] if len(runs) > 1 else runs[0]
-    # Far beyond what steps of any sensible length come to: no model could hold such splits.
-    if not all((np.abs(array) < 1e15).all() for array in arrays.values()):
-        raise ValueError(
-            "Learning diverged: weights became huge. Lower learning_rate or l2, or the range "
-            "of sample_weight."
-        )
-    return GrownEnsemble(
-        **arrays,
-        history=tuple(
-            Epoch(run, epoch, max_epochs, *figures)
-            for history in answer["history"]
-            for run, epoch, *figures in history
-        ),
-        best_restart=answer["best_run"],
-        best_epoch=best["best_epoch"],
-        interrupted=answer["interrupted"],
-    )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from hardwood.parameters import Parameters, choice_field, integer_field, real_field
 
 # Table 11 of DGT: 30 to 400 epochs "depending on dataset size"; here, so many that they make these
 # steps.
 _STEPS = 20_000
 _EPOCHS = (30, 400)
+_LINES = 20  # that `verbose` prints per run
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Parameters):
     """How a learner takes its steps, beyond what estimators have as parameters of their own.
 
     Parameters
@@ -36,31 +39,17 @@ class Training:
         Added to its root.
     """
 
-    optimizer: Literal["rmsprop", "adam", "sgd"] = "rmsprop"
-    schedule: Literal["cosine", "one_cycle", "constant"] = "cosine"
-    schedule_restarts: int = 3
-    clip_norm: float | None = 0.01
-    patience: float = 0.3
-    decay: float | None = None
-    epsilon: float = 1e-5
-
-    def __post_init__(self) -> None:
-        one_of("optimizer", self.optimizer, ("rmsprop", "adam", "sgd"))
-        one_of("schedule", self.schedule, ("cosine", "one_cycle", "constant"))
-        if not isinstance(self.schedule_restarts, int) or not 0 <= self.schedule_restarts <= 10**6:
-            raise ValueError(
-                f"schedule_restarts must be an integer >= 0, found {self.schedule_restarts!r}"
-            )
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise ValueError(f"clip_norm must be positive or None, found {self.clip_norm!r}")
-        if not self.patience > 0:
-            raise ValueError(
-                f"patience must be a positive part of max_epochs, found {self.patience!r}"
-            )
-        if self.decay is not None and not 0 <= self.decay < 1:
-            raise ValueError(f"decay must lie in [0, 1), found {self.decay!r}")
-        if not 0 < self.epsilon < math.inf:
-            raise ValueError(f"epsilon must be positive, found {self.epsilon!r}")
+    optimizer: Literal["rmsprop", "adam", "sgd"] = choice_field(
+        "rmsprop", ("rmsprop", "adam", "sgd")
+    )
+    schedule: Literal["cosine", "one_cycle", "constant"] = choice_field(
+        "cosine", ("cosine", "one_cycle", "constant")
+    )
+    schedule_restarts: int = integer_field(3, 0, 10**6)
+    clip_norm: float | None = real_field(0.01, 0, or_none=True, open_low=True, open_high=False)
+    patience: float = real_field(0.3, 0, open_low=True, open_high=False)
+    decay: float | None = real_field(None, 0, 1, or_none=True)
+    epsilon: float = real_field(1e-5, 0, open_low=True)
 
     def engine_options(
         self,
@@ -95,16 +84,12 @@ class Training:
         }
 
 
-def epochs_for(n_rows: int, batch_size: int) -> int:
-    """Return how many passes learners take over so many rows, unless told."""
+def epochs_for(max_epochs: int | str, n_rows: int, batch_size: int) -> int:
+    """Return how many epochs a learner takes over this many rows; "auto" is resolved."""
+    if not isinstance(max_epochs, str):
+        return max_epochs
     n_batches = -(-n_rows // batch_size)
     return min(max(_STEPS // n_batches, _EPOCHS[0]), _EPOCHS[1])
-
-
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raise unless an option is one of those allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {list(allowed)}, found {value!r}")
 
 
 @dataclass(frozen=True)
@@ -133,16 +118,25 @@ Callback = Callable[[Epoch], bool | None]
 """Called after every epoch of every restart; a true answer ends that restart with its best tree."""
 
 
-def engine_callback(
-    callbacks: Sequence[Callback], max_epochs: int
-) -> Callable[[int, int, float, float, float, float, float], bool] | None:
-    """All callbacks as the one function the engine calls; None when there are none."""
-    if not callbacks:
-        return None
+def epoch_printer(verbose: int, run: str) -> Callback:
+    """Return a callback that prints about 20 lines per run, or for verbose > 1 every epoch.
 
-    def on_epoch(restart: int, epoch: int, *figures: float) -> bool:
-        record = Epoch(restart, epoch, max_epochs, *figures)
-        answers = [bool(callback(record)) for callback in callbacks]  # all hear of every epoch
-        return any(answers)
+    `run` is what one is called: "restart", or "tree" in a forest.
+    """
 
-    return on_epoch
+    def report(epoch: Epoch) -> None:
+        every = 1 if verbose > 1 else max(1, epoch.max_epochs // _LINES)
+        if epoch.epoch % every == 0 or epoch.epoch == epoch.max_epochs - 1:
+            print(epoch_line(epoch, run), flush=True)
+
+    return report
+
+
+def epoch_line(epoch: Epoch, run: str) -> str:
+    """One epoch in words, with what is known of it."""
+    parts = [f"{run} {epoch.restart}", f"epoch {epoch.epoch + 1}/{epoch.max_epochs}"]
+    if not math.isnan(epoch.train_loss):
+        parts.append(f"training loss {epoch.train_loss:.5g}")
+    if not math.isnan(epoch.validation_loss):
+        parts.append(f"validation loss {epoch.validation_loss:.5g}")
+    return "  ".join(parts)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hardwood.learn.task import Problem
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
 
@@ -23,13 +23,13 @@ _NEGLIGIBLE = 1e-6
 
 
 def splits_in_raw_units(
-    weights: np.ndarray, bias: np.ndarray, problem: Problem, *, is_sparse: bool = False
+    weights: np.ndarray, bias: np.ndarray, task: Task, *, is_sparse: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return splits in raw units: weights (m, c) and bias (m,) in float64.
 
     Parameters
     ----------
-    weights, bias, problem
+    weights, bias, task
         What was learned, of encoded columns, and from what.
     is_sparse
         Whether weights were penalised to be zero: those that are next to nothing then are.
@@ -37,20 +37,20 @@ def splits_in_raw_units(
     if is_sparse:
         largest = np.abs(weights).max(axis=1, keepdims=True, initial=0.0)
         weights = np.where(np.abs(weights) < _NEGLIGIBLE * largest, 0.0, weights)
-    return _in_raw_units(weights, bias, problem)
+    return _in_raw_units(weights, bias, task)
 
 
 def leaves_in_raw_units(
-    scores: np.ndarray, leaf_weights: np.ndarray, problem: Problem
+    scores: np.ndarray, leaf_weights: np.ndarray, task: Task
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return linear leaves' scores (L, k) and weights (L, k, c), per raw unit."""
     L, k, c = leaf_weights.shape
-    weights, flat = _in_raw_units(leaf_weights.reshape(L * k, c), scores.ravel(), problem)
+    weights, flat = _in_raw_units(leaf_weights.reshape(L * k, c), scores.ravel(), task)
     return flat.reshape(L, k), weights.reshape(L, k, c)
 
 
 def _in_raw_units(
-    weights: np.ndarray, bias: np.ndarray, problem: Problem
+    weights: np.ndarray, bias: np.ndarray, task: Task
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn linear functions of encoded columns, (r, c) and (r,), into ones of raw columns.
 
@@ -59,7 +59,7 @@ def _in_raw_units(
     an unseen level, which has no indicator, then counts as an average one. Where a penalty has made
     some levels exactly zero they stay so, and an unseen level counts as one of them.
     """
-    schema = problem.schema
+    schema = task.schema
     weights = weights.astype(np.float64) / schema.column_scale
     bias = bias.astype(np.float64)
     for j, feature in enumerate(schema.features):
@@ -67,22 +67,22 @@ def _in_raw_units(
             first = schema.first_column[j]
             levels = slice(first, first + len(feature.levels))
             is_dense = (weights[:, levels] != 0).all(axis=1)
-            mean = np.where(is_dense, weights[:, levels] @ _level_shares(problem, j), 0.0)
+            mean = np.where(is_dense, weights[:, levels] @ _level_shares(task, j), 0.0)
             weights[:, levels] -= mean[:, None]
             bias += mean
     return weights, bias
 
 
-def _level_shares(problem: Problem, j: int) -> np.ndarray:
-    rows = np.concatenate([problem.train, problem.valid])
-    codes = problem.matrix[rows, j].astype(np.int64)
-    n_levels = len(problem.schema.features[j].levels)
-    total = np.bincount(codes, problem.weight[rows], minlength=n_levels)
+def _level_shares(task: Task, j: int) -> np.ndarray:
+    rows = np.concatenate([task.train, task.valid])
+    codes = task.matrix[rows, j].astype(np.int64)
+    n_levels = len(task.schema.features[j].levels)
+    total = np.bincount(codes, task.weight[rows], minlength=n_levels)
     return total / total.sum()
 
 
-def start_parameters(tree: ObliqueTree, problem: Problem) -> StartParameters:
-    """Return a tree's parameters in the units of a problem, to go on learning from.
+def start_parameters(tree: ObliqueTree, task: Task) -> StartParameters:
+    """Return a tree's parameters in the units of a task, to go on learning from.
 
     Where only one of them knows missing entries of a feature, the flag's weights are zero in the
     one, or dropped with the flag, which is never raised, in the other.
@@ -90,19 +90,19 @@ def start_parameters(tree: ObliqueTree, problem: Problem) -> StartParameters:
     Raises
     ------
     ValueError
-        Where the tree has other columns or outputs than the problem.
+        Where the tree has other columns or outputs than the task.
     """
-    old, new = tree.schema, problem.schema
+    old, new = tree.schema, task.schema
     if _columns_without_flags(old) != _columns_without_flags(new):
         raise ValueError(
             f"init has the columns {list(old.column_names)}, "
             f"but the table has {list(new.column_names)}."
         )
-    if tree.values.shape[1] != problem.loss.link(np.zeros((1, problem.n_outputs))).shape[1]:
+    if tree.values.shape[1] != task.loss.link(np.zeros((1, task.n_outputs))).shape[1]:
         raise ValueError("init has another number of outputs or classes than the target.")
     weights = _with_columns_of(new, tree.weights, old)
     weights, bias = _in_standard_units(weights, tree.bias, old, new)
-    scores, leaf_weights = problem.scores_of(tree.values, tree.leaf_weights)
+    scores, leaf_weights = task.scores_of(tree.values, tree.leaf_weights)
     if leaf_weights is not None:
         L, k, c = leaf_weights.shape
         flat = _with_columns_of(new, leaf_weights.reshape(L * k, c), old)

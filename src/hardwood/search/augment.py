@@ -13,7 +13,7 @@ from scipy import sparse
 
 from hardwood import parameters
 from hardwood.learn.canonical_rows import Matrix
-from hardwood.learn.task import Problem
+from hardwood.learn.task import Task
 
 _LOOKED_AT = 20_000  # rows that tell which columns are graded
 
@@ -54,77 +54,77 @@ class Lesson:
 
 @dataclass(frozen=True)
 class MadeUpRows:
-    """Rows as a problem's matrix has them, and the real row (q,) that each was made of."""
+    """Rows as a task's matrix has them, and the real row (q,) that each was made of."""
 
     matrix: Matrix
     origin: np.ndarray
 
 
-def made_up_rows(problem: Problem, lesson: Lesson, n_rows: int, seed: int) -> MadeUpRows:
-    """Make rows of the training rows of a problem.
+def made_up_rows(task: Task, lesson: Lesson, n_rows: int, seed: int) -> MadeUpRows:
+    """Make rows of the training rows of a task.
 
     A missing entry stays missing, and is not mixed in. Columns with two values are treated as
     levels: there is nothing between yes and no. Of a sparse table, entries that are not stored stay
     zero in both rows or are mixed; noise is added to stored entries.
     """
     random = np.random.default_rng(seed)
-    first, second = problem.train[random.integers(len(problem.train), size=(2, n_rows))]
+    first, second = task.train[random.integers(len(task.train), size=(2, n_rows))]
     share = np.where(random.random(n_rows) < lesson.mix, random.uniform(0.5, 1.0, n_rows), 1.0)
-    if sparse.issparse(problem.matrix):
-        matrix = _sparse_rows(problem, first, second, share, lesson.noise, random)
+    if sparse.issparse(task.matrix):
+        matrix = _sparse_rows(task, first, second, share, lesson.noise, random)
     else:
-        matrix = _dense_rows(problem, first, second, share, lesson.noise, random)
+        matrix = _dense_rows(task, first, second, share, lesson.noise, random)
     return MadeUpRows(matrix, first)
 
 
 def _dense_rows(
-    problem: Problem,
+    task: Task,
     first: np.ndarray,
     second: np.ndarray,
     share: np.ndarray,
     noise: float,
     random: np.random.Generator,
 ) -> np.ndarray:
-    own, other = problem.matrix[first], problem.matrix[second]
-    is_graded = _graded(problem)
+    own, other = task.matrix[first], task.matrix[second]
+    is_graded = _graded(task)
     keeps_own = np.isnan(own) | np.isnan(other)
     between = share[:, None] * own + (1 - share[:, None]) * other
     levels = np.where(random.random(own.shape) < share[:, None], own, other)
     rows: np.ndarray = np.where(keeps_own, own, np.where(is_graded, between, levels))
-    deviation = noise * np.where(is_graded, _spread(problem), 0.0)
+    deviation = noise * np.where(is_graded, _spread(task), 0.0)
     return (rows + deviation * random.standard_normal(rows.shape)).astype(own.dtype)
 
 
 def _sparse_rows(
-    problem: Problem,
+    task: Task,
     first: np.ndarray,
     second: np.ndarray,
     share: np.ndarray,
     noise: float,
     random: np.random.Generator,
 ) -> Any:
-    matrix = problem.matrix
+    matrix = task.matrix
     parts = [
         sparse.diags_array(part) @ matrix[rows]
         for part, rows in ((share, first), (1 - share, second))
     ]
     rows = sparse.csr_matrix(parts[0] + parts[1])
     rows.sum_duplicates()
-    deviation = noise * _spread(problem)[rows.indices]
+    deviation = noise * _spread(task)[rows.indices]
     rows.data = rows.data + deviation * random.standard_normal(len(rows.data))
     return rows.astype(matrix.dtype)
 
 
-def _spread(problem: Problem) -> np.ndarray:
+def _spread(task: Task) -> np.ndarray:
     """Return the standard deviation of each feature, (p,)."""
-    schema = problem.schema
+    schema = task.schema
     spread: np.ndarray = schema.column_spread[schema.first_column]
     return spread
 
 
-def _graded(problem: Problem) -> np.ndarray:
+def _graded(task: Task) -> np.ndarray:
     """Which features, (p,) bool, are numbers of more than two values."""
-    values = problem.matrix[problem.train[:_LOOKED_AT]]
+    values = task.matrix[task.train[:_LOOKED_AT]]
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     is_graded: np.ndarray = ((values > low) & (values < high)).any(axis=0)
-    return is_graded & (problem.schema.n_levels == 0)
+    return is_graded & (task.schema.n_levels == 0)

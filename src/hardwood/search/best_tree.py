@@ -1,21 +1,20 @@
-"""Fitting `TreeClassifier` and `TreeRegressor`: rows for the search, the search, and its finish."""
+"""The best tree: candidates of several kinds, compared on rows that they did not learn from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators import parameters
-from hardwood.estimators.exercise import Exercise
 from hardwood.learn.clock import Clock
-from hardwood.learn.finish import assemble
-from hardwood.learn.task import Problem
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.tao import Leaves
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
+from hardwood.parameters import choice_field, integer_field
 from hardwood.search.candidates import CutOff, Kitchen
 from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, learned_networks
 from hardwood.search.fit_report import FitReport, Trial
@@ -35,69 +34,83 @@ _LAST_SWEEPS = 3
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What a fit gives: the tree, the log, and whether the user stopped it."""
+class BestTree(Learner):
+    """The best tree that is found; `TreeClassifier` says what each parameter means."""
 
-    tree: ObliqueTree
-    report: FitReport
-    interrupted: bool
+    takes_start: ClassVar[bool] = False
 
+    max_depth: int = integer_field(8, 1, MAX_DEPTH)
+    leaves: Leaves = choice_field("constant", ("constant", "linear"))
+    max_features_per_split: int | None = integer_field(None, 1, or_none=True)
+    teacher: Any = "auto"
+    max_trials: int | None = integer_field(None, 1, _MAX_TRIALS, or_none=True)
+    scoring: Any = None
 
-def fit_tree(estimator: Any, exercise: Exercise, X: Any, clock: Clock) -> Fitted:
-    """Check the parameters, search, finish, and make the tree."""
-    plan = _plan_of(estimator)
-    check_teacher(estimator.teacher, exercise.task)
-    judge = Judge.of(exercise.task, exercise.classes, estimator.scoring)
-    seed = exercises.drawn_seed(estimator.random_state)
-    n_jobs = parameters.n_threads(estimator.n_jobs)
-    whole = _posed(estimator, exercise, seed)
-    folds = _folds(whole, exercise, seed)
-    is_part = len(whole.valid) > 0 and len(folds[0].train) < len(whole.train)
-    search = Search(
-        exercise,
-        Kitchen(exercise, n_jobs, seed, clock),
-        judge,
-        plan,
-        folds,
-        _teaching(estimator, exercise, X, seed, clock),
-        (len(whole.train) + len(whole.valid)) / len(folds[0].train),
-        _callbacks(estimator, judge),
-        replace(whole, valid=folds[0].valid) if is_part else None,
-    )
-    search.run()
-    n_before = len(search.trials)
-    if is_part:
-        search = _widened(search)
-    best = search.best
-    tree, finish = _finished(search, best, whole)
-    report = FitReport(
-        tuple(search.trials),
-        search.words(best.recipe),
-        judge.name,
-        search.teacher_words,
-        _rows_in_words(folds, whole, is_wider=len(search.trials) > n_before),
-        search.ending,
-        finish,
-        clock.spent,
-    )
-    return Fitted(_assembled(estimator, exercise, tree, search, n_jobs), report, search.interrupted)
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Search, and finish with all rows.
 
+        `Run.clock` limits the time; callbacks hear of every `Trial`.
+        """
+        if start is not None:
+            raise ValueError("The search makes starts of its own: it takes no other.")
+        run = run or Run()
+        check_teacher(self.teacher, task.kind)
+        judge = Judge.of(task.kind, task.classes, self.scoring)
+        folds = _folds(task, run.seed)
+        is_part = len(task.valid) > 0 and len(folds[0].train) < len(task.train)
+        search = Search(
+            task,
+            Kitchen(run.n_jobs, run.seed, run.clock),
+            judge,
+            Plan(self.max_depth, self.leaves, self.max_features_per_split, self.max_trials),
+            folds,
+            _teaching(self.teacher, task, run.seed, run.clock),
+            (len(task.train) + len(task.valid)) / len(folds[0].train),
+            run.callbacks,
+            replace(task, valid=folds[0].valid) if is_part else None,
+        )
+        search.run()
+        n_before = len(search.trials)
+        if is_part:
+            search = _widened(search)
+        best = search.best
+        tree, finish = _finished(search, best, task)
+        report = FitReport(
+            tuple(search.trials),
+            search.words(best.recipe),
+            judge.name,
+            search.teacher_words,
+            _rows_in_words(folds, task, is_wider=len(search.trials) > n_before),
+            search.ending,
+            finish,
+            run.clock.spent,
+        )
+        return Learned(
+            tree,
+            history=None,
+            interrupted=search.interrupted,
+            facts={"fit_report": report},
+            record={
+                "validation_rows": len(search.folds[0].valid),
+                "resolved": {"recipe": str(search.best.recipe)},
+            },
+            keeps_unreached=search.best.recipe.has_soft_leaves,
+        )
 
-def _plan_of(estimator: Any) -> Plan:
-    most, trials = estimator.max_features_per_split, estimator.max_trials
-    return Plan(
-        parameters.integer("max_depth", estimator.max_depth, 1, MAX_DEPTH),
-        parameters.choice("leaves", estimator.leaves, ("constant", "linear")),
-        most if most is None else parameters.integer("max_features_per_split", most, 1, 2**31 - 1),
-        trials if trials is None else parameters.integer("max_trials", trials, 1, _MAX_TRIALS),
-    )
+    @property
+    def needs_validation(self) -> str:
+        return "The choice of a tree"
 
+    def wants_validation(self, task: Task) -> bool:
+        """Whether there are too many rows for folds."""
+        return len(task.rows) >= _FOLDED_BELOW
 
-def _callbacks(estimator: Any, judge: Judge) -> list[Any]:
-    callbacks: list[Any] = list(parameters.callback_list(estimator.callbacks))
-    if parameters.level("verbose", estimator.verbose):
-        callbacks.append(partial(_print, judge))
-    return callbacks
+    def printer(self, task: Task, verbose: int) -> Callable[[Any], Any]:
+        return partial(_print, Judge.of(task.kind, task.classes, self.scoring))
+
+    def interrupted_message(self, learned: Learned) -> str:
+        n = len(learned.facts["fit_report"].trials)
+        return f"The search was interrupted after {n} candidate(s); the best tree so far is kept."
 
 
 def _print(judge: Judge, trial: Trial) -> None:
@@ -108,20 +121,13 @@ def _print(judge: Judge, trial: Trial) -> None:
     )
 
 
-def _posed(estimator: Any, exercise: Exercise, seed: int) -> Problem:
-    """Pose the problem, with a validation part for tables that are not judged by folds."""
-    parameters.real("validation_fraction", estimator.validation_fraction, 0.0, 1.0, open_low=True)
-    has_part = len(exercise.data.rows) >= _FOLDED_BELOW
-    return exercises.problem_of(estimator, exercise, has_part, seed)
-
-
-def _folds(whole: Problem, exercise: Exercise, seed: int) -> list[Problem]:
-    """Return the problems that candidates are made and judged on."""
+def _folds(whole: Task, seed: int) -> list[Task]:
+    """Return the tasks that candidates are made and judged on."""
     if len(whole.valid):
         n_rows = max(1, _SEARCH_ENTRIES // whole.schema.n_columns)
         return [replace(whole, train=whole.train[:n_rows], valid=whole.valid[:_JUDGING_ROWS])]
     rows = whole.train
-    group = whole.y[rows, 0] if exercise.task == "classification" else np.zeros(len(rows))
+    group = whole.y[rows, 0] if whole.kind == "classification" else np.zeros(len(rows))
     random = np.random.default_rng(seed)
     fold = np.empty(len(rows), dtype=np.int64)
     fold[np.lexsort((random.random(len(rows)), group))] = np.arange(len(rows)) % _FOLDS
@@ -136,22 +142,20 @@ def _folds(whole: Problem, exercise: Exercise, seed: int) -> list[Problem]:
 
 
 def _teaching(
-    estimator: Any, exercise: Exercise, X: Any, seed: int, clock: Clock
+    teacher: Any, task: Task, seed: int, clock: Clock
 ) -> Callable[..., Teacher | None] | None:
-    """Return what makes the teacher of a problem, from one that knows a part of its rows."""
-    teacher = estimator.teacher
+    """Return what makes the teacher of a task, from one that knows a part of its rows."""
     if teacher is None:
         return None
     if isinstance(teacher, str):
-        return partial(learned_networks, exercise=exercise, seed=seed, is_over=clock.is_past)
+        return partial(learned_networks, seed=seed, is_over=clock.is_past)
 
-    def teach(problem: Problem, **known: Any) -> Teacher:
-        target = exercise.data.target
-        y: Any = target if target.shape[1] > 1 else target[:, 0]
-        if exercise.task == "classification":
-            assert exercise.classes is not None
-            y = exercise.classes[y.astype(np.int64)]
-        return fitted_teacher(problem, exercise, teacher, X, y)
+    def teach(part: Task, **known: Any) -> Teacher:
+        y: Any = task.target if task.target.shape[1] > 1 else task.target[:, 0]
+        if task.kind == "classification":
+            assert task.classes is not None
+            y = task.classes[y.astype(np.int64)]
+        return fitted_teacher(part, teacher, task.given, y)
 
     return teach
 
@@ -175,7 +179,7 @@ def _widened(search: Search) -> Search:
     return search
 
 
-def _finished(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
+def _finished(search: Search, best: Candidate, whole: Task) -> tuple[ObliqueTree, str]:
     """Use all rows: those that did not fit into the search, and those that judged it."""
     tree = best.trees[0]
     try:
@@ -188,7 +192,7 @@ def _finished(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
     return tree, "Not finished on all rows, since it was interrupted."
 
 
-def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueTree, str]:
+def _used_all(search: Search, best: Candidate, whole: Task) -> tuple[ObliqueTree, str]:
     """Make or polish the best tree with all rows, as it suits the table."""
     tree, kitchen = best.trees[0], search.kitchen
     everything = replace(
@@ -203,11 +207,12 @@ def _used_all(search: Search, best: Candidate, whole: Problem) -> tuple[ObliqueT
         return kitchen.made(best.recipe, everything, teacher), "Made again from all rows."
     if teacher is not None:
         everything = kitchen.lesson(best.recipe, everything, teacher)
+    assert best.recipe.polish is not None
     polish = replace(best.recipe.polish, max_sweeps=_LAST_SWEEPS)
     return kitchen.polished(tree, polish, everything), "Polished with all rows."
 
 
-def _rows_in_words(folds: list[Problem], whole: Problem, is_wider: bool) -> str:
+def _rows_in_words(folds: list[Task], whole: Task, is_wider: bool) -> str:
     n_train, n_valid = len(folds[0].train), len(folds[0].valid)
     words = f"Candidates learned from {n_train:,} rows and were judged by {n_valid:,} others"
     if len(folds) > 1:
@@ -217,29 +222,3 @@ def _rows_in_words(folds: list[Problem], whole: Problem, is_wider: bool) -> str:
     if n_train < len(whole.train):
         return f"{words}, of {len(whole.train) + len(whole.valid):,} rows in all."
     return f"{words}."
-
-
-def _assembled(
-    estimator: Any, exercise: Exercise, tree: ObliqueTree, search: Search, n_jobs: int
-) -> ObliqueTree:
-    """Count the rows, drop what none of them reaches, and note how it came about."""
-    return assemble(
-        exercise.data,
-        tree.weights,
-        tree.bias,
-        tree.children,
-        tree.values,
-        task=exercise.task,
-        classes=exercise.labels,
-        target_names=exercise.target_names,
-        record={
-            **exercises.parameter_record(estimator),
-            "distinct_rows": len(exercise.data.rows),
-            "validation_rows": len(search.folds[0].valid),
-            "resolved": {"recipe": str(search.best.recipe)},
-        },
-        leaf_weights=tree.leaf_weights,
-        link=tree.link,
-        n_jobs=n_jobs,
-        keeps_unreached=search.best.recipe.has_soft_leaves,
-    )

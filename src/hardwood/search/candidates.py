@@ -8,14 +8,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.reinforced import bare_policy
 from hardwood.learn.clock import Clock, Stop, Whole
-from hardwood.learn.greedy import one_hot, start_tree
+from hardwood.learn.greedy import Greedy, one_hot
+from hardwood.learn.learner import Learned, Run
 from hardwood.learn.losses import Misclassification
-from hardwood.learn.reinforced import Reinforced, learn, perfect_parents
-from hardwood.learn.tao import Alternation, alternate
-from hardwood.learn.task import Problem
+from hardwood.learn.reinforced import Reinforced
+from hardwood.learn.tao import TAO
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.search.augment import Lesson
 from hardwood.search.distill import Teacher, taught
@@ -72,7 +71,7 @@ class Recipe:
 
     start: Start
     max_depth: int
-    polish: Alternation | None = None
+    polish: TAO | None = None
     lesson: Lesson | None = None
     seed: int = 0
 
@@ -116,21 +115,18 @@ class Kitchen:
 
     Attributes
     ----------
-    exercise
-        What is learned.
     n_jobs, seed
         Threads, and what random choices follow from.
     clock
         Asked between passes and sweeps.
     """
 
-    exercise: Exercise
     n_jobs: int
     seed: int
     clock: Clock
 
-    def made(self, recipe: Recipe, problem: Problem, teacher: Teacher | None) -> ObliqueTree:
-        """Make a tree of the training rows of a problem.
+    def made(self, recipe: Recipe, task: Task, teacher: Teacher | None) -> ObliqueTree:
+        """Make a tree of the training rows of a task.
 
         Raises
         ------
@@ -141,94 +137,86 @@ class Kitchen:
         """
         if recipe.lesson is not None:
             assert teacher is not None
-            problem = self.lesson(recipe, problem, teacher)
-        tree = self._start(recipe, problem)
+            task = self.lesson(recipe, task, teacher)
+        tree = self._start(recipe, task)
         if recipe.polish is None:
             return tree
-        return self.polished(tree, recipe.polish, problem)
+        return self.polished(tree, recipe.polish, task)
 
-    def lesson(self, recipe: Recipe, problem: Problem, teacher: Teacher) -> Problem:
+    def lesson(self, recipe: Recipe, task: Task, teacher: Teacher) -> Task:
         """Add made-up rows."""
         assert recipe.lesson is not None
         if self.clock.is_past():
             raise CutOff
-        n_rows = self.n_made_up(recipe.lesson, problem)
-        return taught(problem, teacher, recipe.lesson, n_rows, self.seed + recipe.seed)
+        n_rows = self.n_made_up(recipe.lesson, task)
+        return taught(task, teacher, recipe.lesson, n_rows, self.seed + recipe.seed)
 
-    def n_made_up(self, lesson: Lesson, problem: Problem) -> int:
+    def n_made_up(self, lesson: Lesson, task: Task) -> int:
         """Return how many rows are made up: what the lesson says, or what memory and time allow."""
-        n = len(problem.train)
-        most = _MAX_TAUGHT_ENTRIES // problem.schema.n_columns - n
+        n = len(task.train)
+        most = _MAX_TAUGHT_ENTRIES // task.schema.n_columns - n
         return int(min(lesson.rows_per_row * n, max(most, n)))
 
-    def polished(self, tree: ObliqueTree, polish: Alternation, problem: Problem) -> ObliqueTree:
+    def polished(self, tree: ObliqueTree, polish: TAO, task: Task) -> ObliqueTree:
         """Alternate over the training rows, from a tree."""
         if self.clock.is_past():
             raise CutOff
-        if self.exercise.task == "classification" and polish.leaves == "constant":
-            n_outputs = self.exercise.n_targets
-            problem = replace(problem, loss=Misclassification(), n_outputs=n_outputs)
-        answer = alternate(
-            problem,
-            tree,
-            polish,
-            n_jobs=self.n_jobs,
-            callbacks=[Stop(self.clock)],
-            seconds_left=lambda: self.clock.left,
-        )
-        if answer.interrupted:
-            raise KeyboardInterrupt
-        return answer.tree
+        if task.kind == "classification" and polish.leaves == "constant":
+            task = task.with_loss(Misclassification())
+        run = Run(n_jobs=self.n_jobs, callbacks=(Stop(self.clock),), clock=self.clock)
+        return _tree(polish.fit(task, run, tree))
 
-    def _start(self, recipe: Recipe, problem: Problem) -> ObliqueTree:
+    def _start(self, recipe: Recipe, task: Task) -> ObliqueTree:
         if recipe.max_depth == 0:
-            return self._single_leaf(problem)
+            return self._single_leaf(task)
         seed = self.seed + recipe.seed
         if recipe.start == "reinforced":
-            return self._reinforced(recipe, problem, seed)
+            return self._reinforced(recipe, task, seed)
         share = _RESTART_SHARE if recipe.seed and recipe.lesson is None else 1.0
         if recipe.start == "co2":
-            share = min(share, _CO2_ROWS / len(problem.train))
+            share = min(share, _CO2_ROWS / len(task.train))
         if share < 1:
-            is_taken = np.random.default_rng(seed).random(len(problem.train)) < share
-            problem = replace(problem, train=problem.train[is_taken | ~is_taken.any()])
-        return start_tree(
-            problem,
-            recipe.start,
-            max_depth=recipe.max_depth,
-            classes=self.exercise.labels,
-            n_jobs=self.n_jobs,
-            seed=seed,
-        )
+            is_taken = np.random.default_rng(seed).random(len(task.train)) < share
+            task = replace(task, train=task.train[is_taken | ~is_taken.any()])
+        greedy = Greedy(split=recipe.start, max_depth=recipe.max_depth)
+        return greedy.start_tree(task, Run(seed, self.n_jobs))
 
-    def _reinforced(self, recipe: Recipe, problem: Problem, seed: int) -> ObliqueTree:
+    def _reinforced(self, recipe: Recipe, task: Task, seed: int) -> ObliqueTree:
         """Learn policies of all nodes at once, and make splits of them."""
-        rate = min(_LEARNING_RATE / math.sqrt(problem.schema.n_columns), _MAX_LEARNING_RATE)
-        config = Reinforced(
-            perfect_parents(recipe.max_depth),
+        rate = min(_LEARNING_RATE / math.sqrt(task.schema.n_columns), _MAX_LEARNING_RATE)
+        learner = Reinforced(
+            max_depth=recipe.max_depth,
             learning_rate=rate,
             batch_size=_BATCH,
-            max_epochs=reinforced_passes(len(problem.train), recipe.lesson is not None),
+            max_epochs=reinforced_passes(len(task.train), recipe.lesson is not None),
         )
         whole = Whole(self.clock)
-        grown = learn(problem, config, n_jobs=self.n_jobs, seed=seed, callbacks=[whole])
-        if grown.interrupted:
-            raise KeyboardInterrupt
+        tree = _tree(learner.fit(task, Run(seed, self.n_jobs, callbacks=(whole,))))
         if whole.is_cut_off:
             raise CutOff
-        return bare_policy(self.exercise, problem, config, grown).to_oblique()
+        return tree
 
-    def _single_leaf(self, problem: Problem) -> ObliqueTree:
-        target = problem.y[problem.train].astype(np.float64)
-        if self.exercise.task == "classification":
-            target = one_hot(target[:, 0], self.exercise.n_targets)
-        mean = np.average(target, axis=0, weights=problem.weight[problem.train])
+    def _single_leaf(self, task: Task) -> ObliqueTree:
+        target = task.y[task.train].astype(np.float64)
+        if task.kind == "classification":
+            target = one_hot(target[:, 0], task.n_targets)
+        mean = np.average(target, axis=0, weights=task.weight[task.train])
         return ObliqueTree(
-            np.empty((0, problem.schema.n_columns)),
+            np.empty((0, task.schema.n_columns)),
             np.empty(0),
             np.empty((0, 2), dtype=np.int32),
-            (mean * problem.target_scale + problem.target_center)[None],
-            schema=problem.schema,
-            task=self.exercise.task,
-            classes=self.exercise.labels,
+            (mean * task.target_scale + task.target_center)[None],
+            schema=task.schema,
+            task=task.kind,
+            classes=task.labels,
+            target_names=task.target_names,
         )
+
+
+def _tree(learned: Learned) -> ObliqueTree:
+    """Return the tree that was learned, unless the user stopped it."""
+    if learned.interrupted:
+        raise KeyboardInterrupt
+    tree = learned.model.hard("a candidate")
+    assert isinstance(tree, ObliqueTree)
+    return tree

@@ -1,7 +1,7 @@
 """A teacher: a stronger model, whose answers to made-up rows a tree learns from.
 
 A tree sees its few rows only where they are; a smooth model that learned from the same rows says
-what to answer between them. `taught` adds made-up rows with a teacher's answers to a problem, for
+what to answer between them. `taught` adds made-up rows with a teacher's answers to a task, for
 any learner. A teacher is the user's, fitted or not, or three small networks of scikit-learn.
 """
 
@@ -21,11 +21,10 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from hardwood.estimators.exercise import Exercise
 from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.greedy import one_hot
 from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, Logistic
-from hardwood.learn.task import Problem
+from hardwood.learn.task import Task
 from hardwood.model.structure import TaskKind
 from hardwood.search.augment import Lesson, made_up_rows
 from hardwood.table.restore import table_like
@@ -52,51 +51,51 @@ IsOver = Callable[[], bool]
 
 
 class Teacher(Protocol):
-    """What answers for rows of a problem's matrix."""
+    """What answers for rows of a task's matrix."""
 
     @property
     def name(self) -> str:
         """In words."""
 
-    def answers(self, problem: Problem, matrix: Matrix) -> np.ndarray:
+    def answers(self, task: Task, matrix: Matrix) -> np.ndarray:
         """Return what a tree should answer.
 
-        Probabilities of classes (n, k); else targets (n, t) as the problem has them.
+        Probabilities of classes (n, k); else targets (n, t) as the task has them.
         """
 
 
-def taught(problem: Problem, teacher: Teacher, lesson: Lesson, n_rows: int, seed: int) -> Problem:
-    """Return a problem with made-up rows besides its training rows; validation stays as it is.
+def taught(task: Task, teacher: Teacher, lesson: Lesson, n_rows: int, seed: int) -> Task:
+    """Return a task with made-up rows besides its training rows; validation stays as it is.
 
     A made-up row is there once for every class that its teacher holds possible, weighted by the
     probability, so that a tree is not told more than the teacher knows.
     """
-    made = made_up_rows(problem, lesson, n_rows, seed)
-    answers = teacher.answers(problem, made.matrix)
-    weight = lesson.weight * problem.weight[made.origin]
+    made = made_up_rows(task, lesson, n_rows, seed)
+    answers = teacher.answers(task, made.matrix)
+    weight = lesson.weight * task.weight[made.origin]
     row = np.arange(n_rows)
-    if isinstance(problem.loss, CrossEntropy | Logistic):
+    if isinstance(task.loss, CrossEntropy | Logistic):
         answers = np.where(answers >= _LEAST_SHARE, answers, 0.0)
         answers /= answers.sum(axis=1, keepdims=True)
         row, answer = np.nonzero(answers)
         weight = weight[row] * answers[row, answer]
         answers = answer[:, None]
-    return _extended(problem, made.matrix[row], answers, weight)
+    return _extended(task, made.matrix[row], answers, weight)
 
 
-def _extended(problem: Problem, matrix: Matrix, target: np.ndarray, weight: np.ndarray) -> Problem:
-    """Return a problem with more training rows."""
-    n = len(problem.y)
+def _extended(task: Task, matrix: Matrix, target: np.ndarray, weight: np.ndarray) -> Task:
+    """Return a task with more training rows."""
+    n = len(task.y)
     if sparse.issparse(matrix):
-        matrix = sparse.csr_matrix(sparse.vstack([problem.matrix, matrix]))
+        matrix = sparse.csr_matrix(sparse.vstack([task.matrix, matrix]))
     else:
-        matrix = np.concatenate([problem.matrix, matrix])
+        matrix = np.concatenate([task.matrix, matrix])
     return replace(
-        problem,
+        task,
         matrix=matrix,
-        y=np.concatenate([problem.y, target.astype(np.float32)]),
-        weight=np.concatenate([problem.weight, weight.astype(np.float32)]),
-        train=np.concatenate([problem.train, np.arange(n, n + len(target))]),
+        y=np.concatenate([task.y, target.astype(np.float32)]),
+        weight=np.concatenate([task.weight, weight.astype(np.float32)]),
+        train=np.concatenate([task.train, np.arange(n, n + len(target))]),
     )
 
 
@@ -111,22 +110,22 @@ class Networks:
     n_passes: int
     name: str = f"{_NETWORKS} networks"
 
-    def answers(self, problem: Problem, matrix: Matrix) -> np.ndarray:
+    def answers(self, task: Task, matrix: Matrix) -> np.ndarray:
         """Return mean probabilities of classes, labels that are probable, or mean numbers."""
         parts = [
-            self._of(np.ascontiguousarray(matrix[first : first + _ANSWERED_AT_ONCE]), problem)
+            self._of(np.ascontiguousarray(matrix[first : first + _ANSWERED_AT_ONCE]), task)
             for first in range(0, matrix.shape[0], _ANSWERED_AT_ONCE)
         ]
         return np.concatenate(parts)
 
-    def _of(self, rows: np.ndarray, problem: Problem) -> np.ndarray:
-        columns = problem.schema.encoder.encode(rows)
+    def _of(self, rows: np.ndarray, task: Task) -> np.ndarray:
+        columns = task.schema.encoder.encode(rows)
         with threadpool_limits(limits=1):
             if not is_classifier(self.members[0]):
                 numbers = [each.predict(columns) for each in self.members]
                 return _mean(numbers).reshape(len(rows), -1)
             shares = _mean([each.predict_proba(columns) for each in self.members])
-        if isinstance(problem.loss, LabelwiseLogistic):
+        if isinstance(task.loss, LabelwiseLogistic):
             return (shares >= 0.5).astype(np.float32)
         return shares
 
@@ -137,18 +136,17 @@ def _mean(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def learned_networks(
-    problem: Problem,
-    exercise: Exercise,
+    task: Task,
     seed: int,
     is_over: IsOver,
     known: Networks | None = None,
     goes_on: bool = False,
 ) -> Networks | None:
-    """Train networks on the training rows of a problem, pass by pass.
+    """Train networks on the training rows of a task, pass by pass.
 
     Parameters
     ----------
-    problem, exercise
+    task
         What is learned, from which rows. With a validation part, the networks are kept as they were
         when they answered it best, and stop when they hardly get better; a few looks at it are all
         that they know of it.
@@ -168,18 +166,18 @@ def learned_networks(
         None where `is_over` said so before every network had seen every row, and for sparse tables,
         which networks would have to hold in full.
     """
-    if sparse.issparse(problem.matrix):
+    if sparse.issparse(task.matrix):
         return None
-    rows = problem.train[: max(1, _MAX_ENTRIES // problem.schema.n_columns)]
-    columns = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[rows]))
+    rows = task.train[: max(1, _MAX_ENTRIES // task.schema.n_columns)]
+    columns = task.schema.encoder.encode(np.ascontiguousarray(task.matrix[rows]))
     most = n_passes = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
-    members = [_network(exercise.task, seed + i) for i in range(_NETWORKS)]
-    if known is not None and not len(problem.valid):
+    members = [_network(task.kind, seed + i) for i in range(_NETWORKS)]
+    if known is not None and not len(task.valid):
         n_passes = known.n_passes
         if goes_on:
             members = deepcopy(list(known.members))
             n_passes = max(1, round(_LAST_PASSES * n_passes))
-    learn = [_pass_over(each, columns, problem, rows, exercise) for each in members]
+    learn = [_pass_over(each, columns, task, rows) for each in members]
     looks = {max(1, round(part * most)) for part in _LOOKS}
     best, least = None, np.inf
     # One thread: sums of several depend on how many there are.
@@ -191,8 +189,8 @@ def learned_networks(
                 one()
             if done in looks or done == n_passes:
                 latest = Networks(tuple(members), done)
-                loss = _loss(latest, problem)
-                is_enough = exercise.task != "regression" and loss > _HARDLY_BETTER * least
+                loss = _loss(latest, task)
+                is_enough = task.kind != "regression" and loss > _HARDLY_BETTER * least
                 if not loss >= least:  # of no validation part it is NaN
                     best, least = replace(latest, members=tuple(deepcopy(members))), loss
                 if is_enough:
@@ -200,18 +198,18 @@ def learned_networks(
     return best
 
 
-def _loss(networks: Networks, problem: Problem) -> float:
+def _loss(networks: Networks, task: Task) -> float:
     """Return how wrong networks are about the validation part; NaN without one."""
-    rows = problem.valid[:_LOOKED_AT]
+    rows = task.valid[:_LOOKED_AT]
     if not len(rows):
         return np.nan
-    answers, truth = networks.answers(problem, problem.matrix[rows]), problem.y[rows]
-    if isinstance(problem.loss, CrossEntropy | Logistic):
+    answers, truth = networks.answers(task, task.matrix[rows]), task.y[rows]
+    if isinstance(task.loss, CrossEntropy | Logistic):
         given = np.take_along_axis(answers, truth.astype(np.int64), axis=1)[:, 0]
         losses = -np.log(np.maximum(given, _LEAST_SHARE / 10))
     else:
         losses = ((answers - truth) ** 2).mean(axis=1)
-    return float(np.average(losses, weights=problem.weight[rows]))
+    return float(np.average(losses, weights=task.weight[rows]))
 
 
 def _network(task: TaskKind, seed: int) -> Any:
@@ -226,20 +224,20 @@ def _network(task: TaskKind, seed: int) -> Any:
 
 
 def _pass_over(
-    network: Any, columns: np.ndarray, problem: Problem, rows: np.ndarray, exercise: Exercise
+    network: Any, columns: np.ndarray, task: Task, rows: np.ndarray
 ) -> Callable[[], Any]:
     """Return what makes one pass over the rows."""
-    target = problem.y[rows]
+    target = task.y[rows]
     options: dict[str, Any] = {}
-    if exercise.task == "classification":
+    if task.kind == "classification":
         target = target[:, 0].astype(np.int64)
-        options["classes"] = np.arange(exercise.n_targets)
-    elif exercise.task == "multilabel":
+        options["classes"] = np.arange(task.n_targets)
+    elif task.kind == "multilabel":
         target = target.astype(np.int64)
-        options["classes"] = np.arange(exercise.n_targets)
+        options["classes"] = np.arange(task.n_targets)
     elif target.shape[1] == 1:
         target = target[:, 0]
-    weight = problem.weight[rows]
+    weight = task.weight[rows]
     if not (weight == weight[0]).all():
         columns, target, options = _weighted(network, columns, target, weight, options)
     network.batch_size = min(_BATCH, len(columns))
@@ -271,27 +269,27 @@ class Given:
         With `predict`.
     like
         The table that `fit` was given: made-up rows become one of that kind.
-    exercise
+    task
         What is learned: the classes and their order.
     """
 
     estimator: Any
     like: Any
-    exercise: Exercise
+    task: Task
 
     @property
     def name(self) -> str:
         """The class of the estimator."""
         return type(self.estimator).__name__
 
-    def answers(self, problem: Problem, matrix: Matrix) -> np.ndarray:
-        """Ask the estimator, and put its answers into the units of the problem."""
-        table = table_like(self.like, problem.schema, matrix)
+    def answers(self, task: Task, matrix: Matrix) -> np.ndarray:
+        """Ask the estimator, and put its answers into the units of the task."""
+        table = table_like(self.like, task.schema, matrix)
         with _naming_the_teacher(self.name, "answer rows of this table"):
-            if self.exercise.task == "classification":
+            if self.task.kind == "classification":
                 return self._shares(table)
             answers = np.asarray(self.estimator.predict(table), dtype=np.float64)
-        n, t = matrix.shape[0], problem.y.shape[1]
+        n, t = matrix.shape[0], task.y.shape[1]
         if answers.shape not in ((n,), (n, t)) or answers.size != n * t:
             raise ValueError(
                 f"The teacher {self.name} answered {n} rows with an array of shape "
@@ -299,21 +297,21 @@ class Given:
             )
         if not np.isfinite(answers).all():
             raise ValueError(f"The teacher {self.name} answered with numbers that are not finite.")
-        return (answers.reshape(n, t) - problem.target_center) / problem.target_scale
+        return (answers.reshape(n, t) - task.target_center) / task.target_scale
 
     def _shares(self, table: Any) -> np.ndarray:
         """Return probabilities (n, k) in the order of the classes; of a bare class, 1."""
         if hasattr(self.estimator, "predict_proba"):
             given = np.asarray(self.estimator.predict_proba(table), dtype=np.float64)
-            shares = np.zeros((len(given), self.exercise.n_targets))
+            shares = np.zeros((len(given), self.task.n_targets))
             shares[:, self._places(self.estimator.classes_)] = given
             return shares
         places = self._places(np.asarray(self.estimator.predict(table)))
-        return one_hot(places, self.exercise.n_targets)
+        return one_hot(places, self.task.n_targets)
 
     def _places(self, labels: np.ndarray) -> np.ndarray:
         """Return which classes labels are."""
-        classes = self.exercise.classes
+        classes = self.task.classes
         assert classes is not None
         place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         is_known = classes[place] == labels
@@ -350,14 +348,12 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def fitted_teacher(
-    problem: Problem, exercise: Exercise, estimator: Any, X: Any, y: np.ndarray
-) -> Given:
-    """Return the user's estimator, fitted on the training rows of a problem unless it is.
+def fitted_teacher(task: Task, estimator: Any, X: Any, y: np.ndarray) -> Given:
+    """Return the user's estimator, fitted on the training rows of a task unless it is.
 
     Parameters
     ----------
-    problem, exercise
+    task
         What is learned, and from which rows.
     estimator
         The user's; it is cloned before it is fitted.
@@ -365,15 +361,15 @@ def fitted_teacher(
         The table as `fit` was given it, and its targets as the user has them.
     """
     if is_fitted(estimator):
-        return Given(estimator, X, exercise)
-    rows = np.sort(problem.train)
+        return Given(estimator, X, task)
+    rows = np.sort(task.train)
     options = {}
-    weight = exercise.data.weight_of(rows)
+    weight = task.weight_of(rows)
     if not (weight == weight[0]).all() and has_fit_parameter(estimator, "sample_weight"):
         options["sample_weight"] = weight
     with _naming_the_teacher(type(estimator).__name__, "learn from this table"):
         fitted = clone(estimator).fit(taken(X, rows), y[rows], **options)
-    return Given(fitted, X, exercise)
+    return Given(fitted, X, task)
 
 
 class _TeacherError(ValueError):

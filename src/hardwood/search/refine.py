@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,16 +13,14 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from hardwood import parameters
 from hardwood.errors import FitInterruptedWarning
-from hardwood.estimators import exercise as exercises
-from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-from hardwood.estimators.exercise import Exercise
-from hardwood.estimators.non_greedy import NonGreedyTreeClassifier, NonGreedyTreeRegressor
-from hardwood.estimators.reinforced import ReinforcedTreeClassifier, ReinforcedTreeRegressor
-from hardwood.estimators.tao import TAOClassifier, TAORegressor
 from hardwood.estimators.target import class_target, label_target, number_target
 from hardwood.estimators.weights import row_weights
-from hardwood.learn.start import start_of
-from hardwood.learn.task import Problem
+from hardwood.learn.dgt import DGT
+from hardwood.learn.finish import finished
+from hardwood.learn.learner import Learner, Run, drawn_seed
+from hardwood.learn.registry import LEARNERS
+from hardwood.learn.start import check_same_task
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.search.scorer import Judge
 from hardwood.table.subset import n_rows, taken
@@ -34,13 +32,7 @@ from hardwood.text.report import Report
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
-# Learners by name: for classes and labels, and for numbers.
-LEARNERS: dict[str, tuple[type, type]] = {
-    "dgt": (DGTClassifier, DGTRegressor),
-    "non_greedy": (NonGreedyTreeClassifier, NonGreedyTreeRegressor),
-    "reinforced": (ReinforcedTreeClassifier, ReinforcedTreeRegressor),
-    "tao": (TAOClassifier, TAORegressor),
-}
+_VALIDATION_FRACTION = 0.1  # of the rows that a named learner learns from, if it wants any
 
 
 @dataclass(frozen=True)
@@ -166,8 +158,8 @@ def refine(
         The table and its target, as `fit` takes them; with the columns and classes of the tree. A
         tree that has learned from all of them scores too well on a part of them: then give `X_val`.
     with_ : sequence of names and estimators, default=("dgt", "tao")
-        Learners in turn: "dgt", "tao", "non_greedy", "reinforced", or estimators that take
-        ``init=``, with parameters of their own; those are cloned.
+        Learners in turn: "dgt", "tao", "non_greedy", "reinforced", a learner of `hardwood.learn`,
+        or estimators that take ``init=``, with parameters of their own; those are cloned.
     X_val, y_val
         Rows to judge by. None: `validation_fraction` of the rows is kept apart for that.
     sample_weight
@@ -200,20 +192,20 @@ def refine(
     True
     """
     start = _start(tree)
-    seed = exercises.drawn_seed(random_state)
+    seed = drawn_seed(random_state)
     level = parameters.level("verbose", verbose)
-    named = {"n_jobs": n_jobs, "random_state": seed, "verbose": max(0, level - 1)}
+    run = Run(drawn_seed(seed), parameters.n_threads(n_jobs))
     learners = [(_checked(each, start), each) for each in _sequence(with_)]
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val belong together: give both, or none.")
     validation = None if X_val is None else (X_val, y_val)
     rows = _divided(start, X, y, sample_weight, validation, validation_fraction, seed)
-    judge = Judge.of(start.task, rows.exercise.classes, scoring)
+    judge = Judge.of(start.task, rows.task.classes, scoring)
     stages = [_judged("start", start, None, judge, rows, 0.0)]
     try:
         for name, spec in learners:
             begun = time.perf_counter()
-            learned, is_interrupted = _learned(_learner(spec, _best(stages).tree, named), rows)
+            learned, is_interrupted = _learned(spec, _best(stages).tree, rows, run, level - 1)
             seconds = time.perf_counter() - begun
             stages.append(_judged(name, learned, _best(stages), judge, rows, seconds))
             if level:
@@ -244,7 +236,7 @@ class _Part:
 class _Divided:
     """Rows that are learned from, and rows that judge."""
 
-    exercise: Exercise
+    task: Task
     learned: _Part
     judging: _Part
 
@@ -261,7 +253,7 @@ def _start(tree: Any) -> ObliqueTree:
 
 def _sequence(with_: Any) -> list[Any]:
     """Return the learners as a list; one alone is a list of one."""
-    if isinstance(with_, str) or hasattr(with_, "get_params"):
+    if isinstance(with_, str | Learner) or hasattr(with_, "get_params"):
         return [with_]
     if not isinstance(with_, Iterable):
         raise TypeError(
@@ -270,19 +262,26 @@ def _sequence(with_: Any) -> list[Any]:
     return list(with_)
 
 
+def _names() -> tuple[str, ...]:
+    """Names of the learners that go on from a tree."""
+    return tuple(name for name, learner in LEARNERS.items() if learner.takes_start)
+
+
 def _checked(spec: Any, start: ObliqueTree) -> str:
     """Return the name of a learner, or say what is no learner, or none for such trees."""
     if isinstance(spec, str):
-        name: str = parameters.choice("a learner of with_", spec, tuple(LEARNERS))
+        name: str = parameters.choice("a learner of with_", spec, _names())
         if start.has_linear_leaves and name == "non_greedy":
             raise ValueError(
                 "with_ holds 'non_greedy', whose leaves are constant, but those of the tree are "
                 "linear. 'dgt' and 'tao' learn both."
             )
         return name
+    if isinstance(spec, Learner) and spec.takes_start:
+        return type(spec).__name__
     if isinstance(spec, type) or "init" not in getattr(spec, "get_params", dict)():
         raise TypeError(
-            f"with_ holds {spec!r:.200}; expected one of {list(LEARNERS)}, or an estimator that "
+            f"with_ holds {spec!r:.200}; expected one of {list(_names())}, or an estimator that "
             "takes init=, such as DGTClassifier(max_depth=6)."
         )
     is_for_numbers = start.task == "regression"
@@ -292,14 +291,12 @@ def _checked(spec: Any, start: ObliqueTree) -> str:
     return type(spec).__name__
 
 
-def _learner(spec: Any, start: ObliqueTree, named: dict[str, Any]) -> Any:
-    """Return a learner that goes on from a tree."""
-    if not isinstance(spec, str):
-        return clone(spec).set_params(init=start)
-    options = {**named, "init": start, "max_depth": max(1, start.depth)}
+def _learner(spec: str, start: ObliqueTree) -> Learner:
+    """Return the learner of a name, for trees as large as the start."""
+    options: dict[str, Any] = {"max_depth": max(1, start.depth)}
     if start.has_linear_leaves:
         options["leaves"] = "linear"
-    return LEARNERS[spec][start.task == "regression"](**options)
+    return LEARNERS[spec](**options)
 
 
 def _divided(
@@ -312,69 +309,84 @@ def _divided(
     seed: int,
 ) -> _Divided:
     """Keep rows apart, or take those that were given; equal rows stay together."""
-    exercise = _exercise(start, X, y, sample_weight)
+    classifies = start.task != "regression"
+    task = Task.read(X, y, sample_weight, classifies=classifies, loss=DGT().default_loss)
     fraction = parameters.real("validation_fraction", fraction, 0.0, 1.0, open_low=True)
-    problem = Problem.of(
-        exercise.data,
-        exercise.loss,
-        n_outputs=exercise.n_outputs,
-        is_classified=exercise.task == "classification",
-        validation_fraction=0.0 if validation else fraction,
-        seed=seed,
-    )
-    # Checks the task and the classes.
-    start_of(start, exercise, problem, 1, n_jobs=1, seed=seed, name="tree")
-    of_row = exercise.data.representatives()
-    train, valid = (
-        np.flatnonzero(np.isin(of_row, part)) for part in (problem.train, problem.valid)
-    )
+    task = task.divided(0.0 if validation else fraction, seed)
+    check_same_task(start, task, "tree")
+    of_row = task.representatives()
+    train, valid = (np.flatnonzero(np.isin(of_row, part)) for part in (task.train, task.valid))
     weight = row_weights(sample_weight, len(of_row))
-    truth = exercise.data.target
+    truth = task.target
     learned = _Part(taken(X, train), truth[train], None if weight is None else weight[train])
     if validation is None:
         judging = _Part(taken(X, valid), truth[valid], None if weight is None else weight[valid])
     else:
-        judging = _Part(validation[0], _truth(exercise, *validation), None)
-    return _Divided(exercise, learned, judging)
+        judging = _Part(validation[0], _truth(task, *validation), None)
+    return _Divided(task, learned, judging)
 
 
-def _exercise(start: ObliqueTree, X: Any, y: Any, sample_weight: Any) -> Exercise:
-    if start.task == "regression":
-        return exercises.regression(DGTRegressor(), X, y, sample_weight)
-    return exercises.classification(DGTClassifier(), X, y, sample_weight)
-
-
-def _truth(exercise: Exercise, X: Any, y: Any) -> np.ndarray:
-    """Read the targets of rows that were given to judge by, as `Exercise` has them."""
+def _truth(task: Task, X: Any, y: Any) -> np.ndarray:
+    """Read the targets of rows that were given to judge by, as `Task` has them."""
     n = n_rows(X)
     if n != n_rows(y):
         raise ValueError(f"X_val has {n} rows, but y_val has {n_rows(y)}.")
-    if exercise.task == "regression":
+    if task.kind == "regression":
         return number_target(y, n).values
-    if exercise.task == "multilabel":
+    if task.kind == "multilabel":
         return label_target(y, n).values
-    assert exercise.classes is not None
-    target = class_target(np.concatenate([exercise.classes, np.asarray(y)]), n + exercise.n_targets)
-    if len(target.classes) > exercise.n_targets:
-        unknown = sorted(set(target.classes.tolist()) - set(exercise.classes.tolist()))
+    assert task.classes is not None
+    target = class_target(np.concatenate([task.classes, np.asarray(y)]), n + task.n_targets)
+    if len(target.classes) > task.n_targets:
+        unknown = sorted(set(target.classes.tolist()) - set(task.classes.tolist()))
         raise ValueError(f"y_val has classes that y has not: {unknown[:10]}.")
-    return target.index[exercise.n_targets :, None].astype(np.float64)
+    return target.index[task.n_targets :, None].astype(np.float64)
 
 
-def _learned(learner: Any, rows: _Divided) -> tuple[ObliqueTree, bool]:
-    """Let a learner learn, and say whether it was interrupted; what is predicted keeps its name."""
-    part, exercise = rows.learned, rows.exercise
+def _learned(
+    spec: Any, start: ObliqueTree, rows: _Divided, run: Run, verbose: int
+) -> tuple[ObliqueTree, bool]:
+    """Let a learner go on from a tree, and say whether it was interrupted."""
+    part, task = rows.learned, rows.task
     y: Any = part.truth if part.truth.shape[1] > 1 else part.truth[:, 0]
-    if exercise.classes is not None and exercise.task == "classification":
-        y = exercise.classes[y.astype(np.int64)]
-    is_interrupted = False
+    if task.classes is not None and task.kind == "classification":
+        y = task.classes[y.astype(np.int64)]
+    if isinstance(spec, str | Learner):
+        learner = _learner(spec, start) if isinstance(spec, str) else spec
+        tree, is_interrupted = _by_learner(learner, start, part, y, run, verbose)
+    else:
+        tree, is_interrupted = _by_estimator(clone(spec).set_params(init=start), part, y)
+    return tree.replace(target_names=task.target_names), is_interrupted  # as they were called
+
+
+def _by_learner(
+    learner: Learner, start: ObliqueTree, part: _Part, y: Any, run: Run, verbose: int
+) -> tuple[ObliqueTree, bool]:
+    # Read again: what rows that judge say of centers and scales is not for the learner to know.
+    task = Task.read(
+        part.X,
+        y,
+        part.weight,
+        classifies=start.task != "regression",
+        loss=learner.default_loss,
+    )
+    if learner.wants_validation(task):
+        task = task.divided(_VALIDATION_FRACTION, run.seed)
+    if verbose > 0:
+        run = replace(run, callbacks=(learner.printer(task, verbose),))
+    learned = learner.fit(task, run, start)
+    model = finished(learned, task, learner.record(), run.n_jobs)
+    return model.hard("a refinement"), learned.interrupted
+
+
+def _by_estimator(estimator: Any, part: _Part, y: Any) -> tuple[ObliqueTree, bool]:
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitInterruptedWarning)  # comes when all else is done
         try:
-            learner.fit(part.X, y, part.weight)
+            estimator.fit(part.X, y, part.weight)
         except FitInterruptedWarning:
-            is_interrupted = True
-    return learner.tree_.replace(target_names=exercise.target_names), is_interrupted
+            return estimator.tree_, True
+    return estimator.tree_, False
 
 
 def _warn_of_interrupt(stages: Sequence[Stage]) -> None:

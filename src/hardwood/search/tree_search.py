@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.estimators.exercise import Exercise
 from hardwood.learn.clock import Clock
 from hardwood.learn.finish import outputs_of
-from hardwood.learn.tao import Alternation, Leaves
-from hardwood.learn.task import Problem
+from hardwood.learn.tao import TAO, Leaves
+from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.search.augment import Lesson
 from hardwood.search.candidates import CutOff, Kind, Kitchen, Recipe, reinforced_passes
@@ -80,10 +79,14 @@ class Plan:
     max_features_per_split: int | None
     max_trials: int | None
 
-    def polish(self, penalty: tuple[float, float] = _PENALTIES[0]) -> Alternation:
+    def polish(self, penalty: tuple[float, float] = _PENALTIES[0]) -> TAO:
         """Return how candidates are polished, with penalties l1 and l2."""
-        return Alternation(
-            *penalty,
+        l1, l2 = penalty
+        return TAO(
+            max_depth=32,  # of any start
+            l1=l1,
+            l2=l2,
+            early_stopping=True,
             max_sweeps=_SWEEPS,
             leaves=self.leaves,
             max_features_per_split=self.max_features_per_split,
@@ -139,19 +142,19 @@ class Search:
 
     Parameters
     ----------
-    exercise, kitchen, judge, plan
+    task, kitchen, judge, plan
         What is learned, with what, judged by what, within which limits.
     folds
-        Problems with a training and a validation part each.
+        Tasks with a training and a validation part each.
     teach
-        From a problem, and perhaps a teacher that knows a part of its rows, to its teacher, or None
+        From a task, and perhaps a teacher that knows a part of its rows, to its teacher, or None
         where there was no time; None for no teachers.
     n_finish
         How many times the rows of a candidate its finish has.
     on_trial
         Called after every candidate.
     wide
-        A problem with more training rows than the only fold, which the same rows judge: the best
+        A task with more training rows than the only fold, which the same rows judge: the best
         are to be tried again with it. None where the folds have all rows.
     finalists
         What is tried, and restarted; () for all that there is.
@@ -159,15 +162,15 @@ class Search:
         The best score before.
     """
 
-    exercise: Exercise
+    task: Task
     kitchen: Kitchen
     judge: Judge
     plan: Plan
-    folds: Sequence[Problem]
+    folds: Sequence[Task]
     teach: Callable[..., Teacher | None] | None
     n_finish: float = 1.0
     on_trial: Sequence[OnTrial] = ()
-    wide: Problem | None = None
+    wide: Task | None = None
     finalists: Sequence[Recipe] = ()
     to_beat: float = -math.inf
     trials: list[Trial] = field(default_factory=list)
@@ -263,8 +266,8 @@ class Search:
         assert self.wide is not None
         start, is_polished, is_taught = kind
         n, n_wide = (
-            len(problem.train) + is_taught * self.kitchen.n_made_up(_LESSONS[0], problem)
-            for problem in (self.folds[0], self.wide)
+            len(task.train) + is_taught * self.kitchen.n_made_up(_LESSONS[0], task)
+            for task in (self.folds[0], self.wide)
         )
         if start != "reinforced" or is_polished:
             return n_wide / n
@@ -321,7 +324,7 @@ class Search:
 
     @property
     def _n_judging(self) -> int:
-        return sum(len(problem.valid) for problem in self.folds)
+        return sum(len(task.valid) for task in self.folds)
 
     @property
     def _clock(self) -> Clock:
@@ -381,7 +384,7 @@ class Search:
             yield from self._rounds()
 
     def _polished_axis(self) -> Iterator[Recipe]:
-        """Alternation from ordinary trees: of the best depth, then of the largest.
+        """TAO from ordinary trees: of the best depth, then of the largest.
 
         Few rows do not always fill a deep tree: then of half the depth, too. Linear leaves answer
         more, so that small trees may be enough: all depths are tried.
@@ -398,7 +401,7 @@ class Search:
             yield Recipe("axis", most, self.plan.polish(penalty))
 
     def _taught_axis(self, lesson: Lesson) -> Iterator[Recipe]:
-        """Alternation from ordinary trees with made-up rows: each penalty, if one is promising."""
+        """TAO from ordinary trees with made-up rows: each penalty, if one is promising."""
         for depth in self._filled_depths:
             for penalty in self._penalties:
                 yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
@@ -417,7 +420,7 @@ class Search:
                 yield replace(best, lesson=lesson)
 
     def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
-        """Alternation from oblique starts, with the best penalty, if other starts are promising."""
+        """TAO from oblique starts, with the best penalty, if other starts are promising."""
         for depth in self._filled_depths:
             if self._is_promising(lesson):
                 polish = self._ranked[0].recipe.polish or self.plan.polish()
@@ -509,21 +512,21 @@ class Search:
     def _candidate(self, recipe: Recipe) -> Candidate:
         trees, scores = [], []
         begun = self._clock.spent
-        for i, problem in enumerate(self.folds):
+        for i, task in enumerate(self.folds):
             teacher = self._teachers[i] if recipe.lesson is not None else None
-            tree = self.kitchen.made(recipe, problem, teacher)
+            tree = self.kitchen.made(recipe, task, teacher)
             trees.append(tree)
-            scores.append([self.score(tree, problem, part) for part in ("train", "valid")])
+            scores.append([self.score(tree, task, part) for part in ("train", "valid")])
             if self.families and len(trees) < len(self.folds) and self._clock.is_past():
                 raise CutOff
         train, valid = np.mean(scores, axis=0).tolist()
         return Candidate(recipe, tuple(trees), train, valid, self._clock.spent - begun)
 
-    def score(self, tree: ObliqueTree, problem: Problem, part: str) -> float:
-        """Judge a tree by the training or the validation rows of a problem."""
-        rows = getattr(problem, part)
-        outputs = outputs_of(tree, problem.matrix, rows, self.kitchen.n_jobs)
-        return self.judge.score(outputs, self.exercise.data.target[rows], problem.weight[rows])
+    def score(self, tree: ObliqueTree, task: Task, part: str) -> float:
+        """Judge a tree by the training or the validation rows of a task."""
+        rows = getattr(task, part)
+        outputs = outputs_of(tree, task.matrix, rows, self.kitchen.n_jobs)
+        return self.judge.score(outputs, self.task.target[rows], task.weight[rows])
 
     def words(self, recipe: Recipe) -> str:
         """Return a recipe in words; with the number of rows, if it was tried with fewer before."""
@@ -562,17 +565,18 @@ class Search:
             return False
         scores = []
         begun = self._clock.spent
-        for problem in self.folds:
+        for task in self.folds:
             # Without a teacher there is a tree all the same: its finish comes first.
-            teacher = self.teach(problem, is_over=lambda: not self._clock.has(self._kept_back))
+            teacher = self.teach(task, is_over=lambda: not self._clock.has(self._kept_back))
             self._teachers.append(teacher)
             if teacher is None:
                 self.teacher_words = "No teacher: there was no time, or the table is sparse."
                 return False
-            answers = teacher.answers(problem, problem.matrix[problem.valid])
-            answers = answers * problem.target_scale + problem.target_center
-            truth = self.exercise.data.target[problem.valid]
-            scores.append(self.judge.score(answers, truth, problem.weight[problem.valid]))
+            answers = teacher.answers(task, task.matrix[task.valid])
+            answers = answers * task.target_scale + task.target_center
+            truth = self.task.target[task.valid]
+            scores.append(self.judge.score(answers, truth, task.weight[task.valid]))
+        assert teacher is not None
         self._teacher_seconds = self._clock.spent - begun
         score, best = float(np.mean(scores)), self.best.validation_score
         is_able = score >= best - _PAR * self._error(best)
@@ -583,7 +587,7 @@ class Search:
         )
         return is_able
 
-    def teacher_of(self, best: Candidate, everything: Problem) -> Teacher | None:
+    def teacher_of(self, best: Candidate, everything: Task) -> Teacher | None:
         """Return who teaches the best recipe with all rows; None where nobody does.
 
         Where there is no time to learn from all rows, that is who knows a part of them.

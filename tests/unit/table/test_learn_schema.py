@@ -14,7 +14,8 @@ import pytest
 import scipy.sparse as sp
 
 from hardwood.errors import TableError, TableWarning
-from hardwood.learn.task import TrainingSet
+from hardwood.learn.losses import SquaredError
+from hardwood.learn.task import Task
 from hardwood.table import Feature, Schema, Table
 
 nan = np.nan
@@ -154,7 +155,7 @@ def test_the_heaviest_255_levels_are_kept_and_the_rest_is_missing():
 def test_a_warning_names_the_line_outside_of_the_package():
     table = Table.of(pd.DataFrame({"id": [f"{i:03d}" for i in range(300)]}))
     with pytest.warns(TableWarning, match="'id' has 300 levels") as caught:
-        TrainingSet.of(table, np.arange(300.0)[:, None])
+        Task.of(table, np.arange(300.0)[:, None], kind="regression", loss=SquaredError())
     assert caught[0].filename == __file__
 
 

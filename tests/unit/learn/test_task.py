@@ -1,4 +1,4 @@
-"""Training sets and problems: what a learner is given."""
+"""Tasks: what a learner is given."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood.learn.losses import CrossEntropy, Poisson, Quantile, SquaredError
-from hardwood.learn.task import Problem, TrainingSet, _draw_validation
+from hardwood.learn.task import Task, _draw_validation
 from hardwood.table import Schema, Table
 
 
-def training_set(n: int = 60, seed: int = 0, **options) -> TrainingSet:
+def numbers(X: np.ndarray, target: np.ndarray, weight=None, loss=None) -> Task:
+    return Task.of(Table.of(X), target, weight, kind="regression", loss=loss or SquaredError())
+
+
+def random_task(n: int = 60, seed: int = 0, kind="regression", loss=None, **options) -> Task:
     rng = np.random.default_rng(seed)
-    return TrainingSet.of(
-        Table.of(rng.normal(size=(n, 3))), rng.integers(0, 3, size=(n, 1)).astype(float), **options
-    )
-
-
-def problem(data: TrainingSet | None = None, loss=None, **options) -> Problem:
-    return Problem.of(data or training_set(), loss or SquaredError(), n_outputs=1, **options)
+    X, target = rng.normal(size=(n, 3)), rng.integers(0, 3, size=(n, 1)).astype(float)
+    return Task.of(Table.of(X), target, kind=kind, loss=loss or SquaredError(), **options)
 
 
 def test_the_schema_is_that_of_the_whole_table():
@@ -32,7 +31,8 @@ def test_the_schema_is_that_of_the_whole_table():
     X.loc[3, "b"] = np.nan
     weight = rng.integers(0, 3, 200).astype(float)
     table = Table.of(X)
-    found = TrainingSet.of(table, np.arange(200.0)[:, None], weight).schema
+    task = Task.of(table, np.arange(200.0)[:, None], weight, kind="regression", loss=SquaredError())
+    found = task.schema
     expected = Schema.learn(table, weight)
     assert found.column_names == expected.column_names
     np.testing.assert_allclose(found.column_center, expected.column_center, rtol=1e-12)
@@ -42,7 +42,7 @@ def test_the_schema_is_that_of_the_whole_table():
 def test_weights_have_mean_one_over_the_rows_used():
     weight = np.random.default_rng(1).uniform(0, 9, 60)
     weight[:10] = 0
-    posed = problem(training_set(weight=weight), validation_fraction=0.2)
+    posed = random_task(weight=weight).divided(0.2, 0)
     used = np.concatenate([posed.train, posed.valid])
     assert len(used) == 50
     assert posed.weight[used].mean() == pytest.approx(1.0, rel=1e-6)
@@ -53,19 +53,20 @@ def test_weights_have_mean_one_over_the_rows_used():
 
 
 def test_train_and_valid_are_apart_and_all():
-    posed = problem(validation_fraction=0.25)
+    posed = random_task().divided(0.25, 0)
     assert len(posed.valid) == 15
     assert sorted([*posed.train, *posed.valid]) == list(range(60))
     assert posed.train.dtype == posed.valid.dtype == np.int64
 
 
 def test_the_seed_draws_the_validation_part():
-    parts = [problem(validation_fraction=0.3, seed=seed).valid.tolist() for seed in (0, 0, 1)]
+    parts = [random_task().divided(0.3, seed).valid.tolist() for seed in (0, 0, 1)]
     assert parts[0] == parts[1] != parts[2]
 
 
 def test_without_a_fraction_nothing_is_kept_apart():
-    assert len(problem().valid) == 0
+    task = random_task()
+    assert len(task.valid) == len(task.divided(0.0, 0).valid) == 0
 
 
 @given(
@@ -90,7 +91,7 @@ def test_every_class_gives_its_part_and_keeps_a_row(sizes, fraction, seed):
 def test_targets_are_learned_in_units_of_their_deviation():
     rng = np.random.default_rng(0)
     target, weight = rng.normal(50, 4, size=(80, 2)), rng.uniform(0.1, 2, 80)
-    posed = problem(TrainingSet.of(Table.of(rng.normal(size=(80, 1))), target, weight))
+    posed = numbers(rng.normal(size=(80, 1)), target, weight)
     np.testing.assert_allclose(posed.target_center, np.average(target, axis=0, weights=weight))
     mean = np.average(posed.y, axis=0, weights=weight)
     spread = np.average((posed.y - mean) ** 2, axis=0, weights=weight)
@@ -100,36 +101,33 @@ def test_targets_are_learned_in_units_of_their_deviation():
 
 
 def test_counts_are_learned_in_units_of_their_mean():
-    data = TrainingSet.of(Table.of(np.arange(40.0)[:, None]), np.arange(40.0)[:, None])
-    posed = problem(data, Poisson())
+    posed = numbers(np.arange(40.0)[:, None], np.arange(40.0)[:, None], loss=Poisson())
     assert posed.y.mean() == pytest.approx(1.0, rel=1e-6)
     np.testing.assert_allclose(posed.leaf_values(np.zeros((1, 1))), [[19.5]])
 
 
 def test_class_indices_are_left_alone():
-    data = training_set()
-    posed = Problem.of(data, CrossEntropy(), n_outputs=3, is_classified=True)
-    np.testing.assert_array_equal(posed.y, data.target)
+    posed = random_task(kind="classification", loss=CrossEntropy(), classes=np.arange(3))
+    np.testing.assert_array_equal(posed.y, posed.target)
 
 
 def test_a_constant_target_has_unit_scale():
-    data = TrainingSet.of(Table.of(np.arange(9.0)[:, None]), np.full((9, 1), 3.0))
-    posed = problem(data, Quantile(0.3))
+    posed = numbers(np.arange(9.0)[:, None], np.full((9, 1), 3.0), loss=Quantile(0.3))
     assert posed.target_scale == [1.0]
     assert not posed.y.any()
 
 
 def test_equal_rows_are_one_row():
     X, y = np.repeat([[1.0], [2.0]], 5, axis=0), np.zeros((10, 1))
-    data = TrainingSet.of(Table.of(X), y)
+    data = numbers(X, y)
     assert data.rows.weight.tolist() == [5.0, 5.0]
     with pytest.raises(ValueError, match="n_samples=1"):
-        TrainingSet.of(Table.of(np.ones((4, 1))), np.zeros((4, 1)))
+        numbers(np.ones((4, 1)), np.zeros((4, 1)))
 
 
 def test_rows_of_no_factor_are_dropped():
     factor = np.where(np.arange(60) < 20, 0.0, 2.0)
-    data = training_set(factor=factor)
+    data = random_task(factor=factor)
     assert sorted(data.rows.index) == list(range(20, 60))
     assert data.rows.weight.sum() == 40
 
@@ -137,6 +135,6 @@ def test_rows_of_no_factor_are_dropped():
 def test_the_users_table_is_not_copied_and_not_changed():
     X = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
     before = X.copy()
-    data = TrainingSet.of(Table.of(X), X[:, :1].astype(float))
+    data = numbers(X, X[:, :1].astype(float))
     assert data.matrix is X
     np.testing.assert_array_equal(X, before)

@@ -1,0 +1,134 @@
+"""What `fit` of every supervised estimator does: parameters and a table in, a model out.
+
+The only code between scikit-learn's contract and `hardwood.learn`: below it nothing knows an
+estimator.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, cast
+
+from hardwood import parameters
+from hardwood.errors import FitInterruptedWarning
+from hardwood.learn.clock import Clock
+from hardwood.learn.greedy import SPLITS, Greedy, SplitSearch
+from hardwood.learn.learner import Learned, Learner, Run, Start, writable
+from hardwood.learn.task import Task
+from hardwood.model import ObliqueTree
+from hardwood.model.base import Model
+
+# A model's record tells the parameters that may change it and can be written down. How many trees a
+# forest has and how it combines them is told by the forest itself.
+_UNRECORDED = {
+    "n_estimators",
+    "combine",
+    "n_jobs",
+    "verbose",
+    "callbacks",
+    "warm_start",
+    "oob_score",
+}
+
+
+def clock_of(estimator: Any) -> Clock:
+    """Check `time_limit`, where there is one, and start."""
+    limit = getattr(estimator, "time_limit", None)
+    if limit is not None:
+        limit = parameters.real("time_limit", limit, 0.0, 1e9, open_low=True)
+    return Clock(limit)
+
+
+def run_of(estimator: Any, learner: Learner, task: Task, clock: Clock, seed: int) -> Run:
+    """Return how an estimator learns."""
+    callbacks = parameters.callback_list(getattr(estimator, "callbacks", None))
+    verbose = parameters.level("verbose", getattr(estimator, "verbose", 0))
+    if verbose:
+        callbacks.append(learner.printer(task, verbose))
+    return Run(
+        seed=seed,
+        n_jobs=parameters.n_threads(estimator.n_jobs),
+        callbacks=tuple(callbacks),
+        clock=clock,
+    )
+
+
+def divided(estimator: Any, learner: Learner, task: Task, seed: int) -> Task:
+    """Hold out a validation part where the learner wants one.
+
+    Raises
+    ------
+    ValueError
+        Where it needs one, but `validation_fraction` is 0.
+    """
+    fraction = getattr(estimator, "validation_fraction", 0.0)
+    fraction = parameters.real("validation_fraction", fraction, 0.0, 1.0)
+    if fraction == 0 and learner.needs_validation:
+        raise ValueError(
+            f"{learner.needs_validation} needs a validation part, but validation_fraction is 0. "
+            "Give a fraction, or another setting."
+        )
+    return task.divided(fraction if learner.wants_validation(task) else 0.0, seed)
+
+
+def start_of(estimator: Any) -> Start:
+    """Return what an estimator starts from: its own model (`warm_start`), or what `init` says.
+
+    Raises
+    ------
+    TypeError
+        For what is no start; it says what to do with other trees, forests and unfitted estimators.
+    """
+    goes_on = parameters.flag("warm_start", getattr(estimator, "warm_start", False))
+    init = getattr(estimator, "init", None)
+    if goes_on and "tree_" in vars(estimator):
+        init = estimator.tree_
+    if init is None or isinstance(init, Learner):
+        return init
+    if isinstance(init, str) and init in SPLITS:
+        return Greedy(split=cast(SplitSearch, init), max_depth=estimator.max_depth)
+    tree = getattr(init, "tree_", init)
+    if isinstance(tree, Model):
+        tree = tree.hard("init")
+    if not isinstance(tree, ObliqueTree):
+        raise TypeError(
+            "init must be None, an ObliqueTree, a fitted estimator with one, or one of "
+            f"{list(SPLITS)}, got {init!r:.200}.{_advice(init)}"
+        )
+    return tree
+
+
+def _advice(init: Any) -> str:
+    if hasattr(init, "tree_"):
+        return " A tree of scikit-learn is turned into one by hardwood.from_sklearn(init)."
+    if hasattr(init, "estimators_"):
+        return " A learner starts from one tree: give it one of init.estimators_."
+    is_estimator = hasattr(init, "fit") and not isinstance(init, type)
+    if is_estimator and not any(name.endswith("_") for name in vars(init)):
+        return (
+            " It is not fitted; a clone, as cross-validation makes them, never is. Call its fit, "
+            "and give its tree_."
+        )
+    return ""
+
+
+def parameter_record(estimator: Any) -> dict[str, Any]:
+    """Which estimator, with which parameters, as JSON can hold them."""
+    return {
+        "learner": type(estimator).__name__,
+        "parameters": recorded_parameters(estimator.get_params(deep=False)),
+    }
+
+
+def recorded_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a record tells, as JSON can hold them."""
+    return {name: writable(value) for name, value in values.items() if name not in _UNRECORDED}
+
+
+def warn_if_interrupted(learned: Learned, learner: Learner, *, stacklevel: int) -> None:
+    """Say so, last of all: where warnings are errors, the estimator is whole already."""
+    if learned.interrupted:
+        warnings.warn(
+            learner.interrupted_message(learned), FitInterruptedWarning, stacklevel=stacklevel + 1
+        )

@@ -1,0 +1,201 @@
+"""Bagging: the same learner on samples drawn with replacement, averaged or put to the vote.
+
+Breiman. Bagging Predictors. Machine Learning, 1996. [Breiman96]
+
+Members whose learner trains several trees at once in the engine (DGT: a DGT-Forest is `Bagging` of
+`DGT`) are learned side by side, on as many threads as there are; any other learner is fitted to one
+sample after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from hardwood.learn.dgt import DGT
+from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.losses import Loss
+from hardwood.learn.task import Task
+from hardwood.model import ObliqueForest, ObliqueTree
+from hardwood.model.kinds.forest import MAX_TREES
+from hardwood.model.structure import TaskKind
+from hardwood.parameters import choice_field, flag_field, integer_field, real_field
+
+
+@runtime_checkable
+class SideBySide(Protocol):
+    """A learner that learns several trees at once, each from a sample of its own."""
+
+    def fit_side_by_side(
+        self,
+        task: Task,
+        run: Run,
+        start: Start = None,
+        *,
+        n_runs: int,
+        first: int = 0,
+        n_draws: int | None = None,
+    ) -> list[Learned]:
+        """Learn them; see `DGT.fit_side_by_side`."""
+
+
+@dataclass(frozen=True)
+class Bagging(Learner):
+    """A forest of `n_estimators` trees.
+
+    Parameters
+    ----------
+    base
+        What learns a member; one that returns a hard oblique tree.
+    n_estimators
+        Number of trees.
+    bootstrap
+        Whether each tree learns from rows drawn with replacement; else from all rows, and trees
+        differ by their random starts alone.
+    sample_fraction
+        Rows drawn for a tree, as a part of the training rows; 1 without `bootstrap`.
+    combine
+        "mean": average what the trees predict. "vote": count the trees that choose a class.
+    member_start
+        What every member starts from.
+    """
+
+    stops_by_default: ClassVar[bool] = False
+    run_name: ClassVar[str] = "tree"
+
+    base: Learner = field(default_factory=DGT)
+    n_estimators: int = integer_field(30, 1, MAX_TREES)
+    bootstrap: bool = flag_field(True)
+    sample_fraction: float = real_field(1.0, 0, 1, open_low=True, open_high=False)
+    combine: Literal["mean", "vote"] = choice_field("mean", ("mean", "vote"))
+    member_start: Start = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sample_fraction != 1 and not self.bootstrap:
+            raise ValueError(
+                f"sample_fraction={self.sample_fraction:g} is a part of the rows that are drawn, "
+                "and bootstrap=False draws none: give bootstrap=True, or leave sample_fraction at "
+                "1."
+            )
+
+    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+        """Learn the trees that are missing; those of `start`, a forest, are kept.
+
+        Every tree has random numbers of its own, by its number: a forest that was enlarged is the
+        one that would have been learned at once from the same rows.
+        """
+        run = run or Run()
+        kept = self._kept(start, task)
+        n_missing = self.n_estimators - len(kept)
+        members = self._members(task, run, n_missing, first=len(kept)) if n_missing else []
+        begun = _begun(members, len(kept))
+        trees = [*kept, *(member.model for member in begun)]
+        return Learned(
+            ObliqueForest(trees, combine=self.combine),
+            sum(((member.history or ()) for member in members), ()),
+            interrupted=any(member.interrupted for member in members),
+            members=tuple(begun),
+        )
+
+    def find_loss(self, spec: Any, kind: TaskKind, n_classes: int | None) -> Loss:
+        return self.base.find_loss(spec, kind, n_classes)
+
+    @property
+    def needs_validation(self) -> str:
+        return self.base.needs_validation
+
+    def wants_validation(self, task: Task) -> bool:
+        """Whether the members stop early; "auto" is no: averaging is enough."""
+        return getattr(self.base, "early_stopping", False) is True and self.base.stops_early(task)
+
+    def interrupted_message(self, learned: Learned) -> str:
+        n_epochs = len(learned.history or ())
+        return (
+            f"Learning was interrupted after {n_epochs} epoch(s); what the trees had learned so "
+            "far is kept."
+        )
+
+    def n_draws(self, n_rows: int) -> int | None:
+        """Return how many rows are drawn for one tree; None where none are."""
+        if not self.bootstrap:
+            return None
+        return max(1, int(math.floor(self.sample_fraction * n_rows + 0.5)))
+
+    def drawn(self, n_rows: int, seed: int, number: int) -> np.ndarray:
+        """Return how often each training row is drawn for a tree, by its number in the forest."""
+        from hardwood import _native
+
+        n_draws = self.n_draws(n_rows)
+        assert n_draws is not None
+        return np.asarray(_native.bootstrap_counts(n_rows, n_draws, seed, number))
+
+    def _members(self, task: Task, run: Run, n_trees: int, first: int) -> list[Learned]:
+        if isinstance(self.base, SideBySide):
+            n_draws = self.n_draws(len(task.train))
+            return self.base.fit_side_by_side(
+                task, run, self.member_start, n_runs=n_trees, first=first, n_draws=n_draws
+            )
+        members = []
+        for number in range(first, first + n_trees):
+            members.append(self._member(task, run, number))
+            if members[-1].interrupted:
+                break
+        return members
+
+    def _member(self, task: Task, run: Run, number: int) -> Learned:
+        """Learn one tree from a sample, with random numbers of its own."""
+        sample = task
+        if self.bootstrap:
+            sample = _sampled(task, self.drawn(len(task.train), run.seed, number))
+        seed = int(np.random.default_rng((run.seed, number)).integers(2**31 - 1))
+        learned = self.base.fit(sample, replace(run, seed=seed), self.member_start)
+        tree = learned.model.hard("a forest")
+        if not isinstance(tree, ObliqueTree):
+            raise TypeError(
+                f"Bagging takes a learner of one hard tree, but {type(self.base).__name__} "
+                f"returned a {type(tree).__name__}."
+            )
+        return replace(learned, model=tree)
+
+    def _kept(self, start: Start, task: Task) -> tuple[ObliqueTree, ...]:
+        if start is None:
+            return ()
+        if not isinstance(start, ObliqueForest):
+            raise TypeError(
+                "A forest starts from a forest, whose trees it keeps; what its trees start from is "
+                f"member_start. Got {start!r:.200}."
+            )
+        _check_same_table(start.trees[0], task)
+        return start.trees
+
+
+def _sampled(task: Task, counts: np.ndarray) -> Task:
+    """Return a task whose training rows count as often as they were drawn."""
+    weight = task.weight.astype(np.float64)
+    weight[task.train] *= counts
+    train = task.train[counts > 0]
+    used = np.concatenate([train, task.valid])
+    return replace(task, train=train, weight=(weight / weight[used].mean()).astype(np.float32))
+
+
+def _begun(members: list[Learned], n_kept: int) -> list[Learned]:
+    """Leave out the trees that an interrupt kept from their first epoch, and those after them.
+
+    A forest's trees are numbered without gaps, and there is at least one.
+    """
+    n_begun = next((i for i, one in enumerate(members) if one.history == ()), len(members))
+    return members[: max(n_begun, 0 if n_kept else 1)]
+
+
+def _check_same_table(kept: ObliqueTree, task: Task) -> None:
+    known = (kept.schema, kept.task, kept.classes, kept.target_names)
+    found = (task.schema, task.kind, task.labels, task.target_names)
+    if known != found or kept.n_outputs != task.n_targets:
+        raise ValueError(
+            "warm_start=True goes on with the same table: the columns, their levels or means, the "
+            "classes or the target differ from those of the earlier fit. Give warm_start=False."
+        )

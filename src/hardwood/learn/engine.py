@@ -1,0 +1,134 @@
+"""The one call of the native training loop, for all learners that descend by gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hardwood.learn.learner import Run
+from hardwood.learn.task import Task
+from hardwood.learn.training import Epoch
+
+# Far beyond what steps of any sensible length come to: no model could hold such weights.
+_HUGE = 1e15
+
+
+@dataclass(frozen=True)
+class EngineRuns:
+    """What the engine learned.
+
+    Attributes
+    ----------
+    trees
+        Arrays and figures of the runs that were kept, by their names.
+    histories
+        One record per epoch, for each run.
+    best_run
+        The run with the smallest loss.
+    interrupted
+        Whether the user stopped it.
+    """
+
+    trees: list[dict[str, Any]]
+    histories: list[tuple[Epoch, ...]]
+    best_run: int
+    interrupted: bool
+
+    @property
+    def history(self) -> tuple[Epoch, ...]:
+        """All epochs, run by run."""
+        return sum(self.histories, ())
+
+
+def run_engine(
+    method: str,
+    task: Task,
+    options: Mapping[str, Any],
+    run: Run,
+    *,
+    n_outputs: int | None = None,
+    start: Any = None,
+    first_run: int = 0,
+    n_runs: int = 1,
+    n_draws: int | None = None,
+    keep_all: bool = False,
+) -> EngineRuns:
+    """Learn from several starts side by side, in mini-batches.
+
+    Parameters
+    ----------
+    method
+        "dgt", "tel", "non_greedy" or "reinforced".
+    task, run
+        What is learned, and how. Threads share the runs.
+    options
+        Of the training loop and of the method, as the engine names them.
+    n_outputs
+        Scores per leaf; None for those of the task.
+    start
+        Arrays to start from, in the units of the task; None for random ones.
+    first_run
+        Number of the first run, on which its random numbers depend.
+    n_runs
+        How many.
+    n_draws
+        Rows drawn with replacement for each run; None for all rows, each once.
+    keep_all
+        Whether all runs are kept, and not the best alone.
+    """
+    from hardwood import _native
+
+    max_epochs = options["max_epochs"]
+    answer = _native.fit(
+        method,
+        task.schema.encoder,
+        task.matrix,
+        task.y,
+        task.weight,
+        task.train,
+        task.valid,
+        n_outputs=task.n_outputs if n_outputs is None else n_outputs,
+        loss=task.loss.name,
+        loss_parameter=task.loss.parameter,
+        custom=task.loss if task.loss.name == "custom" else None,
+        start=start,
+        first_run=first_run,
+        n_runs=n_runs,
+        n_draws=n_draws,
+        keep_all=keep_all,
+        seed=run.seed,
+        n_threads=run.n_jobs,
+        callback=_engine_callback(run, max_epochs),
+        options=dict(options),
+    )
+    for tree in answer["trees"]:
+        _check_finite(tree)
+    histories = [
+        tuple(Epoch(number, epoch, max_epochs, *figures) for number, epoch, *figures in history)
+        for history in answer["history"]
+    ]
+    return EngineRuns(answer["trees"], histories, answer["best_run"], answer["interrupted"])
+
+
+def _engine_callback(run: Run, max_epochs: int) -> Any:
+    """All callbacks as the one function the engine calls; None when there are none."""
+    if not run.callbacks:
+        return None
+
+    def on_epoch(number: int, epoch: int, *figures: float) -> bool:
+        return run.hears(Epoch(number, epoch, max_epochs, *figures))
+
+    return on_epoch
+
+
+def _check_finite(tree: dict[str, Any]) -> None:
+    arrays = [part for part in tree.values() if isinstance(part, np.ndarray)]
+    if not all((np.abs(array) < _HUGE).all() for array in arrays):
+        raise ValueError(
+            "Learning diverged: weights became huge. Lower learning_rate, l1 or l2, or the range "
+            "of sample_weight; with init, give a tree learned from targets and columns of about "
+            "the same size."
+        )

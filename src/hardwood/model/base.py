@@ -344,7 +344,7 @@ class Model(ABC):
             Where to write the page; without it, nothing is written, and a notebook displays what
             is returned.
         X, y
-            Rows to fill the histograms with, and their true answers to colour them by; optional.
+            Rows to fill the histograms with, and their true answers to color them by; optional.
         title
             By default, what is predicted.
         max_rows

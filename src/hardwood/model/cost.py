@@ -255,7 +255,7 @@ def policy_flops(tree: PolicyTree, X: Any = None) -> Flops:
 def _leaf_costs(tree: PolicyTree) -> np.ndarray:
     """Operations on the way to each leaf, (3, L) int64."""
     n_nodes, parents = tree.n_nodes, tree.parents
-    ways = tree.advantages[1:]
+    ways = tree.relative_weights[1:]
     at_splits = np.zeros((3, n_nodes), dtype=np.int64)
     np.add.at(at_splits[0], parents[1:], multiplications(tree.schema, ways))
     np.add.at(at_splits[1], parents[1:], additions(tree.schema, ways))

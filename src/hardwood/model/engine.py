@@ -66,7 +66,7 @@ def packed_policy(tree: PolicyTree) -> PolicyRouter:
 
     siblings = tree._siblings
     others = siblings[tree._first_sibling[siblings] != siblings]  # in the order of parents
-    weights, bias = tree.advantages[others], tree.leads[others]
+    weights, bias = tree.relative_weights[others], tree.relative_bias[others]
     # As `scaled_splits`, with one power of two for all ways of a split.
     exponents = np.full(tree.n_nodes, -9999, dtype=np.int64)
     of_rows = _exponents(weights, tree.schema.column_scale, bias)
@@ -173,7 +173,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def _exponents(weights: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Power of two that bounds the largest of a split's standardised weights and bias, (m,)."""
+    """Power of two that bounds the largest of a split's standardized weights and bias, (m,)."""
     # Zero has the exponent 0 to frexp, which would bound splits of tiny weights far too high.
     terms = np.where(weights == 0, -9999, np.frexp(weights)[1] + np.frexp(scale)[1])
     of_bias = np.where(bias == 0, -9999, np.frexp(bias)[1])

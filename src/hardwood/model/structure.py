@@ -1,6 +1,6 @@
 """What makes arrays a tree. The constructor, the file and the JSON form all pass through here.
 
-Each check is a vectorised sweep, so that building a tree costs microseconds, and each message says
+Each check is a vectorized sweep, so that building a tree costs microseconds, and each message says
 which array is wrong, where, and what was expected.
 """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class WeightColumn:
     """What one column of the weights multiplies.
 
-    ``number``: the raw value less its centre. ``level``: 1 when the feature has that level, else 0.
+    ``number``: the raw value less its center. ``level``: 1 when the feature has that level, else 0.
     ``missing``: 1 when the entry is missing, else 0.
     """
 
@@ -132,7 +132,7 @@ class Split(_WeightedSum):
 
     @property
     def bias(self) -> float:
-        """Score of a row whose numbers are at their centres and whose flags are all off."""
+        """Score of a row whose numbers are at their centers and whose flags are all off."""
         return float(self.tree.bias[self.index])
 
     @property
@@ -184,13 +184,13 @@ class Way(_WeightedSum):
     @property
     def weights(self) -> np.ndarray:
         """Weights per column of the schema, in raw units, less those of the first way."""
-        weights: np.ndarray = self.tree.advantages[self.node]
+        weights: np.ndarray = self.tree.relative_weights[self.node]
         return weights
 
     @property
     def bias(self) -> float:
-        """Score of a row whose numbers are at their centres and whose flags are all off."""
-        return float(self.tree.leads[self.node])
+        """Score of a row whose numbers are at their centers and whose flags are all off."""
+        return float(self.tree.relative_bias[self.node])
 
     @property
     def count(self) -> float | None:
@@ -275,7 +275,7 @@ class LinearLeaf(_WeightedSum):
 
     @property
     def value(self) -> float:
-        """Score of a row whose numbers are at their centres and whose flags are all off."""
+        """Score of a row whose numbers are at their centers and whose flags are all off."""
         value = float(self.tree.values[self.index, self.output])
         return (
             value if self.less is None else value - float(self.tree.values[self.index, self.less])

@@ -33,7 +33,7 @@ _NOT_OF_MEANS = {"absolute_error", "AbsoluteError", "quantile", "Quantile", "hub
 
 
 class Criterion(ABC):
-    """A loss per row, and the constant answer that minimises its weighted sum."""
+    """A loss per row, and the constant answer that minimizes its weighted sum."""
 
     name: str
 

@@ -212,10 +212,10 @@ def _ridge(
     for at in np.unique(leaf[weight > 0]):
         here = leaf == at
         w = weight[here] / weight[here].mean()
-        centre = np.average(encoded[here], axis=0, weights=w)
-        x = encoded[here] - centre
+        center = np.average(encoded[here], axis=0, weights=w)
+        x = encoded[here] - center
         gram = (w[:, None] * x).T @ x + _RIDGE * np.eye(x.shape[1])
         slope = np.linalg.solve(gram, x.T @ (w[:, None] * (answers[here] - values[at])))
         slopes[at] = slope.T
-        values[at] -= slope.T @ centre
+        values[at] -= slope.T @ center
     return values, slopes

@@ -60,7 +60,7 @@ def prune(
     sample_weight
         (n,) what each row of ``X`` counts; None: 1.
     criterion, complexity
-        What is minimised, and what alpha is the price of: see `cost_complexity_path`.
+        What is minimized, and what alpha is the price of: see `cost_complexity_path`.
     one_standard_error
         See `prune_by_validation`.
 

@@ -53,7 +53,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class PruningPath:
-    """The prunings of a tree that minimise R + alpha |T|, from the largest to a single leaf.
+    """The prunings of a tree that minimize R + alpha |T|, from the largest to a single leaf.
 
     ``path[i]`` is the smallest pruning that is the best for every alpha from ``alphas[i]`` until
     before ``alphas[i + 1]``, and a pruning of ``path[i - 1]``. `at` finds it by alpha, `best` by
@@ -74,7 +74,7 @@ class PruningPath:
     strengths
         (m,) the alpha at which each split of ``tree`` has been collapsed.
     criterion
-        What was minimised.
+        What was minimized.
     """
 
     tree: ObliqueTree
@@ -88,7 +88,7 @@ class PruningPath:
     _counts: np.ndarray
 
     def at(self, alpha: float) -> ObliqueTree:
-        """Return the smallest pruning that minimises R + alpha |T|."""
+        """Return the smallest pruning that minimizes R + alpha |T|."""
         if not alpha >= 0:
             raise ValueError(f"alpha, the price of a leaf, must be at least 0, not {alpha!r}")
         is_leaf = np.flatnonzero(self.strengths <= alpha)
@@ -152,7 +152,7 @@ def cost_complexity_path(
     criterion: Any = None,
     complexity: Complexity = "leaves",
 ) -> PruningPath:
-    r"""Find all prunings that minimise R + alpha |T| for some alpha >= 0.
+    r"""Find all prunings that minimize R + alpha |T| for some alpha >= 0.
 
     Nodes that no row reaches go first, as by `prune_unreached`.
 
@@ -250,7 +250,7 @@ def link_strengths(tree: ObliqueTree, risks: np.ndarray, prices: np.ndarray) -> 
     Returns
     -------
     strengths
-        At least 0; no split is stronger than its parent. The smallest pruning that minimises
+        At least 0; no split is stronger than its parent. The smallest pruning that minimizes
         R + alpha |T| has the splits whose strength exceeds alpha.
     """
     m, nodes, parents = tree.n_splits, child_nodes(tree.children), parents_of(tree.children)

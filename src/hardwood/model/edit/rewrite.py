@@ -233,8 +233,8 @@ def to_oblique(tree: PolicyTree) -> ObliqueTree:
     if counts is not None:
         counts = np.concatenate([counts[tree.split_nodes], counts[tree.leaf_nodes]])
     return ObliqueTree(
-        tree.advantages[children[:, 1]],
-        tree.leads[children[:, 1]],
+        tree.relative_weights[children[:, 1]],
+        tree.relative_bias[children[:, 1]],
         numbers[children].astype(np.int32),
         tree.values,
         schema=tree.schema,
@@ -290,9 +290,9 @@ def _needed_ways(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
 
 def _is_ahead(tree: PolicyTree, a: int, b: int, *, wins_ties: bool) -> bool:
     """Whether child ``a`` is preferred to ``b`` by every row: they differ by a constant."""
-    if not np.array_equal(tree.advantages[a], tree.advantages[b]):
+    if not np.array_equal(tree.relative_weights[a], tree.relative_weights[b]):
         return False
-    lead = float(tree.leads[a] - tree.leads[b])
+    lead = float(tree.relative_bias[a] - tree.relative_bias[b])
     return lead > 0 or (lead == 0 and wins_ties)
 
 

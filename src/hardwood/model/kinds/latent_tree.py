@@ -27,7 +27,7 @@ ACTIVATIONS = ("linear", "elu")
 # other rows there are.
 _BLOCK = 64
 _CHUNK = 4096
-_FURTHEST = 2.0**64  # scales from the centre, as for soft ensembles
+_FURTHEST = 2.0**64  # scales from the center, as for soft ensembles
 
 
 def _check_nodes(nodes: np.ndarray) -> None:
@@ -405,7 +405,7 @@ def _check_reach(weights: np.ndarray, bias: np.ndarray, schema: Schema) -> None:
         split = int(np.argmin(np.isfinite(reach)))
         raise ValueError(
             f"weights and bias of split {split} are too large: its score of a row {_FURTHEST:.3g} "
-            "scales from the centre is no float64"
+            "scales from the center is no float64"
         )
 
 

@@ -55,7 +55,7 @@ class PolicyTree(SingleTree):
         (N, c) float64, per column of the schema: per raw unit of a number, or what a level or a
         missing flag adds to the score of moving to the node. Those of the root are 0.
     bias
-        (N,) float64, the score where all numbers are at their centres and all flags are off; 0 for
+        (N,) float64, the score where all numbers are at their centers and all flags are off; 0 for
         the root.
     scores
         (L, k) float64, what the leaves say, before the link.
@@ -147,7 +147,7 @@ class PolicyTree(SingleTree):
         self._check_differences()
 
     def _check_differences(self) -> None:
-        for what, array in (("weights", self.advantages), ("bias", self.leads)):
+        for what, array in (("weights", self.relative_weights), ("bias", self.relative_bias)):
             bad = ~np.isfinite(array)
             if bad.any():
                 node = int(np.argwhere(bad)[0, 0])
@@ -181,7 +181,7 @@ class PolicyTree(SingleTree):
     @property
     def n_weights(self) -> int:
         """Number of weights other than zero; of siblings, the first has none of its own."""
-        return int(np.count_nonzero(self.advantages))
+        return int(np.count_nonzero(self.relative_weights))
 
     def _full_sizes(self, height: Any = None) -> tuple[int, int, int]:
         """Sizes of a policy tree of the same nodes, with all their weights."""
@@ -209,7 +209,7 @@ class PolicyTree(SingleTree):
     def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield the sizes of what the ways of each split differ by, added up, and the rows."""
         sizes = np.zeros((self.n_nodes, self.schema.n_columns))
-        np.add.at(sizes, self.parents[1:], np.abs(self.advantages[1:]))
+        np.add.at(sizes, self.parents[1:], np.abs(self.relative_weights[1:]))
         at = self.split_nodes
         yield sizes[at], None if self.counts is None else self.counts[at]
 
@@ -282,13 +282,13 @@ class PolicyTree(SingleTree):
     # sibling, which is ahead of itself by nothing.
 
     @cached_property
-    def advantages(self) -> np.ndarray:
+    def relative_weights(self) -> np.ndarray:
         """Weights of each node less those of its first sibling, (N, c); 0 for the root."""
         with np.errstate(over="ignore"):
             return _read_only(self.weights - self.weights[self._first_sibling])
 
     @cached_property
-    def leads(self) -> np.ndarray:
+    def relative_bias(self) -> np.ndarray:
         """Bias of each node less that of its first sibling, (N,); 0 for the root."""
         with np.errstate(over="ignore"):
             return _read_only(self.bias - self.bias[self._first_sibling])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hardwood.model.edit.harden import HardeningCost
 
 MAX_DEPTH = 20
-# A row's entries are at most 2^64 scales from their centres where they meet the splits, and what a
+# A row's entries are at most 2^64 scales from their centers where they meet the splits, and what a
 # split makes of such a row must be a float32.
 MAX_STEEPNESS = 2.0**56
 
@@ -95,7 +95,7 @@ class TreeEnsemble(Ensemble):
 
     Notes
     -----
-    Splits are scored in float32, divided by gamma; of entries, 1.8e19 scales from the centre are
+    Splits are scored in float32, divided by gamma; of entries, 1.8e19 scales from the center are
     the furthest. Shares are float32 and scores float64. No answer depends on other rows or on
     ``n_jobs``.
 

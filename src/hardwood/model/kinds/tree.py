@@ -53,7 +53,7 @@ class ObliqueTree(SingleTree):
         before their children; split 0 is the root. ``m = 0`` is a single leaf.
     values
         (L, k) float64, the answer at each leaf: class probabilities, probabilities of yes for each
-        label, or the regression outputs. With ``leaf_weights``: its scores at the centres.
+        label, or the regression outputs. With ``leaf_weights``: its scores at the centers.
     schema
         How a table becomes the columns that the weights multiply.
     task
@@ -81,7 +81,7 @@ class ObliqueTree(SingleTree):
 
     Notes
     -----
-    Rows meet the engine in float32 once their centres are subtracted, so that large offsets cost
+    Rows meet the engine in float32 once their centers are subtracted, so that large offsets cost
     nothing. Splits are scored in float32. Leaves are scored in float64, with an error of at most
     6e-8 of the sum of the terms' sizes. No answer depends on other rows or on ``n_jobs``.
     """

@@ -11,7 +11,6 @@ import numpy as np
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.paths import child_nodes
 from hardwood.model.routed_rows import RoutedRows
-from hardwood.table import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,7 @@ def change_each_split(
         is_here = ~is_moved[rows.at(i)]
         here = rows.first[i] + np.flatnonzero(is_here if is_here.any() else ~is_here)
         if here.size:
-            columns = _encoded(tree.schema, table, rows.row[here])
+            columns = tree.schema.encoder.encode(table[rows.row[here]])
             goes_right = here >= rows.first[nodes[i, 1]]  # its rows come last
             at_split = RowsAtSplit(i, columns, rows.weight[here], goes_right)
             weights[i], bias[i], moved = change(at_split)
@@ -89,9 +88,3 @@ def check_tolerance(tolerance: float) -> None:
     """Refuse what is no share of the rows that may move."""
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is a share of the rows, in [0, 1), not {tolerance!r}")
-
-
-def _encoded(schema: Schema, table: Any, rows: np.ndarray) -> np.ndarray:
-    part = table[rows] if isinstance(table, np.ndarray) else table[rows].toarray()
-    encoded: np.ndarray = schema.encoder.encode(np.ascontiguousarray(part))
-    return encoded

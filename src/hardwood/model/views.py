@@ -266,20 +266,15 @@ class LinearLeaf(_WeightedSum):
     def weights(self) -> np.ndarray:
         """Weights per column of the schema, in raw units."""
         assert self.tree.leaf_weights is not None
-        weights: np.ndarray = self.tree.leaf_weights[self.index, self.output]
-        return (
-            weights
-            if self.less is None
-            else weights - self.tree.leaf_weights[self.index, self.less]
-        )
+        leaf = self.tree.leaf_weights[self.index]  # (k, c)
+        weights: np.ndarray = leaf[self.output]
+        return weights if self.less is None else weights - leaf[self.less]
 
     @property
     def value(self) -> float:
         """Score of a row whose numbers are at their centers and whose flags are all off."""
-        value = float(self.tree.values[self.index, self.output])
-        return (
-            value if self.less is None else value - float(self.tree.values[self.index, self.less])
-        )
+        leaf = self.tree.values[self.index]  # (k,)
+        return float(leaf[self.output] - (0.0 if self.less is None else leaf[self.less]))
 
     @property
     def intercept(self) -> float:

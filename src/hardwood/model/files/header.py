@@ -49,11 +49,6 @@ _FORMAT_1_TASKS = ("classification", "regression")
 _COMBINATIONS = {2: ("mean", "vote"), 3: ("sum",)}
 
 
-def kind_of(model: Model) -> str:
-    """Return the kind of a model, which is the name of its class."""
-    return type(model).__name__
-
-
 def format_of(model: Model) -> int:
     """Return the oldest format that can hold a model."""
     if isinstance(model, PolicyTree | LatentTreeModel):
@@ -69,7 +64,7 @@ def header(model: Model) -> dict[str, Any]:
     """Everything of a model but its arrays and, of a forest, its trees."""
     head: dict[str, Any] = {
         "format": format_of(model),
-        "kind": kind_of(model),
+        "kind": type(model).__name__,
         "task": model.task,
         "classes": None if model.classes is None else list(model.classes),
         "target_names": None if model.target_names is None else list(model.target_names),

@@ -105,17 +105,8 @@ class ObliqueForest(Ensemble):
             names = structure.target_names(target_names, task, members[0].n_outputs)
             own = score_names(labels, names) if combine == "sum" else names
             members = tuple(_named(tree, own) for tree in members)
-        self._keep(
-            (),
-            members[0].schema,
-            task,
-            labels,
-            names,
-            record,
-            trees=members,
-            combine=combine,
-            link=link,
-        )
+        parts = {"trees": members, "combine": combine, "link": link}
+        self._keep((), members[0].schema, task, labels, names, record, **parts)
 
     def _check(self) -> None:
         if self.combine == "sum":

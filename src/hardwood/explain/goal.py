@@ -33,7 +33,7 @@ class Goal(ABC):
         Parameters
         ----------
         values
-            (k,) scores at the centres.
+            (k,) scores at the centers.
         weights
             (k, c) in raw units.
         """

@@ -76,7 +76,7 @@ class Decision:
     score
         The row's: right where it is at least 0.
     bias
-        The score of the average row: numbers at their centres, levels and missing flags off.
+        The score of the average row: numbers at their centers, levels and missing flags off.
     terms
         What the features add to that, the largest first; features that add nothing are left out.
     deviation

@@ -182,7 +182,7 @@ class PlannedTree:
         (m, 2): a split by its number, leaf ``l`` as ``-1 - l``.
     values
         (L, k) float64: what leaves add to the model's answer; votes where the forest votes. Of
-        linear leaves: their scores at the centres.
+        linear leaves: their scores at the centers.
     leaf_weights, leaf_indicators
         (L, k, n), (L, k, q) float64 of linear leaves; None where leaves are constant.
     link

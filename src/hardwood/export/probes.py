@@ -1,6 +1,6 @@
 """The rows on which an export is compared with its model.
 
-Given rows, or rows made up from the schema: around the centres, with missing entries and unseen
+Given rows, or rows made up from the schema: around the centers, with missing entries and unseen
 levels, some close to a split, and some led to the leaves that no other row has reached.
 """
 
@@ -144,7 +144,7 @@ def _read(schema: Schema, data: Any) -> np.ndarray:
 
 
 def _drawn(schema: Schema, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Rows around the centres; a third of them with missing entries and unseen levels."""
+    """Rows around the centers; a third of them with missing entries and unseen levels."""
     matrix = np.empty((n, schema.n_features))
     spread = schema.column_spread[schema.first_column]
     scale = schema.column_scale[schema.first_column]
@@ -268,7 +268,7 @@ def _turned(
 
 
 def _filled(schema: Schema, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Put the centre, or any level, in place of missing entries, which nothing moves."""
+    """Put the center, or any level, in place of missing entries, which nothing moves."""
     n_levels = np.maximum(schema.n_levels, 1)
     whole = rng.integers(n_levels, size=rows.shape).astype(float)
     center = schema.column_center[schema.first_column]

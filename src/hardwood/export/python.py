@@ -222,7 +222,7 @@ class _ModuleWriter(Expressions):
         return f"{'' if yes else 'not '}gone[{feature}]"
 
     def with_missing(self, condition: Threshold, words: str) -> str:
-        # A missing number stands at its centre, and goes where that goes unless a flag differs.
+        # A missing number stands at its center, and goes where that goes unless a flag differs.
         center = self.plan.schema.features[condition.feature].center
         at_center = (
             center >= condition.value if condition.relation == ">=" else center <= condition.value

@@ -81,7 +81,7 @@ class Analysis(PlottedReport):
 
     @property
     def title(self) -> str:
-        """What was analysed, on how many rows."""
+        """What was analyzed, on how many rows."""
         return f"Analysis: {self.what}, {plural(self.n_rows, 'row')}"
 
     @property

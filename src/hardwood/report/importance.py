@@ -4,7 +4,7 @@ r"""Permutation importance: how much worse a model gets when a feature's entries
 
 is estimated by the mean over R shuffles of all rows. A row plays two parts, as the *receiver* of
 another row's entry and as the *giver* of its own, and the interval counts both. With e the
-centred contribution of a pair, S the variance over rows of (mean of e as receiver + mean of e as
+centered contribution of a pair, S the variance over rows of (mean of e as receiver + mean of e as
 giver) and s^2 that of e over all pairs, the variance of the estimate is (S - s^2 / R) / n: the
 means over R partners leave in S what s^2 / R takes away.
 """

@@ -119,7 +119,7 @@ def sampled_dendrogram_purity(
 class _Layout:
     """A hierarchy drawn flat: leaves in a line, so that every node is a range of places.
 
-    `boundary` tells, for each pair of neighbouring places, the node that first holds both. Nodes
+    `boundary` tells, for each pair of neighboring places, the node that first holds both. Nodes
     come after their children, so the smallest node over a range of places is the largest of the
     boundaries within it.
     """
@@ -207,7 +207,7 @@ class _Rows:
         has_next = np.flatnonzero(classes[1:] == classes[:-1])
         if not len(has_next):
             return []
-        # Neighbouring cells of a class meet at every node where any of its cells do.
+        # Neighboring cells of a class meet at every node where any of its cells do.
         node = self.layout.smallest_common(place[has_next], place[has_next + 1])
         n_nodes = len(self.layout.start)
         met = np.unique(classes[has_next] * n_nodes + node)

@@ -1,6 +1,6 @@
 """The tree as a drawing, with matplotlib alone.
 
-Boxes are measured first, then placed so that none overlap (each level as tight as its neighbours
+Boxes are measured first, then placed so that none overlap (each level as tight as its neighbors
 allow, in the manner of Reingold and Tilford, "Tidier drawings of trees", 1981), all in points. The
 figure is made as large as that, or the drawing scaled into the given axes.
 """
@@ -380,7 +380,7 @@ def _fit(ax: Axes, width: float, height: float) -> float:
     box = ax.get_window_extent()
     points = 72 / ax.figure.dpi
     scale = min(box.width * points / width, box.height * points / height, 1.0)
-    # Centre the drawing in axes that are larger than it.
+    # Center the drawing in axes that are larger than it.
     extra_x = box.width * points / scale - width
     extra_y = box.height * points / scale - height
     ax.set_xlim(-extra_x / 2, width + extra_x / 2)

@@ -2,13 +2,13 @@
 
 The words are chosen so that they do not mislead:
 
-- A condition always says when a row goes **right**. It is sign-normalised: its most important term
+- A condition always says when a row goes **right**. It is sign-normalized: its most important term
   is positive, and ``>=`` becomes ``<=`` where that takes a change of sign.
 - The threshold is computed *after* the weights were rounded and the small terms left out, so that
   the shown condition is exact for the average row, and is written with as many digits as the spread
   of the terms asks for: ``time >= 1700000000.25`` keeps its digits.
-- Terms left out are counted, and stand at their centre (numbers) or absent (levels, flags).
-- A missing number stands at its centre, its training mean. A split on one number alone that sends
+- Terms left out are counted, and stand at their center (numbers) or absent (levels, flags).
+- A missing number stands at its center, its training mean. A split on one number alone that sends
   missing entries elsewhere says so: ``age >= 30 or missing``, ``age >= 30 and not missing``.
 - Dates and durations read as such, ``joined >= 2019-01-22``; among other terms they count in units
   of time: ``0.87*(joined - 2019-01-22 in days) + 2*age >= 3``. ``digits=None`` writes seconds.

@@ -57,7 +57,7 @@ def formula(
     max_terms: int | None = 4,
     digits: int | None = 3,
 ) -> Formula:
-    """Write ``value`` plus terms that are centred.
+    """Write ``value`` plus terms that are centered.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def formula(
     terms
         The most important first.
     value
-        The sum where all numbers are at their centres and all flags are off.
+        The sum where all numbers are at their centers and all flags are off.
     max_terms
         How many terms to show; ``None`` shows all.
     digits

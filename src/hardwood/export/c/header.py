@@ -39,7 +39,7 @@ def to_c(
         File to write; None only returns the text.
     precision
         ``"float32"``: the library's own arithmetic, the same leaf for every row. ``"int16"`` and
-        ``"int8"``: integers only between a row's quantised entries and its answer, for
+        ``"int8"``: integers only between a row's quantized entries and its answer, for
         microcontrollers; rows near a split may take the other side, and the returned text's
         ``check`` says how many do.
     name

@@ -1,4 +1,4 @@
-"""A C header in integers, for microcontrollers: from quantised entries to the answer, no float.
+"""A C header in integers, for microcontrollers: from quantized entries to the answer, no float.
 
 Only what brings entries to their integers and what turns sums back into numbers is in floating
 point; a program that calls neither needs no floating point at all.

@@ -37,7 +37,7 @@ class Grid:
     zero, step
         (n,) float64 of the numeric values, in raw units.
     missing
-        (n,) what a missing number counts as: its centre.
+        (n,) what a missing number counts as: its center.
     """
 
     bits: int
@@ -103,7 +103,7 @@ class Quantized:
 
 
 def quantized(plan: Plan, bits: int, probes: Probes) -> Quantized:
-    """Quantise a model; rows that were given choose the ranges of the columns.
+    """Quantize a model; rows that were given choose the ranges of the columns.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Gr
 
 
 def _quantized_splits(plan: Plan, grid: Grid, rows: TypicalRows) -> tuple[Sums, int]:
-    """Quantise all splits; also return how many rows take the wrong side, summed over splits."""
+    """Quantize all splits; also return how many rows take the wrong side, summed over splits."""
     weights = np.concatenate([tree.weights for tree in plan.trees])
     indicators = np.concatenate([tree.indicators for tree in plan.trees])
     bias = np.concatenate([tree.bias for tree in plan.trees])
@@ -259,7 +259,7 @@ def _sums(
     rows: TypicalRows | None = None,
     groups: np.ndarray | None = None,
 ) -> Sums:
-    """Quantise weighted sums; those of one group (the outputs of a leaf) share a scale."""
+    """Quantize weighted sums; those of one group (the outputs of a leaf) share a scale."""
     encoding = plan.encoding
     per_raw = weights.astype(np.float64) / encoding.scale
     real = np.concatenate([per_raw * grid.step, indicators.astype(np.float64) / grid.one], axis=1)

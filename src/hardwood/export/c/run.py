@@ -16,7 +16,7 @@ def compiled_predictions(
 ) -> Predictions:
     """Compile a header, run it on the probe rows and return what it says.
 
-    ``real`` is the type of its outputs. A header of integers, ``float``, quantises the rows first.
+    ``real`` is the type of its outputs. A header of integers, ``float``, quantizes the rows first.
     """
     plan = probes.plan
     sources = {"header.h": text, "main.c": probe_program(plan, prefix, real)}

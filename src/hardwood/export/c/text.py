@@ -36,7 +36,7 @@ def float_literal(value: float) -> str:
 
 
 def string_literal(text: str) -> str:
-    """Write text, in UTF-8, as an initialiser of an array of char."""
+    """Write text, in UTF-8, as an initializer of an array of char."""
     encoded = text.encode()
     if len(encoded) > _LONGEST_LITERAL:
         return "{" + ", ".join(f"'{_character(byte)}'" for byte in encoded) + ", '\\0'}"

@@ -1,6 +1,6 @@
 """A model as an ONNX graph of standard operators: a matrix product and a tree node.
 
-The graph does what the engine does: numbers less their centres are rounded to float32; what splits
+The graph does what the engine does: numbers less their centers are rounded to float32; what splits
 add up to is computed in float64 by one MatMul; whether each is at least 0 goes into a
 TreeEnsembleRegressor, whose thresholds are all one half and which says the number of the leaf; and
 that picks the leaf's values. Sums are in float64 where the engine has float32, so that a row within
@@ -180,7 +180,7 @@ class _GraphWriter:
         return numbers[0] if len(numbers) == 1 else graph.node("Concat", *numbers, axis=1)
 
     def _values(self, numbers: str, missing: str) -> str:
-        """Return the numbers less their centres, rounded to float32, 0 where missing."""
+        """Return the numbers less their centers, rounded to float32, 0 where missing."""
         graph, encoding = self.graph, self.plan.encoding
         value = graph.node("Sub", numbers, graph.constant(encoding.center))
         if encoding.is_scaled:

@@ -39,7 +39,7 @@ from hardwood.table.feature import Level
 from hardwood.text.numbers import format_digits, format_quantity
 from hardwood.text.terms import exact_sum
 
-_FAR = 1e4  # centres so many deviations from 0 are subtracted within a sum
+_FAR = 1e4  # centers so many deviations from 0 are subtracted within a sum
 
 
 def to_rules(
@@ -354,7 +354,7 @@ class _RulesWriter:
 
 @dataclass(frozen=True)
 class _Term:
-    """A term of a sum, how much it varies, and what it adds where a number is at its centre."""
+    """A term of a sum, how much it varies, and what it adds where a number is at its center."""
 
     weight: float
     name: str

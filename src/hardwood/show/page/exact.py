@@ -39,7 +39,7 @@ def exact_splits(tree: ObliqueTree) -> ExactSplits:
 
 
 def value_factors(schema: Schema) -> np.ndarray:
-    """By which the engine multiplies a number less its centre, per column; mostly 1."""
+    """By which the engine multiplies a number less its center, per column; mostly 1."""
     factors: np.ndarray = 1.0 / weight_factors(schema)
     return factors
 

@@ -17,7 +17,7 @@ from hardwood.cli.fit import fit
 from hardwood.model import ObliqueTree
 from hardwood.report.description import readable_record
 from hardwood.report.feature_use import feature_use
-from hardwood.report.made_up_rows import made_up_rows
+from hardwood.table.sample import sample_rows
 
 
 def test_predict_writes_csv_to_stdout(run, classifier_file, answers_csv):
@@ -190,7 +190,7 @@ def test_benchmark_says_what_was_timed(run, request, model, single_rows):
 
 
 def test_made_up_rows_fit_the_schema(classifier):
-    rows, kind = made_up_rows(classifier.schema, 200, np.random.default_rng(0))
+    rows, kind = sample_rows(classifier.schema, 200, np.random.default_rng(0))
     assert kind == "Arrow table"
     assert set(rows["colour"].to_pylist()) == {"blue", "red"}
     assert np.isnan(rows["width"].to_numpy()).sum() > 0

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardwood
-from hardwood.cli.progress import _words
+from hardwood.cli.progress import epoch_words
 from hardwood.learn.training import Epoch
 
 QUICK = ["--max-depth", 2]
@@ -292,7 +292,11 @@ def test_a_name_with_a_comma_is_a_name(run, several_csv, tmp_path):
         ("wide,huge,", [], "no column ''"),
         ("wide,wide", [], "names the column 'wide' twice"),
         ("wide,colour", [], "Target 'colour' holds text"),
-        ("wide,grade", ["--task", "classification"], "Target 'grade' holds 0, 1, 2, ...;"),
+        (
+            "wide,grade",
+            ["--task", "classification"],
+            "Column 'grade' holds 2, which is neither",
+        ),
         ("wide,never", [], "Target 'never' has a single value, 0"),
         ("wide,huge", ["--use", "huge"], "cannot be a feature and the target"),
     ],
@@ -488,7 +492,7 @@ def test_describe_shows_what_auto_came_to(run, mixed_csv):
     [(None, "tree 2, epoch 3 of 9, loss 0.5"), (4, "tree 2 of 4, epoch 3 of 9, loss 0.5")],
 )
 def test_the_bar_counts_trees_where_their_number_is_known(n_restarts, words):
-    assert _words(Epoch(1, 2, 9, 0.5, float("nan"), 0.01), n_restarts) == words
+    assert epoch_words(Epoch(1, 2, 9, 0.5, float("nan"), 0.01), n_restarts) == words
 
 
 def test_demo_compares_prints_and_draws(run, tmp_path):

@@ -291,7 +291,7 @@ def test_one_label_is_a_label(run, tmp_path, table):
     ("model", "target", "words"),
     [
         ("labels_file", "tall", r"predicts 2 columns (tall, wide), but --target names 1"),
-        ("labels_file", "tall,answer", "Column 'answer' holds 'no'; the model predicts labels"),
+        ("labels_file", "tall,answer", "Column 'answer' holds 'no', which is neither"),
         ("labels_file", "tall,south", "Column 'south' holds 10"),
         ("labels_file", "tall,tall", "twice"),
         ("labels_file", "tall,gone", "no column 'gone'"),

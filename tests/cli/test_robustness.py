@@ -21,10 +21,9 @@ import pytest
 
 import hardwood
 from hardwood.atomic_file import whole_file
-from hardwood.cli.failures import CommandError, check_writable
-from hardwood.cli.interrupts import first_interrupt_only, interrupts_as_before
-from hardwood.cli.tables import read_table
-from hardwood.cli.targets import read_target
+from hardwood.cli.errors import CommandError, check_writable
+from hardwood.cli.read import read_table, read_targets
+from hardwood.cli.signals import first_interrupt_only, interrupts_as_before
 from hardwood.model import ObliqueTree
 
 
@@ -162,7 +161,7 @@ def test_too_little_memory_is_a_sentence(run, tmp_path, monkeypatch):
 def test_labels_are_never_wrapped():
     def target(*labels):
         table = pa.table({"y": pa.array([*labels] * 20, type=pa.uint64())})
-        return read_target(table, "y", Path("t.parquet"), "classification")
+        return read_targets(table, ("y",), Path("t.parquet"), "classification")
 
     assert target(5, 2**63 - 1).values.tolist()[:2] == [5, 2**63 - 1]
     with pytest.raises(CommandError, match="18446744073709551615"):

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardwood.cli.failures import CommandError
-from hardwood.cli.tables import check_column, read_table, without_columns, write_table
+from hardwood.cli.errors import CommandError
+from hardwood.cli.read import check_column, read_table, without_columns, write_table
 from hardwood.errors import TableWarning
 
 

@@ -8,15 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hardwood.cli.failures import CommandError
-from hardwood.cli.holdout import hold_out
-from hardwood.cli.targets import known_answers, label_positions, read_target, read_weights
+from hardwood.cli.errors import CommandError
+from hardwood.cli.read import complete_columns, label_positions, read_targets, read_weights
+from hardwood.errors import TableError
+from hardwood.table.split import hold_out
 
 HERE = Path("t.csv")
 
 
 def target_of(values, task=None, type=None):
-    return read_target(pa.table({"y": pa.array(values, type=type)}), "y", HERE, task)
+    return read_targets(pa.table({"y": pa.array(values, type=type)}), ("y",), HERE, task)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,11 @@ def test_targets_that_cannot_be_learned_are_explained(values, task, words):
 
 def test_an_absent_target_suggests_a_close_one():
     with pytest.raises(CommandError, match="no column 'yy'. Did you mean 'yyy'"):
-        read_target(pa.table({"yyy": [1, 2]}), "yy", HERE)
+        read_targets(pa.table({"yyy": [1, 2]}), ("yy",), HERE)
 
 
 def test_answers_to_compare_with_may_be_of_one_class():
-    rows, values = known_answers(pa.table({"y": ["a", None, "a"]}), "y", HERE, "classification")
+    rows, (values,) = complete_columns(pa.table({"y": ["a", None, "a"]}), ("y",), HERE)
     assert (rows.tolist(), values.tolist()) == ([0, 2], ["a", "a"])
 
 
@@ -94,8 +95,8 @@ def test_answers_to_compare_with_may_be_of_one_class():
     [
         (["a", "b"], "does not hold numbers"),
         ([1.0, None], "1 missing"),
-        ([1.0, -1.0], "finite numbers >= 0"),
-        ([0.0, 0.0], "finite numbers >= 0"),
+        ([1.0, -1.0], "Weight column 'w': Negative"),
+        ([0.0, 0.0], "non-zero"),
     ],
 )
 def test_bad_weights_are_explained(values, words):
@@ -128,5 +129,5 @@ def test_hold_out_leaves_every_class_a_training_row(seed):
 def test_hold_out_nothing_and_too_few():
     train, test = hold_out(3, 0, np.random.default_rng(0))
     assert (train.tolist(), test.tolist()) == ([0, 1, 2], [])
-    with pytest.raises(CommandError, match="--test-fraction 0"):
+    with pytest.raises(TableError, match="1 rows are too few to hold out a fraction of 0.2"):
         hold_out(1, 0.2, np.random.default_rng(0))

@@ -12,7 +12,8 @@ import pytest
 import hardwood
 from hardwood.cli import options
 from hardwood.cli.fit import BEST_MAX_DEPTH, BEST_TIME_LIMIT, DEFAULT_MAX_DEPTH
-from hardwood.cli.tune import doubt_of_last_fit, trial_bar
+from hardwood.cli.progress import progress_bar
+from hardwood.cli.tune import TrialCallbacks, doubt_of_last_fit
 from hardwood.estimators import dgt, dgt_fit
 from hardwood.model.kinds.forest import MAX_TREES
 from hardwood.report.resampling import Score
@@ -234,9 +235,10 @@ def test_the_bar_counts_trials_and_shows_the_best(capsys):
         return FinishedTrial(number, "complete" if value else "pruned", value, {}, 0.1)
 
     for is_loss, best in ((True, "0.2000"), (False, "0.9000")):
-        with trial_bar(5, 1, 0.5, is_loss=is_loss) as (on_trial, _):
+        with progress_bar("Tuning", 5, 1) as move:
+            calls = TrialCallbacks(move, 5, 1, 0.5, is_loss=is_loss)
             for number, value in ((1, 0.9), (2, None), (3, 0.2)):
-                on_trial(trial(number, value))
+                calls.on_trial(trial(number, value))
         assert f"4 of 5 trials, best so far {best}" in capsys.readouterr().err
 
 

@@ -16,8 +16,8 @@ from hardwood import parameters
 from hardwood.bandit.environments import LOSSES, LossSimulator, Simulator, Stream
 from hardwood.bandit.log import action_names
 from hardwood.bandit.online import all_or_interrupt
-from hardwood.bandit.reward_model import assign_folds
 from hardwood.bandit.tokens import Decision
+from hardwood.table.split import fold_numbers
 from hardwood.table.subset import taken
 
 _FOLDS = 5
@@ -220,7 +220,7 @@ def _folds(
             found.append((rounds, rounds))
             continue
         n_folds = min(_FOLDS, first.size)
-        fold = assign_folds(classes[rounds[first]], n_folds, rng)[row]
+        fold = fold_numbers(len(first), n_folds, rng, classes[rounds[first]])[row]
         found += [(rounds[fold != k], rounds[fold == k]) for k in range(n_folds)]
     return found
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hardwood import parameters
-from hardwood.bandit.log import action_names, column, masks_of, numbers, occurring, positions
+from hardwood.bandit.log import action_names, action_positions, column, masks_of, numbers, occurring
 from hardwood.table import Schema, Table
 from hardwood.table.frames import open_frame
 from hardwood.table.subset import n_rows, taken
@@ -351,7 +351,7 @@ def classification_bandit(
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y must hold a label in every row, found NaN.")
     names = action_names(occurring(labels) if actions is None else actions)
-    world = Simulator(X=X, actions=names, labels=positions("y", labels, names))
+    world = Simulator(X=X, actions=names, labels=action_positions("y", labels, names))
     return _ordered(world, n_rounds, random_state)
 
 

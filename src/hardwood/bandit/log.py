@@ -11,6 +11,7 @@ import numpy as np
 
 from hardwood import parameters
 from hardwood.table.subset import n_rows
+from hardwood.table.target import positions
 
 _MAX_ACTIONS = 100_000
 _SUM_TOLERANCE = 1e-6  # probabilities are often float32
@@ -64,7 +65,7 @@ class Log:
         n = n_rows(X)
         if n < 2:
             raise ValueError(f"X must have at least 2 logged rounds, found {n}.")
-        taken = positions("action", column("action", action, n), actions)
+        taken = action_positions("action", column("action", action, n), actions)
         rewards = numbers("reward", reward, n)
         chances = None if propensity is None else propensities(propensity, n)
         masks = None if mask is None else masks_of(mask, n, len(actions))
@@ -143,19 +144,15 @@ def action_names(actions: Any) -> tuple[Hashable, ...]:
     return tuple(range(parameters.integer("actions", actions, 1, _MAX_ACTIONS)))
 
 
-def positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:
+def action_positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:
     """Return where actions stand among their names, (n,) int64."""
-    place = {action: i for i, action in enumerate(actions)}
-    if values.dtype == object:  # names of several types cannot be sorted
-        distinct, inverse = values, np.arange(len(values))
-    else:
-        distinct, inverse = np.unique(values, return_inverse=True)
-    found = [place.get(value, -1) for value in distinct.tolist()]
-    if -1 in found:
-        strange = distinct.tolist()[found.index(-1)]
+    found = positions(values, actions)
+    unknown = np.flatnonzero(found < 0)
+    if unknown.size:
+        strange = values[unknown[:1]].tolist()[0]
         known = ", ".join(map(repr, actions[:8])) + (", ..." if len(actions) > 8 else "")
         raise ValueError(f"{name} holds {strange!r:.60}, which is none of the actions {known}.")
-    return np.asarray(found, dtype=np.int64)[inverse.reshape(-1)]
+    return found
 
 
 def policy_of(
@@ -182,7 +179,7 @@ def policy_of(
         actions = _names_of(policy, done, np.asarray(action))
     names = action_names(actions)
     if done.ndim == 1:
-        chosen = positions("policy", column("policy", done, n), names)
+        chosen = action_positions("policy", column("policy", done, n), names)
         probabilities = np.zeros((n, len(names)))
         probabilities[np.arange(n), chosen] = 1.0
     else:

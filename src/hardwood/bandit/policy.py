@@ -182,7 +182,7 @@ class DGTBandit(OnlineLearner):
         """
         rows, contexts = self._rows(X)
         n = len(rows)
-        taken = log.positions("action", log.column("action", action, n), self.actions_)
+        taken = log.action_positions("action", log.column("action", action, n), self.actions_)
         rewards = log.numbers("reward", reward, n)
         finite("the largest reward", float(np.abs(rewards).max()))
         chances = np.full(n, propensity) if np.ndim(propensity) == 0 else propensity
@@ -310,7 +310,7 @@ class DGTBandit(OnlineLearner):
         array = np.asarray(feedback)
         if array.ndim == 1 or array.shape[1:] == (1,):
             labels = log.column("feedback", array, n)
-            return log.positions("feedback", labels, self.actions_).astype(np.int32)
+            return log.action_positions("feedback", labels, self.actions_).astype(np.int32)
         if array.shape != (n, self.n_actions) or array.dtype.kind not in "biuf":
             raise ValueError(
                 f"feedback must be {n} labels, rewards of shape ({n}, {self.n_actions}), or a "

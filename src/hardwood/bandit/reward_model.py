@@ -9,6 +9,7 @@ import numpy as np
 from hardwood import parameters
 from hardwood.bandit.log import Log, action_names, occurring
 from hardwood.bandit.online import all_or_interrupt
+from hardwood.table.split import fold_numbers
 from hardwood.table.subset import taken
 
 _DEFAULT_DEPTH = 4
@@ -63,7 +64,7 @@ def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> 
     """Return the estimates for a log that was read."""
     folds = parameters.integer("folds", folds, 2, len(log))
     rng = np.random.default_rng(random_state)
-    fold = assign_folds(log.action, folds, rng)
+    fold = fold_numbers(len(log), folds, rng, log.action)
     estimates = np.empty((len(log), len(log.actions)))
     for k in range(folds):
         held = np.flatnonzero(fold == k)
@@ -74,15 +75,6 @@ def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> 
             seed = int(rng.integers(2**31))
             estimates[held, a] = _estimates_of_one(log, others, rows, model, otherwise, seed)
     return estimates
-
-
-def assign_folds(action: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
-    """Deal the rounds out like cards, action by action: (n,) the fold of each."""
-    order = rng.permutation(len(action))
-    order = order[np.argsort(action[order], kind="stable")]
-    fold = np.empty(len(action), dtype=np.int64)
-    fold[order] = np.arange(len(action)) % folds
-    return fold
 
 
 def _estimates_of_one(

@@ -4,57 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from hardwood.cli.evaluate import as_labels, check_plot, note_origin, read_known_rows, tell
-from hardwood.cli.failures import CommandError, data_mistakes
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, data_mistakes
+from hardwood.cli.evaluate import check_plot, note_origin, read_known_rows, tell
 from hardwood.cli.models import open_model
-from hardwood.cli.options import (
-    AsJson,
-    Jobs,
-    ModelFile,
-    PlotFile,
-    Seed,
-    TableFile,
-    TargetColumn,
-    WeightColumn,
-)
-from hardwood.cli.report import Notes
+from hardwood.cli.output import Notes
 
 
 def analyze(
-    model: ModelFile,
-    table: TableFile,
-    target: TargetColumn,
-    weight: WeightColumn = None,
+    model: opt.ModelFile,
+    table: opt.TableFile,
+    target: opt.TargetColumn,
+    weight: opt.WeightColumn = None,
     metric: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Classes: accuracy, log loss, Brier score. Labels: labels right, log loss, Brier "
+        opt.named(
+            "NAME",
+            "Classes: accuracy, log loss, Brier score. Labels: labels right, log loss, Brier "
             "score. Numbers: R2, MAE, MSE.",
-            show_default="the first of these",
+            default="the first of these",
         ),
     ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=2, max=1000, metavar="N", help="How often to shuffle a column.")
-    ] = 5,
+    repeats: Annotated[int, opt.count("How often to shuffle a column.", low=2, high=1000)] = 5,
     feature: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Show how predictions depend on this column; may be repeated.",
-            show_default="the six most important",
+        opt.named(
+            "COLUMN",
+            "Show how predictions depend on this column; may be repeated.",
+            default="the six most important",
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=A,B", help="Shuffle these columns together; may be repeated."),
+        opt.named("NAME=A,B", "Shuffle these columns together; may be repeated."),
     ] = None,
-    plot: PlotFile = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
+    plot: opt.PlotFile = None,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Find what a model relies on and where it errs, on a table with known answers.
 
@@ -72,7 +59,7 @@ def analyze(
         found = report_on(
             opened,
             rows.features,
-            as_labels(rows.truth, opened),
+            rows.truth,
             rows.weight,
             metric=metric,
             features=feature or None,

@@ -14,15 +14,15 @@ from hardwood.cli.benchmark import benchmark
 from hardwood.cli.compare import compare
 from hardwood.cli.demo import demo
 from hardwood.cli.describe import describe
+from hardwood.cli.errors import Commands
 from hardwood.cli.evaluate import evaluate
 from hardwood.cli.export import export
-from hardwood.cli.failures import Commands
 from hardwood.cli.fit import fit
+from hardwood.cli.model_report import report
 from hardwood.cli.predict import predict
 from hardwood.cli.prune import prune
 from hardwood.cli.show import show
 from hardwood.cli.tune import tune
-from hardwood.cli.write_report import report
 
 
 class Command(TyperCommand):

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, data_mistakes
 from hardwood.cli.evaluate import check_plot
-from hardwood.cli.failures import CommandError, data_mistakes
-from hardwood.cli.learning import Problem, read_problem, requested
-from hardwood.cli.options import (
-    AsJson,
-    DroppedColumns,
-    Seed,
-    TableFile,
-    TaskChoice,
-    TaskOption,
-    UsedColumns,
-    check_finite,
-    words_of,
-)
-from hardwood.cli.pictures import draw_report
-from hardwood.cli.report import Notes, print_json, print_text
+from hardwood.cli.fit import Dataset, read_dataset, requested
+from hardwood.cli.output import Notes, draw_report, print_json, print_size, print_text
+from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -82,124 +70,96 @@ class _World:
 
 
 def simulate(
-    table: TableFile,
+    table: opt.TableFile,
     target: Annotated[
         str,
-        typer.Option("--target", "-t", metavar="COLUMN", help="The column with the best answer."),
+        opt.named("COLUMN", "The column with the best answer.", "--target", "-t"),
     ],
-    task: TaskOption = TaskChoice.auto,
+    task: opt.TaskOption = opt.TaskChoice.auto,
     rounds: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            max=MAX_ROUNDS,
-            metavar="N",
-            help="Rounds of a run; with more than rows, the rows come again.",
-            show_default="every row once",
+        opt.count(
+            "Rounds of a run; with more than rows, the rows come again.",
+            low=2,
+            high=MAX_ROUNDS,
+            default="every row once",
         ),
     ] = None,
     runs: Annotated[
         int,
-        typer.Option(min=1, max=1000, metavar="N", help="Runs, each in an order of its own."),
+        opt.count("Runs, each in an order of its own.", high=1000),
     ] = 5,
     estimator: Annotated[
         EstimatorChoice | None,
-        typer.Option(
-            metavar=words_of(EstimatorChoice),
-            help="How it learns: the first two choose among classes, the others set a number.",
-            show_default="replay, or two_point",
+        opt.one_of(
+            EstimatorChoice,
+            "How it learns: the first two choose among classes, the others set a number.",
+            default="replay, or two_point",
         ),
     ] = None,
     max_depth: Annotated[
         int | None,
-        typer.Option(
+        opt.count(
+            "Splits on the longest path, of the supervised tree, too.",
             "--max-depth",
             "--height",
-            min=1,
-            max=MAX_BANDIT_DEPTH,
-            metavar="N",
-            help="Splits on the longest path, of the supervised tree, too.",
-            show_default="8, of numbers 6",
+            high=MAX_BANDIT_DEPTH,
+            default="8, of numbers 6",
         ),
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            min=1e-12,
-            metavar="NUMBER",
-            callback=check_finite,
-            help="Size of its steps.",
-            show_default="the estimator's own",
-        ),
+        opt.number("Size of its steps.", low=1e-12, default="the estimator's own"),
     ] = None,
     exploration: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            callback=check_finite,
-            help="Among actions: how much it explores, relative to the default; with paper, the "
+        opt.number(
+            "Among actions: how much it explores, relative to the default; with paper, the "
             "probability of an action at random.",
-            show_default="the estimator's own",
+            low=0,
+            default="the estimator's own",
         ),
     ] = None,
     perturbation: Annotated[
         float | None,
-        typer.Option(
-            min=1e-6,
-            metavar="NUMBER",
-            callback=check_finite,
-            help="How far from its prediction a number is tried, in deviations of the target.",
-            show_default="0.1, of one point 0.5",
+        opt.number(
+            "How far from its prediction a number is tried, in deviations of the target.",
+            low=1e-6,
+            default="0.1, of one point 0.5",
         ),
     ] = None,
-    delay: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Feedback comes up to so many rounds late.")
-    ] = 0,
+    delay: Annotated[int, opt.count("Feedback comes up to so many rounds late.", low=0)] = 0,
     lost: Annotated[
         float,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="NUMBER",
-            help="Share of the rounds whose feedback never comes.",
-        ),
+        opt.number("Share of the rounds whose feedback never comes.", low=0, high=1),
     ] = 0.0,
     drift: Annotated[
         int | None,
-        typer.Option(
-            min=1,
+        opt.count(
+            "From this round on each action earns what another one did.",
             metavar="ROUND",
-            help="From this round on each action earns what another one did.",
-            show_default="the world stays as it is",
+            default="the world stays as it is",
         ),
     ] = None,
     allowed: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="NUMBER",
-            help="Probability of an action to be allowed in a round.",
-            show_default="all are",
+        opt.number(
+            "Probability of an action to be allowed in a round.", low=0, high=1, default="all are"
         ),
     ] = None,
     baselines: Annotated[
-        bool, typer.Option(help="Compare with chance, constants, a linear and a supervised one.")
+        bool, opt.flag("Compare with chance, constants, a linear and a supervised one.")
     ] = True,
-    drop: DroppedColumns = None,
-    use: UsedColumns = None,
+    drop: opt.DroppedColumns = None,
+    use: opt.UsedColumns = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Where to draw the curves.",
-            show_default="TABLE's name with _bandit.png",
+        opt.named(
+            "FILE", "Where to draw the curves.", "--plot", default="TABLE's name with _bandit.png"
         ),
     ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show what a tree would earn that learns from its own choices alone.
 
@@ -215,28 +175,24 @@ def simulate(
     notes = Notes()
     request = requested(table, target, task, drop, use, None, 0.0)
     with notes.collecting():
-        problem = read_problem(request, np.random.default_rng(seed))
-    chosen = _estimator(problem, estimator)
+        data = read_dataset(request, np.random.default_rng(seed))
+    chosen = _estimator(data, estimator)
     only_for = (
         {"--allowed": allowed, "--exploration": exploration},
         {"--perturbation": perturbation},
     )
-    _check_task(problem.target.task, *only_for)
+    _check_task(data.target.task, *only_for)
     if chosen is EstimatorChoice.paper and exploration is not None and exploration > 1:
         raise CommandError(
             f"--exploration {exploration:g}: with paper it is a probability, 0 to 1."
         )
-    max_depth = max_depth or _DEPTHS[problem.target.task]
+    max_depth = max_depth or _DEPTHS[data.target.task]
     options = {"max_depth": max_depth, "learning_rate": learning_rate}
     options |= {"exploration": exploration, "perturbation": perturbation}
-    make_world = _worlds(problem, _World(rounds, delay, lost, drift, allowed))
+    make_world = _worlds(data, _World(rounds, delay, lost, drift, allowed))
     if not as_json:
-        _print_problem(table, problem)
-    with (
-        data_mistakes(),
-        notes.collecting(),
-        round_bar(runs * (2 if baselines else 1)) as on_rounds,
-    ):
+        _print_problem(data)
+    with data_mistakes(), notes.collecting(), progress_bar("Simulating") as move:
         found = compare(
             make_world,
             {"DGT": _bandits(chosen, options)},
@@ -244,21 +200,21 @@ def simulate(
             random_state=seed,
             max_depth=max_depth,
             with_baselines=baselines,
-            on_rounds=on_rounds,
+            on_rounds=_round_callback(move, runs * (2 if baselines else 1)),
         )
     for note in found.notes:
         notes.add(note)
     draw_report(found, plot)
     if as_json:
-        print_json(found.to_dict() | _request_json(table, problem, chosen, plot, notes))
+        print_json(found.to_dict() | _request_json(data, chosen, plot, notes))
         return
     print_text(str(found))
     print_text(f"Drew {plot}")
 
 
-def _estimator(problem: Problem, estimator: EstimatorChoice | None) -> EstimatorChoice:
+def _estimator(data: Dataset, estimator: EstimatorChoice | None) -> EstimatorChoice:
     """Return how to learn, which must fit the target."""
-    target = problem.target
+    target = data.target
     if len(target.names) > 1:
         raise CommandError("A bandit has one answer per round: --target takes one column.")
     possible = _ESTIMATORS[target.task]
@@ -280,20 +236,20 @@ def _check_task(task: str, of_classes: dict[str, Any], of_numbers: dict[str, Any
             raise CommandError(f"{option} is for {kind}, and the task is {task}; leave it out.")
 
 
-def _worlds(problem: Problem, wanted: _World) -> Callable[[int], Simulator | LossSimulator]:
+def _worlds(data: Dataset, wanted: _World) -> Callable[[int], Simulator | LossSimulator]:
     """Return what makes the rounds of a run of its seed."""
     from hardwood.bandit import classification_bandit, regression_bandit
 
-    X, y = problem.features, problem.target.values
+    X, y = data.features, data.target.values
     n_rounds = wanted.rounds or len(y)
     if wanted.drift is not None and wanted.drift >= n_rounds:
         raise CommandError(f"--drift {wanted.drift}: there are only {n_rounds} rounds.")
-    if problem.target.task == "regression":
-        y = _in_deviations(y, problem.target.name)
+    if data.target.task == "regression":
+        y = _in_deviations(y, data.target.name)
 
     def world(seed: int) -> Any:
         made: Any
-        if problem.target.task == "regression":
+        if data.target.task == "regression":
             made = regression_bandit(X, y, n_rounds=n_rounds, random_state=seed)
         else:
             made = classification_bandit(X, y, n_rounds=n_rounds, random_state=seed)
@@ -335,10 +291,9 @@ def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any,
     return bandit
 
 
-def _print_problem(table: Path, problem: Problem) -> None:
-    target = problem.target
-    n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{table}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
+def _print_problem(data: Dataset) -> None:
+    target = data.target
+    print_size(data)
     if target.n_missing:
         words = plural(target.n_missing, "row")
         print_text(f"Left out: {words} in which '{target.name}' is missing")
@@ -351,45 +306,28 @@ def _print_problem(table: Path, problem: Problem) -> None:
 
 
 def _request_json(
-    table: Path, problem: Problem, chosen: EstimatorChoice, plot: Path, notes: Notes
+    data: Dataset, chosen: EstimatorChoice, plot: Path, notes: Notes
 ) -> dict[str, Any]:
     return {
-        "table": table,
-        "target": problem.target.name,
-        "task": problem.target.task,
+        "table": data.request.path,
+        "target": data.target.name,
+        "task": data.target.task,
         "estimator": chosen.value,
-        "n_rows": problem.features.num_rows,
-        "n_missing_target": problem.target.n_missing,
-        "left_out": [{"column": c, "reason": r} for c, r in problem.left_out.items()],
+        "n_rows": data.features.num_rows,
+        "n_missing_target": data.target.n_missing,
+        "left_out": data.left_out_json,
         "picture": plot,
         "notes": notes.messages,
     }
 
 
-@contextmanager
-def round_bar(n_passes: int) -> Iterator[Callable[[str, int, int, int], None]]:
-    """Show a bar over the rounds of so many passes; yield what `compare` calls."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("Simulating"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
+def _round_callback(move: MoveBar, n_passes: int) -> Callable[[str, int, int, int], None]:
+    """Return what `compare` calls: it counts the rounds of this many passes."""
     rounds_done: dict[tuple[str, int], int] = {}
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=None)
 
-        def on_rounds(name: str, run: int, done: int, n: int) -> None:
-            rounds_done[name, run] = done
-            progress.update(
-                bar,
-                description=f"{name}, run {run + 1}" if done else name,
-                completed=sum(rounds_done.values()),
-                total=n_passes * n,
-            )
+    def on_rounds(name: str, run: int, done: int, n: int) -> None:
+        rounds_done[name, run] = done
+        words = f"{name}, run {run + 1}" if done else name
+        move(words, sum(rounds_done.values()), n_passes * n)
 
-        yield on_rounds
-        progress.update(bar, completed=progress.tasks[0].total)
+    return on_rounds

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hardwood.cli import options as opt
 from hardwood.cli.models import open_model
-from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed
-from hardwood.cli.report import print_json, print_text
+from hardwood.cli.output import print_json, print_text
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -16,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def benchmark(
-    model: ModelFile,
+    model: opt.ModelFile,
     rows: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Rows per batch.", show_default="1,000 and 100,000"),
+        opt.count("Rows per batch.", default="1,000 and 100,000"),
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option(min=0.001, max=3600, metavar="NUMBER", help="How long to repeat each call."),
+        opt.number("How long to repeat each call.", low=0.001, high=3600),
     ] = 1.0,
-    jobs: Jobs = 1,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    jobs: opt.Jobs = 1,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Time a model on made-up rows.
 

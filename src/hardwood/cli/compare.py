@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,33 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from hardwood.cli.evaluate import check_plot
-from hardwood.cli.failures import (
+from hardwood.cli import options as opt
+from hardwood.cli.errors import (
     INTERRUPTED,
     CommandError,
     check_writable,
     data_mistakes,
     naming_the_file,
 )
-from hardwood.cli.learning import Problem, Request, read_problem, requested
-from hardwood.cli.options import (
-    AsJson,
-    DroppedColumns,
-    Jobs,
-    PlotFile,
-    Seed,
-    TableFile,
-    TargetColumn,
-    TaskChoice,
-    TaskOption,
-    UsedColumns,
-    WeightColumn,
-    check_finite,
-    output_option,
-)
-from hardwood.cli.pictures import draw_report
-from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.text.numbers import plural
+from hardwood.cli.evaluate import check_plot
+from hardwood.cli.fit import Dataset, read_dataset, requested
+from hardwood.cli.output import Notes, draw_report, print_json, print_size, print_task, print_text
+from hardwood.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from hardwood.selection import Comparison
@@ -46,47 +30,44 @@ _REPORTS = (".html", ".json", ".txt")
 
 
 def compare(
-    table: TableFile,
-    target: TargetColumn,
-    task: TaskOption = TaskChoice.auto,
+    table: opt.TableFile,
+    target: opt.TargetColumn,
+    task: opt.TaskOption = opt.TaskChoice.auto,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Compare this model, for example 'CART'; may be repeated.",
-            show_default="a linear model, CART, an oblique tree and ensembles",
+        opt.named(
+            "NAME",
+            "Compare this model, for example 'CART'; may be repeated.",
+            default="a linear model, CART, an oblique tree and ensembles",
         ),
     ] = None,
-    folds: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Folds of the cross-validation.")
-    ] = 5,
+    folds: Annotated[int, opt.count("Folds of the cross-validation.", low=2)] = 5,
     metric: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What to judge by: a scorer of scikit-learn, such as roc_auc or neg_log_loss.",
-            show_default="accuracy, or the root mean squared error",
+        opt.named(
+            "NAME",
+            "What to judge by: a scorer of scikit-learn, such as roc_auc or neg_log_loss.",
+            default="accuracy, or the root mean squared error",
         ),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option(
-            min=0.001,
+        opt.number(
+            "Half of it is for the oblique trees; after it no fold begins.",
+            low=0.001,
             metavar="SECONDS",
-            callback=check_finite,
-            help="Half of it is for the oblique trees; after it no fold begins.",
         ),
     ] = 60.0,
     output: Annotated[
-        Path | None, output_option("Write the report, too: .html, .json or .txt.")
+        Path | None, opt.output("Write the report, too: .html, .json or .txt.")
     ] = None,
-    plot: PlotFile = None,
-    drop: DroppedColumns = None,
-    use: UsedColumns = None,
-    weight: WeightColumn = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
+    plot: opt.PlotFile = None,
+    drop: opt.DroppedColumns = None,
+    use: opt.UsedColumns = None,
+    weight: opt.WeightColumn = None,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Say whether an oblique tree pays on a table: beside a linear model, CART and ensembles.
 
@@ -98,22 +79,26 @@ def compare(
     request = requested(table, target, task, drop, use, weight, 0.0)
     notes = Notes()
     with notes.collecting():
-        problem = read_problem(request, np.random.default_rng(seed))
+        data = read_dataset(request, np.random.default_rng(seed))
     if not as_json:
-        _print_problem(request, problem)
+        print_size(data)
+        print_task(data)
     options = {"models": model or None, "cv": folds, "metric": metric, "time_limit": time_limit}
-    with notes.collecting(), data_mistakes(), _fit_bar() as on_fit:
-        found = _compared(request, problem, options, seed, jobs, on_fit)
+    with notes.collecting(), data_mistakes(), progress_bar("Comparing") as move:
+
+        def on_fit(name: str, fold: int, n_folds: int) -> None:
+            move(f"fold {fold + 1} of {n_folds}, {name}", fold, n_folds)
+
+        found = _compared(data, options, seed, jobs, on_fit)
     for note in _of_report(found):
         notes.add(note)
-    _tell(found, request, problem, (output, plot), notes, as_json)
+    _tell(found, data, (output, plot), notes, as_json)
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
 def _compared(
-    request: Request,
-    problem: Problem,
+    data: Dataset,
     options: dict[str, Any],
     seed: int,
     jobs: int,
@@ -122,10 +107,10 @@ def _compared(
     from hardwood.selection import compare as compare_models
 
     return compare_models(
-        problem.features,
-        problem.target.values,
-        sample_weight=None if request.weight is None else problem.weights,
-        task=problem.target.task,
+        data.features,
+        data.target.values,
+        sample_weight=None if data.request.weight is None else data.weights,
+        task=data.target.task,
         random_state=seed,
         n_jobs=jobs,
         callbacks=on_fit,
@@ -140,8 +125,7 @@ def _of_report(found: Comparison) -> list[str]:
 
 def _tell(
     found: Comparison,
-    request: Request,
-    problem: Problem,
+    data: Dataset,
     files: tuple[Path | None, Path | None],
     notes: Notes,
     as_json: bool,
@@ -154,10 +138,10 @@ def _tell(
         draw_report(found, plot)
     if as_json:
         of_table = {
-            "table": request.path,
-            "target": problem.target.name,
-            "reason": problem.target.reason,
-            "left_out_columns": problem.left_out,
+            "table": data.request.path,
+            "target": data.target.name,
+            "reason": data.target.reason,
+            "left_out_columns": data.left_out,
             "output": output,
             "picture": plot,
             "notes": notes.messages,
@@ -176,32 +160,3 @@ def _check_output(output: Path | None, table: Path) -> None:
     check_writable(output, inputs=(table,))
     if output.suffix.lower() not in _REPORTS:
         raise CommandError(f"{output}: a report is written as {', '.join(_REPORTS)}.")
-
-
-def _print_problem(request: Request, problem: Problem) -> None:
-    target = problem.target
-    n_rows, n_features = problem.features.num_rows, problem.features.num_columns
-    print_text(f"{request.path}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
-    print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
-
-
-@contextmanager
-def _fit_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show which model is at work while the context lasts; yields what to call before a fit."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("Comparing"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=None)
-
-        def on_fit(name: str, fold: int, n_folds: int) -> None:
-            words = f"fold {fold + 1} of {n_folds}, {name}"
-            progress.update(bar, total=n_folds, completed=fold, description=words)
-
-        yield on_fit

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hardwood.cli.failures import CommandError, check_writable
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable
 from hardwood.cli.models import hard_form, open_model
-from hardwood.cli.options import AsJson, ModelFile, PlotFile
-from hardwood.cli.pictures import check_drawable, draw, draw_report
-from hardwood.cli.report import print_json, print_text
+from hardwood.cli.output import check_drawable, draw, draw_report, print_json, print_text
 
 if TYPE_CHECKING:
     from hardwood.model.base import Model
@@ -21,20 +18,18 @@ _OF_ALL_TREES = ("table", "table_rows", "training_rows", "test_rows", "resolved"
 
 
 def describe(
-    model: ModelFile,
-    terms: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Terms to show per split, the largest.")
-    ] = 4,
+    model: opt.ModelFile,
+    terms: Annotated[int, opt.count("Terms to show per split, the largest.")] = 4,
     tree: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Describe this tree of a forest, counted from 1."),
+        opt.count("Describe this tree of a forest, counted from 1."),
     ] = None,
-    plot: PlotFile = None,
+    plot: opt.PlotFile = None,
     curves: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the learning curves, too: .png, .svg, .pdf, ..."),
+        opt.named("FILE", "Draw the learning curves, too: .png, .svg, .pdf, ..."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Print a model: the tree in words, its sizes, the features it uses, how it was learned.
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardwood.cli.failures import CommandError, check_writable
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable
 from hardwood.cli.models import open_model
-from hardwood.cli.options import (
-    AsJson,
-    ModelFile,
-    PlotFile,
-    Seed,
-    TableFile,
-    TargetColumn,
-    WeightColumn,
+from hardwood.cli.output import Notes, check_drawable, draw_report, print_json, print_text
+from hardwood.cli.read import (
+    as_labels,
+    columns_named,
+    complete_columns,
+    finite_numbers,
+    read_table,
+    read_weights,
+    zeros_and_ones,
 )
-from hardwood.cli.pictures import check_drawable, draw_report
-from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.cli.tables import read_table
-from hardwood.cli.targets import columns_named, known_answers, read_weights
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -60,13 +57,13 @@ class KnownRows:
 
 
 def evaluate(
-    model: ModelFile,
-    table: TableFile,
-    target: TargetColumn,
-    weight: WeightColumn = None,
-    plot: PlotFile = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    model: opt.ModelFile,
+    table: opt.TableFile,
+    target: opt.TargetColumn,
+    weight: opt.WeightColumn = None,
+    plot: opt.PlotFile = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Score a model on a table: metrics with 95 % intervals, confusion, calibration.
 
@@ -150,28 +147,19 @@ def target_columns(
 def true_answers(
     model: Model, data: pa.Table, names: tuple[str, ...], table: Path
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that have an answer in all columns, and the answers: (n,), or (n, k)."""
-    known = [known_answers(data, name, table, model.task) for name in names]
+    """Return the rows that have an answer in all columns, and the answers: (n,), or (n, k).
+
+    Labels are as the model has them.
+    """
+    rows, columns = complete_columns(data, names, table)
+    if model.classes is not None:
+        return rows, as_labels(columns[0], model.classes)
     if model.task == "multilabel":
-        known = [(rows, _yes_or_no(v, name)) for (rows, v), name in zip(known, names, strict=True)]
-    elif len(names) == 1:
-        return known[0]
-    rows = reduce(np.intersect1d, [rows for rows, _ in known])
-    if rows.size == 0:
-        raise CommandError(f"No row of {table} has an entry in all of {', '.join(names)}.")
-    columns = [values[np.searchsorted(present, rows)] for present, values in known]
-    return rows, np.column_stack(columns)
-
-
-def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
-    """Return labels as 0 and 1."""
-    if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        strange = next(v for v in values.tolist() if v not in (0, 1))
-        raise CommandError(
-            f"Column '{name}' holds {strange!r:.60}; the model predicts labels, whose truth is 0 "
-            "and 1, or true and false. Is it the right column?"
-        )
-    return values.astype(np.int64)
+        advice = "the model predicts labels. Is it the right column?"
+        columns = [zeros_and_ones(*each, advice) for each in zip(columns, names, strict=True)]
+        return rows, np.column_stack(columns)
+    columns = list(map(finite_numbers, columns, names))
+    return rows, columns[0] if len(names) == 1 else np.column_stack(columns)
 
 
 def note_origin(model: Model, path: Path, table: Path, n_rows: int, notes: Notes) -> None:
@@ -207,16 +195,4 @@ def judge(
     """
     from hardwood.report import evaluate as report_on
 
-    answers = as_labels(truth, model)
-    return report_on(model, rows, answers, weight, unknown_classes="wrong", names=names, seed=rng)
-
-
-def as_labels(truth: np.ndarray, model: Model) -> np.ndarray:
-    """Return the labels of a file as the model has them.
-
-    A file does not say whether its 1, 2, 3 were text when the model was learned; where the classes
-    are text, so is the truth.
-    """
-    if not model.classes or not all(isinstance(label, str) for label in model.classes):
-        return truth
-    return np.array([str(label) for label in truth.tolist()], dtype=object)
+    return report_on(model, rows, truth, weight, unknown_classes="wrong", names=names, seed=rng)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable, naming_the_file
 from hardwood.cli.models import open_hardened
-from hardwood.cli.options import AsJson, ModelFile, output_option, words_of
-from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.cli.tables import read_table
+from hardwood.cli.output import Notes, print_json, print_text
+from hardwood.cli.read import read_table
 
 if TYPE_CHECKING:
     from hardwood.export import Check, ExportedBytes, ExportedText
@@ -47,53 +47,43 @@ _FOR = {
 
 
 def export(
-    model: ModelFile,
-    to: Annotated[
-        ExportFormat,
-        typer.Option(metavar=words_of(ExportFormat), help="The language or format to write."),
-    ],
-    output: Annotated[
-        Path | None, output_option("The file to write.", "text goes to stdout")
-    ] = None,
+    model: opt.ModelFile,
+    to: Annotated[ExportFormat, opt.one_of(ExportFormat, "The language or format to write.")],
+    output: Annotated[Path | None, opt.output("The file to write.", "text goes to stdout")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TABLE",
-            help="A CSV or Parquet file to compare on; c-int16 and c-int8 choose the ranges of "
+        opt.named(
+            "TABLE",
+            "A CSV or Parquet file to compare on; c-int16 and c-int8 choose the ranges of "
             "columns by it.",
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="c: what every name in the header begins with.",
-            show_default="FILE's",
-        ),
+        opt.named("NAME", "c: what every name in the header begins with.", default="FILE's"),
     ] = None,
     min_agreement: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="NUMBER",
-            help="c-int16, c-int8: refuse where fewer rows are answered as by the model.",
-            show_default="0.9",
+        opt.number(
+            "c-int16, c-int8: refuse where fewer rows are answered as by the model.",
+            low=0,
+            high=1,
+            default="0.9",
         ),
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="sql: the table to read.", show_default="data"),
+        opt.named("NAME", "sql: the table to read.", default="data"),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="sql: pass this column on; may be repeated."),
+        opt.named("COLUMN", "sql: pass this column on; may be repeated."),
     ] = None,
     digits: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="rules: significant digits.", show_default="all"),
+        opt.count("rules: significant digits.", default="all"),
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Write a model for use without hardwood: C, ONNX, SQL, if/then rules, Python or JSON.
 

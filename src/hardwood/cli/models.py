@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardwood.cli.failures import CommandError, check_readable
+from hardwood.cli.errors import CommandError, check_readable
 
 if TYPE_CHECKING:
-    from hardwood.cli.report import Notes
+    from hardwood.cli.output import Notes
     from hardwood.model import ObliqueForest, ObliqueTree
     from hardwood.model.base import Model
 

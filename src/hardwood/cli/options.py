@@ -48,14 +48,58 @@ def check_finite(value: float | None) -> float | None:
     return value
 
 
-def words_of(choices: type[Enum]) -> str:
-    """Return what an option takes, for its help: ``tpe|random|grid``."""
-    return "|".join(choice.value for choice in choices)
+def count(
+    help: str,
+    *names: str,
+    low: int = 1,
+    high: int | None = None,
+    metavar: str = "N",
+    default: str | None = None,
+) -> Any:
+    """Return an option for an integer; ``default`` says in words what is used without it."""
+    return typer.Option(
+        *names, min=low, max=high, metavar=metavar, help=help, show_default=default or True
+    )
 
 
-def output_option(help: str, default: str | None = None) -> Any:
+def number(
+    help: str,
+    *names: str,
+    low: float | None = None,
+    high: float | None = None,
+    metavar: str = "NUMBER",
+    default: str | None = None,
+) -> Any:
+    """Return an option for a finite number."""
+    return typer.Option(
+        *names,
+        min=low,
+        max=high,
+        metavar=metavar,
+        callback=check_finite,
+        help=help,
+        show_default=default or True,
+    )
+
+
+def named(metavar: str, help: str, *names: str, default: str | None = None) -> Any:
+    """Return an option for a name, of a column, a file or whatever ``metavar`` says."""
+    return typer.Option(*names, metavar=metavar, help=help, show_default=default or True)
+
+
+def one_of(choices: type[Enum], help: str, *names: str, default: str | None = None) -> Any:
+    """Return an option for one of a few words; its help shows them: ``tpe|random|grid``."""
+    return named("|".join(each.value for each in choices), help, *names, default=default)
+
+
+def flag(help: str, *names: str) -> Any:
+    """Return an option that is given or not."""
+    return typer.Option(*names, help=help)
+
+
+def output(help: str, default: str | None = None) -> Any:
     """Return the option ``--output``, whose ``default`` is said in words."""
-    return typer.Option("--output", "-o", metavar="FILE", help=help, show_default=default or True)
+    return named("FILE", help, "--output", "-o", default=default)
 
 
 ModelFile = Annotated[
@@ -66,48 +110,34 @@ TableFile = Annotated[
 ]
 TargetColumn = Annotated[
     str,
-    typer.Option(
+    named(
+        "COLUMN",
+        "The column to predict; several of them with commas between: a,b,c.",
         "--target",
         "-t",
-        metavar="COLUMN",
-        help="The column to predict; several of them with commas between: a,b,c.",
     ),
 ]
-WeightColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="A column of sample weights.")
-]
-NewModelFile = Annotated[
-    Path | None, output_option("The model file.", "TABLE's name with .hardwood")
-]
+WeightColumn = Annotated[str | None, named("COLUMN", "A column of sample weights.")]
+NewModelFile = Annotated[Path | None, output("The model file.", "TABLE's name with .hardwood")]
 TaskOption = Annotated[
     TaskChoice,
-    typer.Option(
-        metavar=words_of(TaskChoice), help="What kind of answer; auto looks at the target."
-    ),
+    one_of(TaskChoice, "What kind of answer; auto looks at the target."),
 ]
 LeavesOption = Annotated[
     LeavesChoice,
-    typer.Option(
-        metavar=words_of(LeavesChoice),
-        help="What a leaf answers: one value, or a linear function of the columns.",
-    ),
+    one_of(LeavesChoice, "What a leaf answers: one value, or a linear function of the columns."),
 ]
 TestFraction = Annotated[
     float,
-    typer.Option(
-        min=0, max=0.9, metavar="NUMBER", help="Share of the rows kept back for the test score."
-    ),
+    number("Share of the rows kept back for the test score.", low=0, high=0.9),
 ]
 DroppedColumns = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated."),
+    named("COLUMN", "Leave this column out; may be repeated."),
 ]
 UsedColumns = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Learn from this column even if it looks like an identifier; may be repeated.",
-    ),
+    named("COLUMN", "Learn from this column even if it looks like an identifier; may be repeated."),
 ]
 Jobs = Annotated[
     int,
@@ -119,13 +149,9 @@ Jobs = Annotated[
         help="Threads; -1 for all processors.",
     ),
 ]
-Seed = Annotated[
-    int, typer.Option(min=0, max=MAX_SEED, metavar="N", help="Seed of everything random.")
-]
+Seed = Annotated[int, count("Seed of everything random.", low=0, high=MAX_SEED)]
 PlotFile = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="FILE", help="Draw it, too: .png, .svg, .pdf, ..."),
+    named("FILE", "Draw it, too: .png, .svg, .pdf, ...", "--plot"),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout instead of the report.")
-]
+AsJson = Annotated[bool, flag("Print one JSON object on stdout instead of the report.", "--json")]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable, naming_the_file
 from hardwood.cli.models import open_model
-from hardwood.cli.options import AsJson, Jobs, ModelFile, TableFile, output_option, words_of
-from hardwood.cli.report import Notes, print_json
-from hardwood.cli.tables import check_column, check_format, read_table, write_csv, write_table
+from hardwood.cli.output import Notes, print_json
+from hardwood.cli.read import check_column, check_format, read_table, write_csv, write_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,28 +30,28 @@ class LeafPath(str, Enum):
 
 
 def predict(
-    model: ModelFile,
-    table: TableFile,
+    model: opt.ModelFile,
+    table: opt.TableFile,
     output: Annotated[
-        Path | None, output_option("Write .csv or .parquet; otherwise CSV goes to stdout.")
+        Path | None, opt.output("Write .csv or .parquet; otherwise CSV goes to stdout.")
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Add a column of probability for each class or label.")
+        bool, opt.flag("Add a column of probability for each class or label.", "--proba")
     ] = False,
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Copy this column of the table; may be repeated."),
+        opt.named("COLUMN", "Copy this column of the table; may be repeated."),
     ] = None,
     path: Annotated[
         LeafPath | None,
-        typer.Option(
-            metavar=words_of(LeafPath),
-            help="To which leaf of a policy tree: along the greedy path, or the most probable.",
-            show_default="greedy",
+        opt.one_of(
+            LeafPath,
+            "To which leaf of a policy tree: along the greedy path, or the most probable.",
+            default="greedy",
         ),
     ] = None,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
+    jobs: opt.Jobs = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Predict every row of a table, in its order."""
     from hardwood.model import PolicyTree

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
-from hardwood.cli.failures import CommandError, check_writable, data_mistakes, naming_the_file
-from hardwood.cli.holdout import hold_out
 from hardwood.cli.models import hard_form, open_model
-from hardwood.cli.options import (
-    AsJson,
-    ModelFile,
-    Seed,
-    TableFile,
-    WeightColumn,
-    check_finite,
-    output_option,
-    words_of,
-)
-from hardwood.cli.report import Notes, print_json, print_table, print_text
-from hardwood.cli.tables import read_table
-from hardwood.cli.targets import label_positions, read_weights
+from hardwood.cli.output import Notes, print_json, print_table, print_text
+from hardwood.cli.read import read_table, read_weights
+from hardwood.errors import TableError
 from hardwood.report.metrics import scores_json
 from hardwood.report.resampling import Score
+from hardwood.table.split import hold_out
+from hardwood.table.target import positions
 from hardwood.text.numbers import format_number, plural
 
 if TYPE_CHECKING:
@@ -89,70 +80,78 @@ class PruningPlan:
     sparsify: float | None
     readable: float | None
 
+    def completed(self, *, has_target: bool) -> PruningPlan:
+        """Check that the options go together, and fill in the default."""
+        asked = {
+            "--alpha": self.alpha is not None,
+            "--validation-fraction": self.validation_fraction is not None,
+            "--one-standard-error": self.one_standard_error,
+            "--criterion": self.criterion is not None,
+        }
+        for option, is_asked in asked.items():
+            if is_asked and not has_target:
+                raise CommandError(
+                    f"{option} compares answers with the truth: name it by --target."
+                )
+        if self.alpha is not None:
+            for option in ("--validation-fraction", "--one-standard-error"):
+                if asked[option]:
+                    raise CommandError(f"--alpha says how small the tree gets; leave out {option}.")
+        elif has_target and self.validation_fraction is None:
+            return replace(self, validation_fraction=_VALIDATION_FRACTION)
+        return self
+
 
 def _moving_rows(what: str) -> Any:
     """Return an option for a share of the rows that ``what`` may move."""
-    return typer.Option(
-        min=0,
-        max=0.99,
-        metavar="NUMBER",
-        callback=check_finite,
-        help=f"{what}, as long as no more than this share of the rows reaches another leaf; "
+    return opt.number(
+        f"{what}, as long as no more than this share of the rows reaches another leaf; "
         "0 moves none.",
-        show_default="splits are kept as they are",
+        low=0,
+        high=0.99,
+        default="splits are kept as they are",
     )
 
 
 def prune(
-    model: ModelFile,
-    table: TableFile,
+    model: opt.ModelFile,
+    table: opt.TableFile,
     target: Annotated[
         str | None,
-        typer.Option(
+        opt.named(
+            "COLUMN",
+            "The column that the model predicts (several: a,b); without it, only what no "
+            "row reaches goes.",
             "--target",
             "-t",
-            metavar="COLUMN",
-            help="The column that the model predicts (several: a,b); without it, only what no "
-            "row reaches goes.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, output_option("The file of the smaller model.", "MODEL's name with -pruned")
+        Path | None,
+        opt.output("The file of the smaller model.", "MODEL's name with -pruned"),
     ] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            callback=check_finite,
-            help="Remove what lowers the mean loss by less than this per leaf.",
-        ),
+        opt.number("Remove what lowers the mean loss by less than this per leaf.", low=0),
     ] = None,
     validation_fraction: Annotated[
         float | None,
-        typer.Option(
-            min=0.01,
-            max=0.9,
-            metavar="NUMBER",
-            help="Share of the rows held out to choose the size by; not with --alpha.",
-            show_default=f"{_VALIDATION_FRACTION}, with --target and without --alpha",
+        opt.number(
+            "Share of the rows held out to choose the size by; not with --alpha.",
+            low=0.01,
+            high=0.9,
+            default=f"{_VALIDATION_FRACTION}, with --target and without --alpha",
         ),
     ] = None,
     one_standard_error: Annotated[
         bool,
-        typer.Option(
-            "--one-standard-error",
-            help="Take the smallest tree within one standard error of the best.",
+        opt.flag(
+            "Take the smallest tree within one standard error of the best.", "--one-standard-error"
         ),
     ] = False,
     min_samples: Annotated[
         float,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            callback=check_finite,
-            help="Remove nodes that fewer rows reach, or rows of less weight.",
-        ),
+        opt.number("Remove nodes that fewer rows reach, or rows of less weight.", low=0),
     ] = 0.0,
     sparsify: Annotated[float | None, _moving_rows("Remove terms of splits, too")] = None,
     readable: Annotated[
@@ -160,14 +159,14 @@ def prune(
     ] = None,
     criterion: Annotated[
         CriterionChoice,
-        typer.Option(
-            metavar=words_of(CriterionChoice),
-            help="The loss; auto is the log loss of classes, the squared error of numbers.",
+        opt.one_of(
+            CriterionChoice,
+            "The loss; auto is the log loss of classes, the squared error of numbers.",
         ),
     ] = CriterionChoice.auto,
-    weight: WeightColumn = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    weight: opt.WeightColumn = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Make a model smaller, and show what that changes.
 
@@ -176,16 +175,10 @@ def prune(
     """
     output = Path(f"{model.stem}-pruned.hardwood") if output is None else output
     check_writable(output, inputs=(model, table))
-    plan = _plan(
-        target,
-        alpha,
-        validation_fraction,
-        one_standard_error,
-        min_samples,
-        criterion,
-        sparsify,
-        readable,
-    )
+    loss = None if criterion is CriterionChoice.auto else criterion.value
+    plan = PruningPlan(
+        alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
+    ).completed(has_target=target is not None)
     tree, notes, rng = _open_tree(model), Notes(), np.random.default_rng(seed)
     with notes.collecting(), data_mistakes():
         rows, n_table_rows = _read_rows(tree, model, table, target, weight, notes)
@@ -208,38 +201,6 @@ def prune(
     if rewritten is not None:
         print_text(f"{rewritten}\n")
     print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
-
-
-def _plan(
-    target: str | None,
-    alpha: float | None,
-    validation_fraction: float | None,
-    one_standard_error: bool,
-    min_samples: float,
-    criterion: CriterionChoice,
-    sparsify: float | None,
-    readable: float | None,
-) -> PruningPlan:
-    """Check that the options go together, and fill in the default."""
-    asked = {
-        "--alpha": alpha is not None,
-        "--validation-fraction": validation_fraction is not None,
-        "--one-standard-error": one_standard_error,
-        "--criterion": criterion is not CriterionChoice.auto,
-    }
-    for option, is_asked in asked.items():
-        if is_asked and target is None:
-            raise CommandError(f"{option} compares answers with the truth: name it by --target.")
-    if alpha is not None:
-        for option in ("--validation-fraction", "--one-standard-error"):
-            if asked[option]:
-                raise CommandError(f"--alpha says how small the tree gets; leave out {option}.")
-    elif target is not None and validation_fraction is None:
-        validation_fraction = _VALIDATION_FRACTION
-    loss = None if criterion is CriterionChoice.auto else criterion.value
-    return PruningPlan(
-        alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
-    )
 
 
 def _open_tree(path: Path) -> ObliqueTree:
@@ -287,7 +248,7 @@ def _of_known_classes(tree: ObliqueTree, rows: PruningRows, notes: Notes) -> Pru
     if tree.classes is None:
         return rows
     assert rows.truth is not None
-    is_known = label_positions(rows.truth, tree.classes) >= 0
+    is_known = positions(rows.truth, tree.classes) >= 0
     if not is_known.any():
         raise CommandError(
             f"None of the target's values, for example {rows.truth.tolist()[0]!r}, is a class of "
@@ -308,20 +269,9 @@ def _divide(
     labels = None if tree.classes is None else rows.truth
     try:
         train, valid = hold_out(len(rows), plan.validation_fraction, rng, labels)
-    except CommandError as error:
-        raise CommandError(
-            f"{plural(len(rows), 'row')} are too few to hold out the share "
-            f"{plan.validation_fraction:g} of; use --alpha to prune by all of them."
-        ) from error
+    except TableError as error:
+        raise CommandError(f"{error} Use --alpha to prune by all of them.") from error
     return rows.part(train), rows.part(valid)
-
-
-def _answers(tree: ObliqueTree, rows: PruningRows) -> Any:
-    """Return the true answers as the tree has them: its own labels, or numbers."""
-    assert rows.truth is not None
-    if tree.classes is None:
-        return rows.truth
-    return [tree.classes[i] for i in label_positions(rows.truth, tree.classes).tolist()]
 
 
 def _pruned(
@@ -330,9 +280,9 @@ def _pruned(
     """Return the smaller tree and, where its splits were rewritten, what that changed."""
     options: dict[str, Any] = {"min_samples": plan.min_samples, "sample_weight": train.weight}
     if train.truth is not None:
-        options |= {"y": _answers(tree, train), "alpha": plan.alpha, "criterion": plan.criterion}
+        options |= {"y": train.truth, "alpha": plan.alpha, "criterion": plan.criterion}
     if plan.validation_fraction is not None:
-        options["validation"] = (judged.table, _answers(tree, judged), judged.weight)
+        options["validation"] = (judged.table, judged.truth, judged.weight)
         options["one_standard_error"] = plan.one_standard_error
     smaller = tree.prune(train.table, **options)
     if plan.sparsify is not None:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
-from hardwood.cli.evaluate import as_labels, read_known_rows
-from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable, naming_the_file
+from hardwood.cli.evaluate import read_known_rows
 from hardwood.cli.models import open_hardened
-from hardwood.cli.options import AsJson, ModelFile, output_option
-from hardwood.cli.report import Notes, print_json, print_text
-from hardwood.cli.tables import read_table
+from hardwood.cli.output import Notes, print_json, print_text
+from hardwood.cli.read import read_table
+from hardwood.table.target import positions
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -24,31 +24,32 @@ MAX_ROWS = 10_000
 
 
 def show(
-    model: ModelFile,
+    model: opt.ModelFile,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="TABLE", help="A CSV or Parquet file whose rows fill the histograms."),
+        opt.named("TABLE", "A CSV or Parquet file whose rows fill the histograms."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
+        opt.named(
+            "COLUMN",
+            "Its column with the truth, which gives the colours.",
             "--target",
             "-t",
-            metavar="COLUMN",
-            help="Its column with the truth, which gives the colours.",
-            show_default="what MODEL predicts, if TABLE has it",
+            default="what MODEL predicts, if TABLE has it",
         ),
     ] = None,
     output: Annotated[
-        Path | None, output_option("Where to write the page.", "MODEL's name with _tree.html")
+        Path | None,
+        opt.output("Where to write the page.", "MODEL's name with _tree.html"),
     ] = None,
     rows: Annotated[
         int,
-        typer.Option(min=0, max=MAX_ROWS, metavar="N", help="Rows to choose from on the page."),
+        opt.count("Rows to choose from on the page.", low=0, high=MAX_ROWS),
     ] = 300,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Its heading.")] = None,
-    open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    as_json: AsJson = False,
+    title: Annotated[str | None, opt.named("TEXT", "Its heading.")] = None,
+    open: Annotated[bool, opt.flag("Open the page in a browser.", "--open")] = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Write an interactive page of a tree or forest: one HTML file that fetches nothing.
 
@@ -81,10 +82,9 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
             return table, None
         target = ",".join(names)
     known = read_known_rows(model, path, data, target, None)
-    truth = as_labels(known.truth, model)
     is_known = np.ones(len(known), dtype=bool)
     if model.classes is not None:
-        is_known = np.array([label in model.classes for label in truth.tolist()])
+        is_known = positions(known.truth, model.classes) >= 0
     n_left_out = known.n_table_rows - int(is_known.sum())
     if not is_known.any():
         raise CommandError(
@@ -94,7 +94,7 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
         notes.add(
             f"{plural(n_left_out, 'row')} of {data} without a known answer in '{target}' left out"
         )
-    return known.features.filter(is_known), truth[is_known]
+    return known.features.filter(is_known), known.truth[is_known]
 
 
 def _say(path: Path, n_rows: int, has_truth: bool, notes: Notes, *, as_json: bool) -> None:

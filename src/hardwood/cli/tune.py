@@ -13,54 +13,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
-from hardwood.cli.failures import (
-    INTERRUPTED,
+from hardwood.cli import options as opt
+from hardwood.cli.errors import (
     check_writable,
     data_mistakes,
-    naming_the_file,
 )
-from hardwood.cli.learning import (
-    Problem,
+from hardwood.cli.fit import (
+    Dataset,
     Request,
     learn,
     model_file_of,
-    read_problem,
+    outcome_of,
+    read_dataset,
     requested,
-    test_scores,
-    with_origin,
 )
-from hardwood.cli.options import (
-    AUTO_RESTARTS,
-    MAX_DEPTH,
-    MAX_LAYERS,
-    MAX_RESTARTS,
-    AsJson,
-    DroppedColumns,
-    Jobs,
-    LeavesChoice,
-    LeavesOption,
-    NewModelFile,
-    Seed,
-    TableFile,
-    TargetColumn,
-    TaskChoice,
-    TaskOption,
-    TestFraction,
-    UsedColumns,
-    WeightColumn,
-    check_finite,
-    words_of,
-)
-from hardwood.cli.outcome import (
+from hardwood.cli.output import (
+    Notes,
     baseline_name,
     note_no_split,
-    outcome_json,
-    print_outcome,
-    print_problem,
+    print_dataset,
+    print_table,
+    print_text,
 )
-from hardwood.cli.report import Notes, print_json, print_table, print_text
+from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.errors import MissingExtraError
 from hardwood.report.resampling import Score
 from hardwood.text.numbers import format_number, plural
@@ -103,136 +79,105 @@ class PrunerChoice(str, Enum):
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to search; the options of the command by their names."""
+    """How to search: what `hardwood.tune` takes, by its names."""
 
-    trials: int | None
+    n_trials: int | None
     timeout: float | None
     validation: float | int
-    metric: str | None
+    scoring: str | None
     sampler: str
     pruner: str | None
     storage: str | None
-    study: str
+    study_name: str
 
 
 def tune(
-    table: TableFile,
-    target: TargetColumn,
-    output: NewModelFile = None,
-    task: TaskOption = TaskChoice.auto,
+    table: opt.TableFile,
+    target: opt.TargetColumn,
+    output: opt.NewModelFile = None,
+    task: opt.TaskOption = opt.TaskChoice.auto,
     trials: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="How many sets of parameters to try, with those in --storage.",
-            show_default="30; all with --sampler grid",
+        opt.count(
+            "How many sets of parameters to try, with those in --storage.",
+            default="30; all with --sampler grid",
         ),
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            min=0.001,
-            metavar="SECONDS",
-            callback=check_finite,
-            help="When to end the search.",
-            show_default="no limit",
-        ),
+        opt.number("When to end the search.", low=0.001, metavar="SECONDS", default="no limit"),
     ] = None,
     max_depth: Annotated[
         int | None,
-        typer.Option(
+        opt.count(
+            "Splits on the longest path; searched unless given.",
             "--max-depth",
             "--height",
-            min=1,
-            max=MAX_DEPTH,
-            metavar="N",
-            help="Splits on the longest path; searched unless given.",
-            show_default="2, 4, 6, 8 and 10 are tried",
+            high=opt.MAX_DEPTH,
+            default="2, 4, 6, 8 and 10 are tried",
         ),
     ] = None,
     layers: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=MAX_LAYERS,
-            metavar="N",
-            help="Linear layers that splits are learned through; searched unless given.",
-            show_default="1 and 3 are tried",
+        opt.count(
+            "Linear layers that splits are learned through; searched unless given.",
+            high=opt.MAX_LAYERS,
+            default="1 and 3 are tried",
         ),
     ] = None,
-    leaves: LeavesOption = LeavesChoice.constant,
+    leaves: opt.LeavesOption = opt.LeavesChoice.constant,
     restarts: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=MAX_RESTARTS,
-            metavar="N",
-            help="Trees to learn in every trial; the best is kept. The last fit has no fewer "
+        opt.count(
+            "Trees to learn in every trial; the best is kept. The last fit has no fewer "
             "than by default.",
-            show_default="auto: 4 where there is a validation part, else 1",
+            high=opt.MAX_RESTARTS,
+            default="auto: 4 where there is a validation part, else 1",
         ),
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What to judge by: a scorer of scikit-learn, such as accuracy or roc_auc.",
-            show_default="log loss or squared error",
+        opt.named(
+            "NAME",
+            "What to judge by: a scorer of scikit-learn, such as accuracy or roc_auc.",
+            default="log loss or squared error",
         ),
     ] = None,
     validation_fraction: Annotated[
         float,
-        typer.Option(
-            min=0.01, max=0.9, metavar="NUMBER", help="Share of the training rows that judges."
-        ),
+        opt.number("Share of the training rows that judges.", low=0.01, high=0.9),
     ] = 0.2,
     folds: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            metavar="N",
-            help="Judge by cross-validation instead: so many folds.",
-            show_default="no folds",
-        ),
+        opt.count("Judge by cross-validation instead: so many folds.", low=2, default="no folds"),
     ] = None,
     sampler: Annotated[
         SamplerChoice,
-        typer.Option(
-            metavar=words_of(SamplerChoice),
-            help="How parameters are drawn.",
-        ),
+        opt.one_of(SamplerChoice, "How parameters are drawn."),
     ] = SamplerChoice.tpe,
     pruner: Annotated[
         PrunerChoice,
-        typer.Option(
-            metavar=words_of(PrunerChoice),
-            help="What ends hopeless trials early.",
-        ),
+        opt.one_of(PrunerChoice, "What ends hopeless trials early."),
     ] = PrunerChoice.median,
     storage: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the trials in this .db or .log file, and continue those that are there.",
-            show_default="in memory",
+        opt.named(
+            "FILE",
+            "Keep the trials in this .db or .log file, and continue those that are there.",
+            default="in memory",
         ),
     ] = None,
     study_name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name of the search in the storage.",
-            show_default="TABLE's name and target",
-        ),
+        opt.named("NAME", "Name of the search in the storage.", default="TABLE's name and target"),
     ] = None,
-    test_fraction: TestFraction = 0.2,
-    drop: DroppedColumns = None,
-    use: UsedColumns = None,
-    weight: WeightColumn = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
+    test_fraction: opt.TestFraction = 0.2,
+    drop: opt.DroppedColumns = None,
+    use: opt.UsedColumns = None,
+    weight: opt.WeightColumn = None,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Search for good parameters of a tree, learn with the best, and write the model file.
 
@@ -266,30 +211,21 @@ def _run(
 ) -> None:
     notes, rng = Notes(), np.random.default_rng(options["random_state"])
     with notes.collecting():
-        problem = read_problem(request, rng)
-    found = _find(request, problem, plan, options, notes, as_json)
+        data = read_dataset(request, rng)
+    found = _find(data, plan, options, notes, as_json)
     with notes.collecting():
-        estimator = learn(problem, _of_last_fit(options) | found.best_params)
-    scores, baseline = test_scores(estimator.tree_, problem, rng)
-    tree = with_origin(estimator, request, problem, scores)
-    note_no_split(tree, notes)
-    doubt = doubt_of_last_fit(found, scores, baseline, baseline_name(problem))
+        estimator = learn(data, _of_last_fit(options) | found.best_params)
+    outcome = outcome_of(estimator, data, rng)
+    note_no_split(outcome.model, notes)
+    doubt = doubt_of_last_fit(found, outcome.scores, outcome.baseline, baseline_name(data))
     if doubt:
         notes.add(doubt)
-    with naming_the_file(output):
-        tree.save(output)
-    if as_json:
-        of_fit = outcome_json(request, output, problem, tree, scores, baseline, notes)
-        print_json(of_fit | _found_json(found, plan))
-    else:
-        print_outcome(output, problem, tree, scores, baseline)
-    if notes.was_interrupted:
-        raise typer.Exit(INTERRUPTED)
+    outcome.write(output, notes, as_json=as_json, further=_found_json(found, plan))
 
 
 def _of_last_fit(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the last fit: few restarts make trials short, and a model poor."""
-    if options.get("restarts", AUTO_RESTARTS) >= AUTO_RESTARTS:
+    if options.get("restarts", opt.AUTO_RESTARTS) >= opt.AUTO_RESTARTS:
         return options
     return {name: value for name, value in options.items() if name != "restarts"}
 
@@ -336,8 +272,7 @@ def goodness(metric: str, scores: list[Score]) -> float | None:
 
 
 def _find(
-    request: Request,
-    problem: Problem,
+    data: Dataset,
     plan: _Plan,
     options: dict[str, Any],
     notes: Notes,
@@ -346,18 +281,18 @@ def _find(
     """Search, and say what was found and what was not finished."""
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
 
-    kind = DGTClassifier if problem.target.task == "classification" else DGTRegressor
+    kind = DGTClassifier if data.target.task == "classification" else DGTRegressor
     estimator = kind(**options)
     done, n_trials = _done_before(plan), _n_trials(plan, estimator, _held(options))
     if not as_json:
-        print_problem(request, problem)
+        print_dataset(data)
         if done[0]:
             words = f"{plural(done[0], 'trial')} done"
-            print_text(f"Continuing '{plan.study}' in {plan.storage}: {words}")
-    bar = trial_bar(n_trials, *done, is_loss=plan.metric is None)
-    with notes.collecting(), bar as (on_trial, on_epoch):
-        estimator.set_params(callbacks=[on_epoch])
-        found = _search(request, problem, plan, estimator, _held(options), on_trial)
+            print_text(f"Continuing '{plan.study_name}' in {plan.storage}: {words}")
+    with notes.collecting(), progress_bar("Tuning", n_trials, done[0]) as move:
+        calls = TrialCallbacks(move, n_trials, *done, is_loss=plan.scoring is None)
+        estimator.set_params(callbacks=[calls.on_epoch])
+        found = _search(data, plan, estimator, _held(options), calls.on_trial)
     _note_unfinished(found, plan, n_trials, notes)
     failed = [trial.error for trial in found.trials if trial.state == "failed"]
     if failed:
@@ -386,12 +321,11 @@ def _done_before(plan: _Plan) -> tuple[int, float | None]:
     from hardwood.selection.study import found_before
 
     with data_mistakes():
-        return found_before(plan.storage, plan.study)
+        return found_before(plan.storage, plan.study_name)
 
 
 def _search(
-    request: Request,
-    problem: Problem,
+    data: Dataset,
     plan: _Plan,
     estimator: Any,
     fixed: list[str],
@@ -404,18 +338,11 @@ def _search(
         with data_mistakes(), failures_in_notes():
             return search(
                 estimator,
-                problem.features.take(problem.train),
-                problem.target.values[problem.train],
-                sample_weight=None if request.weight is None else problem.weights[problem.train],
-                n_trials=plan.trials,
-                timeout=plan.timeout,
+                data.features.take(data.train),
+                data.target.values[data.train],
+                sample_weight=None if data.request.weight is None else data.weights[data.train],
                 fixed=fixed,
-                scoring=plan.metric,
-                validation=plan.validation,
-                sampler=plan.sampler,
-                pruner=plan.pruner,
-                storage=plan.storage,
-                study_name=plan.study,
+                **vars(plan),
                 random_state=estimator.random_state,
                 refit=False,
                 callbacks=[on_trial],
@@ -444,7 +371,7 @@ def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:
     from hardwood.selection.tune import DEFAULT_TRIALS
 
     size = len(grid(space_of(estimator, None, fixed)))
-    return min(plan.trials or (size if plan.sampler == "grid" else DEFAULT_TRIALS), size)
+    return min(plan.n_trials or (size if plan.sampler == "grid" else DEFAULT_TRIALS), size)
 
 
 def _print_found(found: TuningResult) -> None:
@@ -468,58 +395,45 @@ def _found_json(found: TuningResult, plan: _Plan) -> dict[str, Any]:
         "validation": {"metric": found.metric, "value": found.best_value},
         "trials": {state: found.count(state) for state in ("complete", "pruned", "failed")},
         "storage": plan.storage,
-        "study": plan.study,
+        "study": plan.study_name,
     }
 
 
-@contextmanager
-def trial_bar(
-    n_trials: int, n_done: int, best: float | None, *, is_loss: bool
-) -> Iterator[tuple[Callable[[FinishedTrial], None], Callable[[Any], bool]]]:
-    """Show a bar over the trials while the context lasts.
+class TrialCallbacks:
+    """What to call after every trial, and after every epoch of one, to move a bar.
 
     Parameters
     ----------
+    move
+        Moves the bar.
     n_trials, n_done
         How many there shall be, and have been before.
     best
         The best value before.
     is_loss
         Whether small values are good.
-
-    Yields
-    ------
-    on_trial, on_epoch
-        What to call after every trial, and after every epoch of one.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("Tuning"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=n_trials, completed=n_done)
+    def __init__(
+        self, move: MoveBar, n_trials: int, n_done: int, best: float | None, *, is_loss: bool
+    ) -> None:
+        self._move, self._n_trials, self._n_done = move, n_trials, n_done
+        self._best, self._better = best, min if is_loss else max
 
-        def on_trial(trial: FinishedTrial) -> None:
-            nonlocal n_done, best
-            n_done += 1
-            if trial.value is not None:
-                known = [trial.value] if best is None else [trial.value, best]
-                best = min(known) if is_loss else max(known)
-            progress.update(bar, completed=n_done, description=_words(n_done, n_trials, best))
+    def on_trial(self, trial: FinishedTrial) -> None:
+        """Count a trial."""
+        self._n_done += 1
+        if trial.value is not None:
+            known = [] if self._best is None else [self._best]
+            self._best = self._better([trial.value, *known])
+        self._say()
 
-        def on_epoch(epoch: Any) -> bool:
-            where = f", tree {epoch.restart + 1}, epoch {epoch.epoch + 1} of {epoch.max_epochs}"
-            progress.update(bar, description=_words(n_done, n_trials, best) + where)
-            return False
+    def on_epoch(self, epoch: Any) -> bool:
+        """Say where the trial is; it goes on."""
+        self._say(f", tree {epoch.restart + 1}, epoch {epoch.epoch + 1} of {epoch.max_epochs}")
+        return False
 
-        yield on_trial, on_epoch
-
-
-def _words(n_done: int, n_trials: int, best: float | None) -> str:
-    found = "" if best is None else f", best so far {format_number(best)}"
-    return f"{n_done} of {n_trials} trials{found}"
+    def _say(self, where: str = "") -> None:
+        found = "" if self._best is None else f", best so far {format_number(self._best)}"
+        words = f"{self._n_done} of {self._n_trials} trials{found}{where}"
+        self._move(words, self._n_done)

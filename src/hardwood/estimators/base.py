@@ -18,6 +18,7 @@ from hardwood.estimators.fit import (
     run_of,
     start_of,
     warn_if_interrupted,
+    warn_of_labels,
 )
 from hardwood.learn.clock import Clock
 from hardwood.learn.finish import finished
@@ -103,6 +104,7 @@ class ModelEstimator(BaseEstimator):
             loss=partial(learner.find_loss, self.loss),
             class_weight=getattr(self, "class_weight", None),
         )
+        warn_of_labels(y, task)
         run = run_of(self, learner, task, clock, self._seed())
         return divided(self, learner, task, run.seed), run
 

@@ -24,7 +24,6 @@ from hardwood.estimators.fit import (
     warn_if_interrupted,
 )
 from hardwood.estimators.latent import LatentTreeRegressor
-from hardwood.estimators.weights import row_weights
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import Learned, drawn_seed
 from hardwood.learn.losses import SquaredError
@@ -33,6 +32,7 @@ from hardwood.model import LatentTreeModel, ObliqueTree
 from hardwood.model.edit import prune_unreached
 from hardwood.model.kinds.hierarchy import Hierarchy
 from hardwood.table import Schema, Table
+from hardwood.table.weights import row_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,10 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, cast
 
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
 from hardwood import parameters
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn.clock import Clock
@@ -111,6 +115,15 @@ def _advice(init: Any) -> str:
             "and give its tree_."
         )
     return ""
+
+
+def warn_of_labels(y: Any, task: Task) -> None:
+    """Warn of labels that were read, as scikit-learn does: of a column, and of too many classes."""
+    if task.kind != "classification" or task.classes is None:
+        return
+    if np.asarray(y).ndim == 2:
+        column_or_1d(y, warn=True)
+    check_classification_targets(task.classes[task.target[:, 0].astype(np.int64)])
 
 
 def parameter_record(estimator: Any) -> dict[str, Any]:

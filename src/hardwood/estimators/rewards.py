@@ -20,7 +20,6 @@ from hardwood.estimators.fit import (
     warn_if_interrupted,
 )
 from hardwood.estimators.reinforced import tree_of
-from hardwood.estimators.weights import row_weights
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import drawn_seed
 from hardwood.learn.rewards import Level, Reward, RewardedPolicies, Rewards, row_target
@@ -29,6 +28,7 @@ from hardwood.learn.training import Epoch
 from hardwood.model import ObliqueTree, PolicyTree
 from hardwood.parameters import parameters_of
 from hardwood.table import Table
+from hardwood.table.weights import row_weights
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Probes:
     @cached_property
     def table(self) -> Table:
         """The rows as the model reads them."""
-        return table_of(self.plan.schema, self.matrix)
+        return self.plan.schema.as_table(self.matrix)
 
     @cached_property
     def leaves(self) -> np.ndarray:
@@ -96,16 +96,6 @@ class Probes:
             _raw(feature, self.matrix[:, j], rng)
             for j, feature in enumerate(self.plan.schema.features)
         ]
-
-
-def table_of(schema: Schema, matrix: np.ndarray) -> Table:
-    """Rows whose levels are positions already, as a table that a model of the schema reads."""
-    return Table(
-        np.ascontiguousarray(matrix),
-        tuple(feature.levels or None for feature in schema.features),
-        schema.names if schema.named else None,
-        tuple(feature.origin for feature in schema.features),
-    )
 
 
 def unseen_level(feature: Feature) -> Level:
@@ -213,7 +203,7 @@ def _led_to_leaves(plan: Plan, rng: np.random.Generator, rows: np.ndarray) -> np
 
     Not every leaf can be reached; what is returned are rows tried, whether they arrived or not.
     """
-    reached = plan.model.apply(table_of(plan.schema, rows)).reshape(len(rows), -1)
+    reached = plan.model.apply(plan.schema.as_table(rows)).reshape(len(rows), -1)
     led, room = [], _MAX_LED
     for t, tree in enumerate(plan.trees):
         leaves = np.setdiff1d(np.arange(tree.n_leaves), reached[:, t])

@@ -16,7 +16,10 @@ from hardwood.learn.canonical_rows import Matrix, Rows, canonical_rows
 from hardwood.learn.losses import Custom, Logistic, Loss, Poisson
 from hardwood.model.structure import TaskKind
 from hardwood.table import Schema, Table
+from hardwood.table.split import validation_part
 from hardwood.table.statistics import column_statistics
+from hardwood.table.target import class_target, has_several_labels, label_target, number_target
+from hardwood.table.weights import class_weights, row_weights
 
 FindLoss: TypeAlias = Callable[[TaskKind, int | None], Loss]
 """Returns the loss to be minimized, for a kind of task and its number of classes, if any."""
@@ -99,8 +102,6 @@ class Task:
 
         The only place where y, weights and classes are read to learn from.
         """
-        from hardwood.estimators.target import has_several_labels
-
         table = Table.of(X)
         if not classifies:
             return cls._of_numbers(table, X, y, sample_weight, loss)
@@ -112,9 +113,6 @@ class Task:
     def _of_classes(
         cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss, class_weight: Any
     ) -> Task:
-        from hardwood.estimators.target import class_target
-        from hardwood.estimators.weights import class_weights, row_weights
-
         target = class_target(y, table.n_rows)
         weight = row_weights(sample_weight, table.n_rows)
         found = loss("classification", len(target.classes))
@@ -143,9 +141,6 @@ class Task:
     def _of_labels(
         cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss, class_weight: Any
     ) -> Task:
-        from hardwood.estimators.target import label_target
-        from hardwood.estimators.weights import row_weights
-
         if class_weight is not None:
             raise ValueError(
                 f"class_weight={class_weight!r} is for one column of classes, but y has several "
@@ -165,9 +160,6 @@ class Task:
 
     @classmethod
     def _of_numbers(cls, table: Table, X: Any, y: Any, sample_weight: Any, loss: FindLoss) -> Task:
-        from hardwood.estimators.target import number_target
-        from hardwood.estimators.weights import row_weights
-
         target = number_target(y, table.n_rows)
         weight = row_weights(sample_weight, table.n_rows)
         found = loss("regression", None)
@@ -267,7 +259,7 @@ class Task:
         """Hold out a fraction of the distinct rows, in [0, 1), of every class alike."""
         index = self.rows.index
         classes = self.target[index, 0] if self.kind == "classification" else np.zeros(len(index))
-        is_valid = _draw_validation(classes, fraction, np.random.default_rng(seed))
+        is_valid = validation_part(classes, fraction, np.random.default_rng(seed))
         return replace(self, train=index[~is_valid], valid=index[is_valid])
 
     def whole(self) -> Task:
@@ -381,23 +373,3 @@ def _target_units(
     if loss.target_units == "mean":
         return zeros, np.where(statistics.mean > 0, statistics.mean, ones)
     return statistics.mean, statistics.deviation
-
-
-def _draw_validation(group: np.ndarray, fraction: float, random: np.random.Generator) -> np.ndarray:
-    """Choose a fraction of the rows, of every group alike, leaving each group at least one row.
-
-    Sizes follow the method of the largest remainder, so that they add up to the fraction of all.
-    """
-    is_chosen = np.zeros(len(group), dtype=bool)
-    if fraction == 0:
-        return is_chosen
-    _, member_of, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    quota = sizes * fraction
-    wanted = np.floor(quota).astype(np.int64)
-    n_more = max(1, round(len(group) * fraction)) - int(wanted.sum())
-    wanted[np.argsort(wanted - quota, kind="stable")[: max(0, n_more)]] += 1
-    wanted = np.minimum(wanted, sizes - 1)
-    shuffled = np.lexsort((random.random(len(group)), member_of))  # group by group
-    place_in_group = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    is_chosen[shuffled[place_in_group < np.repeat(wanted, sizes)]] = True
-    return is_chosen

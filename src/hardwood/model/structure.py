@@ -14,11 +14,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hardwood.model.files import strict_json
+from hardwood.table import target
+from hardwood.table.target import Label as Label
+from hardwood.table.target import TaskKind as TaskKind
 
 PROBABILITY_TOLERANCE = 1e-6
 
-Label = str | int | float | bool
-TaskKind = Literal["classification", "regression", "multilabel"]
 Link = Literal["identity", "exp", "softmax", "logistic"]
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
 
@@ -295,32 +296,7 @@ def class_labels(classes: Iterable[Any] | None, task: str) -> tuple[Label, ...] 
         return None
     if classes is None:
         raise ValueError("a classification tree needs its classes")
-    labels = tuple(_label(label) for label in classes)
-    if not labels:
-        raise ValueError("a classification tree needs at least one class")
-    seen: set[Label] = set()
-    for label in labels:
-        if label in seen:
-            raise ValueError(f"classes must be distinct, but {label!r:.80} occurs twice")
-        seen.add(label)
-    return labels
-
-
-def _label(label: Any) -> Label:
-    if isinstance(label, np.generic):
-        label = label.item()
-    if isinstance(label, str):
-        return check_text("class", str(label))
-    if isinstance(label, bool):
-        return label
-    if isinstance(label, int) and -(2**63) <= label < 2**63:
-        return int(label)
-    if isinstance(label, float) and math.isfinite(label):
-        return float(label)
-    raise TypeError(
-        "a class must be text, a 64-bit integer, a finite number or a bool, "
-        f"not {type(label).__name__} {label!r:.80}"
-    )
+    return target.class_labels(classes)
 
 
 def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tuple[str, ...] | None:
@@ -331,7 +307,7 @@ def target_names(names: Iterable[Any] | None, task: str, n_outputs: int) -> tupl
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"target names must be text, not {type(name).__name__} {name!r:.80}")
-        check_text("target name", name)
+        target.check_text("target name", name)
     expected = 1 if task == "classification" else n_outputs
     if len(names) != expected:
         raise ValueError(f"expected {expected} target name(s), got {len(names)}")
@@ -348,15 +324,6 @@ def record_text(record: Any) -> str:
         return strict_json.write(record)
     except ValueError as error:
         raise ValueError(f"record cannot be kept: {error}") from error
-
-
-def check_text(what: str, text: str) -> str:
-    """Refuse text that no file can hold (half of a surrogate pair); return it otherwise."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{what} {text!r:.80} is not valid Unicode: {error.reason}") from error
-    return text
 
 
 def typed(classes: tuple[Label, ...] | None) -> list[tuple[type, Label]] | None:

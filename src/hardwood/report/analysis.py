@@ -17,7 +17,8 @@ from hardwood.report.feature_use import feature_use
 from hardwood.report.importance import Importance, column_groups, importances
 from hardwood.report.resampling import generator
 from hardwood.report.row_losses import row_loss
-from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
+from hardwood.report.scored_rows import ScoredRows, scored_rows
+from hardwood.table.target import UnknownClasses
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import (

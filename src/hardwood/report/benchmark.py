@@ -15,8 +15,8 @@ import numpy as np
 from hardwood.model import dumps, loads
 from hardwood.model.base import Model, model_of
 from hardwood.parameters import integer, n_threads, real
-from hardwood.report.made_up_rows import made_up_rows, single_rows
 from hardwood.report.resampling import generator
+from hardwood.table.sample import sample_rows, single_rows
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_bytes, format_duration, plural
@@ -201,7 +201,7 @@ def _batches(
 ) -> list[tuple[Any, str]]:
     if X is not None:
         return [(X, type(X).__name__)]
-    return [made_up_rows(model.schema, n, rng) for n in batch_sizes]
+    return [sample_rows(model.schema, n, rng) for n in batch_sizes]
 
 
 def _time_batch(model: Model, table: Any, kind: str, n_jobs: int, seconds: float) -> Timing:
@@ -214,7 +214,7 @@ def _time_single_rows(
     model: Model, X: Any, rng: np.random.Generator, seconds: float
 ) -> list[Timing]:
     """Time `predict_one`, one call at a time: rows as 1-D arrays if all are numbers, as dicts."""
-    table = made_up_rows(model.schema, _N_SINGLE, rng)[0] if X is None else X
+    table = sample_rows(model.schema, _N_SINGLE, rng)[0] if X is None else X
     arrays, dicts = single_rows(model.schema, table, _N_SINGLE)
     kinds: list[tuple[str, list[Any]]] = [("1-D float64 array", arrays), ("dict", dicts)]
     return [_time_calls(model, rows, what, seconds) for what, rows in kinds if rows]

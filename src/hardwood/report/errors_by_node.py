@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.model.paths import parents_of, sums_of
-from hardwood.report.scored_rows import ScoredRows, as_table
+from hardwood.report.scored_rows import ScoredRows
 
 if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
@@ -81,7 +81,7 @@ def errors_by_node(
         losses are divided by the leaves of each of its trees, the first 50 of each kind; none of a
         soft ensemble.
     """
-    table = as_table(rows.model.schema, rows.matrix)
+    table = rows.model.schema.as_table(rows.matrix)
     kinds: tuple[list[Any], list[Any]] = ([], [])
     trees = rows.model.hard_trees
     for number, tree in enumerate(trees, start=1):

@@ -22,7 +22,8 @@ from hardwood.report.metrics import (
     several_regression_scores,
 )
 from hardwood.report.resampling import Score, generator, n_resamples
-from hardwood.report.scored_rows import ScoredRows, UnknownClasses, scored_rows
+from hardwood.report.scored_rows import ScoredRows, scored_rows
+from hardwood.table.target import UnknownClasses
 from hardwood.text.blocks import Block, Text, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import (

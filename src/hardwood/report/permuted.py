@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.report.scored_rows import as_table
 from hardwood.table import Schema, Table
 
 
@@ -31,7 +30,7 @@ class PermutedColumns:
             self._restore()
             self._work[:, chosen] = self._given[:, chosen][order]
             self._changed = chosen
-            return as_table(self._schema, self._work)
+            return self._schema.as_table(self._work)
         place = np.empty_like(order)
         place[order] = np.arange(order.size)
         moved = self._given.copy()
@@ -47,7 +46,7 @@ class PermutedColumns:
             self._restore()
             self._work[:, column] = value
             self._changed = [column]
-            return as_table(self._schema, self._work)
+            return self._schema.as_table(self._work)
         from scipy.sparse import csc_matrix, hstack
 
         n = self._given.shape[0]
@@ -69,4 +68,4 @@ class PermutedColumns:
     def _sparse_table(self, matrix: Any) -> Table:
         csr = matrix.tocsr()
         csr.sort_indices()
-        return as_table(self._schema, csr)
+        return self._schema.as_table(csr)

@@ -20,6 +20,7 @@ from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, lear
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.scorer import Judge
 from hardwood.search.tree_search import Candidate, Plan, Search
+from hardwood.table.split import validation_folds
 from hardwood.text.numbers import format_number
 
 MAX_DEPTH = 16
@@ -128,17 +129,8 @@ def _folds(whole: Task, seed: int) -> list[Task]:
         return [replace(whole, train=whole.train[:n_rows], valid=whole.valid[:_JUDGING_ROWS])]
     rows = whole.train
     group = whole.y[rows, 0] if whole.kind == "classification" else np.zeros(len(rows))
-    random = np.random.default_rng(seed)
-    fold = np.empty(len(rows), dtype=np.int64)
-    fold[np.lexsort((random.random(len(rows)), group))] = np.arange(len(rows)) % _FOLDS
-    _, member, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    is_alone = sizes[member] == 1  # the only row of a class teaches in every fold
-    parts = [(fold == i) & (~is_alone | is_alone.all()) for i in range(_FOLDS)]
-    return [
-        replace(whole, train=rows[~part], valid=rows[part])
-        for part in parts
-        if part.any() and not part.all()
-    ]
+    folds = validation_folds(group, _FOLDS, np.random.default_rng(seed))
+    return [replace(whole, train=rows[~fold], valid=rows[fold]) for fold in folds]
 
 
 def _teaching(

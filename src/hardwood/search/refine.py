@@ -13,8 +13,6 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from hardwood import parameters
 from hardwood.errors import FitInterruptedWarning
-from hardwood.estimators.target import class_target, label_target, number_target
-from hardwood.estimators.weights import row_weights
 from hardwood.learn.dgt import DGT
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import Learner, Run, drawn_seed
@@ -24,6 +22,8 @@ from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
 from hardwood.search.scorer import Judge
 from hardwood.table.subset import n_rows, taken
+from hardwood.table.target import class_positions, label_target, number_target
+from hardwood.table.weights import row_weights
 from hardwood.text.blocks import Block, TextTable
 from hardwood.text.frames import columns_of
 from hardwood.text.numbers import format_number, plural
@@ -335,12 +335,8 @@ def _truth(task: Task, X: Any, y: Any) -> np.ndarray:
         return number_target(y, n).values
     if task.kind == "multilabel":
         return label_target(y, n).values
-    assert task.classes is not None
-    target = class_target(np.concatenate([task.classes, np.asarray(y)]), n + task.n_targets)
-    if len(target.classes) > task.n_targets:
-        unknown = sorted(set(target.classes.tolist()) - set(task.classes.tolist()))
-        raise ValueError(f"y_val has classes that y has not: {unknown[:10]}.")
-    return target.index[task.n_targets :, None].astype(np.float64)
+    assert task.labels is not None
+    return class_positions(y, n, task.labels)[:, None].astype(np.float64)
 
 
 def _learned(

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hardwood.errors import FitInterruptedWarning
-from hardwood.estimators.target import class_target, has_several_labels, number_target
 from hardwood.parameters import choice, level, n_threads, real
 from hardwood.selection.comparison import Comparison, ModelResult, interval
 from hardwood.selection.metric import metric_of
@@ -21,13 +20,17 @@ from hardwood.selection.models import ModelSpec, Settings, chosen
 from hardwood.selection.rows import Fold, LabeledRows, folds_of
 from hardwood.selection.run_models import MIN_FOLDS, FoldResult, OnFit, run_models
 from hardwood.table import Table
+from hardwood.table.target import (
+    class_target,
+    has_several_labels,
+    number_target,
+    plain_array,
+    suggested_task,
+)
 
 TaskKind = Literal["classification", "regression"]
 
 TASKS = ("auto", "classification", "regression")
-# As on the command line: more different whole numbers are a quantity, with fewer rows each a name.
-MAX_WHOLE_NUMBER_CLASSES = 20
-MIN_ROWS_PER_CLASS = 2
 _TREES_PART = 0.5  # of the time limit, for the trees that choose for themselves
 _MAX_SEED = 2**31 - 1
 _DEFAULT_SCORERS = {True: "accuracy", False: "neg_root_mean_squared_error"}
@@ -174,24 +177,9 @@ def compare(
     )
 
 
-def task_of(y: Any) -> TaskKind:
-    """Tell classes from numbers: text, booleans and few different whole numbers are classes."""
-    values = np.asarray(y)
-    if values.dtype == object:
-        values = np.array(values.tolist())
-    if values.dtype.kind not in "iuf":
-        return "classification"
-    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
-        return "regression"
-    n_different = np.unique(values).size
-    is_few = n_different <= MAX_WHOLE_NUMBER_CLASSES
-    is_few = is_few and n_different * MIN_ROWS_PER_CLASS <= values.size
-    return "classification" if is_few else "regression"
-
-
 def _task(task: str, y: Any) -> TaskKind:
     chosen_task: Any = choice("task", task, TASKS)
-    return task_of(y) if chosen_task == "auto" else chosen_task
+    return suggested_task(plain_array(y))[0] if chosen_task == "auto" else chosen_task
 
 
 def _check_target(y: Any, n: int, task: TaskKind) -> None:

@@ -24,10 +24,10 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from hardwood.estimators.target import class_target, number_target
 from hardwood.selection.rows import LabeledRows, folds_of
 from hardwood.table import Schema, Table
 from hardwood.table.subset import n_rows
+from hardwood.table.target import class_target, number_target
 
 if TYPE_CHECKING:
     from hardwood.selection.models import Settings

@@ -10,10 +10,11 @@ import joblib
 import numpy as np
 from scipy import sparse
 
-from hardwood.estimators.target import class_target, has_several_labels
-from hardwood.estimators.weights import row_weights
 from hardwood.table import Table
+from hardwood.table.split import fold_numbers, hold_out, separated
 from hardwood.table.subset import n_rows, taken
+from hardwood.table.target import class_target, has_several_labels
+from hardwood.table.weights import row_weights
 
 
 @dataclass(frozen=True)
@@ -187,61 +188,3 @@ def _drawn(
 
 def _array(y: Any) -> np.ndarray:
     return np.asarray(y.toarray() if sparse.issparse(y) else y)
-
-
-def hold_out(
-    n_rows: int, fraction: float, rng: np.random.Generator, labels: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Divide row numbers at random into a training and a held-out part, each in increasing order.
-
-    With ``labels`` every class gives its share of the held-out part, to within a row, and at least
-    one row to the training part. ``fraction`` 0 leaves the held-out part empty.
-
-    Raises
-    ------
-    ValueError
-        Where either part would have too few rows.
-    """
-    if fraction == 0:
-        return np.arange(n_rows), np.arange(0)
-    order = _order(n_rows, labels, rng)
-    # Every (1 / fraction)-th of the rows, which are lined up class by class.
-    steps = np.floor((np.arange(n_rows + 1) + rng.random()) * fraction)
-    is_held = np.zeros(n_rows, dtype=bool)
-    is_held[order] = np.diff(steps) > 0
-    return separated(is_held, labels, f"a fraction of {fraction:g}")
-
-
-def fold_numbers(
-    n_rows: int, n_folds: int, rng: np.random.Generator, labels: np.ndarray | None = None
-) -> np.ndarray:
-    """Deal the rows out like cards, class by class: (n,) the number of each row's fold."""
-    number = np.empty(n_rows, dtype=np.int64)
-    number[_order(n_rows, labels, rng)] = np.arange(n_rows) % n_folds
-    return number
-
-
-def separated(
-    is_held: np.ndarray, labels: np.ndarray | None, words: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the rows to learn from, and of those that are held out.
-
-    A class without any row to learn from gets one back: it would be wrong whatever is tried.
-    ``words`` say what is held out, should there be too few rows.
-    """
-    if labels is not None:
-        _, first_row, classes = np.unique(labels, return_index=True, return_inverse=True)
-        absent = np.bincount(classes[~is_held], minlength=first_row.size) == 0
-        is_held[first_row[absent]] = False
-    train, held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
-    if train.size < 2 or held.size == 0:
-        raise ValueError(f"{is_held.size} rows are too few to hold out {words}.")
-    return train, held
-
-
-def _order(n_rows: int, labels: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    order = rng.permutation(n_rows)
-    if labels is None:
-        return order
-    classes = np.unique(labels, return_inverse=True)[1]
-    return order[np.argsort(classes[order], kind="stable")]

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from hardwood.model import dumps
 from hardwood.model.base import Model
-from hardwood.report.made_up_rows import single_rows
 from hardwood.selection.other_libraries import EncodedClassifier, EncodedRegressor
+from hardwood.table.sample import single_rows
 from hardwood.table.subset import n_rows, taken
 
 _MAX_BATCH = 10_000

@@ -15,6 +15,7 @@ from hardwood.errors import TableError, TableWarning
 from hardwood.table.feature import MAX_LEVELS, Feature
 from hardwood.table.statistics import column_statistics, level_weights
 from hardwood.table.table import Table
+from hardwood.table.weights import row_weights
 
 
 def learn_features(
@@ -35,7 +36,7 @@ def learn_features(
         Where a column has more than 255 levels: those of the largest total weight are kept (equal
         ones in level order) and the others count as missing entries.
     """
-    weight = _checked_weight(sample_weight, table.n_rows if rows is None else len(rows))
+    weight = _scaled_weight(sample_weight, table.n_rows if rows is None else len(rows))
     statistics = column_statistics(table.matrix, weight, rows)
     total = float(weight.sum())
     names = table.names or default_names(table.n_features)
@@ -133,27 +134,12 @@ def _level_of_caller() -> int:
     return level
 
 
-def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
+def _scaled_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return the weights as float64, scaled to at most 1 by a power of two.
 
     No sum of them overflows then, and the scaling rounds nothing.
     """
-    if sample_weight is None:
+    weight = row_weights(sample_weight, n_rows)
+    if weight is None:
         return np.broadcast_to(1.0, n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n_rows,):
-        raise TableError(
-            f"sample_weight has the shape {weight.shape}, "
-            f"expected one weight for each of {n_rows} rows, shape ({n_rows},)."
-        )
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        i = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
-        raise TableError(
-            f"sample_weight holds {weight[i]} at row {i}, expected finite numbers >= 0."
-        )
-    largest = weight.max()
-    if largest == 0:
-        raise TableError(
-            "sample_weight is zero for every row; expected a positive weight somewhere."
-        )
-    return np.ldexp(weight, -int(np.frexp(largest)[1]))
+    return np.ldexp(weight, -int(np.frexp(weight.max())[1]))

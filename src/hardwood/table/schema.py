@@ -131,6 +131,15 @@ class Schema:
                 return X
         return match(self, X, who)
 
+    def as_table(self, matrix: np.ndarray | csr_matrix) -> Table:
+        """Return what `read` returned, or rows of it, as a table that is read back as it is."""
+        return Table(
+            np.ascontiguousarray(matrix) if isinstance(matrix, np.ndarray) else matrix,
+            tuple(f.levels if f.kind == "categorical" else None for f in self.features),
+            self.names,
+            tuple(feature.origin for feature in self.features),
+        )
+
     @cached_property
     def _plain_width(self) -> int:
         """Width of an array that needs no translation; -1 where every table does."""

@@ -16,7 +16,6 @@ from hardwood.export import to_c
 from hardwood.export.c import header as c_module
 from hardwood.export.c.compiler import Compiler
 from hardwood.export.plan import plan_of
-from hardwood.export.probes import table_of
 from trees import make_tree
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
@@ -126,7 +125,7 @@ def test_ten_thousand_rows_have_the_same_leaf_and_answer(program, name):
     n_trees = getattr(model, "n_trees", 1)
     kind = np.dtype([("leaves", np.int32, n_trees), ("out", np.float64, model.n_outputs)])
     said = np.frombuffer(done.stdout, kind)
-    table = table_of(model.schema, rows)
+    table = model.schema.as_table(rows)
     leaves = model.apply(table)
     np.testing.assert_array_equal(said["leaves"].reshape(leaves.shape), leaves)
     out = model.predict(table) if model.task == "regression" else model.predict_proba(table)

@@ -20,7 +20,6 @@ from hardwood.export.conditions import (
     shortest_between,
 )
 from hardwood.export.plan import plan_of
-from hardwood.export.probes import table_of
 from hardwood.table import Feature, Schema
 from trees import make_tree
 
@@ -109,7 +108,7 @@ def test_conditions_on_levels_and_on_missing_entries(zoo):
             tree.schema.column_center[tree.schema.first_column] + rng.normal(size=(200, 6)),
         )
         rows[rng.random(rows.shape) < 0.2] = np.nan
-        right = split.apply(table_of(tree.schema, rows)).astype(bool)
+        right = split.apply(tree.schema.as_table(rows)).astype(bool)
         np.testing.assert_array_equal(right, holds(condition, rows, tree.schema), str(condition))
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardwood.learn.losses import CrossEntropy, Poisson, Quantile, SquaredError
-from hardwood.learn.task import Task, _draw_validation
+from hardwood.learn.task import Task
 from hardwood.table import Schema, Table
+from hardwood.table.split import validation_part
 
 
 def numbers(X: np.ndarray, target: np.ndarray, weight=None, loss=None) -> Task:
@@ -76,7 +77,7 @@ def test_without_a_fraction_nothing_is_kept_apart():
 )
 def test_every_class_gives_its_part_and_keeps_a_row(sizes, fraction, seed):
     group = np.repeat(np.arange(len(sizes)), sizes)
-    chosen = _draw_validation(group, fraction, np.random.default_rng(seed))
+    chosen = validation_part(group, fraction, np.random.default_rng(seed))
     for g, size in enumerate(sizes):
         taken = int(chosen[group == g].sum())
         assert taken <= size - 1

@@ -382,9 +382,9 @@ def test_hardening_classes_and_labels(rng):
     assert cost.hard_accuracy == pytest.approx((yes.harden().predict(rows) == truth).mean())
     other = (yes.harden().predict(rows) != yes.predict(rows)).any(axis=1).mean()
     assert cost.changed == pytest.approx(other)
-    with pytest.raises(TableError, match="labels are 0 or 1"):
+    with pytest.raises(TableError, match="each entry must be 0 or 1"):
         yes.hardening_cost(rows, truth + 1)
-    with pytest.raises(TableError, match="3 answers for 100 rows"):
+    with pytest.raises(TableError, match="X has 100 rows, y has 3"):
         yes.hardening_cost(rows, truth[:3])
     with pytest.raises(TableError, match="no class of the model"):
         ensemble.hardening_cost(make_rows(rng, ensemble.schema, 2), ["class 0", "oak"])

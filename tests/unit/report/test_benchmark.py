@@ -12,7 +12,7 @@ from forests import make_forest
 from hardwood.model import dumps
 from hardwood.report import benchmark
 from hardwood.report.benchmark import _time_batch
-from hardwood.report.made_up_rows import made_up_rows, single_rows
+from hardwood.table.sample import sample_rows, single_rows
 from trees import make_rows, make_tree
 
 
@@ -104,7 +104,7 @@ def test_single_rows_are_those_of_the_table(mixed):
 
 def test_made_up_rows_need_no_library(monkeypatch):
     tree = make_tree(0, mixed=True)
-    monkeypatch.setattr("hardwood.report.made_up_rows.first_installed", lambda backends: None)
-    rows, kind = made_up_rows(tree.schema, 10, np.random.default_rng(0))
+    monkeypatch.setattr("hardwood.table.sample.first_installed", lambda backends: None)
+    rows, kind = sample_rows(tree.schema, 10, np.random.default_rng(0))
     assert kind == "list of rows"
     assert tree.predict(rows).shape == (10,)

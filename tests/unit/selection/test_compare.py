@@ -17,12 +17,11 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
 from hardwood import DGTClassifier, FitInterruptedWarning, TableError, compare
-from hardwood.cli import targets
 from hardwood.selection import models, other_libraries
-from hardwood.selection.compare import MAX_WHOLE_NUMBER_CLASSES, MIN_ROWS_PER_CLASS, task_of
 from hardwood.selection.comparison import Comparison, ModelResult, interval
 from hardwood.selection.other_libraries import CART_HEIGHTS
 from hardwood.selection.size import size_of
+from hardwood.table.target import plain_array, suggested_task
 
 QUICK = {"max_depth": 2, "max_epochs": 60, "restarts": 2, "random_state": 0}
 
@@ -162,12 +161,7 @@ def test_weights_count_in_learning_and_in_the_scores():
     ],
 )
 def test_the_target_tells_the_task(y, task):
-    assert task_of(y) == task
-
-
-def test_the_command_line_tells_the_task_alike():
-    assert targets.MAX_WHOLE_NUMBER_CLASSES == MAX_WHOLE_NUMBER_CLASSES
-    assert targets.MIN_ROWS_PER_CLASS == MIN_ROWS_PER_CLASS
+    assert suggested_task(plain_array(y))[0] == task
 
 
 def test_metrics_by_name_and_by_function():

@@ -304,7 +304,7 @@ def test_what_does_not_fit_is_refused():
         tree.show(y=[1, 2])
     with pytest.raises(ValueError, match="max_rows must not be negative"):
         tree.show(X=X, max_rows=-1)
-    with pytest.raises(TableError, match="4 rows of X"):
+    with pytest.raises(TableError, match="X has 4 rows, y has 1"):
         tree.show(X=X, y=["class 0"])
     with pytest.raises(TableError, match="no class of the model"):
         tree.show(X=X, y=["unheard of"] * 4)

@@ -217,12 +217,12 @@ def test_a_column_without_entries_of_positive_weight_is_refused():
     ("weight", "words"),
     [
         ([1.0], "shape"),
-        (2.0, "shape"),
+        (-2.0, "number >= 0"),
         ([[1.0], [1.0]], "shape"),
         ([1.0, -1.0], "-1.0 at row 1"),
-        ([nan, 1.0], "nan at row 0"),
-        ([1.0, np.inf], "inf at row 1"),
-        ([0, 0], "zero for every row"),
+        ([nan, 1.0], r"NaN \(first at row 0"),
+        ([1.0, np.inf], r"infinity \(first at row 1"),
+        ([0, 0], "at least one non-zero"),
     ],
 )
 def test_unusable_weights_are_refused(weight, words):

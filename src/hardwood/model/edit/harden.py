@@ -15,8 +15,9 @@ from hardwood.model.edit.criterion import criterion_for
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.outputs import YES
 from hardwood.model.paths import child_nodes, sums_of
-from hardwood.model.routed_rows import row_weights, true_answers
 from hardwood.parameters import choice
+from hardwood.table.target import true_answers
+from hardwood.table.weights import weight_of_rows
 
 if TYPE_CHECKING:
     from hardwood.model.base import Model
@@ -101,7 +102,7 @@ def compared(
 ) -> HardeningCost:
     """Compare a soft model with a hard one; `reached` (n,) are the leaves that each row reaches."""
     n = len(reached)
-    truth, weight = true_answers(soft_model, y, n), row_weights(sample_weight, n)
+    truth, weight = true_answers(soft_model, y, n), weight_of_rows(sample_weight, n)
     weight = weight / weight.sum()
     regression = soft_model.task == "regression"
     outputs = [model.outputs(X) for model in (soft_model, hard_model)]
@@ -158,7 +159,7 @@ def hardened(
     is_linear = choice("leaves", leaves, ("constant", "linear")) == "linear"
     tree = model.routes()
     leaf = tree.apply(X)
-    weight = row_weights(sample_weight, len(leaf))
+    weight = weight_of_rows(sample_weight, len(leaf))
     if y is None:
         answers = model.outputs(X)
     else:

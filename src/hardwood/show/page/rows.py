@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardwood.model.kinds.forest import HardModel
-from hardwood.model.routed_rows import true_answers
 from hardwood.table import Table
-
-if TYPE_CHECKING:
-    from hardwood.table import Schema
+from hardwood.table.target import true_answers
 
 MAX_COUNTED_ROWS = 50_000
 MAX_COUNTED_ENTRIES = 20_000_000  # of the encoded rows: 80 MB
@@ -53,7 +50,7 @@ class DataRows:
         number = _drawn(n, _n_counted(model.schema.n_columns))
         drawn = matrix[number]
         dense = drawn if isinstance(drawn, np.ndarray) else drawn.toarray()
-        table = _table(model.schema, dense)
+        table = model.schema.as_table(dense)
         return cls(
             table=table,
             number=number,
@@ -86,13 +83,3 @@ def _drawn(n: int, n_most: int) -> np.ndarray:
     if n <= n_most:
         return np.arange(n)
     return np.sort(np.random.default_rng(_SEED).choice(n, n_most, replace=False))
-
-
-def _table(schema: Schema, matrix: np.ndarray) -> Table:
-    """Return rows of what ``schema.read`` returned as a table that it reads back unchanged."""
-    return Table(
-        np.ascontiguousarray(matrix),
-        tuple(feature.levels or None for feature in schema.features),
-        schema.names if schema.named else None,
-        tuple(feature.origin for feature in schema.features),
-    )

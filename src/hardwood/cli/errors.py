@@ -19,8 +19,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from hardwood.cli.interrupts import interrupts_as_before
-from hardwood.cli.streams import open_standard_streams
+from hardwood.cli.signals import interrupts_as_before, open_standard_streams
 from hardwood.errors import HardwoodError
 from hardwood.text.numbers import shortened
 

@@ -1,4 +1,4 @@
-"""Rows like those that a model was learned from, to time it on."""
+"""Rows drawn from a schema, like those that a model was learned from: to time it on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from hardwood.text.frames import Backend, first_installed, make_frame
 
 if TYPE_CHECKING:
-    from hardwood.table import Schema
+    from hardwood.table.schema import Schema
 
 _MISSING = 0.05  # of the entries of a feature that had missing ones
 # The quickest to read first.
@@ -20,7 +20,7 @@ _FRAMES: dict[Backend, str] = {
 }
 
 
-def made_up_rows(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Any, str]:
+def sample_rows(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Any, str]:
     """Return rows like those of training, without its dependences, and what kind of table they are.
 
     Numbers are normal with the training mean and spread, levels are equally likely, and one entry

@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardwood.atomic_file import whole_file
-from hardwood.cli.evaluate import as_labels, note_origin, read_known_rows
-from hardwood.cli.failures import CommandError, check_writable, naming_the_file
+from hardwood.cli import options as opt
+from hardwood.cli.errors import CommandError, check_writable, naming_the_file
+from hardwood.cli.evaluate import note_origin, read_known_rows
 from hardwood.cli.models import open_model
-from hardwood.cli.options import AsJson, Jobs, ModelFile, Seed, WeightColumn, output_option
-from hardwood.cli.report import Notes, print_json, print_text
+from hardwood.cli.output import Notes, print_json, print_text
 
 if TYPE_CHECKING:
     from hardwood.report import Report
 
 
 def report(
-    model: ModelFile,
+    model: opt.ModelFile,
     table: Annotated[
         Path | None,
         typer.Argument(metavar="[TABLE]", help="A CSV or Parquet file with known answers."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Its column with the truth."),
+        opt.named("COLUMN", "Its column with the truth.", "--target", "-t"),
     ] = None,
-    weight: WeightColumn = None,
+    weight: opt.WeightColumn = None,
     output: Annotated[
-        Path | None, output_option("Where to write the page.", "MODEL with the ending .html")
+        Path | None, opt.output("Where to write the page.", "MODEL with the ending .html")
     ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = 1,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Write a page about a model: what it is, how it was learned and, with a table, how good it is.
 
@@ -82,7 +82,7 @@ def _reports(
         return reports
     rows = read_known_rows(opened, model, table, target, weight)
     note_origin(opened, model, table, rows.n_table_rows, notes)
-    known = (opened, rows.features, as_labels(rows.truth, opened), rows.weight)
+    known = (opened, rows.features, rows.truth, rows.weight)
     options: dict[str, Any] = {"unknown_classes": "wrong", "seed": seed, "n_jobs": jobs}
     reports["evaluation"] = evaluate(*known, names=rows.names, **options)
     reports["analysis"] = analyze(*known, **options)

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
-from sklearn.utils.class_weight import compute_class_weight
 
-from hardwood.estimators.target import ClassTarget
+from hardwood.errors import TableError
+from hardwood.table.target import ClassTarget, check_finite
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -20,38 +19,60 @@ def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     -------
     weight
         (n,) float64, or None for rows that all count the same.
+
+    Raises
+    ------
+    TableError
+        For anything else, and for weights that add up to infinity.
     """
     if sample_weight is None or np.isscalar(sample_weight):
         _check_positive_scalar(sample_weight)
         return None
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
+    weight = _numbers(sample_weight)
     if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weight.shape}.")
+        raise TableError(f"Sample weights must be 1D array or scalar, got shape {weight.shape}.")
     if len(weight) != n_rows:
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_rows},)!")
+        raise TableError(f"sample_weight.shape == {weight.shape}, expected ({n_rows},)!")
+    check_finite("sample_weight", weight)
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
-        raise ValueError(f"Negative values in data passed to sample_weight (row {row}).")
-    if not (weight > 0).any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
+        raise TableError(
+            f"Negative values in data passed to sample_weight: {weight[row]} at row {row}."
+        )
+    if not weight.any():
+        raise TableError("Sample weights must contain at least one non-zero number.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weight.sum()):
-            raise ValueError(
+            raise TableError(
                 f"sample_weight adds up to infinity (the largest is {weight.max():g}). "
                 "Divide all weights by that."
             )
     return weight
 
 
+def weight_of_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Read `sample_weight` as `row_weights` does; ones for rows that all count the same."""
+    weight = row_weights(sample_weight, n_rows)
+    return np.ones(n_rows) if weight is None else weight
+
+
+def _numbers(sample_weight: Any) -> np.ndarray:
+    given = np.asarray(sample_weight)
+    if given.dtype.kind in "biufO":
+        try:
+            return given.astype(np.float64)
+        except (TypeError, ValueError):
+            pass  # said below
+    raise TableError(f"sample_weight must hold numbers, got {given.dtype} of shape {given.shape}.")
+
+
 def _check_positive_scalar(weight: Any) -> None:
     if weight is None:
         return
     if not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
-        raise ValueError(f"sample_weight must be a number >= 0 or an array, got {weight!r}.")
+        raise TableError(f"sample_weight must be a number >= 0 or an array, got {weight!r}.")
     if weight == 0:
-        raise ValueError("Sample weights must contain at least one non-zero number, got zero.")
+        raise TableError("Sample weights must contain at least one non-zero number, got zero.")
 
 
 def class_weights(
@@ -87,12 +108,16 @@ def class_weights(
             "class_weight must be None, 'balanced' or a dict from class to weight, got "
             f"{class_weight!r}."
         )
-    of_class = compute_class_weight(dict(class_weight), classes=target.classes, y=target.classes)
+    labels = target.classes.tolist()
+    absent = [label for label in labels if label not in class_weight]
+    if absent and len(labels) - len(absent) != len(class_weight):
+        raise ValueError(f"The classes, {absent}, are not in class_weight")
+    of_class = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
     if not (np.isfinite(of_class).all() and (of_class >= 0).all() and of_class.any()):
         raise ValueError(
             f"class_weight must hold finite weights >= 0, not all zero, got {class_weight!r}."
         )
-    return np.asarray(of_class, dtype=np.float64)[target.index]
+    return of_class[target.index]
 
 
 def _balanced(target: ClassTarget, weight: np.ndarray | None) -> np.ndarray:

@@ -1,0 +1,238 @@
+"""What a command says: a report for people on stdout, or with `--json` one JSON object there.
+
+Progress, notes and errors go to stderr in both cases, so that stdout can be piped. Drawings are
+files.
+What `fit` and `tune` say of a model that was learned is here, too.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hardwood.atomic_file import whole_file
+from hardwood.cli.errors import INTERRUPTED, CommandError, naming_the_file
+from hardwood.errors import FitInterruptedWarning, MissingExtraError, TableWarning
+from hardwood.report.metrics import scores_json, scores_table
+from hardwood.report.resampling import Score
+from hardwood.text.blocks import TextTable
+from hardwood.text.numbers import format_number, plural
+from hardwood.text.report import to_json_value
+
+if TYPE_CHECKING:
+    from hardwood.cli.fit import Dataset
+    from hardwood.model.base import Model
+    from hardwood.search.fit_report import FitReport
+    from hardwood.text.report import PlottedReport
+
+
+def print_json(payload: dict[str, Any]) -> None:
+    """Print ``payload`` as JSON; NaN and infinity, which JSON lacks, become null."""
+    print_text(json.dumps(to_json_value(payload), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_text(text: str = "") -> None:
+    """Print text as it is: no markup, no wrapping; what the stream lacks is escaped."""
+    print(text, flush=True)  # typer's echo writes UTF-8 where the stream asks for less
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose first column is text and whose other columns are figures."""
+    print_text(TextTable.of(title, header, rows).to_text() + "\n")
+
+
+class Notes:
+    """What the package warns of during a command, kept and said on stderr as it comes."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.was_interrupted = False
+
+    def add(self, message: str) -> None:
+        """Keep a note and say it."""
+        self.messages.append(message)
+        typer.echo(f"note: {message}", err=True)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Take the package's own warnings for notes; others pass on as they were."""
+        with warnings.catch_warnings(record=True) as caught:
+            for category in (TableWarning, FitInterruptedWarning):
+                warnings.simplefilter("always", category)
+            yield
+        for warning in caught:
+            if issubclass(warning.category, FitInterruptedWarning):
+                self.was_interrupted = True
+                self.add(str(warning.message))
+            elif issubclass(warning.category, TableWarning):
+                self.add(str(warning.message))
+            else:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
+
+
+def check_drawable(path: Path) -> None:
+    """Raise unless matplotlib is there and knows the format that the file's name asks for."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plot", purpose="Drawing a tree") from error
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if _picture_format(path) not in known:
+        raise CommandError(f"{path}: unknown kind of picture; use {', '.join(sorted(known))}.")
+
+
+def draw(tree: Any, path: Path, max_terms: int = 4) -> None:
+    """Write a picture of a model that has `plot`, all of it or nothing, as the file's name says."""
+    _without_window()
+    _write(tree.plot(max_terms=max_terms).get_figure(), path)
+
+
+def draw_report(report: PlottedReport, path: Path) -> None:
+    """Write the picture of a report in the same way."""
+    _without_window()
+    _write(report.plot(), path)
+
+
+def _without_window() -> None:
+    import matplotlib
+
+    matplotlib.use("agg")  # the machine may have no screen
+
+
+def _write(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot
+
+    with naming_the_file(path), whole_file(path) as stream:
+        figure.savefig(stream, format=_picture_format(path), dpi=150, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+def _picture_format(path: Path) -> str:
+    return path.suffix.lstrip(".").lower() or "png"
+
+
+# What a forest's `oob_score_` is, by the task.
+_OOB_SCORES = {
+    "classification": "accuracy",
+    "multilabel": "all labels right",
+    "regression": "R2",
+}
+
+
+def baseline_name(data: Dataset) -> str:
+    """Name the best answer that looks at no column."""
+    is_several = len(data.target.names) > 1
+    if data.target.task == "regression":
+        return "training means" if is_several else "training mean"
+    return "most frequent answers" if is_several else "most frequent class"
+
+
+def note_no_split(model: Model, notes: Notes, advice: str = "") -> None:
+    """Add a note where no tree of a model has a split."""
+    if model.n_splits:
+        return
+    has_slopes = any(
+        tree.leaf_weights is not None and tree.leaf_weights.any() for tree in model.hard_trees
+    )
+    what = "a linear function alone answers" if has_slopes else "every row gets the same answer"
+    notes.add(f"no split survived: {what}{advice}")
+
+
+def print_dataset(data: Dataset) -> None:
+    """Say what will be learned, from what."""
+    target = data.target
+    print_size(data)
+    if target.n_missing:
+        which = f"'{target.name}'" if len(target.names) == 1 else f"one of '{target.name}'"
+        print_text(f"Left out: {plural(target.n_missing, 'row')} in which {which} is missing")
+    print_task(data)
+    n_train, n_test = data.train.size, data.test.size
+    kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
+    print_text(f"Learning from {n_train} rows; {kept}")
+
+
+def print_size(data: Dataset) -> None:
+    """Say how large a table is."""
+    n_rows, n_features = data.features.num_rows, data.features.num_columns
+    print_text(f"{data.request.path}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
+
+
+def print_task(data: Dataset) -> None:
+    """Say what is to be predicted, and why so."""
+    target = data.target
+    print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
+
+
+def print_search(found: FitReport) -> None:
+    """Say which of the trees that were tried it is, and why no more were."""
+    print_text(f"{found.title}, {found.metric} {format_number(found.score)} in validation")
+    print_text(" ".join(words for words in (found.teacher, found.ending, found.finish) if words))
+
+
+@dataclass(frozen=True)
+class FitOutcome:
+    """A model that was learned, its test scores, and those of the best constant answer."""
+
+    data: Dataset
+    model: Model
+    scores: list[Score]
+    baseline: list[Score]
+
+    def write(self, output: Path, notes: Notes, *, as_json: bool, further: dict[str, Any]) -> None:
+        """Write the model file, say so, and end; ``further`` is for `--json`."""
+        with naming_the_file(output):
+            self.model.save(output)
+        if as_json:
+            found = self._to_dict(output)
+            found |= {"interrupted": notes.was_interrupted, "notes": notes.messages}
+            print_json(found | further)
+        else:
+            self._print(output)
+        if notes.was_interrupted:
+            raise typer.Exit(INTERRUPTED)
+
+    def _print(self, output: Path) -> None:
+        model = self.model
+        what = f"Forest of {plural(model.n_trees, 'tree')}" if model.is_ensemble else "Tree"
+        print_text(f"{what}: {model.size_words}")
+        if self.scores:
+            title = f"Test score on {self.data.test.size} rows"
+            grid = scores_table(title, self.scores, self.baseline, baseline_name(self.data))
+            print_text(grid.to_text() + "\n")
+        if "oob_score" in model.record:
+            score = f"{_OOB_SCORES[model.task]} {format_number(model.record['oob_score'])}"
+            print_text(
+                f"Out-of-bag score: {score} on training rows, by trees that did not draw them"
+            )
+        print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
+
+    def _to_dict(self, output: Path) -> dict[str, Any]:
+        data, model = self.data, self.model
+        names = data.target.names
+        return {
+            "table": str(data.request.path),
+            "model": str(output),
+            "target": names[0] if len(names) == 1 else list(names),
+            "task": model.task,
+            "reason": data.target.reason,
+            "n_features": data.features.num_columns,
+            "left_out": data.left_out_json,
+            "n_train": data.train.size,
+            "n_test": data.test.size,
+            "n_missing_target": data.target.n_missing,
+            "n_trees": model.n_trees,
+            "depth": model.depth,
+            "n_leaves": model.n_leaves,
+            "test": scores_json(self.scores),
+            "baseline": {"name": baseline_name(data), "test": scores_json(self.baseline)},
+            "oob_score": model.record.get("oob_score"),
+        }

@@ -1,0 +1,533 @@
+"""What comes from files: tables (CSV and Parquet, through Arrow), their targets and weights.
+
+Tables are written here, too, and columns found that name the rows instead of describing them.
+A tree that weighs every customer's number learns the table by heart. Text that differs from row to
+row can teach nothing about another row and is left out; of whole numbers that may be numbers of
+rows it is only said, because a measurement can look the same.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hardwood.atomic_file import whole_file
+from hardwood.cli.errors import CommandError, check_readable, did_you_mean
+from hardwood.errors import TableError, TableWarning
+from hardwood.table.target import MIN_ROWS_PER_CLASS, are_whole, positions, suggested_task
+from hardwood.table.weights import weight_of_rows
+from hardwood.text.numbers import shortened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TaskKind = Literal["classification", "regression"]
+
+_PARQUET_MAGIC = b"PAR1"
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+_CSV_SUFFIX = ".csv"
+_DELIMITERS = ",;\t|"
+_HEAD_BYTES = 1 << 16
+_BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 27, 1 << 30)
+_TOO_LONG_FOR_A_BLOCK = ("straddling object", "Empty CSV file or block")
+
+MIN_ROWS = 51  # in fewer rows, names of everything may differ by chance
+MIN_DISTINCT = 0.95  # a few repeated entries (a customer who came twice) change nothing
+
+# id, customer_id, customer-id, customer id; customerId, CustomerID
+_ID_NAME = re.compile(r"(?:^|[_\W])id$|[a-z](?:Id|ID)$|^(?:Id|ID)$", re.ASCII)
+# Sums of larger weights times squares of numbers leave the range of a float64.
+MAX_WEIGHT = 1e30
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a CSV or Parquet file: an Arrow table with distinct names and at least one row.
+
+    Parquet is recognised by its first bytes, everything else is CSV: comma, semicolon, tab or bar
+    between the entries (whichever the header has most of), decimal commas where semicolons
+    separate, compressed when the name says so (`.csv.gz`). Empty entries, `NA`, `NaN`, `null` and
+    the like are missing. Columns without a name are left out, with a warning.
+    """
+    check_readable(path, "a CSV or Parquet file")
+    table = _read_parquet(path) if _starts_with(path, _PARQUET_MAGIC) else _read_csv(path)
+    table = _drop_unnamed(table, path)
+    repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
+    if repeated:
+        name = shortened(repeated[0])
+        raise CommandError(f"{path} has more than one column named '{name}'; rename them.")
+    if table.num_rows == 0:
+        raise CommandError(f"{path} has a header and no rows.")
+    return table
+
+
+def without_columns(table: pa.Table, names: Iterable[str], path: Path) -> pa.Table:
+    """Return ``table`` less the columns ``names``, each of which must exist."""
+    for name in names:
+        check_column(table, name, path)
+    return table.drop_columns(list(names))
+
+
+def check_column(table: pa.Table, name: str, path: Path) -> None:
+    """Raise CommandError when the table has no column ``name``, suggesting close ones."""
+    if name in table.column_names:
+        return
+    hint = did_you_mean(name, table.column_names)
+    some = ", ".join(shortened(known) for known in table.column_names[:8])
+    more = ", ..." if table.num_columns > 8 else ""
+    raise CommandError(
+        f"{path} has no column '{shortened(name)}'.{hint} Its columns: {some}{more}."
+    )
+
+
+def check_format(path: Path) -> None:
+    """Raise CommandError unless the file's name asks for a format that `write_table` writes."""
+    if path.suffix.lower() not in (_CSV_SUFFIX, *_PARQUET_SUFFIXES):
+        raise CommandError(
+            f"{path}: a table is written as .csv or .parquet; the name must end in one of them."
+        )
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write Parquet (`.parquet`, `.pq`) or CSV (`.csv`), all of it or nothing."""
+    check_format(path)
+    with whole_file(path) as stream:
+        _write(table, stream, is_parquet=path.suffix.lower() in _PARQUET_SUFFIXES)
+
+
+def write_csv(table: pa.Table, stream: object) -> None:
+    """Write ``table`` as CSV to a binary stream."""
+    _write(table, stream, is_parquet=False)
+
+
+def _write(table: pa.Table, stream: object, *, is_parquet: bool) -> None:
+    if is_parquet:
+        from pyarrow import parquet
+
+        parquet.write_table(table, stream)
+    else:
+        from pyarrow import csv
+
+        csv.write_csv(table, stream, csv.WriteOptions(quoting_style="needed"))
+
+
+def _starts_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(magic)) == magic
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(path).read()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CommandError(f"{path} is a damaged Parquet file: {_first_line(error)}") from error
+
+
+def _read_csv(path: Path) -> pa.Table:
+    head = _head(path)
+    if not head.strip():
+        raise CommandError(f"{path} is empty; expected a CSV file with a header.")
+    if b"\0" in head:
+        raise CommandError(
+            f"{path} holds binary data; expected a CSV or Parquet file. "
+            "Spreadsheets and UTF-16 text must be saved as UTF-8 CSV first."
+        )
+    delimiter = _delimiter(head)
+    table = _parse_csv(path, delimiter, decimal_point=".")
+    if delimiter == ";" and _has_decimal_commas(table):
+        table = _parse_csv(path, delimiter, decimal_point=",")
+    return table
+
+
+def _parse_csv(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        table = _parse_blocks(path, delimiter, decimal_point)
+        names = table.column_names
+    except UnicodeDecodeError as error:
+        raise CommandError(f"The header of {path} is not UTF-8 text; {_UTF8_ADVICE}") from error
+    except pa.ArrowInvalid as error:
+        raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}") from error
+    for name, column in zip(names, table.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            raise CommandError(
+                f"Column '{shortened(name)}' of {path} is not UTF-8 text; {_UTF8_ADVICE}"
+            )
+    return table
+
+
+def _parse_blocks(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
+    """Parse in Arrow's blocks of 1 MB, or in larger ones where a row does not fit into two."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    n_bytes: int | None = None
+    for block_bytes in _BLOCK_BYTES:
+        try:
+            return csv.read_csv(
+                path,
+                read_options=csv.ReadOptions(block_size=block_bytes),
+                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    strings_can_be_null=True, decimal_point=decimal_point
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            if not any(words in str(error) for words in _TOO_LONG_FOR_A_BLOCK):
+                raise
+            n_bytes = _checked_size(path) if n_bytes is None else n_bytes
+            if n_bytes <= block_bytes:
+                raise
+    raise CommandError(f"{path} has a row of more than {_BLOCK_BYTES[-1] >> 30} GB.")
+
+
+def _checked_size(path: Path) -> int:
+    """Return the number of bytes of a file with a very long row, uncompressed.
+
+    Raises CommandError when a quote is left open: the rest of the file would be one entry.
+    """
+    import pyarrow as pa
+
+    n_bytes = n_quotes = 0
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while block := stream.read(_BLOCK_BYTES[0]):
+            n_bytes += len(block)
+            n_quotes += block.count(b'"')
+    if n_bytes > _BLOCK_BYTES[0] and n_quotes % 2:
+        raise CommandError(
+            f"{path} has an entry of more than 1 MB and an odd number of quotation marks: "
+            "one that opens an entry is not closed."
+        )
+    return n_bytes
+
+
+_UTF8_ADVICE = "save the file as UTF-8 (in a spreadsheet: 'CSV UTF-8')."
+
+
+def _head(path: Path) -> bytes:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return stream.read(_HEAD_BYTES)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {_first_line(error)}") from error
+
+
+def _delimiter(head: bytes) -> str:
+    """Return the separator most frequent in the header, outside quotes; a comma in doubt."""
+    header = head.lstrip(b"\r\n").splitlines()[0].decode("utf-8", errors="replace")
+    outside_quotes = "".join(header.split('"')[::2])
+    return max(_DELIMITERS, key=outside_quotes.count)
+
+
+def _has_decimal_commas(table: pa.Table) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for column in table.columns:
+        if pa.types.is_string(column.type) and column.null_count < len(column):
+            matches = pc.match_substring_regex(column, r"^[+-]?\d+,\d+([eE][+-]?\d+)?$|^[+-]?\d+$")
+            if pc.all(matches).as_py():
+                return True
+    return False
+
+
+def _drop_unnamed(table: pa.Table, path: Path) -> pa.Table:
+    names = table.column_names
+    unnamed = [i for i, name in enumerate(names) if not name.strip()]
+    if not unnamed:
+        return table
+    places = ", ".join(str(i + 1) for i in unnamed[:8]) + (", ..." if len(unnamed) > 8 else "")
+    warnings.warn(
+        f"{path}: column {places} has no name and is left out (often a row number from pandas)",
+        TableWarning,
+        stacklevel=3,
+    )
+    return table.select([i for i, name in enumerate(names) if name.strip()])
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= 300 else lines[0][:300] + " ..."
+
+
+def identifiers(features: pa.Table, wanted: Collection[str] = ()) -> list[str]:
+    """Return the text columns that have a different entry in (nearly) every row, less ``wanted``.
+
+    Every such column is warned of, and so are whole numbers that seem to count the rows.
+    """
+    found = []
+    for name in features.column_names:
+        if name in wanted:
+            continue
+        column = features[name]
+        if _is_text(column.type):
+            share = _distinct_share(column)
+            if share >= MIN_DISTINCT:
+                found.append(name)
+                often = "every row" if share == 1 else "nearly every row"
+                _warn(
+                    f"'{name}' has a different text in {often}, so it is left out as an "
+                    f"identifier; --use {_quoted(name)} keeps it"
+                )
+        elif _seems_to_count_rows(name, column):
+            _warn(
+                f"'{name}' has a different whole number in every row; if it is an identifier, "
+                f"leave it out: --drop {_quoted(name)}"
+            )
+    return found
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, TableWarning, stacklevel=3)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if " " in name else name
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _distinct_share(column: Any) -> float:
+    """Return different entries per entry that is present; 0 where there are too few to say."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    present = column.drop_null()
+    return len(present.unique()) / len(present) if len(present) >= MIN_ROWS else 0.0
+
+
+def _seems_to_count_rows(name: str, column: Any) -> bool:
+    """Whether whole numbers go up by one from row to row, or all differ under a name such as id."""
+    import pyarrow as pa
+
+    if not pa.types.is_integer(column.type) or column.null_count or len(column) < MIN_ROWS:
+        return False
+    values = column.to_numpy()
+    if np.all(values[1:] == values[:-1] + 1):
+        return True
+    return bool(_ID_NAME.search(name)) and np.unique(values).size == values.size
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be predicted, with its task and the reason for it.
+
+    ``rows`` are the numbers of the table's rows that have a target, ``values`` their targets:
+    labels (text, whole numbers or booleans) for classification, float64 for regression. Of several
+    columns, ``values`` is (n, k): 0 and 1 for classification, where each is a label by itself.
+    ``names`` are the columns, ``name`` what they are called in a sentence.
+    """
+
+    names: tuple[str, ...]
+    task: TaskKind
+    reason: str
+    rows: np.ndarray
+    values: np.ndarray
+    n_missing: int
+
+    @property
+    def name(self) -> str:
+        """The columns for a sentence that puts quotation marks around them."""
+        return "', '".join(self.names)
+
+
+def columns_named(table: pa.Table, text: str, path: Path) -> tuple[str, ...]:
+    """Return the columns that ``--target`` names: one, or several with commas between them.
+
+    A column whose own name has commas is found by it.
+    """
+    names = (text,) if text in table.column_names else tuple(map(str.strip, text.split(",")))
+    for name in names:
+        check_column(table, name, path)
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise CommandError(f"--target names the column '{repeated[0]}' twice.")
+    return names
+
+
+def read_targets(
+    table: pa.Table, names: tuple[str, ...], path: Path, task: TaskKind | None = None
+) -> Target:
+    """Take one target from a table, or several: all yes/no labels, or all numbers.
+
+    ``task`` overrules what the values suggest. Rows that lack one of several targets are left out.
+    Raises CommandError when a column cannot be learned: absent, all missing, of one class, of about
+    as many classes as rows, of a type or with values that the task does not admit.
+    """
+    rows, columns = complete_columns(table, names, path)
+    if len(names) == 1:
+        chosen, reason = suggested_task(columns[0])
+    elif all(map(_is_yes_or_no, columns)):
+        chosen, reason = "classification", "they hold 0 and 1, or true and false"
+    else:
+        chosen, reason = "regression", "they hold numbers"
+    if task is not None:
+        chosen, reason = task, f"--task {task}"
+    read = finite_numbers if chosen == "regression" else _labels if len(names) == 1 else _yes_or_no
+    found = [read(values, name) for values, name in zip(columns, names, strict=True)]
+    values = found[0] if len(names) == 1 else np.column_stack(found)
+    return Target(names, chosen, reason, rows, values, n_missing=table.num_rows - rows.size)
+
+
+def complete_columns(
+    table: pa.Table, names: Sequence[str], path: Path
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the numbers of the rows with an entry in all columns, and the columns' entries there.
+
+    Entries are text, numbers or booleans; anything else is a CommandError.
+    """
+    found = [_present(table, name, path) for name in names]
+    rows = reduce(np.intersect1d, [rows for rows, _ in found])
+    if rows.size == 0:
+        raise CommandError(f"No row of {path} has an entry in all of {', '.join(names)}.")
+    return rows, [values[np.searchsorted(present, rows)] for present, values in found]
+
+
+def _present(table: pa.Table, name: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row numbers of the entries that are not missing, and these as NumPy has them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    check_column(table, name, path)
+    column = table[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    is_present = pc.invert(pc.is_null(column, nan_is_null=True))
+    rows = np.flatnonzero(is_present.to_numpy())
+    if rows.size == 0:
+        raise CommandError(f"Every entry of column '{name}' of {path} is missing.")
+    values = column.filter(is_present).to_numpy()
+    is_text = values.dtype.kind == "O" and all(isinstance(v, str) for v in values.tolist())
+    if values.dtype.kind not in "biuf" and not is_text:
+        found = "dates or times" if values.dtype.kind in "Mm" else type(values.flat[0]).__name__
+        raise CommandError(
+            f"Column '{name}' holds {found}; a target or weight is text, numbers or true/false. "
+            "Convert it, for instance to a number of days."
+        )
+    return rows, values
+
+
+def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
+    """Take sample weights, (n,) float64 and non-negative, from the column ``name``."""
+    rows, values = _present(table, name, path)
+    if values.dtype.kind not in "iuf":
+        raise CommandError(f"Weight column '{name}' does not hold numbers.")
+    if rows.size < table.num_rows:
+        raise CommandError(
+            f"Weight column '{name}' has {table.num_rows - rows.size} missing entries."
+        )
+    if values.max() > MAX_WEIGHT:
+        raise CommandError(
+            f"Weight column '{name}' holds {values.max():g}; weights go up to {MAX_WEIGHT:g}. "
+            "Only their ratios matter: divide them all by the same number."
+        )
+    try:
+        return weight_of_rows(values, rows.size)
+    except TableError as error:
+        raise CommandError(f"Weight column '{name}': {error}") from error
+
+
+def as_labels(values: np.ndarray, classes: Sequence[Any] | None) -> np.ndarray:
+    """Return the labels of a file as a model has them.
+
+    A file does not say whether its 1, 2, 3 were text when the model was learned; where the classes
+    are text, so are the labels.
+    """
+    if not classes or not all(isinstance(label, str) for label in classes):
+        return values
+    return np.array([str(value) for value in values.tolist()], dtype=object)
+
+
+def label_positions(values: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+    """Position of each label of a file in ``classes``, (n,) int64; -1 for one that is not there."""
+    return positions(as_labels(values, classes), classes)
+
+
+def _is_yes_or_no(values: np.ndarray) -> bool:
+    return values.dtype.kind in "biuf" and bool(np.isin(values, (0, 1)).all())
+
+
+def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
+    advice = "learn other classes one at a time, quantities with --task regression."
+    labels = zeros_and_ones(values, name, f"of several targets each is such a label: {advice}")
+    _check_two(labels, name)
+    return labels
+
+
+def zeros_and_ones(values: np.ndarray, name: str, advice: str) -> np.ndarray:
+    """Return a column of labels, (n,) int64; ``advice`` ends the message where it holds others."""
+    if not _is_yes_or_no(values):
+        strange = next(value for value in values.tolist() if value not in (0, 1))
+        raise CommandError(
+            f"Column '{name}' holds {strange!r:.60}, which is neither 0 nor 1, true nor false; "
+            f"{advice}"
+        )
+    return values.astype(np.int64)
+
+
+def _labels(values: np.ndarray, name: str) -> np.ndarray:
+    if values.dtype.kind == "f" and not are_whole(values):
+        raise CommandError(
+            f"Target '{name}' holds numbers with fractions, which are no class labels: "
+            "use --task regression."
+        )
+    if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
+        raise CommandError(
+            f"Target '{name}' holds the label {values.max()}, which is no 64-bit integer with a "
+            "sign: make the labels smaller, or text."
+        )
+    if values.dtype.kind in "iuf":
+        values = values.astype(np.int64)
+    n_classes = _check_two(values, name)
+    if n_classes * MIN_ROWS_PER_CLASS > values.size:
+        raise CommandError(
+            f"Target '{name}' has {n_classes} different values in {values.size} rows, too many "
+            "to be classes. Is it an identifier? For a quantity use --task regression."
+        )
+    return values
+
+
+def _check_two(values: np.ndarray, name: str) -> int:
+    """Return the number of different values, which must be two or more."""
+    different = np.unique(values)
+    if different.size == 1:
+        raise CommandError(
+            f"Target '{name}' has a single value, {different.tolist()[0]!r}: there is nothing to "
+            "tell apart. Is it the right column?"
+        )
+    return different.size
+
+
+def finite_numbers(values: np.ndarray, name: str) -> np.ndarray:
+    """Return a column of numbers to learn or to compare with, (n,) float64."""
+    if values.dtype.kind == "O":
+        raise CommandError(
+            f"Target '{name}' holds text, for example {values.tolist()[0]!r}; regression needs "
+            "numbers. Use --task classification, or correct the entries."
+        )
+    numbers: np.ndarray = values.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise CommandError(f"Target '{name}' holds infinite numbers; regression needs finite ones.")
+    return numbers

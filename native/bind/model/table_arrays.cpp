@@ -13,11 +13,8 @@ bool is_csr(const nb::object& X) {
 }  // namespace
 
 TableArrays::TableArrays(const Encoder& encoder, const nb::object& X) {
-  const bool is_tuple = nb::isinstance<nb::tuple>(X), is_sparse = is_tuple || is_csr(X);
-  const auto part = [&](int i, const char* name) {
-    return is_tuple ? nb::object(X[i]) : nb::object(X.attr(name));
-  };
-  const nb::object values = is_sparse ? part(0, "data") : X;
+  const bool is_sparse = is_csr(X);
+  const nb::object values = is_sparse ? nb::object(X.attr("data")) : X;
   require(nb::try_cast(values, values_, false) && values_.ndim() == (is_sparse ? 1 : 2) &&
               (values_.dtype() == nb::dtype<float>() || values_.dtype() == nb::dtype<double>()),
           "X must be float32 or float64, contiguous (n, p) or a CSR matrix");
@@ -30,9 +27,9 @@ TableArrays::TableArrays(const Encoder& encoder, const nb::object& X) {
     source_.n_rows = static_cast<std::int64_t>(values_.shape(0));
     return;
   }
-  if (!is_tuple) require_width(nb::cast<std::size_t>(X.attr("shape")[1]), encoder.encoding());
-  indices_ = nb::cast<Array1<std::int32_t>>(part(1, "indices"));
-  indptr_ = nb::cast<Array1<std::int64_t>>(part(2, "indptr"));
+  require_width(nb::cast<std::size_t>(X.attr("shape")[1]), encoder.encoding());
+  indices_ = nb::cast<Array1<std::int32_t>>(X.attr("indices"));
+  indptr_ = nb::cast<Array1<std::int64_t>>(X.attr("indptr"));
   check_csr(encoder.encoding());
   source_.kind = is_float ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse;
   source_.n_rows = static_cast<std::int64_t>(indptr_.size()) - 1;

@@ -191,7 +191,7 @@ def test_numbers_are_judged_in_units_of_their_deviation(diabetes):
     ids=str,
 )
 def test_losses_of_numbers_are_the_engines(loss, diabetes):
-    from hardwood.learn.torch_losses import row_losses
+    from hardwood.learn.latent_network.losses import row_losses
 
     made = losses.loss_of(loss, "regression")
     rng = np.random.default_rng(0)
@@ -210,7 +210,7 @@ def test_losses_of_numbers_are_the_engines(loss, diabetes):
 
 @pytest.mark.parametrize("name", ["logistic", "cross_entropy", "hinge", "squared_codes"])
 def test_losses_of_classes_are_the_engines(name):
-    from hardwood.learn.torch_losses import row_losses
+    from hardwood.learn.latent_network.losses import row_losses
 
     rng = np.random.default_rng(0)
     every = (losses.Logistic(), losses.CrossEntropy(), losses.Hinge(), losses.SquaredCodes())

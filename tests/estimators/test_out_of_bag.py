@@ -8,8 +8,8 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from hardwood import DGTForestClassifier, DGTForestRegressor
 from hardwood._native import bootstrap_counts
-from hardwood.learn.canonical_rows import canonical_rows
 from hardwood.learn.learner import drawn_seed
+from hardwood.table.canonical_rows import canonical_rows
 
 OPTIONS = {"max_depth": 3, "max_epochs": 20, "oob_score": True, "random_state": 0}
 

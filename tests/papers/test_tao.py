@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hardwood.learn.clock import Clock
 from hardwood.learn.learner import Learned, Run
-from hardwood.learn.leaves import LeafRows, Prior, constant_leaves
-from hardwood.learn.linear_leaves import LinearLeaves, linear_leaves
+from hardwood.learn.leaves.constant import LeafRows, Prior, constant_leaves
+from hardwood.learn.leaves.linear import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
     AbsoluteError,
     CrossEntropy,

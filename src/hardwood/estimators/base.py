@@ -275,7 +275,7 @@ class TreeEstimator(HardEstimator):
         return self.tree_.decision_path(X, n_jobs=self.n_jobs)
 
 
-class TreeClassifier(TreeEstimator, ModelClassifier):
+class SingleTreeClassifier(TreeEstimator, ModelClassifier):
     """A classifier whose answer is one tree."""
 
     _classes_of_leaves: tuple[ObliqueTree, np.ndarray]
@@ -297,7 +297,7 @@ class TreeClassifier(TreeEstimator, ModelClassifier):
         self._classes_of_leaves = (self.tree_, self.classes_[self.tree_.values.argmax(axis=1)])
 
 
-class TreeRegressor(TreeEstimator, ModelRegressor):
+class SingleTreeRegressor(TreeEstimator, ModelRegressor):
     """A regressor whose answer is one tree."""
 
 

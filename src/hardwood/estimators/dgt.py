@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeRegressor
+from hardwood.estimators.base import EpochParameters, SingleTreeClassifier, SingleTreeRegressor
 from hardwood.learn.dgt import DGT
 from hardwood.learn.learner import Learner
 
@@ -34,7 +34,7 @@ class DGTParameters(EpochParameters):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DGTClassifier(DGTParameters, TreeClassifier):
+class DGTClassifier(DGTParameters, SingleTreeClassifier):
     """A hard oblique decision tree for classes, learned by gradient descent (DGT).
 
     Every split weighs all columns of the table: numbers, levels of categories, and whether an entry
@@ -128,7 +128,7 @@ class DGTClassifier(DGTParameters, TreeClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DGTRegressor(DGTParameters, TreeRegressor):
+class DGTRegressor(DGTParameters, SingleTreeRegressor):
     """A hard oblique decision tree for numbers, learned by gradient descent (DGT).
 
     Parameters and attributes are those of `DGTClassifier`, without `class_weight` and `classes_`,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from hardwood.estimators.base import TreeClassifier, TreeRegressor
+from hardwood.estimators.base import SingleTreeClassifier, SingleTreeRegressor
 from hardwood.learn.greedy import Greedy, SplitSearch
 from hardwood.learn.learner import Learner
 
@@ -38,7 +38,7 @@ class _GreedyParameters:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GreedyTreeClassifier(_GreedyParameters, TreeClassifier):
+class GreedyTreeClassifier(_GreedyParameters, SingleTreeClassifier):
     """A decision tree for classes that is grown from the root, split by split.
 
     Tables may be NumPy arrays, SciPy sparse matrices, pandas, polars or Arrow frames, with
@@ -123,7 +123,7 @@ class GreedyTreeClassifier(_GreedyParameters, TreeClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GreedyTreeRegressor(_GreedyParameters, TreeRegressor):
+class GreedyTreeRegressor(_GreedyParameters, SingleTreeRegressor):
     """A decision tree for numbers that is grown from the root, split by split.
 
     Parameters and attributes are those of `GreedyTreeClassifier`, without `class_weight` and

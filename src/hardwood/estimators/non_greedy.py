@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeRegressor
+from hardwood.estimators.base import EpochParameters, SingleTreeClassifier, SingleTreeRegressor
 from hardwood.learn.learner import Learner
 from hardwood.learn.non_greedy import Inference, NonGreedy, Solver
 
@@ -33,7 +33,7 @@ class _NonGreedyParameters(EpochParameters):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NonGreedyTreeClassifier(_NonGreedyParameters, TreeClassifier):
+class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
     """A hard oblique decision tree for classes, all of it learned together, from a greedy start.
 
     Splits and leaves descend on a bound of the tree's loss. A step concerns the paths of its rows
@@ -120,7 +120,7 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, TreeClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NonGreedyTreeRegressor(_NonGreedyParameters, TreeRegressor):
+class NonGreedyTreeRegressor(_NonGreedyParameters, SingleTreeRegressor):
     """A hard oblique decision tree for numbers, all of it learned together, from a greedy start.
 
     Parameters and attributes are those of `NonGreedyTreeClassifier`, without `class_weight` and

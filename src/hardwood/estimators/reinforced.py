@@ -11,7 +11,12 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from hardwood import parameters
-from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeEstimator, TreeRegressor
+from hardwood.estimators.base import (
+    EpochParameters,
+    SingleTreeClassifier,
+    SingleTreeRegressor,
+    TreeEstimator,
+)
 from hardwood.learn.learner import Learned, Learner, Run
 from hardwood.learn.reinforced import Baseline, Estimator, Reinforced
 from hardwood.learn.task import Task
@@ -51,7 +56,7 @@ class _ReinforcedEstimator(TreeEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, TreeClassifier):
+class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, SingleTreeClassifier):
     """A decision tree for classes whose nodes are policies, learned by policy gradients.
 
     While it is learned, a row goes from node to node by chance: a soft-max of linear scores says
@@ -168,7 +173,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Tree
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ReinforcedTreeRegressor(_ReinforcedParameters, _ReinforcedEstimator, TreeRegressor):
+class ReinforcedTreeRegressor(_ReinforcedParameters, _ReinforcedEstimator, SingleTreeRegressor):
     """A decision tree for numbers whose nodes are policies, learned by policy gradients.
 
     Parameters and attributes are those of `ReinforcedTreeClassifier`, without `class_weight` and

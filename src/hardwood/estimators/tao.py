@@ -8,7 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from hardwood.estimators.base import EpochParameters, TreeClassifier, TreeEstimator, TreeRegressor
+from hardwood.estimators.base import (
+    EpochParameters,
+    SingleTreeClassifier,
+    SingleTreeRegressor,
+    TreeEstimator,
+)
 from hardwood.learn.learner import Learner
 from hardwood.learn.tao import TAO, Leaves
 from hardwood.parameters import parameters_of
@@ -39,7 +44,7 @@ class _TAOEstimator(TreeEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TAOClassifier(_TAOParameters, _TAOEstimator, TreeClassifier):
+class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
     """A hard oblique decision tree for classes, by alternating optimisation of its splits.
 
     Starts from any tree and makes it better: split by split, depth by depth, each is replaced by
@@ -122,7 +127,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, TreeClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TAORegressor(_TAOParameters, _TAOEstimator, TreeRegressor):
+class TAORegressor(_TAOParameters, _TAOEstimator, SingleTreeRegressor):
     """A hard oblique decision tree for numbers, by alternating optimisation of its splits.
 
     Parameters and attributes are those of `TAOClassifier`, without `class_weight` and `classes_`,

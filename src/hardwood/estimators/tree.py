@@ -39,7 +39,7 @@ class _Searched(base.TreeEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeClassifier(_TreeParameters, _Searched, base.TreeClassifier):
+class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
     """One hard decision tree for classes: the best that is found within a time limit.
 
     Ordinary trees, alternating optimisation from several starts, a teacher and restarts compete on
@@ -112,7 +112,7 @@ class TreeClassifier(_TreeParameters, _Searched, base.TreeClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TreeRegressor(_TreeParameters, _Searched, base.TreeRegressor):
+class TreeRegressor(_TreeParameters, _Searched, base.SingleTreeRegressor):
     """One hard decision tree for numbers: the best that is found within a time limit.
 
     Parameters and attributes are those of `TreeClassifier`, without `class_weight` and `classes_`,

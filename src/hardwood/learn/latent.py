@@ -1,4 +1,4 @@
-"""Latent trees: hyperparameters, and the model of what `latent_torch` learns.
+"""Latent trees: hyperparameters, and the model of what `latent_network` learns.
 
 Zantedeschi, Kusner, Niculae. Learning Binary Decision Trees by Argmin Differentiation. ICML 2021.
 [LT21]
@@ -103,10 +103,10 @@ class Latent(Learner):
             raise ValueError("A latent tree starts from splits of its own: it takes no start.")
         if find_spec("torch") is None:
             raise MissingExtraError("torch", extra="torch", purpose="Learning a latent tree")
-        from hardwood.learn import latent_torch
+        from hardwood.learn.latent_network import training
 
         run = run or Run()
-        network = latent_torch.learn(task, self, run)
+        network = training.learn(task, self, run)
         return Learned(
             self._model(task, network),
             network.history,

@@ -30,7 +30,7 @@ A split or leaf is replaced only where E falls, so E never rises, from node to n
 to sweep.
 
 The sweep is native (``native/learn/tao/sweep.hpp``, ``logistic.hpp``, ``step.hpp``), its twin is
-``tests/reference/tao.py``; leaves are fitted in ``learn/leaves.py``.
+``tests/reference/tao.py``; leaves are fitted in ``learn/leaves/constant.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from hardwood.learn.learner import Learned, Learner, Run, Start
-from hardwood.learn.leaves import (
+from hardwood.learn.leaves.constant import (
     LeafRows,
     Prior,
     class_counts,
@@ -50,7 +50,7 @@ from hardwood.learn.leaves import (
     mean_target,
     rows_by_leaf,
 )
-from hardwood.learn.linear_leaves import LinearLeaves, linear_leaves
+from hardwood.learn.leaves.linear import LinearLeaves, linear_leaves
 from hardwood.learn.losses import (
     LEAF_LOSSES,
     NO_LINK,

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hardwood.learn.canonical_rows import Matrix, Rows, canonical_rows
 from hardwood.learn.losses import Custom, Logistic, Loss, Poisson
 from hardwood.model.structure import TaskKind
 from hardwood.table import Schema, Table
+from hardwood.table.canonical_rows import Matrix, Rows, canonical_rows
 from hardwood.table.split import validation_part
 from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target

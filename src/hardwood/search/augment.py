@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from hardwood import parameters
-from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.task import Task
+from hardwood.table.canonical_rows import Matrix
 
 _LOOKED_AT = 20_000  # rows that tell which columns are graded
 

@@ -19,7 +19,7 @@ from hardwood.search.candidates import CutOff, Kitchen
 from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, learned_networks
 from hardwood.search.fit_report import FitReport, Trial
 from hardwood.search.scorer import Judge
-from hardwood.search.tree_search import Candidate, Plan, Search
+from hardwood.search.tree_search import Candidate, Limits, Search
 from hardwood.table.split import validation_folds
 from hardwood.text.numbers import format_number
 
@@ -63,7 +63,7 @@ class BestTree(Learner):
             task,
             Kitchen(run.n_jobs, run.seed, run.clock),
             judge,
-            Plan(self.max_depth, self.leaves, self.max_features_per_split, self.max_trials),
+            Limits(self.max_depth, self.leaves, self.max_features_per_split, self.max_trials),
             folds,
             _teaching(self.teacher, task, run.seed, run.clock),
             (len(task.train) + len(task.valid)) / len(folds[0].train),

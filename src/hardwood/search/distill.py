@@ -21,12 +21,12 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from hardwood.learn.canonical_rows import Matrix
 from hardwood.learn.greedy import one_hot
 from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, Logistic
 from hardwood.learn.task import Task
 from hardwood.model.structure import TaskKind
 from hardwood.search.augment import Lesson, made_up_rows
+from hardwood.table.canonical_rows import Matrix
 from hardwood.table.restore import table_like
 from hardwood.table.subset import taken
 

@@ -59,7 +59,7 @@ OnTrial = Callable[[Trial], Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Limits:
     """What may be tried.
 
     Attributes
@@ -142,7 +142,7 @@ class Search:
 
     Parameters
     ----------
-    task, kitchen, judge, plan
+    task, kitchen, judge, limits
         What is learned, with what, judged by what, within which limits.
     folds
         Tasks with a training and a validation part each.
@@ -165,7 +165,7 @@ class Search:
     task: Task
     kitchen: Kitchen
     judge: Judge
-    plan: Plan
+    limits: Limits
     folds: Sequence[Task]
     teach: Callable[..., Teacher | None] | None
     n_finish: float = 1.0
@@ -214,7 +214,7 @@ class Search:
         None where there is no time for any of them, or no trial left.
         """
         assert self.wide is not None
-        is_last = self.plan.max_trials is not None and len(self.trials) >= self.plan.max_trials
+        is_last = self.limits.max_trials is not None and len(self.trials) >= self.limits.max_trials
         finalists = [] if is_last else self._finalists()
         if not finalists:
             return None
@@ -299,7 +299,7 @@ class Search:
         return math.sqrt(score * (1 - score) / self._n_judging)
 
     def _is_ended(self) -> bool:
-        most = self.plan.max_trials
+        most = self.limits.max_trials
         # One trial is kept back for the best with more rows.
         if most is not None and len(self.trials) >= max(1, most - (self.wide is not None)):
             self.ending = self.ending or "Ended by max_trials."
@@ -370,7 +370,7 @@ class Search:
             yield from self._restarts()
 
     def _all_recipes(self) -> Iterator[Recipe]:
-        for depth in sorted({min(depth, self.plan.max_depth) for depth in _PLAIN_DEPTHS}):
+        for depth in sorted({min(depth, self.limits.max_depth) for depth in _PLAIN_DEPTHS}):
             yield Recipe("axis", depth)
         yield from self._polished_axis()
         yield from self._reinforced(None)
@@ -389,22 +389,22 @@ class Search:
         Few rows do not always fill a deep tree: then of half the depth, too. Linear leaves answer
         more, so that small trees may be enough: all depths are tried.
         """
-        most = self.plan.max_depth
+        most = self.limits.max_depth
         depths = {self.best.recipe.max_depth or most}
         if len(self.folds) > 1:
             depths.add(max(1, most // 2))
-        if self.plan.leaves == "linear":
+        if self.limits.leaves == "linear":
             depths |= {depth for depth in _LINEAR_DEPTHS if depth < most}
         for depth in sorted(depths - {most}):
-            yield Recipe("axis", depth, self.plan.polish())
+            yield Recipe("axis", depth, self.limits.polish())
         for penalty in _PENALTIES:
-            yield Recipe("axis", most, self.plan.polish(penalty))
+            yield Recipe("axis", most, self.limits.polish(penalty))
 
     def _taught_axis(self, lesson: Lesson) -> Iterator[Recipe]:
         """TAO from ordinary trees with made-up rows: each penalty, if one is promising."""
         for depth in self._filled_depths:
             for penalty in self._penalties:
-                yield Recipe("axis", depth, self.plan.polish(penalty), lesson)
+                yield Recipe("axis", depth, self.limits.polish(penalty), lesson)
                 if not self._is_promising(lesson):
                     break
 
@@ -423,12 +423,12 @@ class Search:
         """TAO from oblique starts, with the best penalty, if other starts are promising."""
         for depth in self._filled_depths:
             if self._is_promising(lesson):
-                polish = self._ranked[0].recipe.polish or self.plan.polish()
+                polish = self._ranked[0].recipe.polish or self.limits.polish()
                 yield Recipe("co2", depth, polish, lesson)
 
     def _is_promising(self, lesson: Lesson | None) -> bool:
         """Whether alternation from ordinary trees is on a par with the best."""
-        kind = Recipe("axis", 1, self.plan.polish(), lesson).kind
+        kind = Recipe("axis", 1, self.limits.polish(), lesson).kind
         alike = [each.score for each in self.families.values() if each.recipe.kind == kind]
         best = self._ranked[0].score
         return not alike or max(alike) >= best - _PAR * self._error(best)
@@ -436,9 +436,9 @@ class Search:
     @property
     def _filled_depths(self) -> list[int]:
         """Few rows, or rows with linear leaves, need not fill a deep tree: smaller ones too."""
-        depths = {self.plan.max_depth}
-        if len(self.folds) > 1 or self.plan.leaves == "linear":
-            depths.add(self.best.recipe.max_depth or self.plan.max_depth)
+        depths = {self.limits.max_depth}
+        if len(self.folds) > 1 or self.limits.leaves == "linear":
+            depths.add(self.best.recipe.max_depth or self.limits.max_depth)
         return sorted(depths)
 
     def _reinforced(self, lesson: Lesson | None) -> Iterator[Recipe]:
@@ -447,19 +447,19 @@ class Search:
         Their splits weigh all columns, and their leaves are constant. All leaves stay, so there
         are fewer where rows are few.
         """
-        if self.plan.leaves == "linear" or self.plan.max_features_per_split is not None:
+        if self.limits.leaves == "linear" or self.limits.max_features_per_split is not None:
             return
         n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
-        depth = min(self.plan.max_depth, int(math.log2(n_leaves)), _MAX_REINFORCED_DEPTH)
+        depth = min(self.limits.max_depth, int(math.log2(n_leaves)), _MAX_REINFORCED_DEPTH)
         yield Recipe("reinforced", depth, None, lesson)
-        yield Recipe("reinforced", depth, self.plan.polish(self._penalties[0]), lesson)
+        yield Recipe("reinforced", depth, self.limits.polish(self._penalties[0]), lesson)
 
     @property
     def _penalties(self) -> list[tuple[float, float]]:
         """Penalties, the one that did best without a teacher first."""
 
         def score(penalty: tuple[float, float]) -> float:
-            recipe = Recipe("axis", self.plan.max_depth, self.plan.polish(penalty))
+            recipe = Recipe("axis", self.limits.max_depth, self.limits.polish(penalty))
             return self.families[recipe].score if recipe in self.families else -math.inf
 
         return sorted(_PENALTIES, key=score, reverse=True)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood.learn.bisection import bisect
+from hardwood.learn.latent_network.bisection import bisect
 
 
 def nodes_of(rows, weights, bias, depth):

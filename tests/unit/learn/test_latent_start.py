@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 
 torch = pytest.importorskip("torch")
 
-from hardwood.learn.latent_start import place_splits, solve_predictor  # noqa: E402
+from hardwood.learn.latent_network.start import place_splits, solve_predictor  # noqa: E402
 from hardwood.nn import LatentTree  # noqa: E402
 
 

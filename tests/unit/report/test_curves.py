@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hardwood import DGTClassifier, DGTForestRegressor, ObliqueForest, ObliqueTree, load
-from hardwood.learn.curves import MAX_POINTS, MAX_POINTS_OF_MEMBER, learning_curve
+from hardwood.learn.finish import MAX_POINTS, MAX_POINTS_OF_MEMBER, learning_curve
 from hardwood.learn.training import Epoch
 from hardwood.report import learning_curves
 from hardwood.report.curves import NoLearningCurve, has_learning_curve

@@ -13,13 +13,13 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from hardwood.learn.bisection import bisect
 from hardwood.learn.latent import Latent, LatentNetwork
-from hardwood.learn.latent_start import place_splits, solve_predictor
+from hardwood.learn.latent_network.bisection import bisect
+from hardwood.learn.latent_network.losses import row_losses
+from hardwood.learn.latent_network.start import place_splits, solve_predictor
 from hardwood.learn.learner import Run
 from hardwood.learn.losses import SquaredError
 from hardwood.learn.task import Task
-from hardwood.learn.torch_losses import row_losses
 from hardwood.learn.training import Epoch
 from hardwood.nn.latent import LatentTree
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.learn.leaves import LeafRows, Prior, rows_by_leaf
+from hardwood.learn.leaves.constant import LeafRows, Prior, rows_by_leaf
 from hardwood.learn.losses import (
     AbsoluteError,
     CrossEntropy,

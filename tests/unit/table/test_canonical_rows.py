@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from hardwood.learn.canonical_rows import canonical_rows
+from hardwood.table.canonical_rows import canonical_rows
 
 
 def contents(X, y, weight=None, **options):
@@ -128,13 +128,13 @@ def test_a_level_that_no_row_of_weight_has_changes_nothing(hash_rows):
 def test_small_integers_do_not_collide():
     """Whole numbers as float64 differ in their upper bits only; the hash must spread them."""
     X = np.stack(np.meshgrid(np.arange(60.0), np.arange(60.0)), axis=-1).reshape(-1, 2)
-    from hardwood.learn.canonical_rows import _hash_rows
+    from hardwood.table.canonical_rows import _hash_rows
 
     assert len(np.unique(_hash_rows(X, np.zeros((3600, 1)), np.arange(3600)))) == 3600
 
 
 def test_columns_are_told_apart():
-    from hardwood.learn.canonical_rows import _hash_rows
+    from hardwood.table.canonical_rows import _hash_rows
 
     X = np.array([[1.0, 2.0], [2.0, 1.0]])
     a, b = _hash_rows(X, np.zeros((2, 1)), np.arange(2))

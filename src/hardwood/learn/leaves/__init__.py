@@ -1,0 +1,1 @@
+"""How leaves are fitted to the rows they hold: constant ones, and linear ones."""

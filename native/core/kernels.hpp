@@ -54,11 +54,12 @@ struct Kernels {
   void (*optimize)(std::size_t n, float* w, const float* g, float* v, float* buf,
                    const StepOptions&);
   double (*squared_norm)(std::size_t n, const float* g);
-  double (*dgt_tile)(const DgtShape&, const DgtForm&, const DgtParameters&, DgtTile&, Loss,
+  double (*dgt_tile)(const DgtShape&, const DgtForm&, const Parameters<float>&, DgtTile&, Loss,
                      float parameter, float factor, bool slope_given, bool first,
-                     const DgtParameters& gradient);
-  void (*dgt_predict)(const DgtShape&, const DgtForm&, const DgtParameters&, DgtTile&);
-  void (*dgt_leaves)(const DgtShape&, const DgtParameters&, DgtTile&);  // from the leaves reached
+                     const Parameters<float>& gradient);
+  void (*dgt_predict)(const DgtShape&, const DgtForm&, const Parameters<float>&, DgtTile&);
+  void (*dgt_leaves)(const DgtShape&, const Parameters<float>&,
+                     DgtTile&);  // from the leaves reached
   void (*soft_forward)(const SoftTrees<float>&, SoftTile<float>&);
   void (*soft_forward_double)(const SoftTrees<double>&, SoftTile<double>&);
   void (*soft_answer)(const SoftTrees<float, double>&, SoftTile<float, double>&);

@@ -58,14 +58,14 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       z_(shape.n_columns) {
   Random random(seed, kStartStream);
   learner_.initialize(random, parameters_.data());
-  const DgtParameters p = learner_.view(parameters_.data());
+  const Parameters<float> p = learner_.layout().view(parameters_.data());
   if (!step.hidden.empty()) {
     layers_.emplace(shape.n_nodes(), shape.n_columns, step.hidden);
     layers_->initialize(random);
     layers_->collapse(weights_in(p.W), p.b);
   }
   if (step.starts_level)
-    std::fill_n(p.theta, static_cast<std::size_t>(shape.n_leaves()) * shape.n_outputs, 0.0f);
+    std::fill_n(p.leaves, static_cast<std::size_t>(shape.n_leaves()) * shape.n_outputs, 0.0f);
   std::copy_n(parameters_.begin(), mean_.size(), mean_.begin());
   publish();
 }
@@ -75,7 +75,7 @@ void OnlineTree::meet(const float* x) {
   moments_.add(x);
 }
 
-int OnlineTree::leaf_of(const DgtParameters& p, const float* z) const {
+int OnlineTree::leaf_of(const Parameters<float>& p, const float* z) const {
   const int m = shape_.n_nodes(), d = shape_.n_columns;
   int node = 0;
   while (node < m) {
@@ -94,9 +94,9 @@ int OnlineTree::leaf_of(const DgtParameters& p, const float* z) const {
 void OnlineTree::values(const float* x, std::span<float> out) const {
   const std::lock_guard lock(serving_);
   moments_.scale().standardize(x, z_.data());
-  const DgtParameters p = learner_.view(const_cast<float*>(served_.data()));
+  const Parameters<float> p = learner_.layout().view(const_cast<float*>(served_.data()));
   const std::ptrdiff_t k = shape_.n_outputs;
-  std::copy_n(p.theta + leaf_of(p, z_.data()) * k, k, out.begin());
+  std::copy_n(p.leaves + leaf_of(p, z_.data()) * k, k, out.begin());
 }
 
 void OnlineTree::refresh() {
@@ -106,8 +106,8 @@ void OnlineTree::refresh() {
 
 // Of all that a step moves: with several layers, their factors instead of the splits.
 double OnlineTree::squared_norm() {
-  const DgtParameters g = learner_.view(gradient_.data());
-  const std::size_t leaves = g.theta - gradient_.data();
+  const Parameters<float> g = learner_.layout().view(gradient_.data());
+  const std::size_t leaves = g.leaves - gradient_.data();
   double sum = layers_ ? layers_->spread(weights_in(g.W), g.b) : 0.0;
   for (std::size_t i = layers_ ? leaves : 0; i < gradient_.size(); ++i)
     sum += static_cast<double>(gradient_[i]) * gradient_[i];
@@ -125,8 +125,8 @@ void OnlineTree::step() {
     kernels().optimize(last - first, parameters_.data() + first, gradient_.data() + first,
                        second_moment_.data() + first, first_moment_.data() + first, step);
   };
-  const DgtParameters p = learner_.view(parameters_.data());
-  const std::size_t leaves = p.theta - parameters_.data();  // splits come before them
+  const Parameters<float> p = learner_.layout().view(parameters_.data());
+  const std::size_t leaves = p.leaves - parameters_.data();  // splits come before them
   step.l2 = 0.0f;
   move(leaves, parameters_.size(), step_.step.learning_rate);
   step.l2 = step_.step.l2;
@@ -152,7 +152,7 @@ void OnlineTree::scale_leaves(double factor) {
 
 void OnlineTree::scale_leaves(int output, double factor) {
   const auto scale = [&](Buffer<float>& parameters) {
-    float* theta = learner_.view(parameters.data()).theta;
+    float* theta = learner_.layout().view(parameters.data()).leaves;
     for (int i = output; i < shape_.n_leaves() * shape_.n_outputs; i += shape_.n_outputs)
       theta[i] = static_cast<float>(theta[i] * factor);
   };
@@ -175,7 +175,7 @@ OnlineTree::RawTree OnlineTree::raw() const {
     std::copy(served_.begin(), served_.end(), served.begin());
     columns = moments_.scale();
   }
-  const DgtParameters p = learner_.view(served.data());
+  const Parameters<float> p = learner_.layout().view(served.data());
   const int m = shape_.n_nodes(), d = shape_.n_columns;
   RawTree raw{
       std::vector<double>(static_cast<std::size_t>(m) * d), std::vector<double>(m), {}, {}, {}};
@@ -188,7 +188,7 @@ OnlineTree::RawTree OnlineTree::raw() const {
       raw.bias[i] -= w * columns.center[c];
     }
   }
-  raw.values.assign(p.theta, p.theta + shape_.n_leaves() * shape_.n_outputs);
+  raw.values.assign(p.leaves, p.leaves + shape_.n_leaves() * shape_.n_outputs);
   raw.center.assign(columns.center.begin(), columns.center.end());
   for (const float factor : columns.factor)
     raw.scale.push_back(factor > 0 ? 1.0 / static_cast<double>(factor) : 1.0);
@@ -198,7 +198,7 @@ OnlineTree::RawTree OnlineTree::raw() const {
 void OnlineTree::start_from(std::span<const double> weights, std::span<const double> bias,
                             std::span<const float> values, std::span<const double> mean,
                             std::span<const double> deviation, double rows) {
-  const DgtParameters p = learner_.view(parameters_.data());
+  const Parameters<float> p = learner_.layout().view(parameters_.data());
   const int d = shape_.n_columns;
   for (int i = 0; i < shape_.n_nodes(); ++i) {
     double at_mean = bias[i];
@@ -209,7 +209,7 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
     }
     p.b[i] = static_cast<float>(at_mean);
   }
-  std::copy(values.begin(), values.end(), p.theta);
+  std::copy(values.begin(), values.end(), p.leaves);
   if (layers_) {
     Random random(seed_, kStartStream);
     layers_->start_from(random, weights_in(p.W), p.b);
@@ -239,7 +239,7 @@ void OnlineTree::set_state(const State& s) {
   std::copy(s.first_moment.begin(), s.first_moment.end(), first_moment_.begin());
   std::copy(s.second_moment.begin(), s.second_moment.end(), second_moment_.begin());
   if (layers_) {
-    const DgtParameters p = learner_.view(parameters_.data());
+    const Parameters<float> p = learner_.layout().view(parameters_.data());
     layers_->set_state(s.layers);
     layers_->collapse(weights_in(p.W), p.b);
   }

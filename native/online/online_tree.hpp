@@ -102,7 +102,7 @@ class OnlineTree {
   void set_state(const State& state);
 
  private:
-  int leaf_of(const DgtParameters& p, const float* z) const;
+  int leaf_of(const Parameters<float>& p, const float* z) const;
   void step();
   double squared_norm();
   void average();

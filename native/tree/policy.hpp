@@ -1,6 +1,6 @@
 // Scores and the greedy path of policy trees, compiled for each instruction set.
 //
-// A dot product is the one of route.hpp, so that a tree with two ways at every split sends every row
+// A dot product is the one of route.hpp, so that a tree with two branches per split sends every row
 // where the oblique tree of the same hyperplanes does.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The splits of a policy tree, with any number of ways each, packed for the engine.
+// The splits of a policy tree, with any number of branches each, packed for the engine.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace hardwood {
 
 // The first child's score is 0: only the others have a row of weights, by which they are ahead of
-// it. What siblings have in common decides nothing, and two ways are one hyperplane, as in Splits.
+// it. What siblings have in common decides nothing; two branches are one hyperplane, as in Splits.
 struct PolicyNode {
   std::int32_t first_child = 0;  // place of its children in PolicySplits::child
   std::int32_t n_children = 0;   // 0 for a leaf

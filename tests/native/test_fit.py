@@ -262,3 +262,17 @@ def test_a_batch_of_more_rows_than_there_are_is_all_rows(method):
     found, expected = (fit(method, batch_size=size)["trees"][0] for size in (2**31 - 1, 20))
     for part in ("weights", "bias", "scores"):
         np.testing.assert_array_equal(found[part], expected[part])
+
+
+@pytest.mark.parametrize("answer", [None, 1, (None, None), (None, "x"), [1, 2, 3]], ids=str)
+@pytest.mark.parametrize("method", ["dgt", "tel"])
+def test_a_custom_loss_must_return_values_and_a_gradient(method, answer):
+    with pytest.raises(ValueError, match="custom loss must return"):
+        fit(method, loss="custom", custom=lambda prediction, target: answer)
+
+
+@every_method
+@pytest.mark.parametrize("answer", [None, "no", 2], ids=str)
+def test_a_callback_must_return_whether_to_stop(method, answer):
+    with pytest.raises(ValueError, match="callback must return"):
+        fit(method, callback=lambda *figures: answer)

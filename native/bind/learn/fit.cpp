@@ -52,8 +52,10 @@ CustomLoss custom_loss(const nb::object& function, int n_outputs, int n_targets)
     auto targets =
         new_array<float>({rows, t}, [&](float* to) { std::copy_n(target, rows * t, to); });
     nb::object answer = function(predictions, targets);
-    const auto [given_values, given] =
-        nb::cast<std::tuple<std::optional<Array1<float>>, Array2<float>>>(answer);
+    std::tuple<std::optional<Array1<float>>, Array2<float>> parts;
+    require(nb::try_cast(answer, parts),
+            "the custom loss must return its values or None, and its gradient");
+    const auto& [given_values, given] = parts;
     require(given.shape(0) == rows && given.shape(1) == k,
             "the custom loss returned a gradient of another shape");
     std::copy_n(given.data(), rows * k, gradient);
@@ -70,8 +72,12 @@ std::function<bool(const EpochRecord&)> epoch_callback(const nb::object& callbac
   if (callback.is_none()) return {};
   return [callback](const EpochRecord& r) {
     const nb::gil_scoped_acquire acquire;
-    return nb::cast<bool>(callback(r.restart, r.epoch, r.train_loss, r.validation_loss,
-                                   r.learning_rate, r.reachable_leaves, r.train_bound));
+    bool stops = false;
+    require(nb::try_cast(callback(r.restart, r.epoch, r.train_loss, r.validation_loss,
+                                  r.learning_rate, r.reachable_leaves, r.train_bound),
+                         stops),
+            "the callback must return whether to stop");
+    return stops;
   };
 }
 

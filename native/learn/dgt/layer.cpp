@@ -61,10 +61,10 @@ class Worker {
   void run(std::int64_t first, std::int64_t last, const float* X, const float* slope,
            float* gradient, float* dX) {
     const std::int64_t d = layer_.shape.n_columns, k = layer_.shape.n_outputs;
-    const DgtParameters parameters = {W_, nullptr, const_cast<float*>(layer_.b),
-                                      const_cast<float*>(layer_.theta)};
-    const DgtParameters sums = {gradient, nullptr, gradient + layer_.shape.n_nodes() * stride_,
-                                unused_.data()};
+    const Parameters<float> parameters = {W_, nullptr, const_cast<float*>(layer_.b),
+                                          const_cast<float*>(layer_.theta)};
+    const Parameters<float> sums = {gradient, nullptr, gradient + layer_.shape.n_nodes() * stride_,
+                                    unused_.data()};
     for (std::int64_t row = first; row < last; row += tile_.tile) {
       load(static_cast<int>(std::min<std::int64_t>(tile_.tile, last - row)), X + row * d,
            slope + row * k);

@@ -50,7 +50,7 @@ int DgtLearner::tile_capacity(int batch_size) const {
 
 // Uniform in +-1/sqrt(inputs) for the splits and the leaves, biases zero: the authors' code.
 void DgtLearner::initialize(Random& random, float* parameters) const {
-  const DgtParameters p = view(parameters);
+  const Parameters<float> p = layout().view(parameters);
   const float split_bound = 1.0f / std::sqrt(static_cast<float>(std::max(shape_.n_columns, 1)));
   for (int node = 0; node < shape_.n_nodes(); ++node)
     for (int j = 0; j < shape_.n_columns; ++j)
@@ -58,7 +58,7 @@ void DgtLearner::initialize(Random& random, float* parameters) const {
           random.uniform(-split_bound, split_bound);
   const float leaf_bound = 1.0f / std::sqrt(static_cast<float>(shape_.n_leaves()));
   for (std::size_t i = 0; i < layout().n_values(); ++i)
-    p.theta[i] = random.uniform(-leaf_bound, leaf_bound);
+    p.leaves[i] = random.uniform(-leaf_bound, leaf_bound);
 }
 
 double DgtLearner::add_gradient(const float* parameters, const SampleTile& samples, float factor,
@@ -68,14 +68,14 @@ double DgtLearner::add_gradient(const float* parameters, const SampleTile& sampl
   if (has_slope) memory_.take_slopes(shape_.n_outputs, samples.n, samples.slope);
   if (samples.is_first)
     std::fill(gradient + layout().weights_end(), gradient + layout().n_parameters(), 0.0f);
-  return kernels().dgt_tile(shape_, form_, view(const_cast<float*>(parameters)), memory_.tile,
-                            loss_, loss_parameter_, factor, has_slope, samples.is_first,
-                            view(gradient));
+  return kernels().dgt_tile(shape_, form_, layout().view(const_cast<float*>(parameters)),
+                            memory_.tile, loss_, loss_parameter_, factor, has_slope,
+                            samples.is_first, layout().view(gradient));
 }
 
 void DgtLearner::predict(const float* parameters, const SampleTile& samples, Purpose purpose,
                          float* prediction) {
-  const DgtParameters p = view(const_cast<float*>(parameters));
+  const Parameters<float> p = layout().view(const_cast<float*>(parameters));
   load(samples);
   if (purpose == Purpose::kStep) {
     kernels().dgt_predict(shape_, form_, p, memory_.tile);

@@ -30,10 +30,6 @@ class DgtLearner final : public GradientLearner {
   void predict(const float* parameters, const SampleTile& tile, Purpose purpose,
                float* prediction) override;
 
-  DgtParameters view(float* parameters) const {
-    const Parameters<float> p = layout().view(parameters);
-    return {p.W, p.A, p.b, p.leaves};
-  }
   DgtShape shape() const { return shape_; }
 
  private:

@@ -60,11 +60,11 @@ inline void leaf_probabilities(const DgtShape& shape, DgtTile& t) {
 }
 
 // f = sum_l q_l theta_l.
-inline void predict_softly(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+inline void predict_softly(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                            DgtTile& t) {
   route_softly(shape, form, t);
   leaf_probabilities(shape, t);
-  gemm_transposed({p.theta, shape.n_leaves(), shape.n_outputs, shape.n_outputs},
+  gemm_transposed({p.leaves, shape.n_leaves(), shape.n_outputs, shape.n_outputs},
                   {t.leaf_score, shape.n_leaves(), t.tile, t.tile},
                   {t.prediction, shape.n_outputs, t.tile, t.tile}, Start::kZero);
 }
@@ -82,7 +82,7 @@ inline void accumulate_leaves_softly(const DgtShape& shape, const DgtTile& t, fl
 // Scores become their gradients: probability of the node times the difference it makes, times the
 // derivative of the decision.
 inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
-                                   const DgtParameters& p, DgtTile& t) {
+                                   const Parameters<float>& p, DgtTile& t) {
   const std::ptrdiff_t n = t.tile;
   const float s = form.sharpness;
   const int first = shape.n_leaves() / 2 - 1;
@@ -116,7 +116,7 @@ inline void backward_scores_softly(const DgtShape& shape, const DgtForm& form,
 
 // Prediction of a tile, by the scores and not by the router: what a gradient of the same step
 // belongs to.
-inline void dgt_predict(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+inline void dgt_predict(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                         DgtTile& t) {
   node_scores(shape, p, t);
   if (form.routing == Routing::kAnnealed) return predict_softly(shape, form, p, t);
@@ -126,9 +126,9 @@ inline void dgt_predict(const DgtShape& shape, const DgtForm& form, const DgtPar
 
 // Loss and gradients of one tile, added to `gradient` (W's overwritten when `first`).
 // `slope_given`: t.slope was filled by the caller, for losses that live outside the engine.
-inline double dgt_tile(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+inline double dgt_tile(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                        DgtTile& t, Loss loss, float parameter, float factor, bool slope_given,
-                       bool first, const DgtParameters& gradient) {
+                       bool first, const Parameters<float>& gradient) {
   dgt_predict(shape, form, p, t);
   double total = 0;
   if (!slope_given)
@@ -136,7 +136,7 @@ inline double dgt_tile(const DgtShape& shape, const DgtForm& form, const DgtPara
                               {shape.n_outputs, t.tile, t.prediction, t.target, t.weight, t.slope},
                               factor);
   if (form.routing == Routing::kAnnealed) {
-    accumulate_leaves_softly(shape, t, gradient.theta);
+    accumulate_leaves_softly(shape, t, gradient.leaves);
     backward_scores_softly(shape, form, p, t);
   } else {
     accumulate_leaves(shape, t, gradient);

@@ -77,7 +77,7 @@ inline float bend_of(const DgtShape& shape, const DgtForm& form, const DgtTile& 
 }
 
 // Scores of all nodes, a = W x + b.
-inline void node_scores(const DgtShape& shape, const DgtParameters& p, DgtTile& t) {
+inline void node_scores(const DgtShape& shape, const Parameters<float>& p, DgtTile& t) {
   const int m = shape.n_nodes(), d = shape.n_columns;
   const std::ptrdiff_t stride = padded(d);
   transpose({t.X, t.tile, d, stride}, {t.XT, d, t.tile, t.tile});
@@ -97,13 +97,13 @@ inline void descend(const DgtShape& shape, DgtTile& t) {
 }
 
 // theta_l at the leaf reached, and with linear leaves + A_l x.
-inline void predict_leaves(const DgtShape& shape, const DgtParameters& p, DgtTile& t) {
+inline void predict_leaves(const DgtShape& shape, const Parameters<float>& p, DgtTile& t) {
   const int k = shape.n_outputs, stride = padded(shape.n_columns);
   for (int o = 0; o < k; ++o) {
     float* f = t.prediction + static_cast<std::ptrdiff_t>(o) * t.tile;
     for (int i = 0; i < t.tile; ++i) {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(t.leaf[i]) * k + o;
-      f[i] = p.theta[at];
+      f[i] = p.leaves[at];
       if (!shape.has_linear_leaves) continue;
       const float *A = p.A + at * stride, *x = t.X + static_cast<std::ptrdiff_t>(i) * stride;
       float sum = 0;
@@ -114,13 +114,13 @@ inline void predict_leaves(const DgtShape& shape, const DgtParameters& p, DgtTil
 }
 
 // Gradient by theta and A: at the arg-max leaf only (Algorithm 2, line 5).
-inline void accumulate_leaves(const DgtShape& shape, const DgtTile& t, const DgtParameters& g) {
+inline void accumulate_leaves(const DgtShape& shape, const DgtTile& t, const Parameters<float>& g) {
   const int k = shape.n_outputs, stride = padded(shape.n_columns);
   for (int i = 0; i < t.tile; ++i)
     for (int o = 0; o < k; ++o) {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(t.leaf[i]) * k + o;
       const float slope = t.slope[static_cast<std::ptrdiff_t>(o) * t.tile + i];
-      g.theta[at] += slope;
+      g.leaves[at] += slope;
       if (!shape.has_linear_leaves) continue;
       const float* x = t.X + static_cast<std::ptrdiff_t>(i) * stride;
       float* A = g.A + at * stride;
@@ -129,10 +129,10 @@ inline void accumulate_leaves(const DgtShape& shape, const DgtTile& t, const Dgt
 }
 
 // t.leaf_value = slope . theta_l(x) for every leaf.
-inline void value_leaves(const DgtShape& shape, const DgtParameters& p, DgtTile& t) {
+inline void value_leaves(const DgtShape& shape, const Parameters<float>& p, DgtTile& t) {
   const int k = shape.n_outputs, leaves = shape.n_leaves();
   const std::ptrdiff_t n = t.tile, stride = padded(shape.n_columns);
-  gemm({p.theta, leaves, k, k}, {t.slope, k, t.tile, n}, {t.leaf_value, leaves, t.tile, n},
+  gemm({p.leaves, leaves, k, k}, {t.slope, k, t.tile, n}, {t.leaf_value, leaves, t.tile, n},
        Start::kZero);
   if (!shape.has_linear_leaves) return;
   for (int o = 0; o < k; ++o) {
@@ -219,17 +219,17 @@ inline void up_and_down(const DgtShape& shape, const DgtForm& form, const float*
 }
 
 // Scores become their gradients.
-inline void backward_scores(const DgtShape& shape, const DgtForm& form, const DgtParameters& p,
+inline void backward_scores(const DgtShape& shape, const DgtForm& form, const Parameters<float>& p,
                             DgtTile& t) {
   if (shape.n_outputs == 1 && !shape.has_linear_leaves)
-    return up_and_down<true>(shape, form, p.theta, t);
+    return up_and_down<true>(shape, form, p.leaves, t);
   value_leaves(shape, p, t);
-  up_and_down<false>(shape, form, p.theta, t);
+  up_and_down<false>(shape, form, p.leaves, t);
 }
 
 // Gradients by W and b from those by the scores. W's is overwritten when `first`.
 inline void accumulate_splits(const DgtShape& shape, const DgtTile& t, bool first,
-                              const DgtParameters& gradient) {
+                              const Parameters<float>& gradient) {
   const int m = shape.n_nodes(), d = shape.n_columns;
   const std::ptrdiff_t stride = padded(d);
   gemm({t.score, m, t.tile, t.tile}, {t.X, t.tile, d, stride}, {gradient.W, m, d, stride},

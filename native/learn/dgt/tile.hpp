@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/matrix.hpp"
+#include "learn/loop/layout.hpp"
 
 namespace hardwood {
 
@@ -26,13 +27,6 @@ struct DgtForm {
   Quantizer quantizer = Quantizer::kSign;
   Routing routing = Routing::kQuantized;
   float sharpness = 1;  // s of sigma_s(a) = 1 / (1 + exp(-s a)), for annealed routing
-};
-
-struct DgtParameters {
-  float* W = nullptr;      // (m, padded(d))
-  float* A = nullptr;      // (leaves, k, padded(d)): what a leaf's value gains per column; or null
-  float* b = nullptr;      // (m,)
-  float* theta = nullptr;  // (leaves, k)
 };
 
 // Working memory of one tile; `tile` is a multiple of 16.

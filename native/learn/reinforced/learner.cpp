@@ -63,7 +63,7 @@ std::size_t PolicyTopology::most_visits(int n_samples) const {
       std::size_t{1} + static_cast<std::size_t>(n_samples) * static_cast<std::size_t>(max_depth_));
 }
 
-std::size_t PolicyTopology::most_ways(int n_samples) const {
+std::size_t PolicyTopology::most_branches(int n_samples) const {
   return std::min<std::size_t>(n_nodes(), most_visits(n_samples) * most_children_);
 }
 
@@ -103,7 +103,7 @@ ReinforcedLearner::ReinforcedLearner(const PolicyTopology& topology, const Probl
   const std::size_t M = options.n_samples;
   for (RowMemory& row : rows_) {
     row.visit.resize(topology.most_visits(options.n_samples));
-    row.pi.resize(topology.most_ways(options.n_samples));
+    row.pi.resize(topology.most_branches(options.n_samples));
     row.sample.resize(M);
     row.spare.resize(M);
     row.uniform.resize(n_uniforms());
@@ -397,15 +397,7 @@ void ReinforcedLearner::add_leaf_slopes(const float* parameters, const SampleTil
                                  alphas(gradient) + at);
     }
   }
-  if (!has_table()) return;
-  for (std::size_t leaf = 0; leaf < layout().n_leaves; ++leaf) {
-    const float* mass = mass_.data() + leaf * padded(n_outputs_);
-    const bool is_reached = std::any_of(mass, mass + n_outputs_, [](float m) { return m != 0; });
-    const std::size_t at = leaf * n_outputs_;
-    if (is_reached)
-      kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
-                                 mass, alphas(gradient) + at);
-  }
+  if (has_table()) add_class_masses(parameters, gradient);
 }
 
 // The leaf's choice of an action is one more decision of the policy.
@@ -614,11 +606,13 @@ void ReinforcedLearner::add_all_leaves(const float* parameters, const SampleTile
 
 // Leaves' slopes from the masses of classes that came to them.
 void ReinforcedLearner::add_class_masses(const float* parameters, float* gradient) {
-  const std::size_t width = padded(n_outputs_);
   for (std::size_t leaf = 0; leaf < layout().n_leaves; ++leaf) {
+    const float* mass = mass_.data() + leaf * padded(n_outputs_);
+    const bool is_reached = std::any_of(mass, mass + n_outputs_, [](float m) { return m != 0; });
     const std::size_t at = leaf * n_outputs_;
-    kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
-                               mass_.data() + leaf * width, alphas(gradient) + at);
+    if (is_reached)
+      kernels().add_class_slopes(loss_, n_outputs_, alphas(parameters) + at, table_.data() + at,
+                                 mass, alphas(gradient) + at);
   }
 }
 

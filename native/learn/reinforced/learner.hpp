@@ -33,13 +33,13 @@ class PolicyTopology {
 
   int n_nodes() const { return static_cast<int>(nodes_.size()); }
   int n_leaves() const { return n_leaves_; }
-  int n_rows() const { return n_leaves_ - 1; }  // one per way but the first of each node
+  int n_rows() const { return n_leaves_ - 1; }  // one per branch but the first of each node
   int max_depth() const { return max_depth_; }
   // Everything but the parameters.
   LearnedPolicy view() const;
-  // Visits and ways that M trajectories can come to.
+  // Visits and branches that M trajectories can come to.
   std::size_t most_visits(int n_samples) const;
-  std::size_t most_ways(int n_samples) const;
+  std::size_t most_branches(int n_samples) const;
 
  private:
   std::vector<PolicyNode> nodes_;

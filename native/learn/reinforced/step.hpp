@@ -6,9 +6,9 @@
 // The derivative of its expected loss is estimated from M trajectories (Sec. 2.3):
 //     1/M sum_h sum_j  d log pi(n_j -> n_j+1) (loss_h - baseline)  +  d loss_h
 // Trajectories that meet at a node share its scores, and what they say of them is added up before
-// it is multiplied by the row: a node that n of the M visit, with costs G_h, moves the score of way
-// c by  sum_h (G_h - baseline) (1[h takes c] - pi_c). Costs run from the leaves upwards, so that one
-// pass down and one pass up is all there is.
+// it is multiplied by the row: a node that n of the M visit, with costs G_h, moves the score of
+// branch c by  sum_h (G_h - baseline) (1[h takes c] - pi_c). Costs run from the leaves upwards, so
+// that one pass down and one pass up is all there is.
 //
 // Twin: tests/reference/reinforced.py. What other code calls is ReinforcedLearner.
 #pragma once
@@ -39,7 +39,7 @@ HARDWOOD_INLINE float logarithm(float p) {
   return (m - 0.5f * m * m + m * m * m * q) + static_cast<float>(exponent) * 0.693147181f;
 }
 
-// pi of the ways of a node: exact zeros only where exp underflows.
+// pi of the branches of a node: exact zeros only where exp underflows.
 HARDWOOD_INLINE void way_probabilities(const LearnedPolicy& tree, const PolicyNode& node,
                                        const float* x, float* pi) {
   float top = 0, sum = 0;
@@ -59,8 +59,8 @@ HARDWOOD_INLINE float entropy_of(int n, const float* pi) {
   return sum;
 }
 
-// The way that a uniform number in [0, 1) stands for.
-HARDWOOD_INLINE int drawn_way(int n, const float* pi, float u) {
+// The branch that a uniform number in [0, 1) stands for.
+HARDWOOD_INLINE int drawn_branch(int n, const float* pi, float u) {
   float sum = pi[0];
   int c = 0;
   while (u >= sum && c + 1 < n) sum += pi[++c];
@@ -68,17 +68,17 @@ HARDWOOD_INLINE int drawn_way(int n, const float* pi, float u) {
 }
 
 // Sends the trajectories of a visit down and adds the visits of the children that get some.
-HARDWOOD_INLINE void part_ways(const LearnedPolicy& tree, const PolicyNode& node, const float* u,
-                               Walk& walk, Visit& from, float entropy_price) {
+HARDWOOD_INLINE void part_branches(const LearnedPolicy& tree, const PolicyNode& node,
+                                   const float* u, Walk& walk, Visit& from, float entropy_price) {
   const float* pi = walk.pi + from.pi_at;
   std::int32_t* here = walk.sample + from.first;
   from.below = walk.n_visits;
   int n_sent = 0;
   for (int c = 0; c < node.n_children && n_sent < from.n; ++c) {
     int n_here = 0, n_left = 0;
-    for (int s = n_sent; s < from.n; ++s) {  // a stable partition: those of way c first
+    for (int s = n_sent; s < from.n; ++s) {  // a stable partition: those of branch c first
       const std::int32_t sample = here[s];
-      if (drawn_way(node.n_children, pi, u[sample]) == c)
+      if (drawn_branch(node.n_children, pi, u[sample]) == c)
         here[n_sent + n_here++] = sample;
       else
         walk.spare[n_left++] = sample;
@@ -88,7 +88,7 @@ HARDWOOD_INLINE void part_ways(const LearnedPolicy& tree, const PolicyNode& node
     Visit& to = walk.visit[walk.n_visits++];
     to = {};
     to.node = tree.child[node.first_child + c];
-    to.way = c;
+    to.branch = c;
     to.first = from.first + n_sent;
     to.n = n_here;
     to.above = from.above - entropy_price * from.entropy;
@@ -117,11 +117,11 @@ inline void policy_walk(const LearnedPolicy& tree, const float* x, const WalkOpt
     way_probabilities(tree, node, x, walk.pi + pi_at);
     if (o.entropy > 0) visit.entropy = entropy_of(node.n_children, walk.pi + pi_at);
     pi_at += node.n_children;
-    part_ways(tree, node, uniform, walk, visit, o.entropy);
+    part_branches(tree, node, uniform, walk, visit, o.entropy);
   }
 }
 
-// What is held against the ways of a node: the sum over trajectories that took way c of their cost
+// What is held against the branches of a node: over trajectories that took c, the sum of their cost
 // less the baseline.
 HARDWOOD_INLINE float advantage(const WalkOptions& o, const Walk& walk, const Visit& at,
                                 const Visit& below) {
@@ -141,7 +141,7 @@ HARDWOOD_INLINE float advantage(const WalkOptions& o, const Walk& walk, const Vi
 }
 
 // Up: from the costs of the leaves' visits to those of all, and from pi to the derivative of the
-// summed cost by the scores of the ways, `scale` times.
+// summed cost by the scores of the branches, `scale` times.
 inline void policy_return(const LearnedPolicy& tree, const WalkOptions& o, float scale,
                           Walk& walk) {
   for (int v = walk.n_visits - 1; v >= 0; --v) {
@@ -156,16 +156,17 @@ inline void policy_return(const LearnedPolicy& tree, const WalkOptions& o, float
     float* pi = walk.pi + at.pi_at;
     float sum = 0;
     for (int w = at.below; w < at.below_end; ++w) sum += advantage(o, walk, at, walk.visit[w]);
-    const int n_ways = tree.nodes[at.node].n_children;
+    const int n_branches = tree.nodes[at.node].n_children;
     const float bonus = o.entropy * static_cast<float>(at.n);
-    for (int c = 0; c < n_ways; ++c) {  // of the trajectories: -pi_c sum; of the entropy: its slope
+    for (int c = 0; c < n_branches;
+         ++c) {  // of trajectories: -pi_c sum; of the entropy: its slope
       const float p = pi[c];
       pi[c] = -p * sum;
       if (bonus > 0) pi[c] += bonus * p * (logarithm(p) + at.entropy);
     }
     for (int w = at.below; w < at.below_end; ++w)
-      pi[walk.visit[w].way] += advantage(o, walk, at, walk.visit[w]);
-    for (int c = 0; c < n_ways; ++c) pi[c] *= scale * tree.sharpness;
+      pi[walk.visit[w].branch] += advantage(o, walk, at, walk.visit[w]);
+    for (int c = 0; c < n_branches; ++c) pi[c] *= scale * tree.sharpness;
   }
 }
 
@@ -176,7 +177,7 @@ inline void add_scaled(std::ptrdiff_t n, float factor, const float* __restrict r
     store<8>(sum + j, load<8>(sum + j) + broadcast<8>(factor) * load<8>(row + j));
 }
 
-// The leaf at the end of the likeliest way at every node; of equal ways the last, as a split goes
+// The leaf where the likeliest branch at every node leads; of equal ones the last, as a split goes
 // right at 0.
 inline std::int32_t greedy_leaf(const LearnedPolicy& tree, const float* x) {
   const PolicyNode* node = tree.nodes;
@@ -231,7 +232,7 @@ HARDWOOD_INLINE Lanes logarithm(Lanes p) {
   return (m - 0.5f * m * m + m * m * m * q) + exponent * 0.693147181f;
 }
 
-// pi of the ways of a node, for sixteen rows. Two ways are one logistic function.
+// pi of the branches of a node, for sixteen rows. Two branches are one logistic function.
 HARDWOOD_INLINE void way_lanes(const LearnedPolicy& tree, const PolicyNode& node,
                                const PolicyLanes& lanes) {
   const std::int32_t* child = tree.child + node.first_child;
@@ -301,7 +302,7 @@ HARDWOOD_INLINE void leaf_lanes(const LearnedPolicy& tree, const LeafLosses& los
   put(lanes.mass + leaf * lanes.stride, get(lanes.scale) * reach);
 }
 
-// Expected cost from a node on, and the derivative by the scores of its ways:
+// Expected cost from a node on, and the derivative by the scores of its branches:
 //     d / d s_c = P(node) pi_c (A_c - sum_j pi_j A_j),   A_c = Q(child c) + entropy log pi_c
 HARDWOOD_INLINE void gather_lanes(const LearnedPolicy& tree, float entropy, int t,
                                   const PolicyLanes& lanes) {
@@ -354,13 +355,13 @@ HARDWOOD_INLINE std::int32_t next_node(const LearnedPolicy& tree, const float* p
   const PolicyNode& node = tree.nodes[at];
   if (node.n_children == 0) return at;
   const std::int32_t* child = tree.child + node.first_child;
-  const auto of_way = [&](int c) {
+  const auto of_branch = [&](int c) {
     return pi[static_cast<std::ptrdiff_t>(child[c]) * kPolicyLanes + l];
   };
-  // No branch: which of two ways it is cannot be foretold.
-  if (node.n_children == 2) return child[static_cast<int>(u >= of_way(0))];
+  // No jump: which of two branches it is cannot be foretold.
+  if (node.n_children == 2) return child[static_cast<int>(u >= of_branch(0))];
   int c = 0;
-  for (float sum = of_way(0); u >= sum && c + 1 < node.n_children;) sum += of_way(++c);
+  for (float sum = of_branch(0); u >= sum && c + 1 < node.n_children;) sum += of_branch(++c);
   return child[c];
 }
 
@@ -397,7 +398,7 @@ HARDWOOD_INLINE void loss_lanes(const LearnedPolicy& tree, const LeafLosses& los
   put(lanes.loss, total / static_cast<float>(draws.n_samples));
 }
 
-// Whether what is held against a way depends on more than the whole costs of trajectories.
+// Whether what is held against a branch depends on more than the whole costs of trajectories.
 HARDWOOD_INLINE bool counts_visits(float entropy, const PolicyDraws& draws) {
   return entropy > 0 || draws.baseline != Baseline::kLeaveOneOut;
 }
@@ -433,7 +434,7 @@ HARDWOOD_INLINE void judge_lanes(const LearnedPolicy& tree, float entropy, const
 }
 
 // Up, one node: how many came and what they cost from here on, without its own entropy; and what is
-// held against its ways where that is not the whole cost.
+// held against its branches where that is not the whole cost.
 HARDWOOD_INLINE void return_lanes(const LearnedPolicy& tree, float entropy,
                                   const PolicyDraws& draws, int t, const PolicyLanes& lanes) {
   const PolicyNode& node = tree.nodes[t];
@@ -454,7 +455,7 @@ HARDWOOD_INLINE void return_lanes(const LearnedPolicy& tree, float entropy,
   put(lanes_at(lanes.cost, t), cost);
 }
 
-// The derivative by the scores of a node's ways, from what is held against them.
+// The derivative by the scores of a node's branches, from what is held against them.
 HARDWOOD_INLINE void slope_lanes(const LearnedPolicy& tree, float entropy, const PolicyDraws& draws,
                                  int t, const PolicyLanes& lanes) {
   const PolicyNode& node = tree.nodes[t];

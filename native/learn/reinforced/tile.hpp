@@ -15,8 +15,8 @@ enum class Baseline { kNone, kLeaveOneOut, kValue };
 // Trajectories drawn from the policy, or the expectation over all of them.
 enum class PolicyEstimator { kSampled, kExact };
 
-// A tree with any number of ways at each node, and the parameters of its policies. The first way of
-// a node has the score 0, the others a row each: siblings' rows lie side by side.
+// A tree, any number of branches at each node, and the parameters of its policies. The first branch
+// of a node has the score 0, the others a row each: siblings' rows lie side by side.
 struct LearnedPolicy {
   int n_nodes = 0;                      // T, parents before their children
   int n_rows = 0;                       // m
@@ -34,9 +34,9 @@ struct LearnedPolicy {
 // Trajectories of one row that came to a node together.
 struct Visit {
   std::int32_t node = 0;
-  std::int32_t way = 0;           // of its parent, by which they came
+  std::int32_t branch = 0;        // of its parent, by which they came
   std::int32_t first = 0, n = 0;  // in Walk::sample
-  std::int32_t pi_at = 0;         // where the probabilities of its ways begin
+  std::int32_t pi_at = 0;         // where the probabilities of its branches begin
   std::int32_t below = 0;         // its children's visits begin here, and end where the next begin
   std::int32_t below_end = 0;
   float above = 0;    // what entropy has cost on the way here
@@ -48,7 +48,7 @@ struct Visit {
 struct Walk {
   std::int32_t n_visits = 0;
   Visit* visit = nullptr;  // (room for visits)
-  float* pi = nullptr;     // (room for ways) then: derivative of the cost by the ways' scores
+  float* pi = nullptr;  // (room for branches) then: derivative of the cost by the branches' scores
   std::int32_t* sample = nullptr;  // (M,) numbers of trajectories, those of a visit side by side
   std::int32_t* spare = nullptr;   // (M,)
 };
@@ -71,7 +71,7 @@ struct PolicyLanes {
   const float* target = nullptr;  // (t, target_stride)
   std::ptrdiff_t target_stride = 0;
   const float* scale = nullptr;  // (16,) what each row's derivatives are multiplied by
-  float* pi = nullptr;           // (T, 16) scratch: of the way to each node
+  float* pi = nullptr;           // (T, 16) scratch: of the branch to each node
   float* cost = nullptr;         // (T, 16) scratch; of trajectories: what they cost from a node on
   float* reach = nullptr;        // (T, 16) scratch; of trajectories: how many came to a node
   float* mass = nullptr;         // (L, stride) scale times the probability of each leaf, if exact

@@ -495,6 +495,14 @@ def test_the_bar_counts_trees_where_their_number_is_known(n_restarts, words):
     assert epoch_words(Epoch(1, 2, 9, 0.5, float("nan"), 0.01), n_restarts) == words
 
 
+def test_too_few_rows_to_hold_out_say_how_to_learn_from_all(run, tmp_path):
+    (tmp_path / "few.csv").write_text("x,y\n1,1.5\n2,2.5\n")
+    result = run("fit", "few.csv", "-t", "y")
+    assert result.exit_code == 2
+    assert "too few to hold out" in result.stderr
+    assert "--test-fraction 0" in result.stderr
+
+
 def test_demo_compares_prints_and_draws(run, tmp_path):
     result = run("demo", "-o", "tree.png")
     assert result.exit_code == 0

@@ -10,8 +10,6 @@ import pytest
 
 from hardwood.cli.errors import CommandError
 from hardwood.cli.read import complete_columns, label_positions, read_targets, read_weights
-from hardwood.errors import TableError
-from hardwood.table.split import hold_out
 
 HERE = Path("t.csv")
 
@@ -108,26 +106,3 @@ def test_labels_match_across_number_types_and_text():
     assert label_positions(np.array([1.0, 2.0, 7.0]), (2, 1)).tolist() == [1, 0, -1]
     assert label_positions(np.array([3, 4]), ("3", "4")).tolist() == [0, 1]
     assert label_positions(np.array([True, False]), (False, True)).tolist() == [1, 0]
-
-
-def test_hold_out_gives_every_class_its_share():
-    labels = np.repeat(["a", "b", "c"], [500, 95, 5])
-    train, test = hold_out(600, 0.2, np.random.default_rng(0), labels)
-    assert sorted([*train, *test]) == list(range(600))
-    shares = [np.sum(labels[test] == c) for c in "abc"]
-    np.testing.assert_allclose(shares, [100, 19, 1], atol=1)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_hold_out_leaves_every_class_a_training_row(seed):
-    labels = np.array(["a"] * 6 + ["b", "c", "c"])
-    train, test = hold_out(9, 0.5, np.random.default_rng(seed), labels)
-    assert set(labels[train]) == {"a", "b", "c"}
-    assert test.size > 0
-
-
-def test_hold_out_nothing_and_too_few():
-    train, test = hold_out(3, 0, np.random.default_rng(0))
-    assert (train.tolist(), test.tolist()) == ([0, 1, 2], [])
-    with pytest.raises(TableError, match="1 rows are too few to hold out a fraction of 0.2"):
-        hold_out(1, 0.2, np.random.default_rng(0))

@@ -1,0 +1,103 @@
+"""Every reading of y and of weights: to learn from, to score against, classes or numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from hardwood import TableError
+from hardwood.table.target import (
+    are_whole,
+    class_target,
+    positions,
+    suggested_task,
+    true_answers,
+)
+from hardwood.table.weights import class_weights, row_weights, weight_of_rows
+
+
+@dataclass(frozen=True)
+class Model:
+    task: str
+    classes: tuple | None
+    n_outputs: int
+
+
+ANIMALS = Model("classification", ("cat", "dog"), 2)
+NUMBERS = Model("regression", None, 2)
+LABELS = Model("multilabel", None, 2)
+
+
+@pytest.mark.parametrize("y", [["dog", "cat"], np.array(["dog", "cat"]), [["dog"], ["cat"]]])
+def test_classes_are_read_as_positions(y):
+    assert true_answers(ANIMALS, y, 2).tolist() == [1, 0]
+
+
+def test_an_unknown_class_is_refused_or_wrong():
+    with pytest.raises(TableError, match="'cow' at row 1, which is no class of the model"):
+        true_answers(ANIMALS, ["dog", "cow"], 2)
+    assert true_answers(ANIMALS, ["dog", "cow"], 2, "wrong").tolist() == [1, -1]
+    with pytest.raises(TableError, match="None of the target's values"):
+        true_answers(ANIMALS, ["cow", "cow"], 2, "wrong")
+    with pytest.raises(ValueError, match="must be 'error' or 'wrong'"):
+        true_answers(ANIMALS, ["dog"], 1, "ignored")
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "words"),
+    [
+        (NUMBERS, [[1.0], [2.0]], r"2 answer\(s\) per row"),
+        (NUMBERS, [[1.0, np.inf], [2.0, 3.0]], "infinity"),
+        (LABELS, [[0, 1], [2, 1]], "must be 0 or 1; found 0, 1, 2"),
+        (LABELS, [[0, 1]], "X has 2 rows, y has 1"),
+        (ANIMALS, ["cat", None], r"None \(first at row 1\)"),
+    ],
+)
+def test_answers_that_do_not_fit_are_refused(model, y, words):
+    with pytest.raises(TableError, match=words):
+        true_answers(model, y, 2)
+
+
+def test_positions_of_values_of_several_types():
+    values = np.array([1, "1", 2.0, None], dtype=object)
+    assert positions(values, ("1", 2)).tolist() == [-1, 0, 1, -1]
+    assert positions(np.array([1.0, 2.0]), (2, 1)).tolist() == [1, 0]
+
+
+def test_numbers_beyond_the_whole_ones_are_a_quantity():
+    assert not are_whole(np.array([1e300, 2e300]))
+    assert suggested_task(np.array([1e300, 2e300] * 5))[0] == "regression"
+    assert suggested_task(np.array(["a", "b"]))[0] == "classification"
+
+
+def test_weights_are_read_alike_by_all():
+    assert row_weights(None, 2) is None
+    assert row_weights(3, 2) is None
+    assert weight_of_rows(None, 2).tolist() == [1.0, 1.0]
+    assert weight_of_rows([2, 0], 2).tolist() == [2.0, 0.0]
+    for weight, words in (
+        ([1.0, -1.0], "Negative values .* -1.0 at row 1"),
+        ([1.0, np.nan], r"contains NaN \(first at row 1"),
+        (["a", "b"], "must hold numbers"),
+        ([1e308, 1e308], "adds up to infinity"),
+    ):
+        with pytest.raises(TableError, match=words):
+            row_weights(weight, 2)
+
+
+def test_class_weights_name_classes_that_are_there():
+    target = class_target(["a", "b", "b"], 3)
+    assert class_weights({"a": 2.0}, target, None).tolist() == [2.0, 1.0, 1.0]
+    assert class_weights("balanced", target, None).tolist() == [1.5, 0.75, 0.75]
+    with pytest.raises(ValueError, match=r"classes, \['b'\], are not in class_weight"):
+        class_weights({"a": 2.0, "c": 1.0}, target, None)
+
+
+def test_targets_and_weights_are_read_without_scikit_learn():
+    code = "import hardwood.table.target, hardwood.table.weights, hardwood.table.split, sys"
+    code += "; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

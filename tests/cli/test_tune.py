@@ -14,10 +14,10 @@ from hardwood.cli import options
 from hardwood.cli.fit import BEST_MAX_DEPTH, BEST_TIME_LIMIT, DEFAULT_MAX_DEPTH
 from hardwood.cli.progress import progress_bar
 from hardwood.cli.tune import TrialCallbacks, doubt_of_last_fit
-from hardwood.estimators import dgt, dgt_fit
+from hardwood.learn import dgt
 from hardwood.model.kinds.forest import MAX_TREES
 from hardwood.report.resampling import Score
-from hardwood.search import best_tree as tree_fit
+from hardwood.search import best_tree
 from hardwood.selection import FinishedTrial, TuningResult
 
 QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]
@@ -133,13 +133,13 @@ def test_a_last_fit_that_belies_the_search_is_noted(found, scores, baseline, wor
 
 
 def test_limits_and_defaults_are_those_of_the_estimators():
-    assert options.MAX_DEPTH == dgt_fit._MAX_DEPTH
-    assert options.MAX_LAYERS == dgt_fit._MAX_LAYERS
+    assert options.MAX_DEPTH == dgt._MAX_DEPTH
+    assert options.MAX_LAYERS == dgt._MAX_LAYERS
     assert options.MAX_RESTARTS == dgt._MAX_RESTARTS
     assert options.MAX_TREES == MAX_TREES
     assert options.AUTO_RESTARTS == dgt._VALIDATED_RESTARTS
-    assert options.MAX_TRIALS == tree_fit._MAX_TRIALS
-    assert tree_fit.MAX_DEPTH == options.MAX_DEPTH
+    assert options.MAX_TRIALS == best_tree._MAX_TRIALS
+    assert best_tree.MAX_DEPTH == options.MAX_DEPTH
     assert hardwood.DGTClassifier().max_depth == DEFAULT_MAX_DEPTH
     for best in (hardwood.TreeClassifier(), hardwood.TreeRegressor()):
         assert (best.max_depth, best.time_limit) == (BEST_MAX_DEPTH, BEST_TIME_LIMIT)

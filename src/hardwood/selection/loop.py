@@ -123,13 +123,21 @@ class TuningLoop:
         try:
             with sklearn.config_context(**config):
                 while self._begins():
-                    self.study.optimize(
-                        self._value, n_trials=1, catch=(Unfinished,), callbacks=[self._tell]
-                    )
+                    self._make_one()
                     with self._lock:
                         self._under_way -= 1
         except BaseException:
             self._stop.set()
+            raise
+
+    def _make_one(self) -> None:
+        try:
+            self.study.optimize(
+                self._value, n_trials=1, catch=(Unfinished,), callbacks=[self._tell]
+            )
+        except UnboundLocalError as error:  # Optuna's, where Ctrl-C comes while a result is written
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
             raise
 
     def _begins(self) -> bool:

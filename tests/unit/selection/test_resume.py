@@ -132,6 +132,22 @@ def test_ctrl_c_returns_what_was_found(tmp_path, uninterrupted):
     assert seen(again) == seen(uninterrupted)
 
 
+def test_ctrl_c_while_a_result_is_written_ends_the_search(monkeypatch):
+    write, n_written = optuna.storages.InMemoryStorage.set_trial_state_values, []
+
+    def interrupted(self, trial_id, state, values=None):
+        if state.is_finished():
+            n_written.append(trial_id)
+            if len(n_written) == 3:
+                raise KeyboardInterrupt
+        return write(self, trial_id, state, values)
+
+    monkeypatch.setattr(optuna.storages.InMemoryStorage, "set_trial_state_values", interrupted)
+    with pytest.warns(FitInterruptedWarning, match="interrupted after 2 trials"):
+        result = search(None)
+    assert len(result.trials) == 2
+
+
 def test_ctrl_c_ends_trials_side_by_side():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 3))

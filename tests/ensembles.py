@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forests import names_of
 from hardwood.model import TreeEnsemble
-from trees import LINKS, make_schema
+from trees import LINKS, columns_of, make_schema
 
 ACTIVATIONS = ("smooth_step", "smooth_step_5", "logistic")
 
@@ -55,14 +55,6 @@ def _counts(rng: np.random.Generator, n_trees: int, m: int) -> np.ndarray:
     for i in range(m - 1, -1, -1):
         counts[:, i] = counts[:, 2 * i + 1] + counts[:, 2 * i + 2]
     return counts
-
-
-def columns_of(ensemble: TreeEnsemble, X: Any) -> np.ndarray:
-    """What the weights of an ensemble multiply, (n, c) float64."""
-    from reference.encode import encode
-
-    schema = ensemble.schema
-    return encode(schema, schema.read(X)).astype(np.float64) * schema.column_scale
 
 
 def scores_by_hand(ensemble: TreeEnsemble, X: Any) -> np.ndarray:

@@ -70,14 +70,6 @@ def _counts(rng: np.random.Generator, parents: np.ndarray) -> np.ndarray:
     return counts
 
 
-def columns_of(tree: PolicyTree, X: Any) -> np.ndarray:
-    """What the weights of a tree multiply, (n, c) float64."""
-    from reference.encode import encode
-
-    schema = tree.schema
-    return encode(schema, schema.read(X)).astype(np.float64) * schema.column_scale
-
-
 @st.composite
 def policies(draw: st.DrawFn) -> PolicyTree:
     """Policy trees of all shapes, tasks and kinds of feature."""

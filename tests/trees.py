@@ -120,6 +120,14 @@ def make_rows(rng: np.random.Generator | int, schema: Schema, n: int) -> list[li
     return rows
 
 
+def columns_of(model: Any, X: Any) -> np.ndarray:
+    """What the weights of a model multiply, (n, c) float64."""
+    from reference.encode import encode
+
+    schema = model.schema
+    return encode(schema, schema.read(X)).astype(np.float64) * schema.column_scale
+
+
 @st.composite
 def trees(draw: st.DrawFn) -> ObliqueTree:
     """Trees of all shapes, tasks, kinds of feature and kinds of leaf."""

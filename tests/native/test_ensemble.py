@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ensembles import ACTIVATIONS, columns_of, make_ensemble, scores_by_hand
+from ensembles import ACTIVATIONS, make_ensemble, scores_by_hand
 from forests import make_forest
 from hardwood import _native
 from hardwood.model import TreeEnsemble
 from reference import tel
 from reference.route import LINKS
-from trees import make_rows, make_schema
+from trees import columns_of, make_rows, make_schema
 
 # Around whole vectors of eight numbers, and beyond.
 WIDTHS = [1, 7, 8, 9, 16, 25, 64, 100]

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 from hardwood._native import PolicyRouter
 from hardwood.model import PolicyTree
 from hardwood.table import Schema
-from policies import columns_of, make_parents, make_perfect_parents, make_policy
+from policies import make_parents, make_perfect_parents, make_policy
 from reference import policy as by_hand
-from trees import make_rows
+from trees import columns_of, make_rows
 
 
 def exact_policy(rng: np.random.Generator, parents: np.ndarray, d: int) -> PolicyTree:

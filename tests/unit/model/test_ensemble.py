@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensembles import columns_of, ensembles, make_ensemble, scores_by_hand
+from ensembles import ensembles, make_ensemble, scores_by_hand
 from hardwood.errors import ModelFileError, TableError
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
 from hardwood.model.cost import reached_shares, remaining
 from hardwood.model.kinds.soft_ensemble import MAX_STEEPNESS
 from hardwood.table import Schema
 from reference import tel
-from trees import make_rows
+from trees import columns_of, make_rows
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -16,9 +16,9 @@ from hardwood.errors import ModelFileError, TableError
 from hardwood.model import ObliqueTree, PolicyTree, dumps, load, loads
 from hardwood.model.cost import remaining
 from hardwood.table import Schema
-from policies import columns_of, make_perfect_parents, make_policy, policies
+from policies import make_perfect_parents, make_policy, policies
 from reference import policy as by_hand
-from trees import make_rows
+from trees import columns_of, make_rows
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -160,7 +160,7 @@ FAULTS = (
         f"{PYTHON}/report/calibration.py",
         "wilson(observed, rows**2 / squares)",
         "wilson(observed, rows)",
-        ("tests/unit/report/test_evaluation.py",),
+        ("tests/unit/report/test_calibration.py",),
     ),
     Fault(
         "report: leaves of the right child overlap those of the left",

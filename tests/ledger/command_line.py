@@ -210,5 +210,6 @@ def _values(text: str) -> Any:
 
 def _lines(text: str) -> str:
     """Return a text without times, and without a bar's: what it shows depends on when."""
+    text, _, _ = text.partition("Cost and size")  # a table whose columns are as wide as times are
     kept = [line for line in re.split(r"[\r\n]", text) if not re.search(r"\d:\d\d|━", line)]
     return same_every_time("\n".join(kept))

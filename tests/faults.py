@@ -101,14 +101,14 @@ FAULTS = (
     ),
     Fault(
         "learn: the rows of the prior are not counted",
-        f"{PYTHON}/learn/leaves.py",
+        f"{PYTHON}/learn/leaves/constant.py",
         "    total = rows.totals + prior.n_rows\n",
         "    total = rows.totals\n",
         ("tests/unit/learn", "tests/estimators/test_tao.py"),
     ),
     Fault(
-        "estimators: balanced classes all weigh the same",
-        f"{PYTHON}/estimators/weights.py",
+        "table: balanced classes all weigh the same",
+        f"{PYTHON}/table/weights.py",
         "(present.sum() * np.where(present, totals, 1.0))",
         "present.sum()",
         ("tests/estimators/test_rows_and_weights.py",),
@@ -122,7 +122,7 @@ FAULTS = (
     ),
     Fault(
         "selection: folds that overlap count as independent",
-        f"{PYTHON}/selection/paired.py",
+        f"{PYTHON}/selection/comparison.py",
         "(1 / k + n_test / n_train)",
         "(1 / k)",
         ("tests/unit/tuning", "tests/unit/selection"),
@@ -184,10 +184,10 @@ FAULTS = (
         ("tests/nn/test_tel.py",),
     ),
     Fault(
-        "command line: a class may be missing among the training rows",
-        f"{PYTHON}/cli/holdout.py",
-        "is_test[first_row[absent]] = False",
-        "is_test[first_row[absent]] = True",
+        "table: a class may be missing among the training rows",
+        f"{PYTHON}/table/split.py",
+        "is_held[first_row[absent]] = False",
+        "is_held[first_row[absent]] = True",
         ("tests/cli/test_targets.py", "tests/cli/test_fit.py"),
     ),
     Fault(

@@ -15,6 +15,7 @@ import pytest
 from scipy import sparse
 
 from hardwood import DGTClassifier, DGTRegressor, Training, _native, _probes
+from hardwood.learn.dgt import DGT
 from hardwood.table import Feature, Schema
 from reference import dgt, layers, losses, optimise
 from reference.bootstrap import bootstrap_counts, bootstrap_sample
@@ -863,16 +864,14 @@ def test_a_run_ended_at_its_best_pass_gives_the_same_tree(restarts, noisy):
 
 
 def test_the_recorded_loss_is_that_of_the_tree_on_the_validation_rows(noisy, monkeypatch):
-    from hardwood.estimators import dgt as estimator_module
-
     posed = []
+    actual = DGT.fit
 
-    def learn(problem, *args, **options):
-        posed.append(problem)
-        return actual(problem, *args, **options)
+    def fit(learner, task, *args, **options):
+        posed.append(task)
+        return actual(learner, task, *args, **options)
 
-    actual = estimator_module.learn
-    monkeypatch.setattr(estimator_module, "learn", learn)
+    monkeypatch.setattr(DGT, "fit", fit)
     X, y, weight = noisy
     model = DGTRegressor(restarts=2, **NOISY).fit(X, y, weight)
     valid = posed[0].valid

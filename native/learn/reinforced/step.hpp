@@ -158,8 +158,8 @@ inline void policy_return(const LearnedPolicy& tree, const WalkOptions& o, float
     for (int w = at.below; w < at.below_end; ++w) sum += advantage(o, walk, at, walk.visit[w]);
     const int n_branches = tree.nodes[at.node].n_children;
     const float bonus = o.entropy * static_cast<float>(at.n);
-    for (int c = 0; c < n_branches;
-         ++c) {  // of trajectories: -pi_c sum; of the entropy: its slope
+    // Of the trajectories: -pi_c sum; of the entropy: its slope.
+    for (int c = 0; c < n_branches; ++c) {
       const float p = pi[c];
       pi[c] = -p * sum;
       if (bonus > 0) pi[c] += bonus * p * (logarithm(p) + at.entropy);

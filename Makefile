@@ -25,8 +25,8 @@ SHELL := /bin/bash
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # What the extension module is built from; a change rebuilds it before the next command.
-NATIVE := CMakeLists.txt $(shell find native -type f)
-CPP := $(shell find native -name '*.[ch]pp')
+NATIVE := CMakeLists.txt $(shell find native tests/probes -type f)
+CPP := $(shell find native tests/probes -name '*.[ch]pp')
 # And what pages are made of.
 PYTHON_FILES := $(shell find src -name '*.py' -o -path '*/page/source/*')
 PACKAGING := pyproject.toml constraints.txt

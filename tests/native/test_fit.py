@@ -150,8 +150,10 @@ def test_every_option_must_be_given_and_none_may_be_unknown(method):
 
 
 BAD_ROWS = np.array([0, N])
+
+
 def mistake(part: Any) -> str:
-    """Name a mistake by what it gives: a function's address is another in every process."""
+    """Return what a mistake gives, as its name: an address differs between processes."""
     return part if isinstance(part, str) else "-".join(part)
 
 

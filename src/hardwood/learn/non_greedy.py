@@ -52,7 +52,7 @@ from hardwood.learn.learner import Learned, Learner, Run, Start
 from hardwood.learn.losses import LEAF_LOSSES
 from hardwood.learn.start import StartTree, cautious_scores, left_to_right, required_start
 from hardwood.learn.task import Task
-from hardwood.learn.training import Epoch, Training, epochs_for
+from hardwood.learn.training import LARGEST, Epoch, Training, epochs_for
 from hardwood.learn.units import splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree
 from hardwood.parameters import (
@@ -208,7 +208,7 @@ class NonGreedy(Learner):
                 **self.engine_options(task),
                 "children": start.children,
                 "nu": [nu for nu, _ in settings],
-                "learning_rate": [rate for _, rate in settings],
+                "learning_rate": [min(rate, LARGEST) for _, rate in settings],
             },
             run,
             start=(start.weights, start.bias, start.scores),

@@ -93,7 +93,7 @@ class Bagging(Learner):
         n_missing = self.n_estimators - len(kept)
         members = self._members(task, run, n_missing, first=len(kept)) if n_missing else []
         begun = _begun(members, len(kept))
-        trees = [*kept, *(member.model for member in begun)]
+        trees: list[Any] = [*kept, *(member.model for member in begun)]
         return Learned(
             ObliqueForest(trees, combine=self.combine),
             sum(((member.history or ()) for member in members), ()),

@@ -51,12 +51,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, run_engine
-from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.engine import EngineRuns, GradientLearner, run_engine
+from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import NO_LINK
 from hardwood.learn.start import start_tree
 from hardwood.learn.task import Task
-from hardwood.learn.training import Epoch, Training, epochs_for
+from hardwood.learn.training import Epoch
 from hardwood.learn.units import (
     StartParameters,
     leaves_in_raw_units,
@@ -75,7 +75,6 @@ from hardwood.parameters import (
     is_auto,
     object_field,
     real_field,
-    switch_field,
 )
 
 _SHARPNESS = (1.0, 100.0)
@@ -170,7 +169,7 @@ class Relaxation(Parameters):
 
 
 @dataclass(frozen=True)
-class DGT(Learner):
+class DGT(GradientLearner):
     """Dense gradient trees; defaults are those of Tables 11 and 12 unless said otherwise.
 
     `DGTClassifier` says what each parameter means.
@@ -179,16 +178,11 @@ class DGT(Learner):
     max_depth: int = integer_field(6, 1, _MAX_DEPTH)
     layers: int | tuple[int, ...] = checked(1, _layers)
     leaves: Literal["constant", "linear"] = choice_field("constant", ("constant", "linear"))
-    learning_rate: float = real_field(0.01, 0, open_low=True)
-    batch_size: int = integer_field(128, 1, None)
-    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     momentum: float | None = real_field(None, 0, 1, or_none=True)
     l1: float = real_field(0.0, 0)
     l2: float = real_field(0.0, 0)
     restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
-    early_stopping: bool | str = switch_field()
     relaxation: Relaxation = object_field(Relaxation(), named="hardwood.Relaxation")
-    training: Training = object_field(Training(), named="hardwood.Training")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -286,7 +280,6 @@ class DGT(Learner):
 
     def engine_options(self, task: Task) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
-        n_rows = len(task.train)
         return {
             "height": self.max_depth,
             "hidden": list(self.hidden_sizes),
@@ -296,15 +289,7 @@ class DGT(Learner):
             "routing": self.relaxation.routing,
             "sharpness": self.relaxation.sharpness,
             "annealing": self.relaxation.annealing,
-            **self.training.engine_options(
-                learning_rate=self.learning_rate,
-                momentum=self.momentum,
-                batch_size=min(self.batch_size, n_rows),
-                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
-                l1=self.l1,
-                l2=self.l2,
-                stops_early=self.keeps_best(task),
-            ),
+            **self.loop_options(task, momentum=self.momentum, l1=self.l1, l2=self.l2),
         }
 
     def _start(self, start: ObliqueTree, task: Task) -> StartParameters:

@@ -4,16 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from hardwood.learn.learner import Run
+from hardwood.learn.learner import Learner, Run
 from hardwood.learn.task import Task
-from hardwood.learn.training import Epoch
+from hardwood.learn.training import Epoch, Training, epochs_for
+from hardwood.parameters import integer_field, object_field, real_field, switch_field
 
 # Far beyond what steps of any sensible length come to: no model could hold such weights.
 _HUGE = 1e15
+
+
+@dataclass(frozen=True)
+class GradientLearner(Learner):
+    """A learner that descends by gradients in the native loop; subclasses have other defaults."""
+
+    learning_rate: Any = real_field(0.01, 0, open_low=True)
+    batch_size: int = integer_field(128, 1, None)
+    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
+    early_stopping: bool | str = switch_field()
+    training: Training = object_field(Training(), named="hardwood.Training")
+
+    def loop_options(
+        self,
+        task: Task,
+        *,
+        learning_rate: float | None = None,
+        momentum: float | None = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+    ) -> dict[str, Any]:
+        """Return the options of the training loop, as the engine takes them."""
+        n_rows = len(task.train)
+        return self.training.engine_options(
+            learning_rate=self.learning_rate if learning_rate is None else learning_rate,
+            momentum=momentum,
+            batch_size=min(self.batch_size, n_rows),
+            max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
+            l1=l1,
+            l2=l2,
+            stops_early=self.keeps_best(task),
+        )
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, run_engine
+from hardwood.learn.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.finish import routed_leaves
-from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import LEAF_LOSSES
 from hardwood.learn.start import StartTree, cautious_scores, left_to_right, required_start
 from hardwood.learn.task import Task
-from hardwood.learn.training import LARGEST, Epoch, Training, epochs_for
+from hardwood.learn.training import LARGEST, Epoch, Training
 from hardwood.learn.units import splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree
 from hardwood.parameters import (
@@ -61,7 +61,6 @@ from hardwood.parameters import (
     is_auto,
     object_field,
     real_field,
-    switch_field,
 )
 
 Inference = Literal["exact", "fast", "exhaustive"]
@@ -78,7 +77,7 @@ _MAX_DEPTH = 32
 
 
 @dataclass(frozen=True)
-class NonGreedy(Learner):
+class NonGreedy(GradientLearner):
     """Non-greedy trees; `NonGreedyTreeClassifier` says what each parameter means."""
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
@@ -90,12 +89,9 @@ class NonGreedy(Learner):
     learning_rate: float | Literal["auto"] = real_field(0.1, 0, open_low=True, or_auto=True)
     inference: Inference = choice_field("exact", get_args(Inference))
     solver: Solver = choice_field("ssgd", get_args(Solver))
-    batch_size: int = integer_field(128, 1, None)
     momentum: float = real_field(0.9, 0, 1)
-    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     l1: float = real_field(0.0, 0)
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
-    early_stopping: bool | str = switch_field()
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
     def __post_init__(self) -> None:
@@ -254,22 +250,13 @@ class NonGreedy(Learner):
 
     def engine_options(self, task: Task) -> dict[str, Any]:
         """All options that runs share, as the engine takes them."""
-        n_rows = len(task.train)
         return {
             "hidden": [],
             "inference": self.inference,
             "stable": self.solver == "ssgd",
             "max_features": self.max_features_per_split or 0,
             "feature_of_column": task.schema.column_feature.tolist(),
-            **self.training.engine_options(
-                learning_rate=0.0,  # each run has its own
-                momentum=self.momentum,
-                batch_size=min(self.batch_size, n_rows),
-                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
-                l1=self.l1,
-                l2=0.0,
-                stops_early=self.keeps_best(task),
-            ),
+            **self.loop_options(task, learning_rate=0.0, momentum=self.momentum, l1=self.l1),
         }
 
 

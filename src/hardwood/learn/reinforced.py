@@ -52,13 +52,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.engine import EngineRuns, run_engine
+from hardwood.learn.engine import EngineRuns, GradientLearner, run_engine
 from hardwood.learn.finish import routed_leaves
-from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import LEAF_LOSSES, CrossEntropy, Hinge, SquaredCodes
 from hardwood.learn.start import cautious_scores, start_tree
 from hardwood.learn.task import Task
-from hardwood.learn.training import Training, epochs_for
+from hardwood.learn.training import Training
 from hardwood.learn.units import splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree, PolicyTree
 from hardwood.parameters import (
@@ -68,7 +68,6 @@ from hardwood.parameters import (
     object_field,
     real,
     real_field,
-    switch_field,
 )
 
 Baseline = Literal["none", "leave-one-out", "value"]
@@ -149,7 +148,7 @@ def checked_parents(name: str, given: Any) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Policies(Learner):
+class Policies(GradientLearner):
     """What policy trees are learned by, from losses or from rewards.
 
     `parents` is the topology: for each node the number of its parent, the root first with -1, and
@@ -165,11 +164,8 @@ class Policies(Learner):
     n_samples: int = integer_field(10, 1, _MAX_SAMPLES)
     temperature: tuple[float, float] = checked((1.0, 1.0), temperatures)
     learning_rate: float = real_field(0.03, 0, open_low=True)
-    batch_size: int = integer_field(128, 1, None)
-    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     l1: float = real_field(0.0, 0)
     l2: float = real_field(0.0, 0)
-    early_stopping: bool | str = switch_field()
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
     @property
@@ -207,21 +203,12 @@ class Policies(Learner):
         n_actions: int = 0,
     ) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
-        n_rows = len(task.train)
         options: dict[str, Any] = {
             "hidden": [],
             "parents": np.array(parents, dtype=np.int32),
             "n_actions": n_actions,
             **self.policy_options(entropy, estimator, baseline),
-            **self.training.engine_options(
-                learning_rate=self.learning_rate,
-                momentum=None,
-                batch_size=min(self.batch_size, n_rows),
-                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
-                l1=self.l1,
-                l2=self.l2,
-                stops_early=self.keeps_best(task),
-            ),
+            **self.loop_options(task, l1=self.l1, l2=self.l2),
         }
         is_annealed = entropy > 0 or self.temperature[0] != self.temperature[1]
         if self.keeps_best(task) and is_annealed:

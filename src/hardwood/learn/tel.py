@@ -46,10 +46,10 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hardwood.learn.engine import run_engine
-from hardwood.learn.learner import Learned, Learner, Run, Start
+from hardwood.learn.engine import GradientLearner, run_engine
+from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.task import Task
-from hardwood.learn.training import Training, epochs_for
+from hardwood.learn.training import Training
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import TreeEnsemble
 from hardwood.parameters import (
@@ -58,7 +58,6 @@ from hardwood.parameters import (
     integer_field,
     object_field,
     real_field,
-    switch_field,
 )
 
 Activation = Literal["smooth_step", "smooth_step_5", "logistic"]
@@ -73,7 +72,7 @@ _MAX_RESTARTS = 10_000
 
 
 @dataclass(frozen=True)
-class TEL(Learner):
+class TEL(GradientLearner):
     """The tree ensemble layer; `TELClassifier` says what each parameter means."""
 
     takes_start: ClassVar[bool] = False
@@ -82,14 +81,10 @@ class TEL(Learner):
     max_depth: int = integer_field(4, 1, _MAX_DEPTH)
     gamma: float = real_field(1.0, 1e-6, 1e6, open_high=False)
     activation: Activation = choice_field("smooth_step", get_args(Activation))
-    learning_rate: float = real_field(0.01, 0, open_low=True)
-    batch_size: int = integer_field(128, 1, None)
-    max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     l2: float = real_field(0.0, 0)
     batch_norm: bool = flag_field(True)
     restarts: int = integer_field(1, 1, _MAX_RESTARTS)
     keep: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
-    early_stopping: bool | str = switch_field()
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
     def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
@@ -142,7 +137,6 @@ class TEL(Learner):
 
     def engine_options(self, task: Task) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
-        n_rows = len(task.train)
         return {
             "hidden": [],
             "n_trees": self.n_estimators,
@@ -150,13 +144,5 @@ class TEL(Learner):
             "activation": self.activation,
             "gamma": self.gamma,
             "batch_norm": self.batch_norm,
-            **self.training.engine_options(
-                learning_rate=self.learning_rate,
-                momentum=None,
-                batch_size=min(self.batch_size, n_rows),
-                max_epochs=epochs_for(self.max_epochs, n_rows, self.batch_size),
-                l1=0.0,
-                l2=self.l2,
-                stops_early=self.keeps_best(task),
-            ),
+            **self.loop_options(task, l2=self.l2),
         }

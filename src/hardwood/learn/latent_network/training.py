@@ -211,7 +211,7 @@ class _Run:
             network.tree.pruning = self.config.pruning * len(batch) / self.batch_size
             losses = row_losses(self.task.loss, network(rows.x[part]), rows.y[part])
             loss = (rows.weight[part] * losses).mean()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.optimizer.step(self.rate((epoch + b / len(batches)) / max_epochs))
             total += loss.item() * len(batch)
         network.tree.pruning = self.config.pruning

@@ -56,7 +56,7 @@ from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import NO_LINK
 from hardwood.learn.start import start_tree
 from hardwood.learn.task import Task
-from hardwood.learn.training import Epoch
+from hardwood.learn.training import LARGEST, Epoch
 from hardwood.learn.units import (
     StartParameters,
     leaves_in_raw_units,
@@ -179,8 +179,8 @@ class DGT(GradientLearner):
     layers: int | tuple[int, ...] = checked(1, _layers)
     leaves: Literal["constant", "linear"] = choice_field("constant", ("constant", "linear"))
     momentum: float | None = real_field(None, 0, 1, or_none=True)
-    l1: float = real_field(0.0, 0)
-    l2: float = real_field(0.0, 0)
+    l1: float = real_field(0.0, 0, LARGEST)
+    l2: float = real_field(0.0, 0, LARGEST)
     restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
     relaxation: Relaxation = object_field(Relaxation(), named="hardwood.Relaxation")
 

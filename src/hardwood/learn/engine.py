@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.learn.learner import Learner, Run
 from hardwood.learn.task import Task
-from hardwood.learn.training import Epoch, Training, epochs_for
+from hardwood.learn.training import LARGEST, Epoch, Training, epochs_for
 from hardwood.parameters import integer_field, object_field, real_field, switch_field
 
 # Far beyond what steps of any sensible length come to: no model could hold such weights.
@@ -21,7 +21,7 @@ _HUGE = 1e15
 class GradientLearner(Learner):
     """A learner that descends by gradients in the native loop; subclasses have other defaults."""
 
-    learning_rate: Any = real_field(0.01, 0, open_low=True)
+    learning_rate: Any = real_field(0.01, 0, LARGEST, open_low=True)
     batch_size: int = integer_field(128, 1, None)
     max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     early_stopping: bool | str = switch_field()

@@ -86,11 +86,13 @@ class NonGreedy(GradientLearner):
 
     max_depth: int = integer_field(8, 1, _MAX_DEPTH)
     nu: float | Literal["auto"] = real_field(43.0, 1e-6, 1e6, open_low=True, or_auto=True)
-    learning_rate: float | Literal["auto"] = real_field(0.1, 0, open_low=True, or_auto=True)
+    learning_rate: float | Literal["auto"] = real_field(
+        0.1, 0, LARGEST, open_low=True, or_auto=True
+    )
     inference: Inference = choice_field("exact", get_args(Inference))
     solver: Solver = choice_field("ssgd", get_args(Solver))
     momentum: float = real_field(0.9, 0, 1)
-    l1: float = real_field(0.0, 0)
+    l1: float = real_field(0.0, 0, LARGEST)
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
@@ -204,7 +206,7 @@ class NonGreedy(GradientLearner):
                 **self.engine_options(task),
                 "children": start.children,
                 "nu": [nu for nu, _ in settings],
-                "learning_rate": [min(rate, LARGEST) for _, rate in settings],
+                "learning_rate": [rate for _, rate in settings],
             },
             run,
             start=(start.weights, start.bias, start.scores),

@@ -58,7 +58,7 @@ from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import LEAF_LOSSES, CrossEntropy, Hinge, SquaredCodes
 from hardwood.learn.start import cautious_scores, start_tree
 from hardwood.learn.task import Task
-from hardwood.learn.training import Training
+from hardwood.learn.training import LARGEST, Training
 from hardwood.learn.units import splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree, PolicyTree
 from hardwood.parameters import (
@@ -163,9 +163,9 @@ class Policies(GradientLearner):
     parents: tuple[int, ...] | None = checked(None, checked_parents, or_none=True)
     n_samples: int = integer_field(10, 1, _MAX_SAMPLES)
     temperature: tuple[float, float] = checked((1.0, 1.0), temperatures)
-    learning_rate: float = real_field(0.03, 0, open_low=True)
-    l1: float = real_field(0.0, 0)
-    l2: float = real_field(0.0, 0)
+    learning_rate: float = real_field(0.03, 0, LARGEST, open_low=True)
+    l1: float = real_field(0.0, 0, LARGEST)
+    l2: float = real_field(0.0, 0, LARGEST)
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
     @property

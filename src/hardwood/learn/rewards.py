@@ -19,6 +19,7 @@ from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import Loss
 from hardwood.learn.reinforced import MAX_DEPTH, Policies
 from hardwood.learn.task import Task
+from hardwood.learn.training import LARGEST
 from hardwood.model.structure import Link
 from hardwood.parameters import integer, integer_field, real_field
 
@@ -121,7 +122,7 @@ class RewardedPolicies(Policies):
     losses: ClassVar[frozenset[str]] = frozenset({"custom"})
 
     max_depth: int = integer_field(4, 1, MAX_DEPTH)
-    learning_rate: float = real_field(0.1, 0, open_low=True)
+    learning_rate: float = real_field(0.1, 0, LARGEST, open_low=True)
     exploration: float = real_field(0.1, 0)
 
     def __post_init__(self) -> None:

@@ -49,7 +49,7 @@ import numpy as np
 from hardwood.learn.engine import GradientLearner, run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.task import Task
-from hardwood.learn.training import Training
+from hardwood.learn.training import LARGEST, Training
 from hardwood.learn.units import splits_in_raw_units
 from hardwood.model import TreeEnsemble
 from hardwood.parameters import (
@@ -81,7 +81,7 @@ class TEL(GradientLearner):
     max_depth: int = integer_field(4, 1, _MAX_DEPTH)
     gamma: float = real_field(1.0, 1e-6, 1e6, open_high=False)
     activation: Activation = choice_field("smooth_step", get_args(Activation))
-    l2: float = real_field(0.0, 0)
+    l2: float = real_field(0.0, 0, LARGEST)
     batch_norm: bool = flag_field(True)
     restarts: int = integer_field(1, 1, _MAX_RESTARTS)
     keep: Literal["best", "mean"] = choice_field("best", ("best", "mean"))

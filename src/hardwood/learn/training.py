@@ -13,7 +13,7 @@ from hardwood.parameters import Parameters, choice_field, integer_field, real_fi
 # steps.
 _STEPS = 20_000
 _EPOCHS = (30, 400)
-LARGEST = 3.4e38  # that the engine, which counts in float32, can hold
+LARGEST = 1e37  # of step sizes and penalties: the engine counts in float32
 _LINES = 20  # that `verbose` prints per run
 
 
@@ -70,12 +70,12 @@ class Training(Parameters):
         patience = max(1, math.ceil(min(self.patience, 1.0) * max_epochs))
         return {
             "optimizer": self.optimizer,
-            "learning_rate": min(learning_rate, LARGEST),
+            "learning_rate": learning_rate,
             "momentum": beta if momentum is None else momentum,
             "decay": decay if self.decay is None else self.decay,
             "epsilon": self.epsilon,
-            "l1": min(l1, LARGEST),
-            "l2": min(l2, LARGEST),
+            "l1": l1,
+            "l2": l2,
             "schedule": self.schedule,
             "schedule_cycles": self.schedule_restarts + 1,
             "clip_norm": math.inf if self.clip_norm is None else self.clip_norm,

@@ -298,13 +298,15 @@ def test_a_start_that_is_no_tree_of_ours_is_refused_with_advice(init, advice):
 @each_split
 def test_an_interrupt_keeps_the_tree_so_far(split, monkeypatch):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(4000, 600 if split == "axis" else 40)), rng.integers(0, 5, 4000)
+    # Growing lasts for many times the wait, however fast the machine is.
+    n, p = (8000, 600) if split == "axis" else (4000, 40)
+    X, y = rng.normal(size=(n, p)), rng.integers(0, 5, n)
     slow = {"n_candidates": 5000, "n_restarts": 500, "max_passes": 500, "max_epochs": 100_000}
     grow = _native.fit_greedy
     timers = []
 
     def grow_interrupted(*arguments, **options):
-        timers.append(threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]))
+        timers.append(threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]))
         timers[0].start()
         return grow(*arguments, **options)
 

@@ -35,18 +35,13 @@ from benchmarks.quality.trials import some_of
 from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
 from hardwood import _probes
-from hardwood.learn.greedy import start_tree
+from hardwood.learn.engine import run_engine
+from hardwood.learn.greedy import Greedy
+from hardwood.learn.learner import Run
 from hardwood.learn.losses import CrossEntropy
-from hardwood.learn.non_greedy import (
-    Inference,
-    NonGreedy,
-    StartTree,
-    learn,
-    left_to_right,
-    start_from,
-)
-from hardwood.learn.task import Problem, TrainingSet
-from hardwood.table import Table as DataTable
+from hardwood.learn.non_greedy import Inference, NonGreedy, start_from
+from hardwood.learn.start import StartTree, left_to_right
+from hardwood.learn.task import Task
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "non_greedy_inference.png"
 TABLES = ("inference", "step")
@@ -84,36 +79,53 @@ STEP_TABLE = [
 # --- Figure 4 ----------------------------------------------------------------------------------
 
 
-def problem_of(X: np.ndarray, y: np.ndarray) -> Problem:
-    """Pose the problem of a table and its class indices."""
-    data = TrainingSet.of(DataTable.of(X), y[:, None].astype(np.float64))
-    return Problem.of(data, CrossEntropy(), n_outputs=int(y.max()) + 1)
+def task_of(X: np.ndarray, y: np.ndarray) -> Task:
+    """Return the task of a table and its class indices."""
+    return Task.read(X, y, classifies=True, loss=lambda *_: CrossEntropy())
 
 
-def states(problem: Problem, depth: int) -> dict[str, StartTree]:
+def states(task: Task, depth: int) -> dict[str, StartTree]:
     """Return the trees that are timed."""
-    grown = start_tree(problem, "axis", max_depth=depth, classes=tuple(range(problem.n_outputs)))
-    start = left_to_right(start_from(grown, problem))
-    config = NonGreedy(nu=NU, learning_rate=RATE, max_epochs=TRAINING_PASSES, early_stopping=False)
-    tree = learn(problem, config, lambda _: start)
-    trained = StartTree(tree.weights, tree.bias, tree.children, tree.scores)
-    return {"start": start, "trained": trained}
+    axis = Greedy(split="axis", max_depth=depth).start_tree(task, Run())
+    start = left_to_right(start_from(axis, task))
+    learner = NonGreedy(nu=NU, learning_rate=RATE, max_epochs=TRAINING_PASSES, early_stopping=False)
+    return {"start": start, "trained": learned_from(start, task, learner)}
+
+
+def learned_from(
+    tree: StartTree, task: Task, learner: NonGreedy, run: Run | None = None
+) -> StartTree:
+    """Learn on from a tree as it is: `NonGreedy.fit` would make its leaves cautious."""
+    runs = run_engine(
+        "non_greedy",
+        task,
+        {
+            **learner.engine_options(task),
+            "children": tree.children,
+            "nu": [learner.nu],
+            "learning_rate": [learner.learning_rate],
+        },
+        run or Run(),
+        start=(tree.weights, tree.bias, tree.scores),
+    )
+    (found,) = runs.trees
+    return StartTree(found["weights"], found["bias"], tree.children, found["scores"])
 
 
 def seconds_per_pass(
-    problem: Problem, tree: StartTree, ways: tuple[Inference, ...], rounds: int
+    task: Task, tree: StartTree, ways: tuple[Inference, ...], rounds: int
 ) -> dict[Inference, float]:
     """Return the best processor time of a pass, by the way of inference; they take turns."""
     best: dict[Inference, float] = dict.fromkeys(ways, np.inf)
     for _ in range(rounds):
         for way in ways:
-            best[way] = min(best[way], _best_pass(problem, tree, way))
+            best[way] = min(best[way], _best_pass(task, tree, way))
     return best
 
 
-def _best_pass(problem: Problem, tree: StartTree, way: Inference) -> float:
+def _best_pass(task: Task, tree: StartTree, way: Inference) -> float:
     ends: list[float] = []
-    config = NonGreedy(
+    learner = NonGreedy(
         nu=NU,
         learning_rate=NEXT_TO_NOTHING,
         inference=way,
@@ -122,21 +134,22 @@ def _best_pass(problem: Problem, tree: StartTree, way: Inference) -> float:
         early_stopping=False,
     )
     # The first pass also prepares the bounds of all leaves.
-    learn(problem, config, lambda _: tree, callbacks=[lambda _: ends.append(time.process_time())])
+    run = Run(callbacks=(lambda _: ends.append(time.process_time()),))
+    learned_from(tree, task, learner, run)
     return float(np.diff(ends).min())
 
 
-def found_by(problem: Problem, tree: StartTree, way: Inference) -> dict[str, np.ndarray]:
+def found_by(task: Task, tree: StartTree, way: Inference) -> dict[str, np.ndarray]:
     """Return what inference finds for the training rows."""
-    rows = problem.schema.encoder.encode(np.ascontiguousarray(problem.matrix[problem.train]))
+    rows = task.schema.encoder.encode(np.ascontiguousarray(task.matrix[task.train]))
     probe = _probes.LearnerProbe(
         "non_greedy",
         rows,
-        problem.y[problem.train],
+        task.y[task.train],
         np.ones(len(rows), dtype=np.float32),
-        n_outputs=problem.n_outputs,
-        loss=problem.loss.name,
-        loss_parameter=problem.loss.parameter,
+        n_outputs=task.n_outputs,
+        loss=task.loss.name,
+        loss_parameter=task.loss.parameter,
         options={
             "children": tree.children,
             "nu": [float(np.finfo(np.float32).max)],
@@ -150,11 +163,9 @@ def found_by(problem: Problem, tree: StartTree, way: Inference) -> dict[str, np.
     return probe.augment()
 
 
-def measure(report: Table, problem: Problem, depth: int, rounds: int) -> None:
-    timed = replace(
-        problem, train=problem.train[:: max(1, len(problem.train) // N_TIMED)][:N_TIMED]
-    )
-    for state, tree in states(problem, depth).items():
+def measure(report: Table, task: Task, depth: int, rounds: int) -> None:
+    timed = replace(task, train=task.train[:: max(1, len(task.train) // N_TIMED)][:N_TIMED])
+    for state, tree in states(task, depth).items():
         found = {way: found_by(timed, tree, way) for way in WAYS}
         is_same = all(
             np.array_equal(found["exact"][key], found["exhaustive"][key])
@@ -170,7 +181,7 @@ def measure(report: Table, problem: Problem, depth: int, rounds: int) -> None:
             leaves=len(tree.scores),
             **{f"{way}_scored": float(found[way]["n_scored"].mean()) for way in WAYS},
             **rate,
-            **{f"{way}_pass": len(problem.train) / rate[way] for way in WAYS},
+            **{f"{way}_pass": len(task.train) / rate[way] for way in WAYS},
             ratio=ratio,
             fast_agrees=float(np.mean(found["fast"]["chosen"] == found["exact"]["chosen"])),
             same="yes" if is_same else "NO",
@@ -203,17 +214,17 @@ def draw(rows: list[dict[str, float]]) -> None:
 
 def figure_4(folder: Path, is_quick: bool) -> bool:
     table = parts(folder, TASKS["connect4"], 0)
-    problem = problem_of(table.X[table.train], table.y[table.train])
+    task = task_of(table.X[table.train], table.y[table.train])
     report = Table(
         "non_greedy_inference",
-        f"Figure 4: SGD on Connect4 ({len(problem.train):,} training rows, "
-        f"{problem.matrix.shape[1]} columns), inference and step, one thread.",
+        f"Figure 4: SGD on Connect4 ({len(task.train):,} training rows, "
+        f"{task.matrix.shape[1]} columns), inference and step, one thread.",
         COLUMNS,
         settings={"rows_timed": N_TIMED, "nu": NU, "rate": RATE, "passes": TRAINING_PASSES},
         kept=not is_quick,
     )
     for depth in DEPTHS[:2] if is_quick else DEPTHS:
-        measure(report, problem, depth, 1 if is_quick else 4)
+        measure(report, task, depth, 1 if is_quick else 4)
     passed = report.finish(
         "s per pass: for all training rows, by the examples per second of the rows timed."
     )
@@ -238,10 +249,10 @@ def perfect_tree(rng: np.random.Generator, depth: int, p: int) -> StartTree:
 def step_cost(report: Table, p: int, depth: int, rounds: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N_TIMED, p), dtype=np.float32)
-    problem = problem_of(X, rng.integers(N_CLASSES, size=N_TIMED))
+    task = task_of(X, rng.integers(N_CLASSES, size=N_TIMED))
     tree = perfect_tree(rng, depth, p)
-    scored = found_by(problem, tree, "fast")["n_scored"].mean()
-    seconds = seconds_per_pass(problem, tree, ("fast",), rounds)["fast"]
+    scored = found_by(task, tree, "fast")["n_scored"].mean()
+    seconds = seconds_per_pass(task, tree, ("fast",), rounds)["fast"]
     report.add(p=p, depth=depth, scored=float(scored), microseconds=1e6 * seconds / N_TIMED)
 
 

@@ -5,8 +5,8 @@
 Rows are drawn with seed 0 in the shapes of letter (6,661 x 16, 26 classes) and of a tenth of mnist
 (5,000 x 784, 10 classes), as the paper's Table 1 has them. Both sides learn a perfect binary tree
 by Adam from batches of 128 with the cross-entropy: by 10 sampled trajectories per row with the
-leave-one-out baseline, or by the exact expectation. Ours is `hardwood.learn.reinforced.learn`, from
-rows that were read to parameters. The peer is the same written straightforwardly in eager PyTorch:
+leave-one-out baseline, or by the exact expectation. Ours is `Reinforced.fit`, from
+a task that was read to a model. The peer is the same written straightforwardly in eager PyTorch:
 the scores of all nodes by one matrix product, trajectories level by level for all rows and samples
 at once, autograd for the rest; it is given encoded rows. The floor is for sampled trajectories at
 depth 8 on the smaller table. One thread each, in turns, by processor time.
@@ -26,9 +26,8 @@ from benchmarks.record import Column, verdict
 from benchmarks.record import Table as Printed
 from benchmarks.timing import in_turns, one_thread
 from hardwood.learn.losses import CrossEntropy
-from hardwood.learn.reinforced import Estimator, Reinforced, learn, perfect_parents
-from hardwood.learn.task import Problem, TrainingSet
-from hardwood.table import Table
+from hardwood.learn.reinforced import Estimator, Reinforced
+from hardwood.learn.task import Task
 
 BATCH, LEARNING_RATE, N_SAMPLES = 128, 0.03, 10
 DEPTHS = (5, 8, 10)
@@ -114,14 +113,13 @@ def peer_fit(rows: Rows, depth: int, passes: int, estimator: str) -> None:
     policy.fit(X, torch.from_numpy(rows.y), passes, estimator)
 
 
-def problem_of(rows: Rows) -> Problem:
-    data = TrainingSet.of(Table.of(rows.X), rows.y[:, None].astype(np.float64))
-    return Problem.of(data, CrossEntropy(), n_outputs=int(rows.y.max()) + 1, is_classified=True)
+def task_of(rows: Rows) -> Task:
+    return Task.read(rows.X, rows.y, classifies=True, loss=lambda *_: CrossEntropy())
 
 
-def our_fit(problem: Problem, depth: int, passes: int, estimator: Estimator) -> None:
-    config = Reinforced(
-        perfect_parents(depth),
+def our_fit(task: Task, depth: int, passes: int, estimator: Estimator) -> None:
+    learner = Reinforced(
+        max_depth=depth,
         estimator=estimator,
         n_samples=N_SAMPLES,
         entropy=0.0,
@@ -129,16 +127,16 @@ def our_fit(problem: Problem, depth: int, passes: int, estimator: Estimator) -> 
         batch_size=BATCH,
         max_epochs=passes,
     )
-    learn(problem, config)
+    learner.fit(task)
 
 
 def measure(
     rows: Rows, depth: int, estimator: Estimator, passes: int, rounds: int
 ) -> dict[str, object]:
-    problem = problem_of(rows)
+    task = task_of(rows)
     times = in_turns(
         {
-            "ours": lambda: our_fit(problem, depth, passes, estimator),
+            "ours": lambda: our_fit(task, depth, passes, estimator),
             "peer": lambda: peer_fit(rows, depth, passes, estimator),
         },
         rounds=rounds,

@@ -31,7 +31,7 @@ from benchmarks.record import Column, Table, verdict
 from benchmarks.speed.greedy import read
 from benchmarks.timing import one_thread
 from hardwood import TAOClassifier, _probes
-from hardwood.learn.tao import Alternation
+from hardwood.learn.tao import TAO
 
 TABLES = ("node", "sweep")
 L1 = 10.0
@@ -86,7 +86,7 @@ def nodes(folder: Path, is_quick: bool) -> bool:
         {"l1": L1, **PEERS},
         kept=not is_quick,
     )
-    options = Alternation()
+    options = TAO()
     start = time.process_time()
     w, b, _, _ = _probes.solve_logistic(
         X,

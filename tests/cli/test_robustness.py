@@ -21,9 +21,13 @@ import pytest
 
 import hardwood
 from hardwood.atomic_file import whole_file
-from hardwood.cli.errors import CommandError, check_writable
+from hardwood.cli.errors import (
+    CommandError,
+    check_writable,
+    first_interrupt_only,
+    interrupts_as_before,
+)
 from hardwood.cli.read import read_table, read_targets
-from hardwood.cli.signals import first_interrupt_only, interrupts_as_before
 from hardwood.model import ObliqueTree
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
 from hardwood.cli.evaluate import check_plot, note_origin, read_known_rows, tell
-from hardwood.cli.models import open_model
 from hardwood.cli.output import Notes
+from hardwood.cli.read import open_model
 
 
 def analyze(

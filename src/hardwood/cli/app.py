@@ -10,10 +10,9 @@ from typer.core import TyperCommand
 from hardwood import __version__
 from hardwood.cli.analyze import analyze
 from hardwood.cli.bandit import simulate
-from hardwood.cli.benchmark import benchmark
 from hardwood.cli.compare import compare
 from hardwood.cli.demo import demo
-from hardwood.cli.describe import describe
+from hardwood.cli.describe import benchmark, describe
 from hardwood.cli.errors import Commands
 from hardwood.cli.evaluate import evaluate
 from hardwood.cli.export import export

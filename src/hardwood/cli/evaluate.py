@@ -11,13 +11,13 @@ import numpy as np
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable
-from hardwood.cli.models import open_model
 from hardwood.cli.output import Notes, check_drawable, draw_report, print_json, print_text
 from hardwood.cli.read import (
     as_labels,
     columns_named,
     complete_columns,
     finite_numbers,
+    open_model,
     read_table,
     read_weights,
     zeros_and_ones,

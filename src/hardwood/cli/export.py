@@ -13,9 +13,8 @@ import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import open_hardened
 from hardwood.cli.output import Notes, print_json, print_text
-from hardwood.cli.read import read_table
+from hardwood.cli.read import open_hardened, read_table
 
 if TYPE_CHECKING:
     from hardwood.export import Check, ExportedBytes, ExportedText

@@ -17,6 +17,7 @@ from hardwood.cli.errors import (
     CommandError,
     check_writable,
     data_mistakes,
+    first_interrupt_only,
 )
 from hardwood.cli.evaluate import judge
 from hardwood.cli.output import (
@@ -39,7 +40,6 @@ from hardwood.cli.read import (
     read_weights,
     without_columns,
 )
-from hardwood.cli.signals import first_interrupt_only
 from hardwood.errors import TableError
 from hardwood.report.metrics import (
     classification_scores,

@@ -11,8 +11,8 @@ from hardwood.atomic_file import whole_file
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
 from hardwood.cli.evaluate import note_origin, read_known_rows
-from hardwood.cli.models import open_model
 from hardwood.cli.output import Notes, print_json, print_text
+from hardwood.cli.read import open_model
 
 if TYPE_CHECKING:
     from hardwood.report import Report

@@ -11,9 +11,15 @@ import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
-from hardwood.cli.models import open_model
 from hardwood.cli.output import Notes, print_json
-from hardwood.cli.read import check_column, check_format, read_table, write_csv, write_table
+from hardwood.cli.read import (
+    check_column,
+    check_format,
+    open_model,
+    read_table,
+    write_csv,
+    write_table,
+)
 
 if TYPE_CHECKING:
     import numpy as np

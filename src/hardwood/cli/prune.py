@@ -12,9 +12,8 @@ import numpy as np
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, data_mistakes, naming_the_file
 from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
-from hardwood.cli.models import hard_form, open_model
 from hardwood.cli.output import Notes, print_json, print_table, print_text
-from hardwood.cli.read import read_table, read_weights
+from hardwood.cli.read import hard_form, open_model, read_table, read_weights
 from hardwood.errors import TableError
 from hardwood.report.metrics import scores_json
 from hardwood.report.resampling import Score

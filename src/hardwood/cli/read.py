@@ -1,4 +1,4 @@
-"""What comes from files: tables (CSV and Parquet, through Arrow), their targets and weights.
+"""What comes from files: models, and tables (CSV, Parquet) with their targets and weights.
 
 Tables are written here, too, and columns found that name the rows instead of describing them.
 A tree that weighs every customer's number learns the table by heart. Text that differs from row to
@@ -29,6 +29,10 @@ from hardwood.text.numbers import shortened
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hardwood.cli.output import Notes
+    from hardwood.model import ObliqueForest, ObliqueTree
+    from hardwood.model.base import Model
+
 TaskKind = Literal["classification", "regression"]
 
 _PARQUET_MAGIC = b"PAR1"
@@ -46,6 +50,33 @@ MIN_DISTINCT = 0.95  # a few repeated entries (a customer who came twice) change
 _ID_NAME = re.compile(r"(?:^|[_\W])id$|[a-z](?:Id|ID)$|^(?:Id|ID)$", re.ASCII)
 # Sums of larger weights times squares of numbers leave the range of a float64.
 MAX_WEIGHT = 1e30
+
+
+def open_model(path: Path) -> Model:
+    """Load a model file; anything that is not one is a HardwoodError naming the path."""
+    from hardwood.model import load
+
+    check_readable(path, "a .hardwood model file")
+    return load(path)
+
+
+def hard_form(model: Model, path: Path, what: str) -> ObliqueTree | ObliqueForest:
+    """Return the hard tree or forest that a model of a file is; ``what`` takes nothing else."""
+    try:
+        return model.hard(what)
+    except TypeError as error:
+        raise CommandError(f"{path}: {error}.") from None
+
+
+def open_hardened(path: Path, what: str, notes: Notes) -> ObliqueTree | ObliqueForest:
+    """Load a model file as hard trees; those of a soft ensemble are made, which a note says."""
+    from hardwood.model import TreeEnsemble
+
+    model = open_model(path)
+    if not isinstance(model, TreeEnsemble):
+        return hard_form(model, path, what)
+    notes.add(f"the model is soft: {what} is made of the forest of its hard trees")
+    return model.harden()
 
 
 def read_table(path: Path) -> pa.Table:

@@ -11,9 +11,8 @@ import numpy as np
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
 from hardwood.cli.evaluate import read_known_rows
-from hardwood.cli.models import open_hardened
 from hardwood.cli.output import Notes, print_json, print_text
-from hardwood.cli.read import read_table
+from hardwood.cli.read import open_hardened, read_table
 from hardwood.table.target import positions
 from hardwood.text.numbers import plural
 

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -315,8 +316,8 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_every_script_is_in_the_page_and_none_is_left_over():
-    folder = document.files("hardwood.show.page") / "source"
-    scripts = {entry.name for entry in folder.iterdir() if entry.name.endswith(".js")}
+    folder = Path(document.__file__).parent / "source"
+    scripts = {path.relative_to(folder).as_posix() for path in folder.rglob("*.js")}
     assert scripts == set(document.SCRIPTS)
 
 

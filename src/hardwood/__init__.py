@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from hardwood.report.purity import dendrogram_purity as dendrogram_purity
     from hardwood.report.purity import sampled_dendrogram_purity as sampled_dendrogram_purity
     from hardwood.search.refine import refine as refine
-    from hardwood.selection import compare as compare
-    from hardwood.selection import tune as tune
+    from hardwood.selection.compare import compare as compare
+    from hardwood.selection.tune import tune as tune
 
 __version__ = "0.1.0"
 

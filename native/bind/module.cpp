@@ -1,6 +1,11 @@
+#include <cstdlib>
+
 #include "bind/bind.hpp"
 
 NB_MODULE(_native, m) {
+  // What another library keeps until the process ends (a test runner its tracebacks, say) is no leak of ours. Our own
+  // tests ask to be told (tests/native/test_exit.py).
+  nanobind::set_leak_warnings(std::getenv("HARDWOOD_LEAK_WARNINGS") != nullptr);
   m.doc() = "The engine of hardwood: encoding, routing and learning, in C++.";
   hardwood::bind_table(m);
   hardwood::bind_tree(m);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -67,7 +68,11 @@ latent.itself = latent
 
 def said_at_exit(program: str, folder) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], cwd=folder, capture_output=True, text=True
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HARDWOOD_LEAK_WARNINGS": "1"},
     )
     assert done.returncode == 0, done.stderr
     return done.stderr
@@ -90,3 +95,14 @@ def test_a_session_that_ends_with_an_error_leaves_nothing_but_that(tmp_path):
         text=True,
     )
     assert done.stderr.splitlines()[-1] == "ValueError: the end"
+
+
+def test_what_outlives_the_interpreter_is_said(tmp_path):
+    """The other tests would pass if nothing were ever said."""
+    kept = """
+    import ctypes
+    from hardwood.table import Schema
+    encoder = Schema.numeric(2).encoder
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(encoder))  # nobody gives this reference back
+    """
+    assert "nanobind: leaked 1 instances" in said_at_exit(kept, tmp_path)

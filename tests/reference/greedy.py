@@ -373,7 +373,7 @@ class Growing:
 def grow(
     rows: Rows, max_depth: int, search: Search
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Grow a tree: weights, bias, children and leaf of `hardwood.learn.greedy.GrownTree`."""
+    """Grow a tree: its weights, bias and children, and the leaf of each row."""
     tree = Growing(rows)
     level: list[tuple[np.ndarray, int, int]] = [(np.arange(len(rows.X)), -1, 0)]
     n_searched = 0

@@ -188,7 +188,7 @@ FAULTS = (
         f"{PYTHON}/table/split.py",
         "is_held[first_row[absent]] = False",
         "is_held[first_row[absent]] = True",
-        ("tests/cli/test_targets.py", "tests/cli/test_fit.py"),
+        ("tests/unit/table/test_split.py",),
     ),
     Fault(
         "engine: Adam corrects its second moment by the first",

@@ -23,7 +23,7 @@ from hardwood.show.page.colors import colors_of
 from hardwood.show.page.content import content_of
 from hardwood.show.page.histograms import N_BINS, histograms_of
 from hardwood.show.page.packing import packed
-from hardwood.table import Schema
+from hardwood.table import Schema, Table
 from pages import content_in, unpacked
 from trees import make_rows, make_tree
 
@@ -71,6 +71,21 @@ def test_histograms_count_every_row_on_its_side_of_the_threshold():
     by_class = [np.bincount(tree.predict_proba(table).argmax(axis=1), minlength=3)]
     np.testing.assert_array_equal(counts[:1].sum(axis=1), by_class)
     np.testing.assert_array_equal(found["leafCounts"].reshape(-1, 3).sum(axis=0), by_class[0])
+
+
+def test_histograms_are_of_the_scores_that_splits_have():
+    """Whatever the scale of the columns that a tree was learned from."""
+    X = np.random.default_rng(0).normal(50.0, 8.0, size=(300, 2))
+    schema = Schema.learn(Table.of(X))
+    assert (schema.column_scale != 1).all()
+    tree = ObliqueTree.of([[2.0, -1.0]], thresholds=[48.0], values=[0.0, 1.0])
+    tree = tree.replace(schema=schema, bias=tree.bias + tree.weights @ schema.column_center)
+    score = X @ tree.weights[0] + tree.bias[0] - tree.weights[0] @ schema.column_center
+    data = rows.DataRows.of(tree, X, None)
+    found = histograms_of(tree, data, colors_of(tree, data))
+    low, high = np.percentile(score, [0.5, 99.5])
+    assert low < 0 < high
+    assert unpacked(found["width"])[0] * N_BINS == pytest.approx(high - low, rel=0.2)
 
 
 def test_the_score_of_a_row_lies_in_its_bin():

@@ -119,11 +119,11 @@ LOGS = {
     "propensity 0": ({"propensity": [0.5, 0.0]}, r"propensity must lie in \(0, 1\], found 0"),
     "propensity above 1": ({"propensity": [0.5, 1.1]}, "propensity must lie in"),
     "propensity below 0": ({"propensity": -0.5}, "propensity must lie in"),
-    "propensity nan": ({"propensity": [0.5, NAN]}, "propensity must hold finite"),
+    "propensity nan": ({"propensity": [0.5, NAN]}, "Input propensity contains"),
     "propensity text": ({"propensity": ["a", "b"]}, "propensity must hold numbers"),
     "propensity short": ({"propensity": [0.5]}, "propensity must hold one entry for each"),
-    "reward nan": ({"reward": [NAN, 1.0]}, "reward must hold finite"),
-    "reward infinite": ({"reward": [1.0, INF]}, "reward must hold finite"),
+    "reward nan": ({"reward": [NAN, 1.0]}, "Input reward contains"),
+    "reward infinite": ({"reward": [1.0, INF]}, "Input reward contains"),
     "reward too large": ({"reward": [1.0, -1e101]}, "largest reward must be a finite"),
     "reward none": ({"reward": [1.0, None]}, "reward must hold numbers, .* None"),
     "reward short": ({"reward": [1.0]}, "reward must hold one entry"),
@@ -293,7 +293,7 @@ def test_losses_of_numbers(estimator, given, error, words):
 @pytest.mark.parametrize(
     ("feedback", "given", "error", "words"),
     [
-        ([1.0, NAN], {}, ValueError, "feedback must hold finite"),
+        ([1.0, NAN], {}, ValueError, "Input feedback contains"),
         ([1.0], {}, ValueError, "feedback must hold one entry"),
         (["a", "b"], {}, ValueError, "feedback must hold numbers"),
         ([1.0, 2.0], {"loss": "absolute"}, ValueError, "loss must be one of"),

@@ -325,7 +325,7 @@ def test_masks_reach_the_policy_and_are_checked(rng):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"reward": [1.0, np.nan, 2.0]}, "reward must hold finite numbers, found nan in row 1"),
+        ({"reward": [1.0, np.nan, 2.0]}, "Input reward contains NaN .first at row 1"),
         ({"reward": [1.0, 2.0]}, r"reward must hold one entry for each of the 3 rows, got \(2,\)"),
         ({"reward": ["a", "b", "c"]}, "reward must hold numbers"),
         ({"propensity": [0.5, 0.0, 0.5]}, r"propensity must lie in \(0, 1\], found 0 in row 1"),

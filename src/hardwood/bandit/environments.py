@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hardwood import parameters
-from hardwood.bandit.log import action_names, action_positions, column, masks_of, numbers, occurring
+from hardwood.bandit.log import (
+    action_names,
+    action_positions,
+    column,
+    masks_of,
+    number_table,
+    numbers,
+    occurring,
+)
 from hardwood.table import Schema, Table
 from hardwood.table.frames import open_frame
 from hardwood.table.subset import n_rows, taken
@@ -77,13 +85,9 @@ class Stream:
 
     def take(self: World, rows: np.ndarray) -> World:
         """Return some of the rounds, in the order given; a row may come again."""
-        return replace(self, X=taken(self.X, rows), **self._taken(rows))
-
-    def _taken(self, rows: np.ndarray) -> dict[str, Any]:
-        """Return what belongs to the rounds besides their contexts."""
-        own = {"delays": self.delays, "eras": self.eras}
-        origins = rows if self.origins is None else self.origins[rows]
-        return {k: None if v is None else v[rows] for k, v in own.items()} | {"origins": origins}
+        # All its arrays have an entry for each round.
+        arrays = {k: v[rows] for k, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **({"origins": rows} | arrays | {"X": taken(self.X, rows)}))
 
     def shuffled(self: World, random_state: int | None, n_rounds: int | None = None) -> World:
         """Return the rounds in random order: so many, each row once before any comes again."""
@@ -276,10 +280,6 @@ class Simulator(Stream):
                 rewards[np.ix_(rows, step)] = before
         return replace(self, labels=labels, rewards=rewards, eras=era)
 
-    def _taken(self, rows: np.ndarray) -> dict[str, Any]:
-        own = {"labels": self.labels, "rewards": self.rewards, "masks": self.masks}
-        return super()._taken(rows) | {k: None if v is None else v[rows] for k, v in own.items()}
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LossSimulator(Stream):
@@ -319,9 +319,6 @@ class LossSimulator(Stream):
         era = self._era(at, until, rng)
         mirrored = 2 * self.y.mean() - self.y
         return replace(self, y=np.where(era % 2 == 1, mirrored, self.y), eras=era)
-
-    def _taken(self, rows: np.ndarray) -> dict[str, Any]:
-        return super()._taken(rows) | {"y": self.y[rows]}
 
 
 def classification_bandit(
@@ -367,20 +364,11 @@ def reward_bandit(
 
     Other parameters as of `classification_bandit`.
     """
-    n = _checked_rows(X)
-    known = np.asarray(rewards)
-    if known.ndim != 2 or known.shape[0] != n or known.dtype.kind not in "biuf":
-        raise ValueError(
-            f"rewards must be numbers of shape ({n}, actions), got {known.dtype} of shape "
-            f"{known.shape}."
-        )
-    if not np.isfinite(known).all():
-        raise ValueError("rewards must be finite numbers.")
+    known = number_table("rewards", rewards, _checked_rows(X))
     names = action_names(known.shape[1] if actions is None else actions)
     if len(names) != known.shape[1]:
         raise ValueError(f"rewards have {known.shape[1]} columns for {len(names)} actions.")
-    world = Simulator(X=X, actions=names, rewards=known.astype(np.float64))
-    return _ordered(world, n_rounds, random_state)
+    return _ordered(Simulator(X=X, actions=names, rewards=known), n_rounds, random_state)
 
 
 def regression_bandit(

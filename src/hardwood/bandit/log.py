@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood import parameters
 from hardwood.table.subset import n_rows
-from hardwood.table.target import positions
+from hardwood.table.target import check_finite, positions
 
 _MAX_ACTIONS = 100_000
 _SUM_TOLERANCE = 1e-6  # probabilities are often float32
@@ -91,16 +91,24 @@ def numbers(name: str, values: Any, n: int) -> np.ndarray:
     """Return n finite numbers as float64."""
     array = column(name, values, n)
     if array.dtype.kind not in "biuf":
-        strange = [each for each in array.tolist() if not isinstance(each, Real)]
-        found = strange[0] if strange else array.dtype
+        found = next((e for e in array.tolist() if not isinstance(e, Real)), array.dtype)
         raise ValueError(f"{name} must hold numbers, found entries such as {found!r:.60}.")
     array = array.astype(np.float64)
-    wrong = np.flatnonzero(~np.isfinite(array))
-    if wrong.size:
+    check_finite(name, array)
+    return array
+
+
+def number_table(name: str, values: Any, n: int, n_actions: int | None = None) -> np.ndarray:
+    """Return finite numbers as (n, K) float64, rows by actions: of any K where none is given."""
+    array = np.asarray(values)
+    expected = (n, *(array.shape[1:2] if n_actions is None else (n_actions,)))
+    if array.ndim != 2 or array.shape != expected or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must hold finite numbers, found {array[wrong[0]]} in row {wrong[0]} "
-            f"({wrong.size} of {n} rows). Leave rounds out whose {name} never came."
+            f"{name} must hold numbers of shape ({n}, {n_actions or 'actions'}), rows by actions, "
+            f"got {array.dtype} of shape {array.shape}."
         )
+    array = array.astype(np.float64)
+    check_finite(name, array)
     return array
 
 
@@ -194,14 +202,10 @@ def policy_of(
 
 def _answers(policy: Any, X: Any, mask: Any) -> Any:
     if hasattr(policy, "action_probabilities"):
-        return policy.action_probabilities(X) if mask is None else _masked(policy, X, mask)
+        return policy.action_probabilities(X, **({} if mask is None else {"mask": mask}))
     if hasattr(policy, "predict"):
         return policy.predict(X)
     return policy(X) if callable(policy) else policy
-
-
-def _masked(policy: Any, X: Any, mask: Any) -> Any:
-    return policy.action_probabilities(X, mask=mask)
 
 
 def _names_of(policy: Any, done: np.ndarray, action: np.ndarray) -> Any:
@@ -221,12 +225,7 @@ def _names_of(policy: Any, done: np.ndarray, action: np.ndarray) -> Any:
 def occurring(*columns: np.ndarray) -> list[Any]:
     """Return the names that occur in arrays of actions, sorted: numbers, then text."""
     found = {name for column in columns for name in column.reshape(-1).tolist()}
-    return sorted(found, key=_by_kind)
-
-
-def _by_kind(name: Any) -> tuple[str, Any]:
-    """Order numbers and text, each among themselves."""
-    return ("text", name) if isinstance(name, str) else ("", name)
+    return sorted(found, key=lambda name: (isinstance(name, str), name))
 
 
 def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:

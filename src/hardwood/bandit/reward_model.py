@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hardwood import parameters
-from hardwood.bandit.log import Log, action_names, occurring
+from hardwood.bandit.log import Log, action_names, number_table, occurring
 from hardwood.bandit.online import all_or_interrupt
 from hardwood.table.split import fold_numbers
 from hardwood.table.subset import taken
@@ -114,13 +114,4 @@ def _regressor(model: Any, seed: int) -> Any:
 
 def given_estimates(model: Any, log: Log) -> np.ndarray:
     """Check estimates that were given as an array, (n, K)."""
-    estimates = np.asarray(model)
-    expected = (len(log), len(log.actions))
-    if estimates.shape != expected or estimates.dtype.kind not in "biuf":
-        raise ValueError(
-            f"reward_model as an array must hold numbers of shape {expected}, rows by actions, "
-            f"got {estimates.dtype} of shape {estimates.shape}."
-        )
-    if not np.isfinite(estimates).all():
-        raise ValueError("reward_model as an array must hold finite numbers.")
-    return estimates.astype(np.float64)
+    return number_table("reward_model as an array", model, len(log), len(log.actions))

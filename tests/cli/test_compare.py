@@ -90,14 +90,14 @@ def test_mistakes_are_explained(run, table, options, words):
 
 
 def test_ctrl_c_keeps_the_complete_folds(run, table, monkeypatch):
-    run_one, n_begun = run_models._run, iter(range(100))
+    run_one, n_begun = run_models.ModelRuns._run_one, iter(range(100))
 
     def interrupted(*arguments):
         if next(n_begun) == 2:
             raise KeyboardInterrupt
         return run_one(*arguments)
 
-    monkeypatch.setattr(run_models, "_run", interrupted)
+    monkeypatch.setattr(run_models.ModelRuns, "_run_one", interrupted)
     result = run("compare", table, "-t", "answer", "--model", "constant", "--folds", 4)
     assert result.exit_code == 130
     assert "2 of 4 folds are complete" in result.stderr

@@ -18,7 +18,7 @@ from hardwood.selection.comparison import Comparison, ModelResult, interval
 from hardwood.selection.metric import metric_of
 from hardwood.selection.models import ModelSpec, Settings, chosen
 from hardwood.selection.rows import Fold, LabeledRows, folds_of
-from hardwood.selection.run_models import MIN_FOLDS, FoldResult, OnFit, run_models
+from hardwood.selection.run_models import MIN_FOLDS, FoldResult, ModelRuns, OnFit
 from hardwood.table import Table
 from hardwood.table.target import (
     class_target,
@@ -31,6 +31,7 @@ from hardwood.table.target import (
 TaskKind = Literal["classification", "regression"]
 
 TASKS = ("auto", "classification", "regression")
+_SIZES = ("nodes", "weights", "n_bytes")
 _TREES_PART = 0.5  # of the time limit, for the trees that choose for themselves
 _MAX_SEED = 2**31 - 1
 _DEFAULT_SCORERS = {True: "accuracy", False: "neg_root_mean_squared_error"}
@@ -132,15 +133,11 @@ def compare(
     folds = _folds(cv, rows, has_classes, seed)
     limit = None if time_limit is None else real("time_limit", time_limit, 0, 1e9, open_low=True)
     scored_by = metric_of(None, scorer)
-    runs = run_models(
-        specs,
-        rows,
-        folds,
-        scored_by,
-        Settings(has_classes, seed, n_threads(n_jobs), scorer, _share(limit, specs, folds)),
-        deadline=math.inf if limit is None else start + limit,
-        on_fit=_on_fit(callbacks, level("verbose", verbose)),
-    )
+    share = _share(limit, specs, folds)
+    runs = ModelRuns(scored_by, Settings(has_classes, seed, n_threads(n_jobs), scorer, share))
+    deadline = math.inf if limit is None else start + limit
+    on_fit = _on_fit(callbacks, level("verbose", verbose))
+    runs.run(specs, rows, folds, deadline=deadline, on_fit=on_fit)
     complete = f"{runs.n_folds} of {len(folds)} folds"
     if runs.interrupted:
         warnings.warn(
@@ -250,9 +247,7 @@ def _model_result(
         fit_seconds=_mean([result.fit_seconds for result in results]),
         batch_us=min(result.batch_us for result in results),
         one_row_us=min(result.one_row_us for result in results),
-        nodes=_mean_known([result.size.nodes for result in results]),
-        weights=_mean_known([result.size.weights for result in results]),
-        n_bytes=_mean_known([result.size.n_bytes for result in results]),
+        **{n: _mean_known([getattr(r.size, n) for r in results]) for n in _SIZES},
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 
+_COSTS = ("fit_seconds", "batch_us", "one_row_us", "nodes", "weights", "n_bytes")
 _COLORS = {"oblique tree": BLUE, "ensemble": ORANGE}
 
 
@@ -281,15 +282,9 @@ class Comparison(PlottedReport):
         }
 
     def _tables(self) -> Tables:
-        plain_names = ("fit_seconds", "batch_us", "one_row_us", "nodes", "weights", "n_bytes")
-        models: dict[str, list[Any]] = {
-            "name": [e.name for e in self.ranked],
-            "kind": [e.kind for e in self.ranked],
-            "mean": [e.score.mean for e in self.ranked],
-            "low": [e.score.low for e in self.ranked],
-            "high": [e.score.high for e in self.ranked],
-        }
-        models |= {name: [getattr(e, name) for e in self.ranked] for name in plain_names}
+        rows = [{**vars(e), **vars(e.score)} for e in self.ranked]
+        names = ("name", "kind", "mean", "low", "high", *_COSTS)
+        models = {name: [row[name] for row in rows] for name in names}
         folds: dict[str, list[Any]] = {
             "name": [e.name for e in self.ranked for _ in e.scores],
             "fold": list(range(self.n_folds)) * len(self.ranked),

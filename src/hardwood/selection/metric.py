@@ -9,16 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import is_classifier
 
-from hardwood.learn.losses import (
-    AbsoluteError,
-    Custom,
-    Huber,
-    Loss,
-    Poisson,
-    Quantile,
-    SquaredError,
-    loss_of,
-)
+from hardwood.learn.losses import Custom, Loss, loss_of
 from hardwood.search.scorer import Scorer, scorer_of
 from hardwood.selection.rows import LabeledRows
 
@@ -73,13 +64,12 @@ def _own_score(fitted: Any, X: Any, y: Any, **options: Any) -> float:
 
 def _scored(name: str, scorer: Scorer, *, is_named: bool = False) -> Metric:
     def value(fitted: Any, train: LabeledRows, validation: LabeledRows) -> float:
-        options = {} if validation.weight is None else {"sample_weight": validation.weight}
         try:
-            return float(scorer(fitted, validation.X, validation.y, **options))
+            return float(scorer(fitted, validation.X, validation.y, **validation.weighted))
         except (TypeError, ValueError) as error:
             if not is_named:
                 raise
-            if options and "sample_weight" in str(error):
+            if validation.weighted and "sample_weight" in str(error):
                 raise ValueError(
                     f"The scorer '{name}' takes no sample_weight. Score by another one, or leave "
                     "the weights out."
@@ -126,23 +116,29 @@ def _regression_loss(fitted: Any, train: LabeledRows, validation: LabeledRows) -
     return _mean(_losses(loss, prediction, target, scale), validation.weight)
 
 
+def _huber(p: np.ndarray, y: np.ndarray, delta: float, bend: np.ndarray) -> np.ndarray:
+    size = np.abs(p - y)
+    return np.where(size <= bend, 0.5 * size**2, bend * (size - 0.5 * bend))
+
+
+# By name: from predictions, targets, the loss's parameter and, in the units of the target, its
+# bend.
+_LOSSES: dict[str, Callable[[np.ndarray, np.ndarray, float, np.ndarray], np.ndarray]] = {
+    "squared_error": lambda p, y, _, bend: (p - y) ** 2,
+    "absolute_error": lambda p, y, _, bend: np.abs(p - y),
+    "quantile": lambda p, y, level, bend: np.maximum(level * (y - p), (1 - level) * (p - y)),
+    "huber": _huber,
+    "poisson": lambda p, y, _, bend: p - y * np.log(np.maximum(p, _TINY)),
+}
+
+
 def _losses(
     loss: Loss, prediction: np.ndarray, target: np.ndarray, scale: np.ndarray
 ) -> np.ndarray:
     """Losses (n, k), or (n,) of a function, in the units of the target."""
-    error = prediction - target
-    if isinstance(loss, SquaredError):
-        return error**2
-    if isinstance(loss, AbsoluteError):
-        return np.abs(error)
-    if isinstance(loss, Quantile):
-        return np.maximum(loss.level * -error, (1 - loss.level) * error)
-    if isinstance(loss, Huber):
-        bend = loss.delta * np.where(scale > 0, scale, 1.0)
-        size = np.abs(error)
-        return np.where(size <= bend, 0.5 * size**2, bend * (size - 0.5 * bend))
-    if isinstance(loss, Poisson):
-        return prediction - target * np.log(np.maximum(prediction, _TINY))
+    if loss.name in _LOSSES:
+        bend = loss.parameter * np.where(scale > 0, scale, 1.0)
+        return _LOSSES[loss.name](prediction, target, loss.parameter, bend)
     if isinstance(loss, Custom):
         values, _ = loss(prediction.astype(np.float32), target.astype(np.float32))
         if values is not None:

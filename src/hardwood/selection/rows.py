@@ -48,6 +48,15 @@ class LabeledRows:
     def __len__(self) -> int:
         return n_rows(self.X)
 
+    @property
+    def weighted(self) -> dict[str, Any]:
+        """The weights as an argument of `fit` and of scorers, where there are some."""
+        return {} if self.weight is None else {"sample_weight": self.weight}
+
+    def teach(self, model: Any) -> Any:
+        """Let a model learn from the rows, and return it."""
+        return model.fit(self.X, self.y, **self.weighted)
+
     def take(self, rows: np.ndarray) -> LabeledRows:
         """Return some of the rows; X keeps its kind, y becomes an array or stays a list."""
         y = [self.y[i] for i in rows] if isinstance(self.y, list | tuple) else _array(self.y)[rows]

@@ -57,12 +57,11 @@ class TrialEstimator:
 
     def learn(self, params: dict[str, Any], rows: LabeledRows, *watches: Any) -> Any:
         """Return a copy with other parameters, fitted; `watches` are callbacks after the user's."""
-        options = {} if rows.weight is None else {"sample_weight": rows.weight}
         model = clone(self.template).set_params(**params)
         callbacks = [*self._callbacks, *watches]
         if self._takes_callbacks and callbacks:
             model.set_params(callbacks=callbacks)
-        return model.fit(rows.X, rows.y, **options)
+        return rows.teach(model)
 
 
 @dataclass(frozen=True)

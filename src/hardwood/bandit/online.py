@@ -9,7 +9,7 @@ import secrets
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +153,15 @@ class OnlineLearner(ABC):
                     self._engine = self._new_engine(contexts.schema.n_columns)
                     self._contexts = contexts
         return self._contexts is contexts
+
+    def _learn(self, token: int, teach: Callable[[np.ndarray, int, float], Any]) -> None:
+        """Teach what an open decision holds, and close it; it stays open where that fails."""
+        with self._learning:
+            with self._deciding:
+                held = self._open.get(token)
+            teach(*held)
+            with self._deciding:
+                self._open.close(token)
 
     # The file
 

@@ -21,8 +21,38 @@ MAX_BATCH = 65_536
 MAX_RATE = 1000.0  # far beyond what learns anything; parameters are float32
 
 
+class OnlineOptions(Parameters):
+    """What both kinds of learners have, and how the engine takes it."""
+
+    estimator: str
+    learning_rate: float
+    accumulate: int
+    batch_size: int
+    batches_per_round: float
+    reservoir: int
+    blur: float
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether nothing is stored."""
+        return self.estimator.startswith("paper")
+
+    def _shared(self) -> dict[str, Any]:
+        return {
+            "is_paper": self.is_paper,
+            "batch_size": self.accumulate if self.is_paper else self.batch_size,
+            "batches_per_round": self.batches_per_round,
+            "capacity": self.reservoir,
+            "blur": self.blur,
+            "learning_rate": self.learning_rate,
+            "slowing": math.inf,
+            "starts_level": not self.is_paper,
+            **(_RMSPROP if self.is_paper else _ADAM),
+        }
+
+
 @dataclass(frozen=True)
-class BanditOptions(Parameters):
+class BanditOptions(OnlineOptions):
     """How a `DGTBandit` learns and explores.
 
     Parameters
@@ -66,37 +96,27 @@ class BanditOptions(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.estimator == "paper":  # there it is a probability
+        if self.is_paper:  # there it is a probability
             parameters.real("exploration", self.exploration, low=0.0, high=1.0, open_high=False)
 
     def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
         """Return what the engine takes."""
-        is_paper = self.estimator == "paper"
-        if is_paper:
+        if self.is_paper:
             gamma = self.exploration
         else:  # so little exploration as to make it infinite is none
             gamma = min(_GAMMA / self.exploration, _GREEDY) if self.exploration > 0 else _GREEDY
-        split_rate = self.learning_rate * (1.0 if is_paper else 4.0 / math.sqrt(n_columns))
-        return {
-            "is_paper": is_paper,
+        widening = 1.0 if self.is_paper else 4.0 / math.sqrt(n_columns)
+        return self._shared() | {
+            "split_rate": self.learning_rate * widening,
             "exploration": gamma,
-            "batch_size": self.accumulate if is_paper else self.batch_size,
-            "batches_per_round": self.batches_per_round,
-            "capacity": self.reservoir,
             "keeps_newest": self.keep == "newest",
-            "blur": self.blur,
             "n_first": min(max(_FIRST_ROUNDS, 2 * n_actions), _MOST_FIRST_ROUNDS),
-            "learning_rate": self.learning_rate,
-            "split_rate": split_rate,
-            "slowing": math.inf,
             "hidden": [],
-            "starts_level": not is_paper,
-            **(_RMSPROP if is_paper else _ADAM),
         }
 
 
 @dataclass(frozen=True)
-class RegressionOptions(Parameters):
+class RegressionOptions(OnlineOptions):
     """How a `DGTBanditRegressor` learns.
 
     Parameters
@@ -147,38 +167,21 @@ class RegressionOptions(Parameters):
         """Whether two numbers are tried per round."""
         return self.estimator.endswith("two_point")
 
-    @property
-    def is_paper(self) -> bool:
-        """Whether nothing is stored."""
-        return self.estimator.startswith("paper")
-
     def for_engine(self, n_columns: int) -> dict[str, Any]:
         """Return what the engine takes."""
-        paper = {"split_rate": self.learning_rate, "hidden": [], "averaging": 0.0, **_RMSPROP}
-        replay = {
-            "split_rate": self.learning_rate * 4.0 / math.sqrt(n_columns),
-            "hidden": _HIDDEN,
-            "averaging": _AVERAGED,
-            **_ADAM,
-        }
-        return {
-            "is_paper": self.is_paper,
+        rate = self.learning_rate
+        return self._shared() | {
+            "split_rate": rate if self.is_paper else rate * 4.0 / math.sqrt(n_columns),
             "has_two_points": self.has_two_points,
             "perturbation": self.perturbation,
             "start": self.start,
             "scale": self.scale,
-            "batch_size": self.accumulate if self.is_paper else self.batch_size,
-            "batches_per_round": self.batches_per_round,
-            "capacity": self.reservoir,
-            "blur": self.blur,
             "n_first": _FIRST_ROUNDS,
             "recency": _RECENCY,
             "reach": _REACH,
-            "learning_rate": self.learning_rate,
-            "slowing": math.inf,
-            "starts_level": not self.is_paper,
             "path": "sum" if self.is_paper else "product",
-            **(paper if self.is_paper else replay),
+            "hidden": [] if self.is_paper else _HIDDEN,
+            "averaging": 0.0 if self.is_paper else _AVERAGED,
         }
 
 

@@ -148,12 +148,7 @@ class DGTBandit(OnlineLearner):
         if (reward is None) == (loss is None):
             raise TypeError("give reward= or loss=, one of the two")
         earned = finite("reward", reward) if loss is None else 0.0 - finite("loss", loss)
-        with self._learning:
-            with self._deciding:
-                context, action, propensity = self._open.get(token)
-            self._engine.learn(context, action, earned, propensity)
-            with self._deciding:
-                self._open.close(token)
+        self._learn(token, lambda x, action, chance: self._engine.learn(x, action, earned, chance))
 
     # Many rounds at once
 

@@ -150,12 +150,7 @@ class DGTBanditRegressor(OnlineLearner):
         if given is None or (loss is not None and losses is not None):
             raise TypeError(f"with {self.options.estimator!r}, give {wanted} and nothing else")
         lost = _pair(given) if self._has_two_points else [finite("loss", given)]
-        with self._learning:
-            with self._deciding:
-                context, direction, prediction = self._open.get(token)
-            self._tell(context, prediction, direction, lost)
-            with self._deciding:
-                self._open.close(token)
+        self._learn(token, lambda x, direction, at: self._tell(x, at, direction, lost))
 
     @property
     def _directions(self) -> tuple[int, ...]:

@@ -51,9 +51,7 @@ def simulate(
     if simulator.delays is None and hasattr(bandit, "replay"):
         with all_or_interrupt():
             return _replayed(bandit, simulator, report)
-    if isinstance(simulator, LossSimulator):
-        return _losses(bandit, simulator, report)
-    return _rewards(bandit, simulator, report)
+    return _played(bandit, simulator, report)
 
 
 def _check_actions(bandit: Any, world: Simulator) -> None:
@@ -66,38 +64,35 @@ def _check_actions(bandit: Any, world: Simulator) -> None:
         )
 
 
-def _rewards(bandit: Any, world: Simulator, report: Progress) -> History:
-    actions, propensities, rewards = [], np.empty(len(world)), np.empty(len(world))
-    feedback = _DelayedFeedback(world, lambda token, reward: bandit.learn(token, reward=reward))
-    for t in range(len(world)):
-        mask = world.mask(t)
-        x = world.context(t)
-        decision = bandit.decide(x) if mask is None else bandit.decide(x, mask)
-        rewards[t] = world.reward(t, decision.action)
-        propensities[t] = decision.propensity
-        actions.append(decision.action)
-        feedback.send(t, decision.token, rewards[t])
-        _tell(report, t + 1, len(world))
-    feedback.deliver_all()
-    return History(name_array(actions), propensities, rewards)
-
-
-def _losses(bandit: Any, world: LossSimulator, report: Progress) -> LossHistory:
-    losses = np.empty(len(world))
+def _played(bandit: Any, world: Simulator | LossSimulator, report: Progress) -> Any:
+    """Run the rounds one by one, and tell what each earned or lost when it is due."""
+    actions, propensities, values = [], np.empty(len(world)), np.empty(len(world))
     feedback = _DelayedFeedback(world, lambda token, told: bandit.learn(token, **told))
     for t in range(len(world)):
-        decision = bandit.decide(world.context(t))
-        if isinstance(decision.action, tuple):
-            found = tuple(world.loss(t, number) for number in decision.action)
-            losses[t] = sum(found) / len(found)
-            told: dict[str, Any] = {"losses": found}
-        else:
-            losses[t] = world.loss(t, decision.action)
-            told = {"loss": losses[t]}
+        mask = world.mask(t) if isinstance(world, Simulator) else None
+        x = world.context(t)
+        decision = bandit.decide(x) if mask is None else bandit.decide(x, mask)
+        propensities[t] = decision.propensity
+        actions.append(decision.action)
+        values[t], told = _outcome(world, t, decision.action)
         feedback.send(t, decision.token, told)
         _tell(report, t + 1, len(world))
     feedback.deliver_all()
-    return LossHistory(losses)
+    if isinstance(world, LossSimulator):
+        return LossHistory(values)
+    return History(name_array(actions), propensities, values)
+
+
+def _outcome(world: Simulator | LossSimulator, t: int, action: Any) -> tuple[float, dict[str, Any]]:
+    """Return what an action earned or lost, and what the bandit is told of it."""
+    if isinstance(world, Simulator):
+        reward = world.reward(t, action)
+        return reward, {"reward": reward}
+    if isinstance(action, tuple):
+        losses = tuple(world.loss(t, number) for number in action)
+        return sum(losses) / len(losses), {"losses": losses}
+    loss = world.loss(t, action)
+    return loss, {"loss": loss}
 
 
 class _DelayedFeedback:

@@ -91,7 +91,8 @@ def start_of(estimator: Any) -> Start:
     if init is None or isinstance(init, Learner):
         return init
     if isinstance(init, str) and init in SPLITS:
-        return Greedy(split=cast(SplitSearch, init), max_depth=estimator.max_depth)
+        max_depth = getattr(estimator, "max_depth", Greedy.max_depth)
+        return Greedy(split=cast(SplitSearch, init), max_depth=max_depth)
     tree = getattr(init, "tree_", init)
     if isinstance(tree, Model):
         tree = tree.hard("init")

@@ -44,7 +44,7 @@ _MAX_WIDTH = 100_000
 def _widths(name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, str) and value == "linear":
         return ()
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
         raise ValueError(f"{name} must be 'linear' or a list of widths, got {value!r}.")
     return tuple(integer(f"{name}[{i}]", width, 1, _MAX_WIDTH) for i, width in enumerate(value))
 

@@ -345,13 +345,17 @@ def loss_of(
         Where the loss is unknown, not one of the task, or not one that the learner can minimize.
     """
     loss = _found(spec, task, n_classes, allowed)
-    if loss.name not in allowed:
+    if loss.name in allowed:
+        return loss
+    if isinstance(loss, Custom):
         raise ValueError(
             "This learner evaluates its loss for single leaves, so loss must be a name or a loss "
             "object, not a function. DGTClassifier and DGTRegressor take functions; for what has "
             "no gradient see hardwood.learn_from_rewards."
         )
-    return loss
+    raise ValueError(
+        f"loss={spec!r} is not one that this learner minimizes. It minimizes {sorted(allowed)}."
+    )
 
 
 def _found(spec: object, task: str, n_classes: int | None, allowed: frozenset[str]) -> Loss:

@@ -21,6 +21,8 @@ from hardwood.table.statistics import column_statistics
 from hardwood.table.target import class_target, has_several_labels, label_target, number_target
 from hardwood.table.weights import class_weights, row_weights
 
+_CHUNK_ROWS = 2**14  # that are made dense at a time
+
 FindLoss: TypeAlias = Callable[[TaskKind, int | None], Loss]
 """Returns the loss to be minimized, for a kind of task and its number of classes, if any."""
 
@@ -299,6 +301,17 @@ class Task:
         weight = np.zeros(len(self.target))
         weight[self.rows.index] = self.rows.weight
         return weight[rows]
+
+    def encoded(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows as a learner sees them, (n, c) float32: columns in standard units."""
+        parts = []
+        for first in range(0, len(rows), _CHUNK_ROWS):
+            taken = self.matrix[rows[first : first + _CHUNK_ROWS]]
+            dense = taken if isinstance(taken, np.ndarray) else taken.toarray()
+            parts.append(self.schema.encoder.encode(np.ascontiguousarray(dense)))
+        if not parts:
+            return np.empty((0, self.schema.n_columns), dtype=np.float32)
+        return np.concatenate(parts)
 
     def representatives(self) -> np.ndarray:
         """For each row of the table (n,), the distinct row that stands for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -271,9 +271,9 @@ def _checked(spec: Any, start: ObliqueTree) -> str:
     """Return the name of a learner, or say what is no learner, or none for such trees."""
     if isinstance(spec, str):
         name: str = parameters.choice("a learner of with_", spec, _names())
-        if start.has_linear_leaves and name == "non_greedy":
+        if start.has_linear_leaves and "leaves" not in _parameters(name):
             raise ValueError(
-                "with_ holds 'non_greedy', whose leaves are constant, but those of the tree are "
+                f"with_ holds {name!r}, whose leaves are constant, but those of the tree are "
                 "linear. 'dgt' and 'tao' learn both."
             )
         return name
@@ -293,10 +293,16 @@ def _checked(spec: Any, start: ObliqueTree) -> str:
 
 def _learner(spec: str, start: ObliqueTree) -> Learner:
     """Return the learner of a name, for trees as large as the start."""
-    options: dict[str, Any] = {"max_depth": max(1, start.depth)}
+    options: dict[str, Any] = {}
+    if "max_depth" in _parameters(spec):
+        options["max_depth"] = max(1, start.depth)
     if start.has_linear_leaves:
         options["leaves"] = "linear"
     return LEARNERS[spec](**options)
+
+
+def _parameters(name: str) -> set[str]:
+    return {each.name for each in fields(LEARNERS[name])}
 
 
 def _divided(

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor, nn
 
 from hardwood.learn.latent import Latent, LatentNetwork
@@ -130,22 +129,10 @@ class _Rows:
     @classmethod
     def of(cls, task: Task, rows: np.ndarray) -> _Rows:
         return cls(
-            torch.from_numpy(encoded(task, rows)),
+            torch.from_numpy(task.encoded(rows)),
             torch.from_numpy(task.y[rows]),
             torch.from_numpy(task.weight[rows]),
         )
-
-
-def encoded(task: Task, rows: np.ndarray) -> np.ndarray:
-    """Return rows as a learner sees them, (n, c) float32."""
-    parts = []
-    for first in range(0, len(rows), _CHUNK_ROWS):
-        taken = task.matrix[rows[first : first + _CHUNK_ROWS]]
-        dense = taken.toarray() if sparse.issparse(taken) else taken
-        parts.append(task.schema.encoder.encode(np.ascontiguousarray(dense)))
-    if not parts:
-        return np.empty((0, task.schema.n_columns), dtype=np.float32)
-    return np.concatenate(parts)
 
 
 class _Run:

@@ -171,11 +171,12 @@ def test_a_tree_of_other_classes_is_refused(wedges, start):
         refine(start, wedges[0], np.where(wedges[1] == "up", 1, 0))
 
 
-def test_linear_leaves_are_not_given_to_who_cannot_learn_them():
+@pytest.mark.parametrize("name", ["non_greedy", "reinforced"])
+def test_linear_leaves_are_not_given_to_who_cannot_learn_them(name):
     X, y = load_diabetes(return_X_y=True)
     tree = TAORegressor(leaves="linear", max_depth=1, l1=1.0, l2=1.0, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="'non_greedy', whose leaves are constant"):
-        refine(tree, X, y, with_=["tao", "non_greedy"], random_state=0)
+    with pytest.raises(ValueError, match=f"'{name}', whose leaves are constant"):
+        refine(tree, X, y, with_=["tao", name], random_state=0)
 
 
 @pytest.mark.parametrize(("learner", "n_stages"), [(DGTClassifier, 1), (TAOClassifier, 2)])

@@ -132,7 +132,7 @@ def test_it_learns_a_bare_model(kind, classifies):
     if classifies:
         assert set(found.tolist()) <= set(y.tolist())
     task = task_for(small(kind), classifies)
-    whole = finished(answer, task, small(kind).record())
+    whole = finished(answer, task, small(kind).record(task))
     assert whole.record["learner"] == kind.__name__
     np.testing.assert_allclose(whole.predict(X), found)
 
@@ -183,7 +183,7 @@ def test_a_forest_of_it(kind, classifies):
     assert isinstance(answer.model, ObliqueForest)
     assert len(answer.members) == 2
     X, y = table(classifies)
-    whole = finished(answer, task, forest.record())
+    whole = finished(answer, task, forest.record(task))
     assert whole.n_trees == 2
     assert whole.predict(X).shape == y.shape
 

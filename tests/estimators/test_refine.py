@@ -191,3 +191,13 @@ def test_ctrl_c_ends_it_and_keeps_what_was_reached(wedges, start, learner, n_sta
         refined = refine(start, *wedges[:2], with_=[first, "tao"], random_state=0)
     assert len(refined.stages) == n_stages
     assert refined.tree_ is [stage.tree for stage in refined.stages if stage.kept][-1]
+
+
+def test_a_refined_tree_tells_its_learner_and_its_loss():
+    """Pruning asks for the loss that a tree was learned with."""
+    X, y = load_diabetes(return_X_y=True)
+    start = hardwood.GreedyTreeRegressor(max_depth=2).fit(X, y)
+    refined = hardwood.refine(start, X, y, with_=["tao"], random_state=0)
+    record = refined.stages[1].tree.record
+    assert record["learner"] == "TAO"
+    assert record["parameters"]["loss"] == "squared_error"

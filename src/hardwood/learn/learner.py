@@ -147,15 +147,18 @@ class Learner(Parameters, ABC):
         """Return the loss that `spec` names, if this learner can minimize it."""
         return loss_of(spec, kind, n_classes, allowed=self.losses)
 
-    def default_loss(self, kind: TaskKind, n_classes: int | None) -> Loss:
-        """Return what it minimizes unless told otherwise."""
-        return self.find_loss(
-            "squared_error" if kind == "regression" else "log_loss", kind, n_classes
-        )
+    def default_loss_name(self, kind: TaskKind) -> str:
+        """Name the loss that it minimizes unless told otherwise."""
+        return "squared_error" if kind == "regression" else "log_loss"
 
-    def record(self) -> dict[str, Any]:
-        """By which learner a model was learned, with which parameters, as JSON can hold them."""
+    def default_loss(self, kind: TaskKind, n_classes: int | None) -> Loss:
+        """Return the loss that it minimizes unless told otherwise."""
+        return self.find_loss(self.default_loss_name(kind), kind, n_classes)
+
+    def record(self, task: Task) -> dict[str, Any]:
+        """Note the learner, its parameters and its usual loss, as JSON can hold them."""
         parameters = {each.name: writable(getattr(self, each.name)) for each in fields(self)}
+        parameters["loss"] = self.default_loss_name(task.kind)
         return {"learner": type(self).__name__, "parameters": parameters}
 
     @property

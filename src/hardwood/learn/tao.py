@@ -175,8 +175,8 @@ class TAO(Learner):
             )
         return loss
 
-    def default_loss(self, kind: TaskKind, n_classes: int | None) -> Loss:
-        return self.find_loss("squared_error" if kind == "regression" else "auto", kind, n_classes)
+    def default_loss_name(self, kind: TaskKind) -> str:
+        return "squared_error" if kind == "regression" else "auto"
 
     @property
     def needs_validation(self) -> str:

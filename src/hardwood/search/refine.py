@@ -377,7 +377,7 @@ def _by_learner(
     if verbose > 0:
         run = replace(run, callbacks=(learner.printer(task, verbose),))
     learned = learner.fit(task, run, start)
-    model = finished(learned, task, learner.record(), run.n_jobs)
+    model = finished(learned, task, learner.record(task), run.n_jobs)
     return model.hard("a refinement"), learned.interrupted
 
 

@@ -317,7 +317,7 @@ def test_supervised_marks(labelled, rng):
         (lambda X, y: classification_bandit(X, y, actions=["low"]), "'top', which is none of"),
         (lambda X, y: classification_bandit(X, y, n_rounds=0), "n_rounds must be an integer >= 1"),
         (lambda X, y: reward_bandit(X, np.ones((5, 2))), r"shape \(300, actions\)"),
-        (lambda X, y: reward_bandit(X, np.full((300, 2), np.nan)), "rewards contains NaN"),
+        (lambda X, y: reward_bandit(X, np.full((300, 2), np.nan)), "rewards holds nan at row 0"),
         (
             lambda X, y: reward_bandit(X, np.ones((300, 2)), actions=["a"]),
             "2 columns for 1 actions",

@@ -334,7 +334,7 @@ def test_masks_reach_the_policy_and_are_checked(rng):
         ({"action": [0, 5, 1]}, "action holds 5, which is none of the actions 0, 1"),
         ({"policy": [[0.5, 0.6]] * 3}, "sum to 1 in every row"),
         ({"policy": [[1.5, -0.5]] * 3}, "at least 0"),
-        ({"policy": [[np.nan, 1.0]] * 3}, "sum to 1 in every row"),
+        ({"policy": [[np.nan, 1.0]] * 3}, "policy holds nan at row 0"),
         ({"policy": [[0.5, 0.5]] * 2}, r"of shape \(3, 2\)"),
         ({"policy": [0, 7, 0], "actions": 2}, "policy holds 7"),
         ({"actions": ["a", "a"]}, "different names"),

@@ -15,15 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hardwood import parameters
-from hardwood.bandit.log import (
-    action_names,
-    action_positions,
-    column,
-    masks_of,
-    number_table,
-    numbers,
-    occurring,
-)
+from hardwood.bandit import log
 from hardwood.table import Schema, Table
 from hardwood.table.frames import open_frame
 from hardwood.table.subset import n_rows, taken
@@ -240,7 +232,7 @@ class Simulator(Stream):
             rng = np.random.default_rng(random_state)
             masks = rng.random(shape) < parameters.real("share", share, 0, 1, open_high=False)
             masks[np.arange(len(self)), rng.integers(self.n_actions, size=len(self))] = True
-        return replace(self, masks=masks_of(masks, *shape))
+        return replace(self, masks=log.masks_of(masks, *shape))
 
     def drifting(
         self,
@@ -344,11 +336,11 @@ def classification_bandit(
     random_state
         Seed of the order; None keeps the order of the rows.
     """
-    labels = column("y", y, _checked_rows(X))
+    labels = log.column("y", y, _checked_rows(X))
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y must hold a label in every row, found NaN.")
-    names = action_names(occurring(labels) if actions is None else actions)
-    world = Simulator(X=X, actions=names, labels=action_positions("y", labels, names))
+    names = log.action_names(log.occurring(labels) if actions is None else actions)
+    world = Simulator(X=X, actions=names, labels=log.action_positions("y", labels, names))
     return _ordered(world, n_rounds, random_state)
 
 
@@ -364,8 +356,8 @@ def reward_bandit(
 
     Other parameters as of `classification_bandit`.
     """
-    known = number_table("rewards", rewards, _checked_rows(X))
-    names = action_names(known.shape[1] if actions is None else actions)
+    known = log.number_table("rewards", rewards, _checked_rows(X))
+    names = log.action_names(known.shape[1] if actions is None else actions)
     if len(names) != known.shape[1]:
         raise ValueError(f"rewards have {known.shape[1]} columns for {len(names)} actions.")
     return _ordered(Simulator(X=X, actions=names, rewards=known), n_rounds, random_state)
@@ -392,7 +384,7 @@ def regression_bandit(
     n_rounds, random_state
         As of `classification_bandit`.
     """
-    truth = numbers("y", y, _checked_rows(X))
+    truth = log.numbers("y", y, _checked_rows(X))
     if not callable(loss):
         parameters.choice("loss", loss, tuple(LOSSES))
     losses = loss if callable(loss) else LOSSES[loss]

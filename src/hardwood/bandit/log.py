@@ -13,6 +13,7 @@ from hardwood import parameters
 from hardwood.table.subset import n_rows
 from hardwood.table.target import check_finite, positions
 
+_LARGEST = float(np.finfo(np.float64).max)
 _MAX_ACTIONS = 100_000
 _SUM_TOLERANCE = 1e-6  # probabilities are often float32
 
@@ -70,7 +71,7 @@ class Log:
         chances = None if propensity is None else propensities(propensity, n)
         masks = None if mask is None else masks_of(mask, n, len(actions))
         if masks is not None:
-            check_within(taken, masks, actions, "action")
+            check_within("action", np.arange(n), taken, masks, actions)
         return cls(X, taken, rewards, chances, masks, tuple(actions))
 
     def __len__(self) -> int:
@@ -98,17 +99,35 @@ def numbers(name: str, values: Any, n: int) -> np.ndarray:
     return array
 
 
-def number_table(name: str, values: Any, n: int, n_actions: int | None = None) -> np.ndarray:
-    """Return finite numbers as (n, K) float64, rows by actions: of any K where none is given."""
+def number_table(
+    name: str,
+    values: Any,
+    n: int,
+    n_actions: int | None = None,
+    *,
+    largest: float = _LARGEST,
+    instead: str = "",
+) -> np.ndarray:
+    """Return numbers as (n, K) float64, rows by actions: of any K where none is given.
+
+    All are finite, and at most ``largest`` in size. ``instead`` tells a message what else they
+    might have been.
+    """
     array = np.asarray(values)
     expected = (n, *(array.shape[1:2] if n_actions is None else (n_actions,)))
     if array.ndim != 2 or array.shape != expected or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must hold numbers of shape ({n}, {n_actions or 'actions'}), rows by actions, "
-            f"got {array.dtype} of shape {array.shape}."
+            f"{name} must hold numbers of shape ({n}, {n_actions or 'actions'}), rows by actions"
+            f"{instead}, got {array.dtype} of shape {array.shape}."
         )
-    array = array.astype(np.float64)
-    check_finite(name, array)
+    array = np.ascontiguousarray(array, np.float64)
+    wrong = np.argwhere(~(np.abs(array) <= largest))
+    if wrong.size:
+        row, place = wrong[0].tolist()
+        raise ValueError(
+            f"{name} holds {array[row, place]} at row {row}, column {place}. Expected finite "
+            f"numbers up to {largest:g}."
+        )
     return array
 
 
@@ -193,10 +212,8 @@ def policy_of(
     else:
         probabilities = _probabilities(done, n, len(names))
     if mask is not None:
-        masks = masks_of(mask, n, len(names))
-        for a in range(len(names)):
-            rows = np.flatnonzero((probabilities[:, a] > 0) & ~masks[:, a])
-            check_within(np.full(rows.size, a), masks[rows], names, "policy", rows)
+        rows, taken = np.nonzero(probabilities > 0)
+        check_within("policy", rows, taken, masks_of(mask, n, len(names)), names)
     return probabilities, names
 
 
@@ -229,12 +246,9 @@ def occurring(*columns: np.ndarray) -> list[Any]:
 
 
 def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:
-    if done.shape != (n, n_actions) or done.dtype.kind not in "biuf":
-        raise ValueError(
-            f"policy must give probabilities of shape ({n}, {n_actions}), rows by actions, or "
-            f"({n},) chosen actions, got {done.dtype} of shape {done.shape}."
-        )
-    probabilities = done.astype(np.float64)
+    probabilities = number_table(
+        "policy", done, n, n_actions, instead=f" (or ({n},) chosen actions)"
+    )
     off = np.abs(probabilities.sum(axis=1) - 1)
     wrong = np.flatnonzero(~((off <= _SUM_TOLERANCE) & (probabilities >= 0).all(axis=1)))
     if wrong.size:
@@ -246,18 +260,13 @@ def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:
 
 
 def check_within(
-    taken: np.ndarray,
-    masks: np.ndarray,
-    actions: Sequence[Hashable],
-    name: str,
-    rows: np.ndarray | None = None,
+    name: str, rows: np.ndarray, taken: np.ndarray, masks: np.ndarray, actions: Sequence[Hashable]
 ) -> None:
-    """Refuse actions, by their positions, that their masks do not allow."""
-    outside = np.flatnonzero(~masks[np.arange(len(taken)), taken])
+    """Refuse actions, by their positions, that the masks of their rows do not allow."""
+    outside = np.flatnonzero(~masks[rows, taken])
     if outside.size:
-        first = outside[0]
-        row = first if rows is None else rows[first]
+        i = outside[0]
         raise ValueError(
-            f"{name} takes {actions[taken[first]]!r:.60} in row {row}, which mask does not allow "
+            f"{name} takes {actions[taken[i]]!r:.60} in row {rows[i]}, which mask does not allow "
             "there."
         )

@@ -183,7 +183,8 @@ class DGTBandit(OnlineLearner):
         chances = np.full(n, propensity) if np.ndim(propensity) == 0 else propensity
         chances = log.propensities(chances, n)
         if mask is not None:
-            log.check_within(taken, log.masks_of(mask, n, self.n_actions), self.actions_, "action")
+            masks = log.masks_of(mask, n, self.n_actions)
+            log.check_within("action", np.arange(n), taken, masks, self.actions_)
         rows = self._begun(X, rows, contexts)
         before = self.n_rounds_
         self._engine.learn_many(rows, taken.astype(np.int32), rewards, chances)
@@ -306,19 +307,10 @@ class DGTBandit(OnlineLearner):
         if array.ndim == 1 or array.shape[1:] == (1,):
             labels = log.column("feedback", array, n)
             return log.action_positions("feedback", labels, self.actions_).astype(np.int32)
-        if array.shape != (n, self.n_actions) or array.dtype.kind not in "biuf":
-            raise ValueError(
-                f"feedback must be {n} labels, rewards of shape ({n}, {self.n_actions}), or a "
-                f"function of row number and action, found {array.dtype} of shape {array.shape}."
-            )
-        wrong = np.argwhere(~(np.abs(array.astype(np.float64, copy=False)) <= LARGEST_FEEDBACK))
-        if wrong.size:
-            row, action = wrong[0].tolist()
-            raise ValueError(
-                f"feedback holds {array[row, action]} at row {row}, action "
-                f"{self.actions_[action]!r}. Expected finite numbers up to {LARGEST_FEEDBACK:g}."
-            )
-        return np.ascontiguousarray(array, np.float64)
+        instead = f" (or {n} labels, or a function of row number and action)"
+        return log.number_table(
+            "feedback", array, n, self.n_actions, largest=LARGEST_FEEDBACK, instead=instead
+        )
 
     # What its base class asks for
 

@@ -109,16 +109,12 @@ class _InnerFolds:
 
 def constant(settings: Settings) -> Any:
     """Return the best prediction that looks at no column."""
-    if settings.has_classes:
-        return EncodedClassifier(DummyClassifier(strategy="prior"))
-    return EncodedRegressor(DummyRegressor())
+    return _encoded(settings, DummyClassifier(strategy="prior"), DummyRegressor())
 
 
 def linear(settings: Settings) -> Any:
     """Return logistic regression, or ridge regression with a penalty chosen on its own rows."""
-    if settings.has_classes:
-        return EncodedClassifier(LogisticRegression(max_iter=1000))
-    return EncodedRegressor(RidgeCV(alphas=_RIDGE_ALPHAS))
+    return _encoded(settings, LogisticRegression(max_iter=1000), RidgeCV(alphas=_RIDGE_ALPHAS))
 
 
 def cart(settings: Settings) -> Any:
@@ -130,7 +126,7 @@ def cart(settings: Settings) -> Any:
         scoring=settings.scoring if isinstance(settings.scoring, str) else None,
         cv=_InnerFolds(settings),
     )
-    return EncodedClassifier(search) if settings.has_classes else EncodedRegressor(search)
+    return _encoded(settings, search, search)
 
 
 def random_forest(settings: Settings) -> Any:
@@ -160,9 +156,14 @@ def lightgbm(settings: Settings) -> Any:
 
 
 def _of_kind(settings: Settings, classifier: Any, regressor: Any, **options: Any) -> Any:
-    if settings.has_classes:
-        return EncodedClassifier(classifier(random_state=settings.seed, **options))
-    return EncodedRegressor(regressor(random_state=settings.seed, **options))
+    kind = classifier if settings.has_classes else regressor
+    model = kind(random_state=settings.seed, **options)
+    return _encoded(settings, model, model)
+
+
+def _encoded(settings: Settings, classifier: Any, regressor: Any) -> Any:
+    """Return the model of the task on encoded columns."""
+    return EncodedClassifier(classifier) if settings.has_classes else EncodedRegressor(regressor)
 
 
 def is_there(package: str) -> bool:

@@ -139,18 +139,8 @@ def tune(
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="Tuning")
+    from hardwood.selection import study as studies
     from hardwood.selection.loop import TuningLoop
-    from hardwood.selection.study import (
-        ROWS,
-        VALIDATION,
-        check_settings,
-        found_study,
-        is_name_of_sampler,
-        new_study,
-        opened,
-        pruner_of,
-        settings_of,
-    )
     from hardwood.selection.trial import Objective, TrialEstimator
 
     _check_estimator(estimator)
@@ -166,13 +156,15 @@ def tune(
     metric = metric_of(estimator, scoring)
     if scoring is None:
         _check_comparable(suggest)
-    is_grid = is_name_of_sampler(sampler) and sampler == "grid"
+    is_grid = studies.is_name_of_sampler(sampler) and sampler == "grid"
     points = grid(suggest) if is_grid else finite_points(suggest)
-    pruner = pruner_of(pruner)
+    pruner = studies.pruner_of(pruner)
     name = study_name or type(estimator).__name__
-    with opened(storage) as found:
-        study = found_study(found, name)
-        seed = _seed(random_state, None if study is None else settings_of(study)["random_state"])
+    with studies.opened(storage) as found:
+        study = studies.found_study(found, name)
+        seed = _seed(
+            random_state, None if study is None else studies.settings_of(study)["random_state"]
+        )
         folds = folds_of(
             validation,
             rows,
@@ -181,13 +173,13 @@ def tune(
         )
         settings = _settings(estimator, suggest, metric, sampler) | {
             "random_state": seed,
-            ROWS: rows.digest(),
-            VALIDATION: digest_of(folds),
+            studies.ROWS: rows.digest(),
+            studies.VALIDATION: digest_of(folds),
         }
         if study is None:
-            study = new_study(found, name, metric.direction, settings)
+            study = studies.new_study(found, name, metric.direction, settings)
         else:
-            check_settings(study, settings)
+            studies.check_settings(study, settings)
         study.pruner = pruner
         copied = TrialEstimator(estimator, seed)
         search = TuningLoop(

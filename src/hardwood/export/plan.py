@@ -19,7 +19,7 @@ from hardwood.model import ObliqueForest, ObliqueTree
 from hardwood.model.base import Model
 from hardwood.model.engine import linked, scaled_splits
 from hardwood.model.kinds.forest import HardModel
-from hardwood.model.structure import Label, Link, TaskKind
+from hardwood.model.structure import Link, TaskKind
 from hardwood.show.text import summary
 from hardwood.table import Schema
 
@@ -189,8 +189,6 @@ class PlannedTree:
         From the scores of linear leaves to what they answer.
     vote
         What a linear leaf's answer is turned into; constant leaves hold their vote already.
-    counts
-        (L,) training samples of the leaves, where known.
     """
 
     weights: np.ndarray
@@ -203,7 +201,6 @@ class PlannedTree:
     leaf_indicators: np.ndarray | None
     link: Link
     vote: Vote
-    counts: np.ndarray | None
 
     @property
     def n_splits(self) -> int:
@@ -243,39 +240,9 @@ class Plan:
         return self.encoding.schema
 
     @property
-    def task(self) -> TaskKind:
-        """What is predicted."""
-        return self.model.task
-
-    @property
-    def classes(self) -> tuple[Label, ...] | None:
-        """The labels of a classifier."""
-        return self.model.classes
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs, k."""
-        return self.model.n_outputs
-
-    @property
     def is_forest(self) -> bool:
         """Whether the model is a forest, even of one tree."""
         return isinstance(self.model, ObliqueForest)
-
-    @property
-    def has_linear_leaves(self) -> bool:
-        """Whether some leaves are linear."""
-        return any(tree.leaf_weights is not None for tree in self.trees)
-
-    @property
-    def n_splits(self) -> int:
-        """Number of splits of all trees."""
-        return sum(tree.n_splits for tree in self.trees)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves of all trees."""
-        return sum(tree.n_leaves for tree in self.trees)
 
     def combined(self, total: np.ndarray) -> np.ndarray:
         """Turn the sum (r, k) of what the trees say into outputs."""
@@ -293,9 +260,9 @@ class Plan:
     @cached_property
     def output_names(self) -> tuple[str, ...]:
         """Names of labels or regression outputs; their numbers where the model knows none."""
-        if self.classes is not None:
-            return tuple(str(label) for label in self.classes)
-        return self.model.target_names or tuple(str(i) for i in range(self.n_outputs))
+        if self.model.classes is not None:
+            return tuple(str(label) for label in self.model.classes)
+        return self.model.target_names or tuple(str(i) for i in range(self.model.n_outputs))
 
 
 def plan_of(model: Any) -> Plan:
@@ -347,7 +314,6 @@ def _planned(tree: ObliqueTree, encoding: Encoding, vote: Vote, exponent: int) -
         leaf_indicators=None if linear is None else linear[:, :, indicators],
         link=tree.link,
         vote=vote,
-        counts=None if tree.counts is None else tree.counts[tree.n_splits :],
     )
 
 

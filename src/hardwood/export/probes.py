@@ -76,7 +76,7 @@ class Probes:
     def outputs(self) -> np.ndarray:
         """(n, k) float64: probabilities, or regression values, by the library."""
         model = self.plan.model
-        if self.plan.task == "regression":
+        if self.plan.model.task == "regression":
             return model.predict(self.table).reshape(self.n_rows, -1)
         return model.predict_proba(self.table)
 

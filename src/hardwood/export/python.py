@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from hardwood import __version__
-from hardwood.export.blocks import Blocks
 from hardwood.export.conditions import (
     Condition,
     Levels,
@@ -26,7 +25,7 @@ from hardwood.export.conditions import (
     leaf_sums,
 )
 from hardwood.export.exported import ExportedText, check_path, exported
-from hardwood.export.expressions import Expressions, nested
+from hardwood.export.expressions import Blocks, Expressions, nested
 from hardwood.export.names import comment, identifiers
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
@@ -91,10 +90,10 @@ def _check(probes: Probes, text: str) -> Check:
     rows = list(zip(*probes.raw_columns, strict=True))
     outputs = np.array([program["outputs"](row) for row in rows])
     positions = None
-    if plan.classes is not None:
+    if plan.model.classes is not None:
         predicted = [program["predict"](row) for row in rows]
-        positions = np.array([plan.classes.index(label) for label in predicted])
-    elif plan.task == "multilabel":
+        positions = np.array([plan.model.classes.index(label) for label in predicted])
+    elif plan.model.task == "multilabel":
         positions = np.array([program["predict"](row) for row in rows])
     leaves = np.array([program["leaves"](row) for row in rows])
     return verified(
@@ -109,7 +108,7 @@ def _check(probes: Probes, text: str) -> Check:
 def _cost(plan: Plan) -> int:
     """Multiplications of a row, at most; about as many tenths of a microsecond."""
     width = plan.schema.n_columns
-    linear = width * plan.n_outputs if plan.has_linear_leaves else 0
+    linear = width * plan.model.n_outputs if plan.model.has_linear_leaves else 0
     depths = [int(np.log2(tree.n_leaves)) + 1 for tree in plan.trees]
     return sum(depth * width + linear for depth in depths)
 
@@ -146,7 +145,8 @@ class _ModuleWriter(Expressions):
             comment(plan.summary, 400),
             f"Exported by hardwood {__version__}; needs nothing but Python.",
             "",
-            "predict(row), leaves(row)" + ", predict_proba(row)" * (plan.task != "regression"),
+            "predict(row), leaves(row)"
+            + ", predict_proba(row)" * (plan.model.task != "regression"),
             "A row is a sequence in the order of FEATURES, or a mapping by their names; None or",
             "NaN is a missing entry, and so is a level that is not in LEVELS.",
         ]
@@ -165,8 +165,8 @@ class _ModuleWriter(Expressions):
             ("CENTERS", [f.center for f in features]),
             ("LEVELS", [list(f.levels) if f.kind == "categorical" else None for f in features]),
         ]
-        if plan.classes is not None:
-            items.append(("CLASSES", list(plan.classes)))
+        if plan.model.classes is not None:
+            items.append(("CLASSES", list(plan.model.classes)))
         elif plan.model.target_names is not None:
             items.append(("OUTPUTS", list(plan.model.target_names)))
         return "\n".join(f"{name} = {_list(values)}" for name, values in items)
@@ -308,8 +308,10 @@ class _ModuleWriter(Expressions):
         numbers = range(len(plan.trees))
         code = _OUTPUTS.replace("@trees@", ", ".join(f"_tree_{t}" for t in numbers))
         code = code.replace("@answers@", ", ".join(f"_answer_{t}" for t in numbers))
-        code = code.replace("@k@", str(plan.n_outputs)).replace("@end@", end)
-        last = _PREDICT[plan.task if plan.n_outputs > 1 else f"{plan.task} of one"]
+        code = code.replace("@k@", str(plan.model.n_outputs)).replace("@end@", end)
+        last = _PREDICT[
+            plan.model.task if plan.model.n_outputs > 1 else f"{plan.model.task} of one"
+        ]
         return "\n\n".join(part.strip("\n") for part in (code, last))
 
 

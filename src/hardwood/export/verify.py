@@ -67,7 +67,7 @@ class Check:
             are_given=probes.are_given,
             largest_difference=float(differences.max(initial=0.0)),
             n_leaves_reached=probes.n_leaves_reached,
-            n_leaves=probes.plan.n_leaves,
+            n_leaves=probes.plan.model.n_leaves,
             **found,
         )
 
@@ -199,10 +199,10 @@ def measured(
 
 def positions_of(plan: Plan, outputs: np.ndarray) -> np.ndarray | None:
     """Return what is predicted: (n,) class positions, (n, k) labels 0 or 1, None for numbers."""
-    if plan.classes is not None:
+    if plan.model.classes is not None:
         positions: np.ndarray = outputs.argmax(axis=1)
         return positions
-    return (outputs >= 0.5).astype(np.int64) if plan.task == "multilabel" else None
+    return (outputs >= 0.5).astype(np.int64) if plan.model.task == "multilabel" else None
 
 
 def is_on_edge(probes: Probes, rows: np.ndarray) -> np.ndarray:
@@ -243,7 +243,7 @@ def _allowed(probes: Probes, precision: float) -> np.ndarray:
     expected = np.abs(probes.outputs)
     allowed: np.ndarray = _LITTLE * np.maximum(expected, 1.0)
     plan = probes.plan
-    if not plan.has_linear_leaves:
+    if not plan.model.has_linear_leaves:
         return allowed
     values, on = plan.encoding.encode(probes.matrix)
     size = np.zeros((probes.n_rows, 1))
@@ -275,10 +275,10 @@ def _same_answer(
     if right is None or found.positions is None:
         return np.ones(len(expected), bool)
     same = found.positions == right
-    if plan.classes is None:
+    if plan.model.classes is None:
         return (same | (np.abs(expected - 0.5) <= allowed)).all(axis=1)
     rows = np.arange(len(expected))
-    in_range = (found.positions >= 0) & (found.positions < plan.n_outputs)
+    in_range = (found.positions >= 0) & (found.positions < plan.model.n_outputs)
     chosen = expected[rows, np.where(in_range, found.positions, 0)]
     ties = in_range & (chosen >= expected.max(axis=1) - 2 * allowed.max(axis=1))
     identical = (found.outputs == expected).all(axis=1)

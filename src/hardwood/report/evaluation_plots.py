@@ -18,7 +18,6 @@ _SIDE = 4.2  # inches of one panel
 _MAX_OUTPUTS = 4  # outputs with a row of panels each
 _MAX_CELLS = 30  # classes of a confusion table that can still be read
 _MAX_NUMBERS = 12  # classes up to which its cells have numbers
-_MAX_CURVES = 5
 
 
 def figure_size(found: Evaluation) -> tuple[float, float]:

@@ -26,7 +26,7 @@ PRECISIONS = ["int16", "int8"]
 def test_every_kind_of_model(model, precision):
     """The export itself demands that C equals the tables; here: how it agrees, and its size."""
     plan = plan_of(model)
-    if plan.has_linear_leaves and len(plan.trees) > 1:
+    if plan.model.has_linear_leaves and len(plan.trees) > 1:
         with pytest.raises(ExportError, match="forest with linear leaves has no form in integers"):
             to_c(model, precision=precision)
         return

@@ -20,7 +20,7 @@ def test_every_kind_of_model_in_full_and_rounded(model):
     text = to_rules(model)
     plan = plan_of(model)
     assert text.check.n_on_edge <= 5
-    assert len(re.findall(r"^rule \d+: leaf \d+$", text, re.M)) == plan.n_leaves
+    assert len(re.findall(r"^rule \d+: leaf \d+$", text, re.M)) == plan.model.n_leaves
     check = to_rules(model, digits=4).check
     assert check.agreement > 0.98
     assert "4 digits" in check.method

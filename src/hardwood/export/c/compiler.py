@@ -1,4 +1,4 @@
-"""A C compiler, where the machine has one, to try a header with."""
+"""A C compiler, where the machine has one, and a header compiled and run on the probe rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from hardwood.errors import ExportError
+from hardwood.export.plan import Plan
+from hardwood.export.probes import Probes
+from hardwood.export.verify import Predictions
 
 _KNOWN = ("cc", "gcc", "clang")
 _FLAGS = ("-std=c99", "-O1", "-ffp-contract=off")
@@ -68,3 +73,77 @@ class Compiler:
                 f"(exit code {done.returncode}): {said[-1000:]}"
             )
         return done.stdout
+
+
+def compiled_predictions(
+    compiler: Compiler, probes: Probes, prefix: str, text: str, *, real: str = "double"
+) -> Predictions:
+    """Compile a header, run it on the probe rows and return what it says.
+
+    ``real`` is the type of its outputs. A header of integers, ``float``, quantizes the rows first.
+    """
+    plan = probes.plan
+    sources = {"header.h": text, "main.c": probe_program(plan, prefix, real)}
+    said = compiler.run(sources, np.ascontiguousarray(probes.matrix, np.float64).tobytes())
+    n_trees, k = len(plan.trees), plan.model.n_outputs
+    width = n_trees + k + (1 if plan.model.classes is not None else k)
+    rows = np.frombuffer(said, np.float64)
+    if rows.size != probes.n_rows * width:
+        raise ExportError("the export to C was not written: its program says too little")
+    leaves, outputs, answers = np.split(rows.reshape(-1, width), [n_trees, n_trees + k], axis=1)
+    if plan.model.task == "regression":
+        if not np.array_equal(answers, outputs):
+            raise ExportError("the export to C was not written: predict and outputs differ")
+        return Predictions(outputs, None, leaves)
+    positions = answers.astype(np.int64)
+    return Predictions(
+        outputs, positions[:, 0] if plan.model.classes is not None else positions, leaves
+    )
+
+
+def probe_program(plan: Plan, prefix: str, real: str) -> str:
+    """Write a program that reads rows of doubles from stdin and writes all answers as doubles."""
+    one = plan.model.task == "classification" or (
+        plan.model.task == "regression" and plan.model.n_outputs == 1
+    )
+    if one:
+        answer = f"answer[0] = {prefix}_predict(row);"
+    else:
+        kind = "uint8_t" if plan.model.task == "multilabel" else real
+        answer = f"{kind} many[K]; {prefix}_predict(row, many);\n"
+        answer += "    for (int i = 0; i < K; ++i) answer[i] = many[i];"
+    is_quantized = real == "float"
+    return _PROGRAM.format(
+        n_features=plan.schema.n_features,
+        n_outputs=plan.model.n_outputs,
+        n_trees=len(plan.trees),
+        n_answers=1 if plan.model.classes is not None else plan.model.n_outputs,
+        prefix=prefix,
+        real=real,
+        quantize=f"{prefix}_quantise_row(raw, row);"
+        if is_quantized
+        else "for (int i = 0; i < P; ++i) row[i] = raw[i];",
+        answer=answer,
+    )
+
+
+_PROGRAM = """#include "header.h"
+#include <stdio.h>
+enum {{ P = {n_features}, K = {n_outputs}, T = {n_trees}, A = {n_answers} }};
+static double raw[P], said[T + K + A], *answer = said + T + K;
+static {prefix}_value row[P];
+static {real} outputs[K];
+static int32_t leaves[T];
+int main(void) {{
+  while (fread(raw, sizeof(double), P, stdin) == P) {{
+    {quantize}
+    {prefix}_leaves(row, leaves);
+    for (int i = 0; i < T; ++i) said[i] = leaves[i];
+    {prefix}_outputs(row, outputs);
+    for (int i = 0; i < K; ++i) said[T + i] = outputs[i];
+    {answer}
+    fwrite(said, sizeof(double), T + K + A, stdout);
+  }}
+  return 0;
+}}
+"""

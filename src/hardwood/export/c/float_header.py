@@ -86,7 +86,7 @@ FLAG    }
 
 def _score_code(plan: Plan, tables: Tables) -> str:
     encoding = plan.encoding
-    if plan.n_splits == 0:
+    if plan.model.n_splits == 0:
         return ""
     tables.add("float", "bias", np.concatenate([tree.bias for tree in plan.trees]))
     terms = indicators = ""
@@ -127,7 +127,7 @@ _INDICATORS = r"""  if (row->n_on > 0) {
 
 def _leaf_code(plan: Plan, tables: Tables) -> str:
     tables.add("double", "leaf_values", np.concatenate([tree.values for tree in plan.trees]))
-    if not plan.has_linear_leaves:
+    if not plan.model.has_linear_leaves:
         return ""
     encoding, first, offset = plan.encoding, [], 0
     linear = [tree for tree in plan.trees if tree.leaf_weights is not None]
@@ -194,7 +194,7 @@ def _outputs_code(plan: Plan) -> str:
         end += _HEADROOM.replace("EXPONENT", str(plan.exponent))
     if plan.link != "identity":
         end += f"  NAME_apply_link({LINKS.index(plan.link)}, out);\n"
-    linear = _ADD_LINEAR if plan.has_linear_leaves else ""
+    linear = _ADD_LINEAR if plan.model.has_linear_leaves else ""
     return _OUTPUTS.replace("LINEAR", linear).replace("END", end)
 
 
@@ -228,6 +228,6 @@ END}
 
 
 def _predict_code(plan: Plan) -> str:
-    if plan.classes is not None:
+    if plan.model.classes is not None:
         return parts.best_code("double", "out", "outputs")
     return parts.labels_code("double", "out", "outputs", "out[o] >= 0.5")

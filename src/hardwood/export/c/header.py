@@ -6,12 +6,11 @@ import os
 from typing import Any, Literal
 
 from hardwood.errors import ExportError
-from hardwood.export.c.compiler import Compiler
+from hardwood.export.c.compiler import Compiler, compiled_predictions
 from hardwood.export.c.float_header import float_header
 from hardwood.export.c.integer_header import integer_header
 from hardwood.export.c.interpreter import interpreted_predictions
 from hardwood.export.c.names import header_name
-from hardwood.export.c.run import compiled_predictions
 from hardwood.export.exported import ExportedText, check_path, exported
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes

@@ -37,7 +37,7 @@ def header(names: Names, tables: Tables, usage: str, head: str, code: list[str])
         + "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n"
         + names.written(head)
         + f"enum {{\n  {names.capital}_N_FEATURES = {plan.schema.n_features},\n"
-        + f"  {names.capital}_N_OUTPUTS = {plan.n_outputs},\n"
+        + f"  {names.capital}_N_OUTPUTS = {plan.model.n_outputs},\n"
         + f"  {names.capital}_N_TREES = {len(plan.trees)}\n}};\n"
         + names.enumerations()
         + names.lookups()
@@ -62,9 +62,9 @@ def usage_of_answers(plan: Plan, real: str) -> list[str]:
             proba,
         ],
         "regression": [f"  {real} y = NAME_predict(row);"]
-        if plan.n_outputs == 1
+        if plan.model.n_outputs == 1
         else [f"  {many}NAME_predict(row, out);"],
-    }[plan.task]
+    }[plan.model.task]
     leaves = "int32_t leaves[CAPS_N_TREES]; NAME_leaves(row, leaves);    the leaf in each tree"
     return [*lines, f"  {leaves}"]
 
@@ -247,9 +247,9 @@ static inline void NAME_leaves(const NAME_value *row, int32_t *leaves) {
 
 def answer_code(plan: Plan, real: str, predict: str) -> str:
     """Write the functions that predict; ``predict`` is that of classes and labels."""
-    if plan.task != "regression":
+    if plan.model.task != "regression":
         return _PROBA.replace("REAL", real) + predict
-    return (_NUMBER if plan.n_outputs == 1 else _NUMBERS).replace("REAL", real)
+    return (_NUMBER if plan.model.n_outputs == 1 else _NUMBERS).replace("REAL", real)
 
 
 _PROBA = r"""

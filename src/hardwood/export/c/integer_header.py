@@ -12,13 +12,12 @@ import numpy as np
 
 from hardwood.errors import ExportError
 from hardwood.export.c import header_parts as parts
-from hardwood.export.c.compiler import Compiler
+from hardwood.export.c.compiler import Compiler, compiled_predictions
 from hardwood.export.c.header_parts import LINKS, Tables
 from hardwood.export.c.interpreter import Tables as ReadTables
 from hardwood.export.c.interpreter import indicator_weights, tables_of, term_weights, walked
 from hardwood.export.c.names import Names
 from hardwood.export.c.quantize import Grid, Quantized, quantized
-from hardwood.export.c.run import compiled_predictions
 from hardwood.export.plan import Plan
 from hardwood.export.probes import Probes
 from hardwood.export.verify import Check, Predictions, measured
@@ -126,7 +125,7 @@ FLAG    }
 
 def _score_code(model: Quantized, tables: Tables, kind: str) -> str:
     plan, splits = model.plan, model.splits
-    if plan.n_splits == 0:
+    if plan.model.n_splits == 0:
         return ""
     tables.add("int32_t", "bias", splits.bias)
     terms = parts.term_loop(tables, kind, splits.weights, "sum += (int32_t)w * row->value[j];")
@@ -218,7 +217,7 @@ def _outputs_code(model: Quantized, others: Tables) -> str:
     plan = model.plan
     if model.leaf_sums is not None:
         link = plan.trees[0].link
-        others.add("float", "leaf_scale", model.leaf_sums.scale[:: plan.n_outputs])
+        others.add("float", "leaf_scale", model.leaf_sums.scale[:: plan.model.n_outputs])
         convert = (
             "  const float scale = NAME_leaf_scale[NAME_sums(row, sums)];\n"
             "  for (int o = 0; o < CAPS_N_OUTPUTS; ++o) out[o] = scale * (float)sums[o];\n"
@@ -242,7 +241,7 @@ def _outputs_code(model: Quantized, others: Tables) -> str:
 
 def _predict_code(model: Quantized, tables: Tables) -> str:
     plan = model.plan
-    if plan.classes is None:
+    if plan.model.classes is None:
         test = f"2 * (int64_t)sums[o] >= {_half(model)}"
         return parts.labels_code("int32_t", "sums", "sums", test)
     if model.leaf_sums is None and len(plan.trees) == 1 and plan.link == "identity":
@@ -301,7 +300,7 @@ static inline void NAME_quantise_row(const double *raw, NAME_value *row) {
 def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Predictions:
     """Interpret the tables that were written, in NumPy's integers."""
     plan, one = model.plan, model.grid.one
-    n, q, k = plan.encoding.n_values, plan.encoding.n_indicators, plan.n_outputs
+    n, q, k = plan.encoding.n_values, plan.encoding.n_indicators, plan.model.n_outputs
     entries = model.grid.quantized(probes.matrix[:, plan.encoding.numeric])
     on = plan.encoding.encode(probes.matrix)[1].astype(np.int64)
     weights = term_weights(tables, n, np.int64).astype(np.int64)
@@ -335,9 +334,9 @@ def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Predic
 def _positions(
     model: Quantized, sums: np.ndarray, leaves: np.ndarray, tables: ReadTables
 ) -> np.ndarray | None:
-    if model.plan.task == "regression":
+    if model.plan.model.task == "regression":
         return None
-    if model.plan.classes is None:
+    if model.plan.model.classes is None:
         return (2 * sums >= _half(model)).astype(np.int64)
     if "leaf_class" in tables:
         return tables["leaf_class"].astype(np.int64)[leaves[:, 0]]

@@ -89,7 +89,7 @@ def _outputs(
     plan: Plan, tables: Tables, leaves: np.ndarray, values: np.ndarray, on: np.ndarray
 ) -> np.ndarray:
     """Return the outputs (n, k) of rows at their leaves (n, T)."""
-    k = plan.n_outputs
+    k = plan.model.n_outputs
     total = np.zeros((len(leaves), k))
     for t, tree in enumerate(plan.trees):
         leaf = leaves[:, t]

@@ -54,7 +54,7 @@ class Names:
     @cached_property
     def classes(self) -> list[str]:
         """Constants for the classes, or for labels and outputs that have names."""
-        word = "OUTPUT" if self.plan.classes is None else "CLASS"
+        word = "OUTPUT" if self.plan.model.classes is None else "CLASS"
         return self._constants(word, list(self.plan.output_names))
 
     @cached_property
@@ -76,7 +76,7 @@ class Names:
         parts = [
             "/* Positions of the features in a row. */\n",
             _enumeration(self.features),
-            f"/* {'Classes' if self.plan.classes is not None else 'Outputs'}, by position. */\n",
+            f"/* {'Outputs' if self.plan.model.classes is None else 'Classes'}, by position. */\n",
             _enumeration(self.classes),
         ]
         taken = [*self.features, *self.classes]
@@ -122,7 +122,7 @@ class Names:
         return "".join(parts)
 
     def _class_lookup(self) -> str:
-        p, classes = self.prefix, self.plan.classes
+        p, classes = self.prefix, self.plan.model.classes
         word = "output" if classes is None else "class"
         text = strings(f"{p}_{word}_text", self.plan.output_names)
         text += self.written(_NAME_LOOKUP).replace("WORD", word)

@@ -119,16 +119,16 @@ def quantized(plan: Plan, bits: int, probes: Probes) -> Quantized:
         splits, n_wrong = _quantized_splits(plan, grid, rows)
         candidates.append((n_wrong, grid, splits))
     _, grid, splits = min(candidates, key=lambda candidate: candidate[0])
-    if plan.has_linear_leaves:
+    if plan.model.has_linear_leaves:
         sums = _quantized_leaves(plan, grid)
-        k = plan.n_outputs
+        k = plan.model.n_outputs
         return Quantized(plan, grid, splits, None, sums, np.zeros(k), np.ones(k))
     values, offset, scale = _quantized_values(plan, bits)
     return Quantized(plan, grid, splits, values, None, offset, scale)
 
 
 def _check(plan: Plan, bits: int) -> None:
-    if plan.has_linear_leaves and len(plan.trees) > 1:
+    if plan.model.has_linear_leaves and len(plan.trees) > 1:
         raise ExportError(
             "a forest with linear leaves has no form in integers: its trees' answers have scales "
             "of their own. Use precision='float32', or constant leaves."
@@ -327,22 +327,22 @@ def _quantized_leaves(plan: Plan, grid: Grid) -> Sums:
     (tree,) = plan.trees
     assert tree.leaf_weights is not None
     assert tree.leaf_indicators is not None
-    s = tree.n_leaves * plan.n_outputs
+    s = tree.n_leaves * plan.model.n_outputs
     return _sums(
         plan,
         grid,
         tree.leaf_weights.reshape(s, -1),
         tree.leaf_indicators.reshape(s, -1),
         tree.values.reshape(s),
-        groups=np.repeat(np.arange(tree.n_leaves), plan.n_outputs),
+        groups=np.repeat(np.arange(tree.n_leaves), plan.model.n_outputs),
     )
 
 
 def _quantized_values(plan: Plan, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Integers of constant leaves (L, k), and offset and scale (k,) of their sums."""
     values = np.concatenate([tree.values for tree in plan.trees])
-    k, n_trees = plan.n_outputs, len(plan.trees)
-    if plan.task != "regression" and plan.link == "identity":  # probabilities or votes
+    k, n_trees = plan.model.n_outputs, len(plan.trees)
+    if plan.model.task != "regression" and plan.link == "identity":  # probabilities or votes
         votes = plan.trees[0].vote != "none"
         most = 1 if votes else 2**bits - 1
         scale = np.full(k, 1.0 / (most * plan.divisor))

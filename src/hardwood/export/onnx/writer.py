@@ -136,7 +136,7 @@ class _GraphWriter:
         self._answer(row, indicators, leaf)
         metadata = {
             "hardwood.version": __version__,
-            "hardwood.task": plan.task,
+            "hardwood.task": plan.model.task,
             "hardwood.features": json.dumps(list(plan.schema.names)),
             "hardwood.inputs": json.dumps(self.names),
             "hardwood.outputs": json.dumps(list(plan.output_names)),
@@ -294,7 +294,9 @@ class _GraphWriter:
         chosen = graph.node("Gather", graph.constant(np.concatenate(weights)), place, axis=0)
         column = graph.node("Reshape", row, graph.constant([-1, 1, weights[0].shape[2], 1]))
         score = graph.node("MatMul", chosen, column)  # (N, trees, k, 1)
-        score = graph.node("Reshape", score, graph.constant([-1, len(trees), self.plan.n_outputs]))
+        score = graph.node(
+            "Reshape", score, graph.constant([-1, len(trees), self.plan.model.n_outputs])
+        )
         answer = self._linked(graph.node("Add", score, constants), members[0].link)
         return self._voted(answer, members[0].vote)
 
@@ -309,7 +311,9 @@ class _GraphWriter:
         graph = self.graph
         if vote == "class":
             best = graph.node("ArgMax", answer, axis=-1, keepdims=0)
-            return graph.node("Gather", graph.constant(np.eye(self.plan.n_outputs)), best, axis=0)
+            return graph.node(
+                "Gather", graph.constant(np.eye(self.plan.model.n_outputs)), best, axis=0
+            )
         if vote == "labels":
             yes = graph.node("GreaterOrEqual", answer, graph.constant(np.float64(0.5)))
             return graph.cast(yes, Kind.DOUBLE)
@@ -329,11 +333,11 @@ class _GraphWriter:
 
     def _results(self, outputs: str) -> None:
         plan, graph = self.plan, self.graph
-        many = ["N", plan.n_outputs]
-        if plan.task == "regression":
+        many = ["N", plan.model.n_outputs]
+        if plan.model.task == "regression":
             graph.output("prediction", outputs, Kind.DOUBLE, many)
             return
-        if plan.classes is not None:
+        if plan.model.classes is not None:
             labels, kind = _label_tensor(plan)
             best = graph.node("ArgMax", outputs, axis=1, keepdims=0)
             label = graph.node("Gather", graph.constant(labels), best, axis=0)
@@ -346,7 +350,7 @@ class _GraphWriter:
 
 def _label_tensor(plan: Plan) -> tuple[np.ndarray, Kind]:
     """Classes as a tensor of their kind; as text where they are of several."""
-    classes = plan.classes or ()
+    classes = plan.model.classes or ()
     kinds = {type(label) for label in classes}
     if kinds == {int}:
         return np.array(classes, np.int64), Kind.INT64
@@ -401,13 +405,13 @@ def run_graph(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Predi
     plan = probes.plan
     feed = inputs_of(probes, _input_names(plan, as_matrix), as_matrix)
     found, method = _run(content, feed)
-    outputs = found["prediction" if plan.task == "regression" else "probabilities"]
+    outputs = found["prediction" if plan.model.task == "regression" else "probabilities"]
     positions = None
-    if plan.classes is not None:
+    if plan.model.classes is not None:
         labels, _ = _label_tensor(plan)
         position = {label: o for o, label in enumerate(labels.tolist())}
         positions = np.array([position.get(label, -1) for label in found["label"].tolist()])
-    elif plan.task == "multilabel":
+    elif plan.model.task == "multilabel":
         positions = found["labels"]
     return Predictions(np.array(outputs), positions, found["leaf"]), method
 

@@ -51,14 +51,14 @@ MISSING = object()
 def read_predictions(probes: Probes, text: str) -> Predictions:
     """Read rules and say what they answer to the probe rows."""
     plan, rows = probes.plan, _Rows(probes)
-    total = np.zeros((probes.n_rows, plan.n_outputs))
+    total = np.zeros((probes.n_rows, plan.model.n_outputs))
     leaves = np.full((probes.n_rows, len(plan.trees)), -1)
     rules, rows.averages = _sections(text, len(plan.trees))
     labels = np.full(probes.n_rows, -1)
     for t, of_tree in enumerate(rules):
         known: dict[str, np.ndarray] = {}  # most conditions stand in many rules
         times = np.zeros(probes.n_rows, int)
-        said = np.zeros((probes.n_rows, plan.n_outputs))
+        said = np.zeros((probes.n_rows, plan.model.n_outputs))
         for leaf, lines in of_tree:
             fulfilled = np.ones(probes.n_rows, bool)
             for line in lines[:-1]:
@@ -67,9 +67,9 @@ def read_predictions(probes: Probes, text: str) -> Predictions:
                 fulfilled &= known[line]
             times += fulfilled
             leaves[fulfilled, t] = leaf
-            outputs, label = _Line(lines[-1], rows).answer(plan.n_outputs)
+            outputs, label = _Line(lines[-1], rows).answer(plan.model.n_outputs)
             said[fulfilled] = outputs[fulfilled]
-            labels[fulfilled] = -1 if label is None else (plan.classes or ()).index(label)
+            labels[fulfilled] = -1 if label is None else (plan.model.classes or ()).index(label)
         if (times != 1).any():
             raise ExportError("the rules were not written: a row fulfils none of them, or several")
         total += _answered(plan, t, said)

@@ -97,7 +97,7 @@ def to_rules(
 
 
 def _check(probes: Probes, text: str, digits: int | None) -> Check:
-    probes = probes.thinned(probes.plan.n_splits)
+    probes = probes.thinned(probes.plan.model.n_splits)
     found = read_predictions(probes, text)
     method = "read back from the text"
     if digits is not None:
@@ -338,8 +338,8 @@ class _RulesWriter:
     def _output_names(self, tree: ObliqueTree) -> list[str]:
         if tree.classes is not None:
             return [_label(label) for label in tree.classes]
-        if self.plan.classes is not None:  # scores of classes that are added up
-            return [_label(label) for label in self.plan.classes]
+        if self.plan.model.classes is not None:  # scores of classes that are added up
+            return [_label(label) for label in self.plan.model.classes]
         return [quoted(name) for name in self.plan.output_names]
 
     def _formula(self, linear: Linear) -> str:

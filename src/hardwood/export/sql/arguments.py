@@ -69,9 +69,9 @@ def kept_columns(plan: Plan, keep: Sequence[str]) -> tuple[str, ...]:
 def result_names(plan: Plan) -> list[str]:
     """Return what the statement calls its answers."""
     predictions = ["prediction"]
-    if plan.classes is None and (plan.task == "multilabel" or plan.n_outputs > 1):
+    if plan.model.classes is None and (plan.model.task == "multilabel" or plan.model.n_outputs > 1):
         predictions = [f"prediction of {name}" for name in plan.output_names]
-    if plan.task == "regression":
+    if plan.model.task == "regression":
         return predictions
     return predictions + [f"probability of {name}" for name in plan.output_names]
 

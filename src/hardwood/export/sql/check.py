@@ -90,12 +90,12 @@ def predictions_of(
     plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]
 ) -> Predictions:
     """Read the rows that a statement returned, without columns passed on."""
-    k = plan.n_outputs
-    if plan.classes is not None:
+    k = plan.model.n_outputs
+    if plan.model.classes is not None:
         position = {label: o for o, label in enumerate(labels)}
         positions = np.array([position.get(row[0], -1) for row in rows])
         return Predictions(np.array([row[1:] for row in rows], np.float64), positions)
-    if plan.task == "multilabel":
+    if plan.model.task == "multilabel":
         positions = np.array([row[:k] for row in rows])
         return Predictions(np.array([row[k:] for row in rows], np.float64), positions)
     return Predictions(np.array(rows, np.float64))
@@ -107,9 +107,13 @@ def _cost(plan: Plan) -> int:
     Of a single tree SQLite finds the leaf for every output anew.
     """
     width = plan.schema.n_columns + 50
-    linear = plan.n_leaves * 2 + width * plan.n_outputs if plan.has_linear_leaves else 0
+    linear = (
+        plan.model.n_leaves * 2 + width * plan.model.n_outputs
+        if plan.model.has_linear_leaves
+        else 0
+    )
     per_tree = [(int(np.log2(tree.n_leaves)) + 1) * width + tree.n_leaves for tree in plan.trees]
-    return (sum(per_tree) + linear) * (plan.n_outputs if len(plan.trees) == 1 else 1)
+    return (sum(per_tree) + linear) * (plan.model.n_outputs if len(plan.trees) == 1 else 1)
 
 
 def _add_exp(database: sqlite3.Connection) -> None:

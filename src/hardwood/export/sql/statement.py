@@ -14,7 +14,6 @@ from typing import Any
 
 from hardwood import __version__
 from hardwood.errors import ExportError
-from hardwood.export.blocks import Blocks
 from hardwood.export.conditions import (
     Always,
     Condition,
@@ -26,7 +25,7 @@ from hardwood.export.conditions import (
     leaf_sums,
 )
 from hardwood.export.exported import ExportedText, check_path, exported
-from hardwood.export.expressions import Expressions, joined, nested
+from hardwood.export.expressions import Blocks, Expressions, joined, nested
 from hardwood.export.names import comment
 from hardwood.export.plan import Plan, PlannedTree, plan_of
 from hardwood.export.probes import Probes
@@ -131,12 +130,12 @@ def _is_simple(plan: Plan) -> bool:
 
 def _says_values(plan: Plan) -> bool:
     """Whether the answer is what the leaf of one tree holds."""
-    return len(plan.trees) == 1 and not plan.has_linear_leaves and plan.link == "identity"
+    return len(plan.trees) == 1 and not plan.model.has_linear_leaves and plan.link == "identity"
 
 
 def labels_of(plan: Plan) -> list[Label]:
     """Classes as SQL returns them: of one kind, or else all as text."""
-    classes = list(plan.classes or ())
+    classes = list(plan.model.classes or ())
     kinds = {"text" if isinstance(c, str) else isinstance(c, bool) for c in classes}
     return [str(c) for c in classes] if len(kinds) > 1 else classes
 
@@ -166,7 +165,7 @@ class _StatementWriter(Expressions):
             self._descend([0])
             self._values_of_leaf()
         else:
-            self.stages.add({f"s{o}": "0E0" for o in range(self.plan.n_outputs)})
+            self.stages.add({f"s{o}": "0E0" for o in range(self.plan.model.n_outputs)})
             for trees in self._groups():
                 self._descend(trees)
                 self._add_answers(trees)
@@ -332,7 +331,7 @@ class _StatementWriter(Expressions):
         tree, of = self.plan.trees[t], f'"t"."leaf {t}"'
         linear = leaf_sums(tree, self.plan.encoding)
         outputs = []
-        for o in range(self.plan.n_outputs):
+        for o in range(self.plan.model.n_outputs):
             if linear:
                 results = [self.sum(scores[o]) for scores in linear]
             else:
@@ -343,7 +342,7 @@ class _StatementWriter(Expressions):
     def _values_of_leaf(self) -> None:
         """Of a single tree with constant leaves: its outputs, and the class by the leaf itself."""
         columns = {f"s{o}": text for o, text in enumerate(self._leaf_outputs(0))}
-        if self.plan.classes is not None:
+        if self.plan.model.classes is not None:
             texts = [label(c) for c in labels_of(self.plan)]
             best = self.plan.trees[0].values.argmax(axis=1).tolist()
             columns["answer"] = choice_of_places('"t"."leaf 0"', [texts[o] for o in best])
@@ -360,13 +359,13 @@ class _StatementWriter(Expressions):
         outputs = [self._leaf_outputs(t) for t in trees]
         columns = {
             f"s{o}": " + ".join([f'"t"."s{o}"', *(f"({said[o]})" for said in outputs)])
-            for o in range(self.plan.n_outputs)
+            for o in range(self.plan.model.n_outputs)
         }
         self.stages.add(columns, drop=self._temporary(trees))
 
     def _add_linked(self, t: int) -> None:
         """Add the answers of linear leaves with a link or a vote."""
-        tree, k = self.plan.trees[t], self.plan.n_outputs
+        tree, k = self.plan.trees[t], self.plan.model.n_outputs
         scores = {f"a{o}": text for o, text in enumerate(self._leaf_outputs(t))}
         self.stages.add(scores, note=f"tree {t}: scores, and what is made of them")
         self._link("a", tree.link)
@@ -388,14 +387,14 @@ class _StatementWriter(Expressions):
         """Whether an output is the largest, the first where several are."""
         others = [
             f'"t"."{prefix}{o}" {">" if i < o else ">="} "t"."{prefix}{i}"'
-            for i in range(self.plan.n_outputs)
+            for i in range(self.plan.model.n_outputs)
             if i != o
         ]
         return " AND ".join(others) or "0 = 0"
 
     def _link(self, prefix: str, link: str) -> None:
         """Add stages that turn scores into outputs."""
-        names = [f"{prefix}{o}" for o in range(self.plan.n_outputs)]
+        names = [f"{prefix}{o}" for o in range(self.plan.model.n_outputs)]
         if link == "exp":
             self.stages.add({name: f'EXP("t"."{name}")' for name in names})
         elif link == "logistic":
@@ -415,7 +414,7 @@ class _StatementWriter(Expressions):
     def _combine(self) -> None:
         """Turn sums into outputs."""
         plan, columns = self.plan, {}
-        for o in range(plan.n_outputs):
+        for o in range(plan.model.n_outputs):
             text = f'"t"."s{o}"'
             text += f" / {number(plan.divisor)}" if plan.divisor > 1 else ""
             text += f" * {number(2.0**plan.exponent)}" if plan.exponent else ""
@@ -423,22 +422,22 @@ class _StatementWriter(Expressions):
         if plan.divisor > 1 or plan.exponent:
             self.stages.add(columns)
         self._link("s", plan.link)
-        if plan.classes is not None:
+        if plan.model.classes is not None:
             texts = [label(c) for c in labels_of(plan)]
             best = [f"WHEN {self._is_best('s', o)} THEN {text}" for o, text in enumerate(texts)]
             self.stages.add({"answer": f"CASE {' '.join(best)} END"})
 
     def _results(self) -> list[str]:
         plan = self.plan
-        outputs = [f'"t"."s{o}"' for o in range(plan.n_outputs)]
+        outputs = [f'"t"."s{o}"' for o in range(plan.model.n_outputs)]
         names = plan.output_names
-        if plan.classes is not None:
+        if plan.model.classes is not None:
             results = ['"t"."answer" AS "prediction"']
             return results + _named("probability of ", outputs, names)
-        if plan.task == "multilabel":
+        if plan.model.task == "multilabel":
             yes = [f"CASE WHEN {text} >= 0.5E0 THEN 1 ELSE 0 END" for text in outputs]
             return _named("prediction of ", yes, names) + _named("probability of ", outputs, names)
-        if plan.n_outputs == 1:
+        if plan.model.n_outputs == 1:
             return [f'{outputs[0]} AS "prediction"']
         return _named("prediction of ", outputs, names)
 

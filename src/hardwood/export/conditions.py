@@ -361,5 +361,4 @@ def _least(goes_right: Callable[[np.ndarray], np.ndarray], size: int, kind: type
 def _float_of(rank: np.ndarray, kind: type, bits: type) -> np.ndarray:
     """Return the float of each rank: 0 is 0, 1 the least positive number, -1 its opposite."""
     size = np.abs(rank).astype(bits).view(kind)
-    signed: np.ndarray = np.where(rank < 0, -size, size)
-    return signed
+    return np.where(rank < 0, -size, size)

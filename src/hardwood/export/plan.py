@@ -121,8 +121,7 @@ class Encoding:
     @cached_property
     def value_columns(self) -> np.ndarray:
         """(n,) the column of the schema that each value is."""
-        columns: np.ndarray = self.schema.first_column[self.numeric]
-        return columns
+        return self.schema.first_column[self.numeric]
 
     @cached_property
     def indicator_columns(self) -> np.ndarray:

@@ -200,8 +200,7 @@ def measured(
 def positions_of(plan: Plan, outputs: np.ndarray) -> np.ndarray | None:
     """Return what is predicted: (n,) class positions, (n, k) labels 0 or 1, None for numbers."""
     if plan.model.classes is not None:
-        positions: np.ndarray = outputs.argmax(axis=1)
-        return positions
+        return outputs.argmax(axis=1)
     return (outputs >= 0.5).astype(np.int64) if plan.model.task == "multilabel" else None
 
 

@@ -68,15 +68,13 @@ def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np
     votes = np.divide(by_feature, total, out=np.zeros_like(by_feature), where=total > 0)
     if counts is not None:
         votes = votes * counts[:, None]
-    shares: np.ndarray = votes.sum(axis=0) / max(votes.sum(), _TINY)
-    return shares
+    return votes.sum(axis=0) / max(votes.sum(), _TINY)
 
 
 def _times_used(schema: Schema, weights: np.ndarray) -> np.ndarray:
     """Count the rows of weights (r, c) in which each feature has one other than zero, (p,)."""
     is_used = np.logical_or.reduceat(weights != 0, schema.first_column, axis=1)  # (r, p)
-    times: np.ndarray = is_used.sum(axis=0)
-    return times
+    return is_used.sum(axis=0)
 
 
 def _leaves_used(tree: Any) -> np.ndarray:

@@ -182,8 +182,7 @@ def brier_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
 def label_log_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Return the log loss of each row, (n,), a mean over its labels of 0 and 1, (n, k)."""
     given = np.where(truth == 1, probabilities, 1 - probabilities)
-    losses: np.ndarray = _minus_log(given).mean(axis=1)
-    return losses
+    return _minus_log(given).mean(axis=1)
 
 
 def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
@@ -235,8 +234,7 @@ def _balanced_accuracy(is_right: np.ndarray, truth: np.ndarray) -> Metric:
 
 def _minus_log(given: np.ndarray) -> np.ndarray:
     eps = np.finfo(np.float64).eps
-    losses: np.ndarray = -np.log(np.clip(given, eps, 1 - eps))
-    return losses
+    return -np.log(np.clip(given, eps, 1 - eps))
 
 
 def _area_under_curve(truth: np.ndarray, score: np.ndarray) -> Metric:

@@ -58,8 +58,7 @@ class PermutedColumns:
         """Return the entries of a column that are not missing."""
         entries = self._given[:, column]
         entries = entries if self._is_dense else entries.toarray()[:, 0]
-        present: np.ndarray = entries[~np.isnan(entries)]
-        return present
+        return entries[~np.isnan(entries)]
 
     def _restore(self) -> None:
         assert self._work is not None

@@ -74,8 +74,7 @@ class Kinds:
     @property
     def total(self) -> np.ndarray:
         """(c,) weight of all rows of each kind."""
-        total: np.ndarray = self.count * self.weight
-        return total
+        return self.count * self.weight
 
     def resample(self, rng: np.random.Generator) -> np.ndarray:
         """Draw as many rows as there are, with replacement: (c,) their weight by kind."""
@@ -84,8 +83,7 @@ class Kinds:
             drawn = np.bincount(rng.integers(0, n, n), minlength=n)
         else:
             drawn = rng.multinomial(n, self.count / n)
-        resample: np.ndarray = drawn * self.weight
-        return resample
+        return drawn * self.weight
 
 
 def _refined(number: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -93,8 +91,7 @@ def _refined(number: np.ndarray, column: np.ndarray) -> np.ndarray:
     levels, place = np.unique(column, return_inverse=True)
     if levels.size == 1:
         return number
-    refined: np.ndarray = np.unique(number * levels.size + place, return_inverse=True)[1]
-    return refined
+    return np.unique(number * levels.size + place, return_inverse=True)[1]
 
 
 def generator(seed: Any) -> np.random.Generator:

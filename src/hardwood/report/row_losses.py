@@ -107,18 +107,15 @@ def _wrong(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 
 
 def _wrong_labels(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    wrong: np.ndarray = ((outputs >= YES) != (truth == 1)).mean(axis=1)
-    return wrong
+    return ((outputs >= YES) != (truth == 1)).mean(axis=1)
 
 
 def _squared(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    squared: np.ndarray = ((truth - outputs) ** 2).mean(axis=1)
-    return squared
+    return ((truth - outputs) ** 2).mean(axis=1)
 
 
 def _absolute(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    absolute: np.ndarray = np.abs(truth - outputs).mean(axis=1)
-    return absolute
+    return np.abs(truth - outputs).mean(axis=1)
 
 
 _FUNCTIONS: dict[str, dict[str, LossFunction]] = {

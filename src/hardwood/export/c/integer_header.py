@@ -340,5 +340,4 @@ def _positions(
         return (2 * sums >= _half(model)).astype(np.int64)
     if "leaf_class" in tables:
         return tables["leaf_class"].astype(np.int64)[leaves[:, 0]]
-    positions: np.ndarray = sums.argmax(axis=1)
-    return positions
+    return sums.argmax(axis=1)

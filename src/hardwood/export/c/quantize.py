@@ -288,8 +288,7 @@ def _coarsest(plan: Plan, grid: Grid, real: np.ndarray) -> np.ndarray:
     room = _SUM_LIMIT - grid.one * real.shape[1]
     if room <= 0:
         raise ExportError(f"{real.shape[1]} columns are too many for sums of 32 bits")
-    scale: np.ndarray = np.maximum(fits_type, total / room)
-    return scale
+    return np.maximum(fits_type, total / room)
 
 
 def _reach(plan: Plan, grid: Grid, weights: np.ndarray, indicators: np.ndarray) -> np.ndarray:

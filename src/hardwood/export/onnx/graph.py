@@ -91,8 +91,7 @@ class Graph:
         )
         helper.set_model_props(model, metadata)
         checker.check_model(model, full_check=True)
-        content: bytes = model.SerializeToString()
-        return content
+        return model.SerializeToString()
 
     def _name(self) -> str:
         self._count += 1

@@ -180,8 +180,7 @@ class _Line:
             return self._bounds()
         total = self._sum()
         relation = _RELATIONS[self._next()[1]]
-        fulfilled: np.ndarray = relation(total, self._number())
-        return fulfilled
+        return relation(total, self._number())
 
     def _is_quantity(self) -> bool:
         return self._peek()[0] == "date" or self._peek(1)[1].rstrip("s") in _UNITS

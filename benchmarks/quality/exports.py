@@ -28,8 +28,7 @@ from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
 from hardwood import DGTClassifier, DGTForestClassifier, DGTForestRegressor, DGTRegressor
 from hardwood.export import to_c, to_onnx, to_python, to_rules, to_sql
-from hardwood.export.c.compiler import Compiler
-from hardwood.export.c.run import compiled_predictions
+from hardwood.export.c.compiler import Compiler, compiled_predictions
 from hardwood.export.onnx.writer import run_graph
 from hardwood.export.plan import plan_of
 from hardwood.export.probes import Probes

@@ -13,7 +13,7 @@ import numpy as np
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
 from hardwood.cli.evaluate import check_plot
-from hardwood.cli.fit import Dataset, read_dataset, requested
+from hardwood.cli.fit import Dataset, Request, read_dataset
 from hardwood.cli.output import Notes, draw_report, print_json, print_size, print_text
 from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.text.numbers import plural
@@ -73,7 +73,7 @@ def simulate(
     table: opt.TableFile,
     target: Annotated[
         str,
-        opt.named("COLUMN", "The column with the best answer.", "--target", "-t"),
+        opt.target("The column with the best answer."),
     ],
     task: opt.TaskOption = opt.TaskChoice.auto,
     rounds: Annotated[
@@ -99,12 +99,10 @@ def simulate(
     ] = None,
     max_depth: Annotated[
         int | None,
-        opt.count(
+        opt.depth(
+            "8, of numbers 6",
             "Splits on the longest path, of the supervised tree, too.",
-            "--max-depth",
-            "--height",
             high=MAX_BANDIT_DEPTH,
-            default="8, of numbers 6",
         ),
     ] = None,
     learning_rate: Annotated[
@@ -173,7 +171,7 @@ def simulate(
     plot = plot or Path(table.name.split(".")[0] + "_bandit.png")
     check_plot(plot, table)
     notes = Notes()
-    request = requested(table, target, task, drop, use, None, 0.0)
+    request = Request(table, target, task, drop, use, None, 0.0)
     with notes.collecting():
         data = read_dataset(request, np.random.default_rng(seed))
     chosen = _estimator(data, estimator)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -19,7 +18,7 @@ from hardwood.cli.errors import (
     naming_the_file,
 )
 from hardwood.cli.evaluate import check_plot
-from hardwood.cli.fit import Dataset, read_dataset, requested
+from hardwood.cli.fit import Dataset, Request, read_dataset
 from hardwood.cli.output import Notes, draw_report, print_json, print_size, print_task, print_text
 from hardwood.cli.progress import progress_bar
 
@@ -52,11 +51,7 @@ def compare(
     ] = None,
     time_limit: Annotated[
         float,
-        opt.number(
-            "Half of it is for the oblique trees; after it no fold begins.",
-            low=0.001,
-            metavar="SECONDS",
-        ),
+        opt.seconds("Half of it is for the oblique trees; after it no fold begins."),
     ] = 60.0,
     output: Annotated[
         Path | None, opt.output("Write the report, too: .html, .json or .txt.")
@@ -74,53 +69,42 @@ def compare(
     All models are learned and judged on the same folds: scores with 95 % intervals, what they cost
     and how large they are. Ctrl-C keeps the complete folds (exit code 130).
     """
+    from hardwood.selection import compare as compare_models
+
     _check_output(output, table)
     check_plot(plot, table)
-    request = requested(table, target, task, drop, use, weight, 0.0)
+    request = Request(table, target, task, drop, use, weight, 0.0)
     notes = Notes()
     with notes.collecting():
         data = read_dataset(request, np.random.default_rng(seed))
     if not as_json:
         print_size(data)
         print_task(data)
-    options = {"models": model or None, "cv": folds, "metric": metric, "time_limit": time_limit}
     with notes.collecting(), data_mistakes(), progress_bar("Comparing") as move:
 
         def on_fit(name: str, fold: int, n_folds: int) -> None:
             move(f"fold {fold + 1} of {n_folds}, {name}", fold, n_folds)
 
-        found = _compared(data, options, seed, jobs, on_fit)
-    for note in _of_report(found):
+        found = compare_models(
+            data.features,
+            data.target.values,
+            sample_weight=None if weight is None else data.weights,
+            task=data.target.task,
+            models=model or None,
+            cv=folds,
+            metric=metric,
+            time_limit=time_limit,
+            random_state=seed,
+            n_jobs=jobs,
+            callbacks=on_fit,
+        )
+    for name, why in found.left_out.items():
+        notes.add(f"left out: {name}, {why}")
+    for note in found.notes:
         notes.add(note)
     _tell(found, data, (output, plot), notes, as_json)
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _compared(
-    data: Dataset,
-    options: dict[str, Any],
-    seed: int,
-    jobs: int,
-    on_fit: Callable[[str, int, int], None],
-) -> Comparison:
-    from hardwood.selection import compare as compare_models
-
-    return compare_models(
-        data.features,
-        data.target.values,
-        sample_weight=None if data.request.weight is None else data.weights,
-        task=data.target.task,
-        random_state=seed,
-        n_jobs=jobs,
-        callbacks=on_fit,
-        **options,
-    )
-
-
-def _of_report(found: Comparison) -> list[str]:
-    """Return what the report notes: it is said on stderr, and not again on stdout."""
-    return [f"left out: {name}, {why}" for name, why in found.left_out.items()] + list(found.notes)
 
 
 def _tell(
@@ -148,7 +132,7 @@ def _tell(
         }
         print_json(found.to_dict() | of_table)
         return
-    print_text("\n" + str(replace(found, notes=(), left_out={})))
+    print_text("\n" + str(replace(found, notes=(), left_out={})))  # which were said on stderr
     for word, path in (("Wrote", output), ("Drew", plot)):
         if path is not None:
             print_text(f"{word} {path}")

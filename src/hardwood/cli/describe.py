@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import CommandError, check_writable
-from hardwood.cli.output import check_drawable, draw, draw_report, print_json, print_text
+from hardwood.cli.errors import CommandError
+from hardwood.cli.evaluate import check_plot
+from hardwood.cli.output import draw, draw_report, print_json, print_text
 from hardwood.cli.read import hard_form, open_model
 from hardwood.text.numbers import plural
 
@@ -41,11 +42,8 @@ def describe(
     from hardwood.report import describe as report_on
     from hardwood.report import learning_curves
 
-    pictures = {"--plot": plot, "--curves": curves}
-    for option, path in pictures.items():
-        if path is not None:
-            check_writable(path, inputs=(model,), option=option)
-            check_drawable(path)
+    check_plot(plot, model)
+    check_plot(curves, model, option="--curves")
     shown = _chosen(open_model(model), model, tree)
     learned = None if curves is None else learning_curves(shown)
     if plot is not None:

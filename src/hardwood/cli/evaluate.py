@@ -120,10 +120,10 @@ def tell(
         print_text(f"Drew {plot}")
 
 
-def check_plot(plot: Path | None, *inputs: Path) -> None:
-    """Raise unless the file of ``--plot`` can be drawn and written."""
+def check_plot(plot: Path | None, *inputs: Path, option: str = "--plot") -> None:
+    """Raise unless the file of ``option`` can be drawn and written."""
     if plot is not None:
-        check_writable(plot, inputs=inputs, option="--plot")
+        check_writable(plot, inputs=inputs, option=option)
         check_drawable(plot)
 
 

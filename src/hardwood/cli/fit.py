@@ -5,7 +5,7 @@ How a table is read and divided, learned from and scored on is shared by `tune` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import (
-    CommandError,
-    check_writable,
-    data_mistakes,
-    first_interrupt_only,
-)
+from hardwood.cli.errors import CommandError, check_writable, data_mistakes, first_interrupt_only
 from hardwood.cli.evaluate import judge
 from hardwood.cli.output import (
     FitOutcome,
@@ -79,11 +74,9 @@ def fit(
     ] = False,
     time_limit: Annotated[
         float | None,
-        opt.number(
+        opt.seconds(
             "Of --best: how long learning may take.",
-            low=0.001,
-            metavar="SECONDS",
-            default=f"{BEST_TIME_LIMIT:g}, or none with --max-trials",
+            f"{BEST_TIME_LIMIT:g}, or none with --max-trials",
         ),
     ] = None,
     max_trials: Annotated[
@@ -95,14 +88,7 @@ def fit(
         ),
     ] = None,
     max_depth: Annotated[
-        int | None,
-        opt.count(
-            "Splits on the longest path.",
-            "--max-depth",
-            "--height",
-            high=opt.MAX_DEPTH,
-            default=f"{DEFAULT_MAX_DEPTH}, with --best {BEST_MAX_DEPTH}",
-        ),
+        int | None, opt.depth(f"{DEFAULT_MAX_DEPTH}, with --best {BEST_MAX_DEPTH}")
     ] = None,
     trees: Annotated[
         int,
@@ -150,7 +136,7 @@ def fit(
     """
     output = output or model_file_of(table)
     check_writable(output, inputs=(table,))
-    request = requested(table, target, task, drop, use, weight, test_fraction)
+    request = Request(table, target, task, drop, use, weight, test_fraction)
     options: dict[str, Any] = {"leaves": leaves.value, "n_jobs": jobs, "random_state": seed}
     if best:
         _check_alone(trees=trees > 1, oob=oob, restarts=restarts, layers=layers > 1, l1=l1)
@@ -216,7 +202,7 @@ def _tree_or_forest(trees: int, restarts: int | None, oob: bool) -> dict[str, in
 
 @dataclass(frozen=True)
 class Request:
-    """Which columns of which file play which part.
+    """Which columns of which file play which part, as the options say.
 
     ``target`` is one column or several with commas between them, ``use`` are columns to learn from
     even if they look like identifiers.
@@ -224,27 +210,11 @@ class Request:
 
     path: Path
     target: str
-    task: TaskKind | None = None
-    drop: tuple[str, ...] = ()
-    use: tuple[str, ...] = ()
+    task: opt.TaskChoice = opt.TaskChoice.auto
+    drop: Sequence[str] | None = None
+    use: Sequence[str] | None = None
     weight: str | None = None
     test_fraction: float = 0.2
-
-
-def requested(
-    table: Path,
-    target: str,
-    task: opt.TaskChoice,
-    drop: list[str] | None,
-    use: list[str] | None,
-    weight: str | None,
-    test_fraction: float,
-) -> Request:
-    """Make a request of the options of a command."""
-    wanted: Any = None if task is opt.TaskChoice.auto else task.value
-    return Request(
-        table, target, wanted, tuple(drop or ()), tuple(use or ()), weight, test_fraction
-    )
 
 
 def model_file_of(table: Path) -> Path:
@@ -297,7 +267,9 @@ def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
     if request.weight is not None:
         weights = read_weights(table, request.weight, path)
         table, weights = table.filter(weights > 0), weights[weights > 0]
-    target = read_targets(table, columns_named(table, request.target, path), path, request.task)
+    target = read_targets(
+        table, columns_named(table, request.target, path), path, request.task.kind
+    )
     features, left_out = _features(table, request, target.names)
     is_classified = target.task == "classification" and len(target.names) == 1
     labels = target.values if is_classified else None
@@ -323,9 +295,9 @@ def _features(
     table: pa.Table, request: Request, targets: tuple[str, ...]
 ) -> tuple[pa.Table, dict[str, str]]:
     """Return the columns to learn from, and why others were left out."""
-    path = request.path
-    apart = [*targets, *request.drop] + ([request.weight] if request.weight else [])
-    for name in request.use:
+    path, drop, use = request.path, request.drop or (), request.use or ()
+    apart = [*targets, *drop] + ([request.weight] if request.weight else [])
+    for name in use:
         check_column(table, name, path)
         if name in apart:
             raise CommandError(
@@ -333,12 +305,12 @@ def _features(
                 "dropped at once."
             )
     features = without_columns(table, dict.fromkeys(apart), path)
-    found = identifiers(features, request.use)
+    found = identifiers(features, use)
     features = features.drop_columns(found)
     if features.num_columns == 0:
         hint = f" Left out as identifiers: {', '.join(found)}; --use keeps one." if found else ""
         raise CommandError(f"{path} has no column to learn from besides '{request.target}'.{hint}")
-    return features, dict.fromkeys(request.drop, "--drop") | dict.fromkeys(found, "identifier")
+    return features, dict.fromkeys(drop, "--drop") | dict.fromkeys(found, "identifier")
 
 
 def learn(data: Dataset, options: dict[str, Any]) -> Estimator:

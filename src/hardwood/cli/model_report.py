@@ -24,10 +24,7 @@ def report(
         Path | None,
         typer.Argument(metavar="[TABLE]", help="A CSV or Parquet file with known answers."),
     ] = None,
-    target: Annotated[
-        str | None,
-        opt.named("COLUMN", "Its column with the truth.", "--target", "-t"),
-    ] = None,
+    target: Annotated[str | None, opt.target("Its column with the truth.")] = None,
     weight: opt.WeightColumn = None,
     output: Annotated[
         Path | None, opt.output("Where to write the page.", "MODEL with the ending .html")

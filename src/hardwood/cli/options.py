@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -26,6 +26,11 @@ class TaskChoice(str, Enum):
     auto = "auto"
     classification = "classification"
     regression = "regression"
+
+    @property
+    def kind(self) -> Literal["classification", "regression"] | None:
+        """The task that is asked for; None where the target decides."""
+        return None if self is TaskChoice.auto else self.value
 
 
 class LeavesChoice(str, Enum):
@@ -102,6 +107,21 @@ def output(help: str, default: str | None = None) -> Any:
     return named("FILE", help, "--output", "-o", default=default)
 
 
+def target(help: str, default: str | None = None) -> Any:
+    """Return the option ``--target``, for one column or several."""
+    return named("COLUMN", help, "--target", "-t", default=default)
+
+
+def depth(default: str, help: str = "Splits on the longest path.", high: int = MAX_DEPTH) -> Any:
+    """Return the option ``--max-depth``, whose ``default`` is said in words."""
+    return count(help, "--max-depth", "--height", high=high, default=default)
+
+
+def seconds(help: str, default: str | None = None) -> Any:
+    """Return an option for a time."""
+    return number(help, low=0.001, metavar="SECONDS", default=default)
+
+
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A .hardwood file written by `fit`.")
 ]
@@ -109,13 +129,7 @@ TableFile = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file with a header.")
 ]
 TargetColumn = Annotated[
-    str,
-    named(
-        "COLUMN",
-        "The column to predict; several of them with commas between: a,b,c.",
-        "--target",
-        "-t",
-    ),
+    str, target("The column to predict; several of them with commas between: a,b,c.")
 ]
 WeightColumn = Annotated[str | None, named("COLUMN", "A column of sample weights.")]
 NewModelFile = Annotated[Path | None, output("The model file.", "TABLE's name with .hardwood")]

@@ -117,12 +117,9 @@ def prune(
     table: opt.TableFile,
     target: Annotated[
         str | None,
-        opt.named(
-            "COLUMN",
+        opt.target(
             "The column that the model predicts (several: a,b); without it, only what no "
-            "row reaches goes.",
-            "--target",
-            "-t",
+            "row reaches goes."
         ),
     ] = None,
     output: Annotated[

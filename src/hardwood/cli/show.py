@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from hardwood.cli.output import Notes, print_json, print_text
 from hardwood.cli.read import open_hardened, read_table
 from hardwood.table.target import positions
 from hardwood.text.numbers import plural
-
-if TYPE_CHECKING:
-    pass
 
 MAX_ROWS = 10_000
 
@@ -30,12 +27,9 @@ def show(
     ] = None,
     target: Annotated[
         str | None,
-        opt.named(
-            "COLUMN",
+        opt.target(
             "Its column with the truth, which gives the colours.",
-            "--target",
-            "-t",
-            default="what MODEL predicts, if TABLE has it",
+            "what MODEL predicts, if TABLE has it",
         ),
     ] = None,
     output: Annotated[

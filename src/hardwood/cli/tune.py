@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
@@ -15,19 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from hardwood.cli import options as opt
-from hardwood.cli.errors import (
-    check_writable,
-    data_mistakes,
-)
-from hardwood.cli.fit import (
-    Dataset,
-    Request,
-    learn,
-    model_file_of,
-    outcome_of,
-    read_dataset,
-    requested,
-)
+from hardwood.cli.errors import check_writable, data_mistakes
+from hardwood.cli.fit import Dataset, Request, learn, model_file_of, outcome_of, read_dataset
 from hardwood.cli.output import (
     Notes,
     baseline_name,
@@ -105,16 +93,12 @@ def tune(
     ] = None,
     timeout: Annotated[
         float | None,
-        opt.number("When to end the search.", low=0.001, metavar="SECONDS", default="no limit"),
+        opt.seconds("When to end the search.", "no limit"),
     ] = None,
     max_depth: Annotated[
         int | None,
-        opt.count(
-            "Splits on the longest path; searched unless given.",
-            "--max-depth",
-            "--height",
-            high=opt.MAX_DEPTH,
-            default="2, 4, 6, 8 and 10 are tried",
+        opt.depth(
+            "2, 4, 6, 8 and 10 are tried", "Splits on the longest path; searched unless given."
         ),
     ] = None,
     layers: Annotated[
@@ -189,10 +173,11 @@ def tune(
         raise MissingExtraError("optuna", extra="tune", purpose="hardwood tune")
     output = output or model_file_of(table)
     check_writable(output, inputs=(table, *([Path(storage)] if storage else [])))
-    request = requested(table, target, task, drop, use, weight, test_fraction)
+    request = Request(table, target, task, drop, use, weight, test_fraction)
     given = {"max_depth": max_depth, "layers": layers, "restarts": restarts}
     held: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     held["leaves"] = leaves.value
+    options = held | {"n_jobs": jobs, "random_state": seed}
     plan = _Plan(
         trials,
         timeout,
@@ -203,13 +188,7 @@ def tune(
         storage,
         study_name or f"{table.name}: {target}",
     )
-    _run(request, plan, held | {"n_jobs": jobs, "random_state": seed}, output, as_json)
-
-
-def _run(
-    request: Request, plan: _Plan, options: dict[str, Any], output: Path, as_json: bool
-) -> None:
-    notes, rng = Notes(), np.random.default_rng(options["random_state"])
+    notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         data = read_dataset(request, rng)
     found = _find(data, plan, options, notes, as_json)
@@ -272,18 +251,18 @@ def goodness(metric: str, scores: list[Score]) -> float | None:
 
 
 def _find(
-    data: Dataset,
-    plan: _Plan,
-    options: dict[str, Any],
-    notes: Notes,
-    as_json: bool,
+    data: Dataset, plan: _Plan, options: dict[str, Any], notes: Notes, as_json: bool
 ) -> TuningResult:
     """Search, and say what was found and what was not finished."""
     from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    from hardwood.selection.study import found_before
 
     kind = DGTClassifier if data.target.task == "classification" else DGTRegressor
     estimator = kind(**options)
-    done, n_trials = _done_before(plan), _n_trials(plan, estimator, _held(options))
+    held = [name for name in _HELD if name in options]
+    with data_mistakes():
+        done = found_before(plan.storage, plan.study_name)
+    n_trials = _n_trials(plan, estimator, held)
     if not as_json:
         print_dataset(data)
         if done[0]:
@@ -292,7 +271,7 @@ def _find(
     with notes.collecting(), progress_bar("Tuning", n_trials, done[0]) as move:
         calls = TrialCallbacks(move, n_trials, *done, is_loss=plan.scoring is None)
         estimator.set_params(callbacks=[calls.on_epoch])
-        found = _search(data, plan, estimator, _held(options), calls.on_trial)
+        found = _search(data, plan, estimator, held, calls.on_trial)
     _note_unfinished(found, plan, n_trials, notes)
     failed = [trial.error for trial in found.trials if trial.state == "failed"]
     if failed:
@@ -300,10 +279,6 @@ def _find(
     if not as_json:
         _print_found(found)
     return found
-
-
-def _held(options: dict[str, Any]) -> list[str]:
-    return [name for name in _HELD if name in options]
 
 
 def _note_unfinished(found: TuningResult, plan: _Plan, n_trials: int, notes: Notes) -> None:
@@ -317,13 +292,6 @@ def _note_unfinished(found: TuningResult, plan: _Plan, n_trials: int, notes: Not
     notes.add(f"{words}: {why}the same command {where}")
 
 
-def _done_before(plan: _Plan) -> tuple[int, float | None]:
-    from hardwood.selection.study import found_before
-
-    with data_mistakes():
-        return found_before(plan.storage, plan.study_name)
-
-
 def _search(
     data: Dataset,
     plan: _Plan,
@@ -331,11 +299,14 @@ def _search(
     fixed: list[str],
     on_trial: Callable[[FinishedTrial], None],
 ) -> TuningResult:
-    """Search on the training rows."""
+    """Search on the training rows; trials that fail are left to the notes, not warned of each."""
+    from sklearn.exceptions import FitFailedWarning
+
     from hardwood.selection import tune as search
 
     try:
-        with data_mistakes(), failures_in_notes():
+        with data_mistakes(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitFailedWarning)
             return search(
                 estimator,
                 data.features.take(data.train),
@@ -354,16 +325,6 @@ def _search(
             "interrupted before a trial was complete; no model was written. The same command "
             f"continues from {plan.storage}"
         ) from None
-
-
-@contextmanager
-def failures_in_notes() -> Iterator[None]:
-    """Leave trials that fail to the notes, in place of a warning each."""
-    from sklearn.exceptions import FitFailedWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitFailedWarning)
-        yield
 
 
 def _n_trials(plan: _Plan, estimator: Any, fixed: list[str]) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
-from hardwood.cli.evaluate import check_plot, note_origin, read_known_rows, tell
+from hardwood.cli.evaluate import check_plot, note_origin, read_known_rows, tell_of_rows
 from hardwood.cli.output import Notes
 from hardwood.cli.read import open_model
 
@@ -70,7 +70,7 @@ def analyze(
             n_jobs=jobs,
         )
     note_origin(opened, model, table, rows.n_table_rows, notes)
-    tell(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
+    tell_of_rows(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
 
 
 def _groups(options: list[str]) -> dict[str, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Dataset, Request, read_dataset
-from hardwood.cli.output import Notes, draw_report, print_json, print_size, print_text
+from hardwood.cli.output import Notes, print_size, print_text, tell
 from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.text.numbers import plural
 
@@ -56,17 +55,6 @@ _PERTURBATIONS = {
     EstimatorChoice.paper_two_point: 0.1,
     EstimatorChoice.paper_one_point: 0.5,
 }
-
-
-@dataclass(frozen=True)
-class _World:
-    """How the rows of a table become rounds."""
-
-    rounds: int | None
-    delay: int
-    lost: float
-    drift: int | None
-    allowed: float | None
 
 
 def simulate(
@@ -187,7 +175,7 @@ def simulate(
     max_depth = max_depth or _DEPTHS[data.target.task]
     options = {"max_depth": max_depth, "learning_rate": learning_rate}
     options |= {"exploration": exploration, "perturbation": perturbation}
-    make_world = _worlds(data, _World(rounds, delay, lost, drift, allowed))
+    make_world = _worlds(data, rounds, drift, allowed, delay, lost)
     if not as_json:
         _print_problem(data)
     with data_mistakes(), notes.collecting(), progress_bar("Simulating") as move:
@@ -202,12 +190,16 @@ def simulate(
         )
     for note in found.notes:
         notes.add(note)
-    draw_report(found, plot)
-    if as_json:
-        print_json(found.to_dict() | _request_json(data, chosen, plot, notes))
-        return
-    print_text(str(found))
-    print_text(f"Drew {plot}")
+    of_table = {
+        "table": data.request.path,
+        "target": data.target.name,
+        "task": data.target.task,
+        "estimator": chosen.value,
+        "n_rows": data.features.num_rows,
+        "n_missing_target": data.target.n_missing,
+        "left_out": data.left_out_json,
+    }
+    tell(found, str(found), of_table, notes, as_json=as_json, plot=plot)
 
 
 def _estimator(data: Dataset, estimator: EstimatorChoice | None) -> EstimatorChoice:
@@ -234,14 +226,21 @@ def _check_task(task: str, of_classes: dict[str, Any], of_numbers: dict[str, Any
             raise CommandError(f"{option} is for {kind}, and the task is {task}; leave it out.")
 
 
-def _worlds(data: Dataset, wanted: _World) -> Callable[[int], Simulator | LossSimulator]:
+def _worlds(
+    data: Dataset,
+    rounds: int | None,
+    drift: int | None,
+    allowed: float | None,
+    delay: int,
+    lost: float,
+) -> Callable[[int], Simulator | LossSimulator]:
     """Return what makes the rounds of a run of its seed."""
     from hardwood.bandit import classification_bandit, regression_bandit
 
     X, y = data.features, data.target.values
-    n_rounds = wanted.rounds or len(y)
-    if wanted.drift is not None and wanted.drift >= n_rounds:
-        raise CommandError(f"--drift {wanted.drift}: there are only {n_rounds} rounds.")
+    n_rounds = rounds or len(y)
+    if drift is not None and drift >= n_rounds:
+        raise CommandError(f"--drift {drift}: there are only {n_rounds} rounds.")
     if data.target.task == "regression":
         y = _in_deviations(y, data.target.name)
 
@@ -251,12 +250,12 @@ def _worlds(data: Dataset, wanted: _World) -> Callable[[int], Simulator | LossSi
             made = regression_bandit(X, y, n_rounds=n_rounds, random_state=seed)
         else:
             made = classification_bandit(X, y, n_rounds=n_rounds, random_state=seed)
-        if wanted.drift is not None:
-            made = made.drifting(wanted.drift, random_state=seed)
-        if wanted.allowed is not None:
-            made = made.masked(share=wanted.allowed, random_state=seed)
-        if wanted.delay or wanted.lost:
-            made = made.delayed((0, wanted.delay), lost=wanted.lost, random_state=seed)
+        if drift is not None:
+            made = made.drifting(drift, random_state=seed)
+        if allowed is not None:
+            made = made.masked(share=allowed, random_state=seed)
+        if delay or lost:
+            made = made.delayed((0, delay), lost=lost, random_state=seed)
         return made
 
     return world
@@ -301,22 +300,6 @@ def _print_problem(data: Dataset) -> None:
     else:
         print_text(f"Numbers are tried for '{target.name}'; loss: squared error / its variance")
     print_text()
-
-
-def _request_json(
-    data: Dataset, chosen: EstimatorChoice, plot: Path, notes: Notes
-) -> dict[str, Any]:
-    return {
-        "table": data.request.path,
-        "target": data.target.name,
-        "task": data.target.task,
-        "estimator": chosen.value,
-        "n_rows": data.features.num_rows,
-        "n_missing_target": data.target.n_missing,
-        "left_out": data.left_out_json,
-        "picture": plot,
-        "notes": notes.messages,
-    }
 
 
 def _round_callback(move: MoveBar, n_passes: int) -> Callable[[str, int, int, int], None]:

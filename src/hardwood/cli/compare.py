@@ -15,15 +15,14 @@ from hardwood.cli.errors import (
     CommandError,
     check_writable,
     data_mistakes,
-    naming_the_file,
 )
 from hardwood.cli.evaluate import check_plot
-from hardwood.cli.fit import Dataset, Request, read_dataset
-from hardwood.cli.output import Notes, draw_report, print_json, print_size, print_task, print_text
+from hardwood.cli.fit import Request, read_dataset
+from hardwood.cli.output import Notes, print_size, print_task, tell
 from hardwood.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from hardwood.selection import Comparison
+    pass
 
 _REPORTS = (".html", ".json", ".txt")
 
@@ -102,40 +101,17 @@ def compare(
         notes.add(f"left out: {name}, {why}")
     for note in found.notes:
         notes.add(note)
-    _tell(found, data, (output, plot), notes, as_json)
+    of_table = {
+        "table": data.request.path,
+        "target": data.target.name,
+        "reason": data.target.reason,
+        "left_out_columns": data.left_out,
+        "output": output,
+    }
+    shown = f"\n{replace(found, notes=(), left_out={})}"  # which were said on stderr
+    tell(found, shown, of_table, notes, as_json=as_json, plot=plot, output=output)
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _tell(
-    found: Comparison,
-    data: Dataset,
-    files: tuple[Path | None, Path | None],
-    notes: Notes,
-    as_json: bool,
-) -> None:
-    output, plot = files
-    if output is not None:
-        with naming_the_file(output):
-            found.save(output)
-    if plot is not None:
-        draw_report(found, plot)
-    if as_json:
-        of_table = {
-            "table": data.request.path,
-            "target": data.target.name,
-            "reason": data.target.reason,
-            "left_out_columns": data.left_out,
-            "output": output,
-            "picture": plot,
-            "notes": notes.messages,
-        }
-        print_json(found.to_dict() | of_table)
-        return
-    print_text("\n" + str(replace(found, notes=(), left_out={})))  # which were said on stderr
-    for word, path in (("Wrote", output), ("Drew", plot)):
-        if path is not None:
-            print_text(f"{word} {path}")
 
 
 def _check_output(output: Path | None, table: Path) -> None:

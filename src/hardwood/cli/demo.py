@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -54,7 +54,10 @@ def demo(
     scores = {name: _score(data, tree, p, seed) for name, p in probabilities.items()}
     draw(tree, output)
     if as_json:
-        print_json(_payload(data, tree, scores, output, notes))
+        test = {name: scores_json(entries) for name, entries in scores.items()}
+        of_tree = {"depth": tree.depth, "n_leaves": tree.n_leaves, "text": tree.to_text()}
+        counts = {"n_train": data.train.size, "n_test": data.test.size, "test": test}
+        print_json(counts | of_tree | {"picture": str(output), "notes": notes.messages})
     else:
         _print_outcome(data, tree, scores, output)
     if notes.was_interrupted:
@@ -127,22 +130,3 @@ def _print_problem(data: Dataset) -> None:
     print_text(
         f"Species from the rest: learning from {data.train.size}, testing on {data.test.size}"
     )
-
-
-def _payload(
-    data: Dataset,
-    tree: Model,
-    scores: dict[str, list[Score]],
-    output: Path,
-    notes: Notes,
-) -> dict[str, Any]:
-    return {
-        "n_train": data.train.size,
-        "n_test": data.test.size,
-        "test": {name: scores_json(entries) for name, entries in scores.items()},
-        "depth": tree.depth,
-        "n_leaves": tree.n_leaves,
-        "text": tree.to_text(),
-        "picture": str(output),
-        "notes": notes.messages,
-    }

@@ -111,14 +111,12 @@ def benchmark(
     sizes = [rows] if rows else BATCH_SIZES
     found = report_on(opened, batch_sizes=sizes, n_jobs=jobs, seconds=seconds, seed=seed)
     if as_json:
-        print_json({opened.noun.split()[-1]: _sizes(opened)} | found.to_dict())
+        sizes_of = ["depth", "n_leaves", "n_features"]
+        if opened.is_ensemble:
+            sizes_of.insert(0, "n_trees")
+        of_model = {name: getattr(opened, name) for name in sizes_of}
+        print_json({opened.noun.split()[-1]: of_model} | found.to_dict())
         return
     trees = f"{plural(opened.n_trees, 'tree')}, " if opened.is_ensemble else ""
     print_text(f"{model}: {trees}{opened.size_words}\n")
     print_text(str(found))
-
-
-def _sizes(model: Model) -> dict[str, int]:
-    n_trees = {"n_trees": model.n_trees} if model.is_ensemble else {}
-    sizes = {"depth": model.depth, "n_leaves": model.n_leaves, "n_features": model.n_features}
-    return n_trees | sizes

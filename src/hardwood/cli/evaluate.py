@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable
-from hardwood.cli.output import Notes, check_drawable, draw_report, print_json, print_text
+from hardwood.cli.output import Notes, check_drawable, tell
 from hardwood.cli.read import (
     as_labels,
     columns_named,
@@ -77,7 +77,7 @@ def evaluate(
         rng = np.random.default_rng(seed)
         found = judge(opened, rows.features, rows.truth, rows.weight, rng, rows.names)
     note_origin(opened, model, table, rows.n_table_rows, notes)
-    tell(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
+    tell_of_rows(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
 
 
 def read_known_rows(
@@ -91,33 +91,21 @@ def read_known_rows(
     return KnownRows(data.take(rows), truth, weights, names, data.num_rows)
 
 
-def tell(
+def tell_of_rows(
     found: Evaluation | Analysis,
-    title: str,
+    what: str,
     rows: KnownRows,
     plot: Path | None,
     notes: Notes,
     *,
     as_json: bool,
 ) -> None:
-    """Draw and print what was found out on the rows of a table."""
+    """Draw and print what was found out on rows; ``what`` says of which model and table."""
+    of_rows = {"target": list(rows.names), "n_missing_target": rows.n_table_rows - len(rows)}
     for note in found.notes:
         notes.add(note)
-    if plot is not None:
-        draw_report(found, plot)
-    if as_json:
-        of_table = {
-            "target": list(rows.names),
-            "n_missing_target": rows.n_table_rows - len(rows),
-            "picture": plot,
-            "notes": notes.messages,
-        }
-        print_json(found.to_dict() | of_table)
-        return
-    print_text(f"{title}\n")
-    print_text(str(replace(found, notes=())))  # which were said
-    if plot is not None:
-        print_text(f"Drew {plot}")
+    shown = f"{what}\n\n{replace(found, notes=())}"  # which were said
+    tell(found, shown, of_rows, notes, as_json=as_json, plot=plot)
 
 
 def check_plot(plot: Path | None, *inputs: Path, option: str = "--plot") -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +14,6 @@ from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, naming_the_file
 from hardwood.cli.output import Notes, print_json, print_text
 from hardwood.cli.read import open_hardened, read_table
-
-if TYPE_CHECKING:
-    from hardwood.export import Check, ExportedBytes, ExportedText
 
 
 class ExportFormat(str, Enum):
@@ -89,6 +85,8 @@ def export(
     What is written is compared with the model on the rows of --data, or on rows made up from what
     the model knows of its columns, and on rows close to its splits; what differs is not written.
     """
+    from hardwood import export as exporters
+
     given = {
         "--name": name,
         "--min-agreement": min_agreement,
@@ -97,17 +95,31 @@ def export(
         "--digits": digits,
     }
     options = _options(to, given)
-    _check_output(to, output, [model, *([data] if data else [])])
+    if output is not None:
+        check_writable(output, inputs=[model, *([data] if data else [])])
+    elif to is ExportFormat.onnx:
+        raise CommandError("An ONNX file is not text: name it with --output FILE.")
+    exporter = getattr(exporters, "to_c" if to in _OF_C else f"to_{to.value}")
     notes = Notes()
     opened = open_hardened(model, "an export", notes)
     with notes.collecting():
         rows = None if data is None else read_table(data)
         if output is None:
-            content = _exporter(to)(opened, None, data=rows, **options)
+            content = exporter(opened, None, data=rows, **options)
         else:
             with naming_the_file(output):
-                content = _exporter(to)(opened, output, data=rows, **options)
-    _say(content, to, output, notes, as_json=as_json)
+                content = exporter(opened, output, data=rows, **options)
+    check = content.check
+    if as_json:
+        where = {"output": None if output is None else str(output)}
+        text = {"text": str(content)} if output is None else {}
+        payload = {"to": to.value, "n_characters": len(content), "check": asdict(check)}
+        print_json(payload | where | text | {"notes": notes.messages})
+    elif output is None:
+        sys.stdout.write(str(content))
+        typer.echo(str(check), err=True)
+    else:
+        print_text(f"Wrote {output}\n{check}")
 
 
 def _options(to: ExportFormat, given: dict[str, Any]) -> dict[str, Any]:
@@ -124,39 +136,3 @@ def _options(to: ExportFormat, given: dict[str, Any]) -> dict[str, Any]:
     if to in _OF_INTEGERS:
         options["precision"] = to.value.removeprefix("c-")
     return options
-
-
-def _check_output(to: ExportFormat, output: Path | None, inputs: list[Path]) -> None:
-    if output is not None:
-        check_writable(output, inputs=inputs)
-    elif to is ExportFormat.onnx:
-        raise CommandError("An ONNX file is not text: name it with --output FILE.")
-
-
-def _exporter(to: ExportFormat) -> Callable[..., ExportedText | ExportedBytes]:
-    from hardwood import export
-
-    name = "c" if to in _OF_C else to.value
-    exporter: Callable[..., ExportedText | ExportedBytes] = getattr(export, f"to_{name}")
-    return exporter
-
-
-def _say(
-    content: ExportedText | ExportedBytes,
-    to: ExportFormat,
-    output: Path | None,
-    notes: Notes,
-    *,
-    as_json: bool,
-) -> None:
-    check: Check = content.check
-    if as_json:
-        where = {"output": None if output is None else str(output)}
-        text = {"text": str(content)} if output is None else {}
-        payload = {"to": to.value, "n_characters": len(content), "check": asdict(check)}
-        print_json(payload | where | text | {"notes": notes.messages})
-    elif output is None:
-        sys.stdout.write(str(content))
-        typer.echo(str(check), err=True)
-    else:
-        print_text(f"Wrote {output}\n{check}")

@@ -140,7 +140,10 @@ def fit(
     options: dict[str, Any] = {"leaves": leaves.value, "n_jobs": jobs, "random_state": seed}
     if best:
         _check_alone(trees=trees > 1, oob=oob, restarts=restarts, layers=layers > 1, l1=l1)
-        options |= _limits(max_depth, time_limit, max_trials)
+        if time_limit is None and max_trials is None:
+            time_limit = BEST_TIME_LIMIT
+        options |= {"max_depth": max_depth or BEST_MAX_DEPTH}
+        options |= {"time_limit": time_limit, "max_trials": max_trials}
     else:
         _check_best(time_limit=time_limit, max_trials=max_trials)
         options |= {"max_depth": max_depth or DEFAULT_MAX_DEPTH, "layers": layers, "l1": l1}
@@ -176,15 +179,6 @@ def _check_best(**given: object) -> None:
     names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
     if names:
         raise CommandError(f"{', '.join(names)}: of a search only. Give --best, too.")
-
-
-def _limits(
-    max_depth: int | None, time_limit: float | None, max_trials: int | None
-) -> dict[str, float | None]:
-    if time_limit is None and max_trials is None:
-        time_limit = BEST_TIME_LIMIT
-    depth = max_depth or BEST_MAX_DEPTH
-    return {"max_depth": depth, "time_limit": time_limit, "max_trials": max_trials}
 
 
 def _tree_or_forest(trees: int, restarts: int | None, oob: bool) -> dict[str, int]:
@@ -356,14 +350,10 @@ def _estimator(task: TaskKind, options: dict[str, Any]) -> Estimator:
     for name, (option, most) in limits.items():
         if options.get(name, 1) > most:
             raise CommandError(f"{option} {options[name]}: at most {most} are made.")
-    is_forest, is_classified = "n_estimators" in options, task == "classification"
-    kinds = {
-        (False, False): DGTRegressor,
-        (False, True): DGTClassifier,
-        (True, False): DGTForestRegressor,
-        (True, True): DGTForestClassifier,
-    }
-    return kinds[is_forest, is_classified](**options)
+    is_classified = task == "classification"
+    if "n_estimators" in options:
+        return (DGTForestClassifier if is_classified else DGTForestRegressor)(**options)
+    return (DGTClassifier if is_classified else DGTRegressor)(**options)
 
 
 def model_of(estimator: Estimator) -> Model:

@@ -38,7 +38,8 @@ def report(
     The page is one file that fetches nothing: what `describe` says, the learning curves and, where
     TABLE and --target are given, what `evaluate` and `analyze` say, with their drawings.
     """
-    from hardwood.report import page
+    from hardwood.report import analyze, describe, evaluate, learning_curves, page
+    from hardwood.report.curves import has_learning_curve
 
     if (table is None) != (target is None):
         raise CommandError("Give a table and --target, its column with the truth, or neither.")
@@ -48,7 +49,17 @@ def report(
         raise CommandError(f"{path}: a report is written as .html; the name must end in it.")
     notes = Notes()
     with notes.collecting():
-        reports = _reports(model, table, target, weight, seed, jobs, notes)
+        opened = open_model(model)
+        reports: dict[str, Report] = {"description": describe(opened)}
+        if has_learning_curve(opened):
+            reports["learning curves"] = learning_curves(opened)
+        if table is not None and target is not None:
+            rows = read_known_rows(opened, model, table, target, weight)
+            note_origin(opened, model, table, rows.n_table_rows, notes)
+            known = (opened, rows.features, rows.truth, rows.weight)
+            options: dict[str, Any] = {"unknown_classes": "wrong", "seed": seed, "n_jobs": jobs}
+            reports["evaluation"] = evaluate(*known, names=rows.names, **options)
+            reports["analysis"] = analyze(*known, **options)
         content = page(f"{model.name}", list(reports.values())).encode()
     with naming_the_file(path), whole_file(path) as stream:
         stream.write(content)
@@ -57,30 +68,3 @@ def report(
         print_json({"output": str(path), **parts, "notes": notes.messages})
         return
     print_text(f"Wrote {path}: {', '.join(reports)}")
-
-
-def _reports(
-    model: Path,
-    table: Path | None,
-    target: str | None,
-    weight: str | None,
-    seed: int,
-    jobs: int,
-    notes: Notes,
-) -> dict[str, Report]:
-    from hardwood.report import analyze, describe, evaluate, learning_curves
-    from hardwood.report.curves import has_learning_curve
-
-    opened = open_model(model)
-    reports: dict[str, Report] = {"description": describe(opened)}
-    if has_learning_curve(opened):
-        reports["learning curves"] = learning_curves(opened)
-    if table is None or target is None:
-        return reports
-    rows = read_known_rows(opened, model, table, target, weight)
-    note_origin(opened, model, table, rows.n_table_rows, notes)
-    known = (opened, rows.features, rows.truth, rows.weight)
-    options: dict[str, Any] = {"unknown_classes": "wrong", "seed": seed, "n_jobs": jobs}
-    reports["evaluation"] = evaluate(*known, names=rows.names, **options)
-    reports["analysis"] = analyze(*known, **options)
-    return reports

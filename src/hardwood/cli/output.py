@@ -102,6 +102,31 @@ def draw_report(report: PlottedReport, path: Path) -> None:
     _write(report.plot(), path)
 
 
+def tell(
+    found: PlottedReport,
+    shown: str,
+    of_table: dict[str, Any],
+    notes: Notes,
+    *,
+    as_json: bool,
+    plot: Path | None,
+    output: Path | None = None,
+) -> None:
+    """Write a report's files and print it: as ``shown``, or as JSON with ``of_table``."""
+    if output is not None:
+        with naming_the_file(output):
+            found.save(output)
+    if plot is not None:
+        draw_report(found, plot)
+    if as_json:
+        print_json(found.to_dict() | of_table | {"picture": plot, "notes": notes.messages})
+        return
+    print_text(shown)
+    for word, path in (("Wrote", output), ("Drew", plot)):
+        if path is not None:
+            print_text(f"{word} {path}")
+
+
 def _without_window() -> None:
     import matplotlib
 

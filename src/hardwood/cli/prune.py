@@ -190,7 +190,15 @@ def prune(
     with naming_the_file(output):
         smaller.save(output)
     if as_json:
-        outcome = _payload(output, tree, smaller, train, judged, scores, plan, notes)
+        outcome = {
+            "model": str(output),
+            "task": tree.task,
+            "n_rows": len(train),
+            "n_validation": 0 if plan.validation_fraction is None else len(judged),
+            "before": _sizes(tree, judged) | {"scores": scores_json(scores[0])},
+            "after": _sizes(smaller, judged) | {"scores": scores_json(scores[1])},
+            "notes": notes.messages,
+        }
         print_json(outcome | _readable_json(rewritten))
         return
     _print_outcome(tree, smaller, judged, scores, plan)
@@ -357,24 +365,3 @@ def _print_outcome(
     else:
         title = f"Scores on {plural(len(judged), 'row')} held out, which chose the size"
     print_table(title, ["", "before", "after"], lines)
-
-
-def _payload(
-    output: Path,
-    tree: ObliqueTree,
-    smaller: ObliqueTree,
-    train: PruningRows,
-    judged: PruningRows,
-    scores: list[list[Score]],
-    plan: PruningPlan,
-    notes: Notes,
-) -> dict[str, Any]:
-    return {
-        "model": str(output),
-        "task": tree.task,
-        "n_rows": len(train),
-        "n_validation": 0 if plan.validation_fraction is None else len(judged),
-        "before": _sizes(tree, judged) | {"scores": scores_json(scores[0])},
-        "after": _sizes(smaller, judged) | {"scores": scores_json(scores[1])},
-        "notes": notes.messages,
-    }

@@ -93,15 +93,8 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
 def _say(path: Path, n_rows: int, has_truth: bool, notes: Notes, *, as_json: bool) -> None:
     size = path.stat().st_size
     if as_json:
-        print_json(
-            {
-                "output": str(path),
-                "bytes": size,
-                "n_rows": n_rows,
-                "coloured_by_truth": has_truth,
-                "notes": notes.messages,
-            }
-        )
+        written = {"output": str(path), "bytes": size, "n_rows": n_rows}
+        print_json(written | {"coloured_by_truth": has_truth, "notes": notes.messages})
         return
     colours = "their true answers" if has_truth else "what the model predicts"
     what = f"histograms of {plural(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"

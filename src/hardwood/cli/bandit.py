@@ -37,16 +37,6 @@ class EstimatorChoice(str, Enum):
     paper_one_point = "paper_one_point"
 
 
-_ESTIMATORS = {
-    "classification": (EstimatorChoice.replay, EstimatorChoice.paper),
-    "regression": (
-        EstimatorChoice.two_point,
-        EstimatorChoice.one_point,
-        EstimatorChoice.paper_two_point,
-        EstimatorChoice.paper_one_point,
-    ),
-}
-
 # In deviations of the target. One point says more from farther away; what two points are apart
 # only costs.
 _PERTURBATIONS = {
@@ -54,6 +44,10 @@ _PERTURBATIONS = {
     EstimatorChoice.one_point: 0.5,
     EstimatorChoice.paper_two_point: 0.1,
     EstimatorChoice.paper_one_point: 0.5,
+}
+_ESTIMATORS = {
+    "classification": (EstimatorChoice.replay, EstimatorChoice.paper),
+    "regression": tuple(_PERTURBATIONS),
 }
 
 

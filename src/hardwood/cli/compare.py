@@ -70,7 +70,10 @@ def compare(
     """
     from hardwood.selection import compare as compare_models
 
-    _check_output(output, table)
+    if output is not None:
+        check_writable(output, inputs=(table,))
+        if output.suffix.lower() not in _REPORTS:
+            raise CommandError(f"{output}: a report is written as {', '.join(_REPORTS)}.")
     check_plot(plot, table)
     request = Request(table, target, task, drop, use, weight, 0.0)
     notes = Notes()
@@ -112,11 +115,3 @@ def compare(
     tell(found, shown, of_table, notes, as_json=as_json, plot=plot, output=output)
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _check_output(output: Path | None, table: Path) -> None:
-    if output is None:
-        return
-    check_writable(output, inputs=(table,))
-    if output.suffix.lower() not in _REPORTS:
-        raise CommandError(f"{output}: a report is written as {', '.join(_REPORTS)}.")

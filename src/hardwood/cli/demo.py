@@ -59,22 +59,16 @@ def demo(
         counts = {"n_train": data.train.size, "n_test": data.test.size, "test": test}
         print_json(counts | of_tree | {"picture": str(output), "notes": notes.messages})
     else:
-        _print_outcome(data, tree, scores, output)
+        rows = [
+            [name, format_number(s[0].value), format_interval(s[0].low, s[0].high)]
+            for name, s in scores.items()
+        ]
+        header = ["model", "accuracy", "95 % interval"]
+        print_table(f"Test accuracy on {data.test.size} penguins", header, rows)
+        print_text(tree.to_text())
+        print_text(f"Drew the tree: {output}")
     if notes.was_interrupted:
         raise typer.Exit(INTERRUPTED)
-
-
-def _print_outcome(
-    data: Dataset, tree: Model, scores: dict[str, list[Score]], output: Path
-) -> None:
-    rows = [
-        [name, format_number(s[0].value), format_interval(s[0].low, s[0].high)]
-        for name, s in scores.items()
-    ]
-    header = ["model", "accuracy", "95 % interval"]
-    print_table(f"Test accuracy on {data.test.size} penguins", header, rows)
-    print_text(tree.to_text())
-    print_text(f"Drew the tree: {output}")
 
 
 def _baselines(data: Dataset, seed: int) -> dict[str, np.ndarray]:

@@ -239,6 +239,12 @@ class Dataset:
         return [{"column": name, "reason": reason} for name, reason in self.left_out.items()]
 
     @property
+    def training(self) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+        """Features, targets and weights of the training rows."""
+        rows = self.train
+        return self.features.take(rows), self.target.values[rows], self.weights[rows]
+
+    @property
     def test_features(self) -> pa.Table:
         """Features of the test rows."""
         return self.features.take(self.test)
@@ -332,11 +338,8 @@ def search(data: Dataset, options: dict[str, Any]) -> Searched:
 
 def _fitted(estimator: Any, data: Dataset, callback: Callable[[Any], bool]) -> Any:
     with data_mistakes(), first_interrupt_only():
-        return estimator.set_params(callbacks=[callback]).fit(
-            data.features.take(data.train),
-            data.target.values[data.train],
-            sample_weight=data.weights[data.train],
-        )
+        X, y, weight = data.training
+        return estimator.set_params(callbacks=[callback]).fit(X, y, sample_weight=weight)
 
 
 def _estimator(task: TaskKind, options: dict[str, Any]) -> Estimator:
@@ -370,7 +373,7 @@ def test_scores(
         return [], []
     truth, weight, names = data.test_values, data.weights[data.test], data.target.names
     found = judge(model, data.test_features, truth, weight, rng, names).scores
-    past, past_weight = data.target.values[data.train], data.weights[data.train]
+    _, past, past_weight = data.training
     if model.classes is not None:
         positions = label_positions(past, model.classes)
         share = np.bincount(positions, past_weight, minlength=len(model.classes))

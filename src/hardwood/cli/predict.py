@@ -78,7 +78,15 @@ def predict(
     if output is not None:
         with naming_the_file(output):
             write_table(answers, output)
-    _say(answers, output, notes, as_json=as_json)
+    if as_json:
+        payload: dict[str, Any] = {"n_rows": answers.num_rows, "notes": notes.messages}
+        where = {"output": str(output)} if output else {"columns": answers.to_pydict()}
+        print_json(payload | where)
+    elif output is not None:
+        typer.echo(f"Wrote {answers.num_rows} predictions to {output}")
+    else:
+        sys.stdout.flush()
+        write_csv(answers, sys.stdout.buffer)
 
 
 def prediction_table(
@@ -125,15 +133,3 @@ def _columns(what: str, model: Model, values: np.ndarray) -> dict[str, np.ndarra
     if values.ndim == 1:
         return {what: values}
     return {f"{what} of {name}": values[:, i] for i, name in enumerate(model.output_names)}
-
-
-def _say(answers: pa.Table, output: Path | None, notes: Notes, *, as_json: bool) -> None:
-    if as_json:
-        payload: dict[str, Any] = {"n_rows": answers.num_rows, "notes": notes.messages}
-        where = {"output": str(output)} if output else {"columns": answers.to_pydict()}
-        print_json(payload | where)
-    elif output is not None:
-        typer.echo(f"Wrote {answers.num_rows} predictions to {output}")
-    else:
-        sys.stdout.flush()
-        write_csv(answers, sys.stdout.buffer)

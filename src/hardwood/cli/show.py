@@ -63,7 +63,14 @@ def show(
             opened.show(path, X, y, title=title, max_rows=rows)
     if open and not webbrowser.open(path.resolve().as_uri()):
         notes.add(f"no browser could be started; open {path} yourself")
-    _say(path, 0 if X is None else X.num_rows, y is not None, notes, as_json=as_json)
+    n_rows, size = 0 if X is None else X.num_rows, path.stat().st_size
+    if as_json:
+        written = {"output": str(path), "bytes": size, "n_rows": n_rows}
+        print_json(written | {"coloured_by_truth": y is not None, "notes": notes.messages})
+        return
+    colours = "what the model predicts" if y is None else "their true answers"
+    what = f"histograms of {plural(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"
+    print_text(f"Wrote {path}: {size / 1000:.0f} kB, {what}")
 
 
 def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) -> tuple[Any, Any]:
@@ -88,14 +95,3 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
             f"{plural(n_left_out, 'row')} of {data} without a known answer in '{target}' left out"
         )
     return known.features.filter(is_known), known.truth[is_known]
-
-
-def _say(path: Path, n_rows: int, has_truth: bool, notes: Notes, *, as_json: bool) -> None:
-    size = path.stat().st_size
-    if as_json:
-        written = {"output": str(path), "bytes": size, "n_rows": n_rows}
-        print_json(written | {"coloured_by_truth": has_truth, "notes": notes.messages})
-        return
-    colours = "their true answers" if has_truth else "what the model predicts"
-    what = f"histograms of {plural(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"
-    print_text(f"Wrote {path}: {size / 1000:.0f} kB, {what}")

@@ -304,14 +304,15 @@ def _search(
 
     from hardwood.selection import tune as search
 
+    X, y, weight = data.training
     try:
         with data_mistakes(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FitFailedWarning)
             return search(
                 estimator,
-                data.features.take(data.train),
-                data.target.values[data.train],
-                sample_weight=None if data.request.weight is None else data.weights[data.train],
+                X,
+                y,
+                sample_weight=None if data.request.weight is None else weight,
                 fixed=fixed,
                 **vars(plan),
                 random_state=estimator.random_state,

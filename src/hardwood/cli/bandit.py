@@ -157,11 +157,8 @@ def simulate(
     with notes.collecting():
         data = read_dataset(request, np.random.default_rng(seed))
     chosen = _estimator(data, estimator)
-    only_for = (
-        {"--allowed": allowed, "--exploration": exploration},
-        {"--perturbation": perturbation},
-    )
-    _check_task(data.target.task, *only_for)
+    of_classes = {"--allowed": allowed, "--exploration": exploration}
+    _check_task(data.target.task, of_classes, {"--perturbation": perturbation})
     if chosen is EstimatorChoice.paper and exploration is not None and exploration > 1:
         raise CommandError(
             f"--exploration {exploration:g}: with paper it is a probability, 0 to 1."
@@ -213,10 +210,9 @@ def _estimator(data: Dataset, estimator: EstimatorChoice | None) -> EstimatorCho
 
 def _check_task(task: str, of_classes: dict[str, Any], of_numbers: dict[str, Any]) -> None:
     """Refuse options that mean nothing for the task."""
-    others = of_numbers if task == "classification" else of_classes
+    others, kind = (of_numbers, "numbers") if task == "classification" else (of_classes, "classes")
     for option, value in others.items():
         if value is not None:
-            kind = "numbers" if task == "classification" else "classes"
             raise CommandError(f"{option} is for {kind}, and the task is {task}; leave it out.")
 
 
@@ -235,15 +231,12 @@ def _worlds(
     n_rounds = rounds or len(y)
     if drift is not None and drift >= n_rounds:
         raise CommandError(f"--drift {drift}: there are only {n_rounds} rounds.")
+    bandit_of: Any = classification_bandit
     if data.target.task == "regression":
-        y = _in_deviations(y, data.target.name)
+        bandit_of, y = regression_bandit, _in_deviations(y, data.target.name)
 
     def world(seed: int) -> Any:
-        made: Any
-        if data.target.task == "regression":
-            made = regression_bandit(X, y, n_rounds=n_rounds, random_state=seed)
-        else:
-            made = classification_bandit(X, y, n_rounds=n_rounds, random_state=seed)
+        made = bandit_of(X, y, n_rounds=n_rounds, random_state=seed)
         if drift is not None:
             made = made.drifting(drift, random_state=seed)
         if allowed is not None:

@@ -111,10 +111,9 @@ def export(
                 content = exporter(opened, output, data=rows, **options)
     check = content.check
     if as_json:
-        where = {"output": None if output is None else str(output)}
-        text = {"text": str(content)} if output is None else {}
+        written = {"output": str(output)} if output else {"output": None, "text": str(content)}
         payload = {"to": to.value, "n_characters": len(content), "check": asdict(check)}
-        print_json(payload | where | text | {"notes": notes.messages})
+        print_json(payload | written | {"notes": notes.messages})
     elif output is None:
         sys.stdout.write(str(content))
         typer.echo(str(check), err=True)

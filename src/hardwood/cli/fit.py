@@ -279,16 +279,8 @@ def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
         raise CommandError(
             f"{error} Use --test-fraction 0 to learn from all of them, without a test score."
         ) from error
-    return Dataset(
-        request,
-        features.take(target.rows),
-        target,
-        weights[target.rows],
-        train,
-        test,
-        n_table_rows,
-        left_out,
-    )
+    features, weights = features.take(target.rows), weights[target.rows]
+    return Dataset(request, features, target, weights, train, test, n_table_rows, left_out)
 
 
 def _features(
@@ -373,7 +365,7 @@ def test_scores(
         return [], []
     truth, weight, names = data.test_values, data.weights[data.test], data.target.names
     found = judge(model, data.test_features, truth, weight, rng, names).scores
-    _, past, past_weight = data.training
+    past, past_weight = data.target.values[data.train], data.weights[data.train]
     if model.classes is not None:
         positions = label_positions(past, model.classes)
         share = np.bincount(positions, past_weight, minlength=len(model.classes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,14 +92,12 @@ def check_drawable(path: Path) -> None:
 
 def draw(tree: Any, path: Path, max_terms: int = 4) -> None:
     """Write a picture of a model that has `plot`, all of it or nothing, as the file's name says."""
-    _without_window()
-    _write(tree.plot(max_terms=max_terms).get_figure(), path)
+    _write(lambda: tree.plot(max_terms=max_terms).get_figure(), path)
 
 
 def draw_report(report: PlottedReport, path: Path) -> None:
     """Write the picture of a report in the same way."""
-    _without_window()
-    _write(report.plot(), path)
+    _write(report.plot, path)
 
 
 def tell(
@@ -127,15 +125,13 @@ def tell(
             print_text(f"{word} {path}")
 
 
-def _without_window() -> None:
+def _write(draw_figure: Callable[[], Any], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # the machine may have no screen
-
-
-def _write(figure: Any, path: Path) -> None:
     from matplotlib import pyplot
 
+    figure = draw_figure()
     with naming_the_file(path), whole_file(path) as stream:
         figure.savefig(stream, format=_picture_format(path), dpi=150, bbox_inches="tight")
     pyplot.close(figure)

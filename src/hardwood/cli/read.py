@@ -130,23 +130,19 @@ def write_table(table: pa.Table, path: Path) -> None:
     """Write Parquet (`.parquet`, `.pq`) or CSV (`.csv`), all of it or nothing."""
     check_format(path)
     with whole_file(path) as stream:
-        _write(table, stream, is_parquet=path.suffix.lower() in _PARQUET_SUFFIXES)
+        if path.suffix.lower() in _PARQUET_SUFFIXES:
+            from pyarrow import parquet
+
+            parquet.write_table(table, stream)
+        else:
+            write_csv(table, stream)
 
 
 def write_csv(table: pa.Table, stream: object) -> None:
     """Write ``table`` as CSV to a binary stream."""
-    _write(table, stream, is_parquet=False)
+    from pyarrow import csv
 
-
-def _write(table: pa.Table, stream: object, *, is_parquet: bool) -> None:
-    if is_parquet:
-        from pyarrow import parquet
-
-        parquet.write_table(table, stream)
-    else:
-        from pyarrow import csv
-
-        csv.write_csv(table, stream, csv.WriteOptions(quoting_style="needed"))
+    csv.write_csv(table, stream, csv.WriteOptions(quoting_style="needed"))
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:

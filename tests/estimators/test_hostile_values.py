@@ -105,6 +105,24 @@ def test_divergence_is_called_that(table):
         DGTRegressor(max_epochs=20, learning_rate=1e30).fit(*table)
 
 
+@pytest.mark.parametrize("Estimator", [DGTRegressor, DGTForestRegressor, NonGreedyTreeRegressor])
+def test_large_weights_of_a_start_are_no_divergence(Estimator, rng):
+    X = rng.normal(size=(60, 2)) * 1e-18
+    y = (X[:, 0] > 0).astype(float)
+    start = NonGreedyTreeRegressor(max_depth=1, init="axis", max_epochs=1, random_state=0).fit(X, y)
+    model = Estimator(max_depth=1, init=start, max_epochs=1, random_state=0).fit(X * 1e18, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_large_numbers_are_learned_from_where_the_loss_takes_them_as_they_are(rng):
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, 1e16, 3e16)
+    start = TAORegressor(max_depth=1, random_state=0).fit(X, y).tree_
+    options = {"max_depth": 1, "init": start, "max_epochs": 1, "random_state": 0}
+    model = DGTRegressor(loss=lambda score, target: np.sign(score - target), **options).fit(X, y)
+    assert (np.abs(model.predict(X) - y) < 0.1 * y).mean() > 0.9
+
+
 @pytest.mark.parametrize("name", ["learning_rate", "l1", "l2"])
 def test_numbers_that_float32_cannot_hold_are_refused(table, name):
     with pytest.raises(ValueError, match=f"{name} must be a number in .* got 1e"):

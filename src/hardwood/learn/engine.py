@@ -13,7 +13,7 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST, Epoch, Training, epochs_for
 from hardwood.parameters import integer_field, object_field, real_field, switch_field
 
-# Far beyond what steps of any sensible length come to: no model could hold such weights.
+# Far beyond what steps of any sensible length come to, where the start and the targets are about 1.
 _HUGE = 1e15
 
 
@@ -137,8 +137,9 @@ def run_engine(
         callback=_engine_callback(run, max_epochs),
         options=dict(options),
     )
+    bound = _HUGE * max(1.0, _largest(task.y), *(_largest(part) for part in start or ()))
     for tree in answer["trees"]:
-        _check_finite(tree)
+        _check_below(bound, tree)
     histories = [
         tuple(Epoch(number, epoch, max_epochs, *figures) for number, epoch, *figures in history)
         for history in answer["history"]
@@ -157,9 +158,15 @@ def _engine_callback(run: Run, max_epochs: int) -> Any:
     return on_epoch
 
 
-def _check_finite(tree: dict[str, Any]) -> None:
+def _largest(part: Any) -> float:
+    """Return the largest magnitude in an array of numbers; 0 for anything else."""
+    is_array = isinstance(part, np.ndarray) and part.size
+    return float(np.abs(part).max()) if is_array else 0.0
+
+
+def _check_below(bound: float, tree: dict[str, Any]) -> None:
     arrays = [part for part in tree.values() if isinstance(part, np.ndarray)]
-    if not all((np.abs(array) < _HUGE).all() for array in arrays):
+    if not all((np.abs(array) < bound).all() for array in arrays):
         raise ValueError(
             "Learning diverged: weights became huge. Lower learning_rate, l1 or l2, or the range "
             "of sample_weight; with init, give a tree learned from targets and columns of about "

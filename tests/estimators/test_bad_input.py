@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from hardwood import DGTClassifier, DGTRegressor, TableError, Training
+from hardwood import (
+    DGTClassifier,
+    DGTRegressor,
+    GreedyTreeClassifier,
+    GreedyTreeRegressor,
+    TableError,
+    TAORegressor,
+    Training,
+)
 from hardwood.learn.losses import Logistic
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -188,6 +197,23 @@ def test_parameters_out_of_range_are_named(Estimator, name, values):
 def test_parameters_of_the_wrong_kind_are_named(name, value):
     with pytest.raises(TypeError, match=name):
         DGTClassifier(**{name: value}).fit(X, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "allowed"),
+    [(GreedyTreeClassifier, "entropy', 'gini'"), (GreedyTreeRegressor, "variance'")],
+)
+@pytest.mark.parametrize("value", [None, "x", 3])
+def test_a_criterion_is_one_of_its_task(Estimator, allowed, value):
+    with pytest.raises(ValueError, match=rf"criterion must be one of \['{allowed}\]"):
+        Estimator(criterion=value).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("loss", ["auto", None, np.ones(2)])
+@pytest.mark.parametrize("Estimator", [DGTClassifier, DGTRegressor, TAORegressor])
+def test_a_loss_that_is_none_is_told_as_it_was_given(Estimator, loss):
+    with pytest.raises(ValueError, match=re.escape(f"loss={loss!r} is not a loss for")):
+        Estimator(loss=loss).fit(X, LABELS)
 
 
 def test_losses_of_the_other_task():

@@ -142,7 +142,7 @@ def test_the_same_seed_gives_the_same_tree_for_any_threads():
         (None, {"actions": [None, 1]}, "texts, integers or booleans"),
         (None, {"actions": {0, 1}}, "texts, integers or booleans"),
         (None, {"level": "table"}, "level must be one of"),
-        (None, {"n_samples": 1}, "n_samples must be an integer >= 2"),
+        (None, {"n_samples": 1}, "n_samples must be an integer from 2 to"),
         (None, {"exploration": -1}, "exploration must be a number"),
         (lambda rows, done: 1.0, {}, "expected one number for each of"),
         (lambda rows, done: done, {"level": "batch"}, "expected one number for the batch"),

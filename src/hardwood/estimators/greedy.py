@@ -6,17 +6,18 @@ The methods are in `hardwood.learn.greedy`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from hardwood.estimators.base import SingleTreeClassifier, SingleTreeRegressor
-from hardwood.learn.greedy import Greedy, SplitSearch
+from sklearn.base import is_regressor
+
+from hardwood.estimators.base import SingleTreeClassifier, SingleTreeRegressor, TreeEstimator
+from hardwood.learn.greedy import CRITERIA, Greedy, SplitSearch
 from hardwood.learn.learner import Learner
+from hardwood.parameters import choice, parameters_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _GreedyParameters:
-    _learner_type: ClassVar[type[Learner]] = Greedy
-
     split: SplitSearch = "axis"
     max_depth: int | None = 6
     min_samples_split: float = 2
@@ -37,8 +38,20 @@ class _GreedyParameters:
     random_state: Any = None
 
 
+class _GreedyFit(TreeEstimator):
+    """How greedy trees are fitted: by a criterion of their own task, which must be given."""
+
+    _learner_type = Greedy
+    criterion: Any
+
+    def _learner(self) -> Learner:
+        allowed = CRITERIA["regression" if is_regressor(self) else "classification"]
+        criterion = choice("criterion", self.criterion, allowed)
+        return parameters_of(Greedy, self, criterion=criterion)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class GreedyTreeClassifier(_GreedyParameters, SingleTreeClassifier):
+class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
     """A decision tree for classes that is grown from the root, split by split.
 
     Tables may be NumPy arrays, SciPy sparse matrices, pandas, polars or Arrow frames, with
@@ -123,7 +136,7 @@ class GreedyTreeClassifier(_GreedyParameters, SingleTreeClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GreedyTreeRegressor(_GreedyParameters, SingleTreeRegressor):
+class GreedyTreeRegressor(_GreedyParameters, _GreedyFit, SingleTreeRegressor):
     """A decision tree for numbers that is grown from the root, split by split.
 
     Parameters and attributes are those of `GreedyTreeClassifier`, without `class_weight` and

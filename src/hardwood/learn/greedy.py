@@ -46,6 +46,13 @@ CO2_NORMS = (10.0, 0.1)
 
 SPLITS: tuple[str, ...] = get_args(SplitSearch)
 
+# Of each kind of task; the first is what it takes unless told otherwise.
+CRITERIA: dict[TaskKind, tuple[Criterion, ...]] = {
+    "classification": ("entropy", "gini"),
+    "multilabel": ("entropy", "gini"),
+    "regression": ("variance",),
+}
+
 # The engine counts depth in 32 bits; no tree is as deep.
 _NO_LIMIT = 2**31 - 1
 _MANY = 2**20 - 1
@@ -192,7 +199,7 @@ class Greedy(Learner):
         ValueError
             For a criterion of another kind of task.
         """
-        criteria = ("variance",) if kind == "regression" else ("entropy", "gini")
+        criteria = CRITERIA[kind]
         criterion = criteria[0] if self.criterion is None else self.criterion
         if criterion not in criteria:
             raise ValueError(

@@ -367,7 +367,7 @@ def _found(spec: object, task: str, n_classes: int | None, allowed: frozenset[st
         is_name = isinstance(spec, str) and spec == Misclassification.name
         if is_name or isinstance(spec, Misclassification):
             return Misclassification()
-    if task != "regression" and spec == "log_loss":
+    if task != "regression" and isinstance(spec, str) and spec == "log_loss":
         if task == "multilabel":
             return LabelwiseLogistic()
         return Logistic() if n_classes == 2 else CrossEntropy()

@@ -86,7 +86,7 @@ TRAINING = Training(optimizer="adam", epsilon=1e-8, schedule_restarts=0, clip_no
 
 MAX_DEPTH = 16
 _MAX_NODES = 2**20
-_MAX_SAMPLES = 10_000
+MAX_SAMPLES = 10_000
 _MAX_RESTARTS = 10_000
 
 
@@ -161,7 +161,7 @@ class Policies(GradientLearner):
 
     max_depth: int = integer_field(8, 1, MAX_DEPTH)
     parents: tuple[int, ...] | None = checked(None, checked_parents, or_none=True)
-    n_samples: int = integer_field(10, 1, _MAX_SAMPLES)
+    n_samples: int = integer_field(10, 1, MAX_SAMPLES)
     temperature: tuple[float, float] = checked((1.0, 1.0), temperatures)
     learning_rate: float = real_field(0.03, 0, LARGEST, open_low=True)
     l1: float = real_field(0.0, 0, LARGEST)

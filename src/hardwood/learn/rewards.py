@@ -17,11 +17,11 @@ import numpy as np
 from hardwood.learn.engine import run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import Loss
-from hardwood.learn.reinforced import MAX_DEPTH, Policies
+from hardwood.learn.reinforced import MAX_DEPTH, MAX_SAMPLES, Policies
 from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST
 from hardwood.model.structure import Link
-from hardwood.parameters import integer, integer_field, real_field
+from hardwood.parameters import integer_field, real_field
 
 Level = Literal["row", "batch"]
 Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
@@ -122,12 +122,9 @@ class RewardedPolicies(Policies):
     losses: ClassVar[frozenset[str]] = frozenset({"custom"})
 
     max_depth: int = integer_field(4, 1, MAX_DEPTH)
+    n_samples: int = integer_field(10, 2, MAX_SAMPLES)
     learning_rate: float = real_field(0.1, 0, LARGEST, open_low=True)
     exploration: float = real_field(0.1, 0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        integer("n_samples", self.n_samples, 2)
 
     def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
         """Learn from random policies."""

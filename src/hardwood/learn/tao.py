@@ -164,7 +164,7 @@ class TAO(Learner):
         )
 
     def find_loss(self, spec: Any, kind: TaskKind, n_classes: int | None) -> Loss:
-        if isinstance(spec, str) and spec == "auto":
+        if kind != "regression" and isinstance(spec, str) and spec == "auto":
             needs_slope = kind == "multilabel" or self.leaves == "linear"
             spec = "log_loss" if needs_slope else "misclassification"
         loss = super().find_loss(spec, kind, n_classes)

@@ -64,6 +64,7 @@ class Bagging(Learner):
     """
 
     stops_by_default: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = False
     run_name: ClassVar[str] = "tree"
 
     base: Learner = field(default_factory=DGT)
@@ -75,6 +76,8 @@ class Bagging(Learner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.base, Learner):
+            raise TypeError(f"base must be a learner of hardwood.learn, got {self.base!r:.200}.")
         if self.sample_fraction != 1 and not self.bootstrap:
             raise ValueError(
                 f"sample_fraction={self.sample_fraction:g} is a part of the rows that are drawn, "

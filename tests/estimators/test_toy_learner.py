@@ -36,8 +36,8 @@ class Toy(Learner):
 
     smallest_side: float = real_field(0.05, 0, 0.5)
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
-        run, target, weight = run or Run(), task.target[task.train], task.weight[task.train]
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
+        run, target, weight = run, task.target[task.train], task.weight[task.train]
         if task.kind == "classification":
             target = one_hot(target[:, 0], task.n_targets)
         mean = np.average(target, axis=0, weights=weight)

@@ -85,13 +85,12 @@ class Bagging(Learner):
                 "1."
             )
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn the trees that are missing; those of `start`, a forest, are kept.
 
         Every tree has random numbers of its own, by its number: a forest that was enlarged is the
         one that would have been learned at once from the same rows.
         """
-        run = run or Run()
         kept = self._kept(start, task)
         n_missing = self.n_estimators - len(kept)
         members = self._members(task, run, n_missing, first=len(kept)) if n_missing else []
@@ -113,7 +112,7 @@ class Bagging(Learner):
 
     def wants_validation(self, task: Task) -> bool:
         """Whether the members stop early; "auto" is no: averaging is enough."""
-        return getattr(self.base, "early_stopping", False) is True and self.base.stops_early(task)
+        return self.base.early_stopping is True and self.base.stops_early(task)
 
     def interrupted_message(self, learned: Learned) -> str:
         n_epochs = len(learned.history or ())

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
-from hardwood import parameters
 from hardwood.learn.training import Epoch
 
 
@@ -26,14 +24,6 @@ class Clock:
         self.limit = math.inf if limit is None else limit
         self._now = time.monotonic if now is None else now
         self._begun = self._now()
-
-    @classmethod
-    def of(cls, estimator: Any) -> Clock:
-        """Check `time_limit`, and start."""
-        limit = estimator.time_limit
-        if limit is None:
-            return cls(None)
-        return cls(parameters.real("time_limit", limit, 0.0, 1e9, open_low=True))
 
     @property
     def left(self) -> float:

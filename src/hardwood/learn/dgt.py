@@ -189,9 +189,8 @@ class DGT(GradientLearner):
         if self.leaves == "linear" and self.relaxation.routing == "annealed":
             raise ValueError("leaves='linear' needs quantized routing, got routing='annealed'.")
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Algorithm 3 of [DGT22], from R starts at once; the best on validation data is kept."""
-        run = run or Run()
         n_runs = self.restarts
         if is_auto(n_runs):
             n_runs = _VALIDATED_RESTARTS if self.keeps_best(task) and start is None else 1

@@ -14,6 +14,7 @@ from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
 from hardwood.model import ObliqueForest, ObliqueTree, PolicyTree, TreeEnsemble, engine
 from hardwood.model.kinds.tree import heap_children
+from hardwood.model.paths import sums_of
 from hardwood.table.canonical_rows import Matrix
 
 MAX_POINTS = 200  # of a model's curve
@@ -98,7 +99,7 @@ def _record(
 def _tree_counts(tree: ObliqueTree, task: Task, n_jobs: int) -> np.ndarray:
     """Count what arrives at the nodes of a hard tree, splits first."""
     leaf = routed_leaves(tree, task.matrix, None, n_jobs)
-    return _counts_of_nodes(tree.children, _weight_by_leaf(leaf, task, tree.n_leaves))
+    return sums_of(tree.children, _weight_by_leaf(leaf, task, tree.n_leaves))
 
 
 def _ensemble_counts(ensemble: TreeEnsemble, task: Task) -> np.ndarray:
@@ -108,7 +109,7 @@ def _ensemble_counts(ensemble: TreeEnsemble, task: Task) -> np.ndarray:
     for rows, weight in _chunks(task):
         reached += router.leaf_weights(task.matrix[rows], weight)
     children = heap_children(ensemble.values.shape[1] - 1)
-    return np.array([_counts_of_nodes(children, of_tree) for of_tree in reached])
+    return np.array([sums_of(children, of_tree) for of_tree in reached])
 
 
 def _policy_counts(policy: PolicyTree, task: Task, n_jobs: int) -> np.ndarray:
@@ -151,17 +152,6 @@ def _weight_by_leaf(leaf: np.ndarray, task: Task, n_leaves: int) -> np.ndarray:
     for rows, weight in _chunks(task):
         reached += np.bincount(leaf[rows], weight, minlength=n_leaves)
     return reached
-
-
-def _counts_of_nodes(children: np.ndarray, of_leaves: np.ndarray) -> np.ndarray:
-    """Count at all nodes, splits first: what reaches a split is what reaches its children."""
-    m = len(children)
-    place = np.where(children >= 0, children, m + ~children).tolist()
-    counts = [0.0] * m + of_leaves.tolist()
-    for i in range(m - 1, -1, -1):  # parents come before their children
-        left, right = place[i]
-        counts[i] = counts[left] + counts[right]
-    return np.array(counts)
 
 
 def learning_curve(

@@ -118,7 +118,7 @@ class Greedy(Learner):
     batch_size: int = integer_field(128, 1, _MANY)
     max_epochs: int = integer_field(100, 1, _MANY)
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Grow a tree from the training rows of a task; its validation rows are not looked at.
 
         Raises
@@ -127,9 +127,7 @@ class Greedy(Learner):
             For a start, for a criterion of another kind of task, and where a target is out of the
             range of float32, in units of the targets' weighted spread.
         """
-        if start is not None:
-            raise ValueError("A greedy tree starts from nothing: it is what others start from.")
-        grown = self._grow(task, run or Run(), task.weight_of(task.train))
+        grown = self._grow(task, run, task.weight_of(task.train))
         # Means of the target as it came: the task has it rounded, in other units.
         target = task.target[task.train]
         if task.kind == "classification":

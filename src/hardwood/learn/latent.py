@@ -86,7 +86,7 @@ class Latent(Learner):
                 f"{self.weight_decay:g} times {self.learning_rate:g}."
             )
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn a latent tree and its predictor together, by QHAdam [LT21, Algorithm 2].
 
         Weights are those of the loss; the program counts each distinct row once. Torch runs on one
@@ -99,13 +99,10 @@ class Latent(Learner):
         ValueError
             Where learning diverged, and for a start.
         """
-        if start is not None:
-            raise ValueError("A latent tree starts from splits of its own: it takes no start.")
         if find_spec("torch") is None:
             raise MissingExtraError("torch", extra="torch", purpose="Learning a latent tree")
         from hardwood.learn.latent_network import training
 
-        run = run or Run()
         network = training.learn(task, self, run)
         return Learned(
             self._model(task, network),

@@ -129,7 +129,12 @@ class Learner(Parameters, ABC):
     run_name: ClassVar[str] = "restart"
     """What `verbose` calls one of its runs."""
 
-    @abstractmethod
+    searched: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are chosen on the validation part where they are "auto"."""
+
+    early_stopping: bool | str = False
+    restarts: int | str = 1
+
     def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
         """Learn a model.
 
@@ -141,7 +146,19 @@ class Learner(Parameters, ABC):
             How; None for one thread and seed 0.
         start
             What to start from: a model, or a learner that is fitted on the training rows first.
+
+        Raises
+        ------
+        ValueError
+            For a start, where the learner takes none.
         """
+        if start is not None and not self.takes_start:
+            raise ValueError(f"{type(self).__name__} makes its own start: it takes no other.")
+        return self._fit(task, run or Run(), start)
+
+    @abstractmethod
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
+        """Learn a model, from a start that the learner takes."""
 
     def find_loss(self, spec: Any, kind: TaskKind, n_classes: int | None) -> Loss:
         """Return the loss that `spec` names, if this learner can minimize it."""
@@ -164,11 +181,19 @@ class Learner(Parameters, ABC):
     @property
     def needs_validation(self) -> str:
         """The setting that cannot do without a validation part, as a user would write it; or ""."""
-        return "early_stopping=True" if getattr(self, "early_stopping", False) is True else ""
+        for name in self.searched:
+            if is_auto(getattr(self, name)):
+                return f"{name}='auto'"
+        return "early_stopping=True" if self.early_stopping is True else ""
 
     def wants_validation(self, task: Task) -> bool:
         """Whether a part of the rows is to be held out for validation."""
-        return self.stops_early(task)
+        return self.is_searched or self.stops_early(task)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether parameters are chosen on the validation part."""
+        return any(is_auto(getattr(self, name)) for name in self.searched)
 
     def keeps_best(self, task: Task) -> bool:
         """Whether the best epoch on the validation part is kept: there is one, and it is wanted."""
@@ -182,7 +207,7 @@ class Learner(Parameters, ABC):
         ValueError
             Where losses are to be compared, but the loss is a function that returns none.
         """
-        asked = getattr(self, "early_stopping", False)
+        asked = self.early_stopping
         if not task.has_loss_values:
             for setting, needs in (
                 ("early_stopping=True", asked is True),
@@ -201,8 +226,7 @@ class Learner(Parameters, ABC):
     @property
     def compares_runs(self) -> bool:
         """Whether the best of several runs is asked for by name."""
-        n_runs = getattr(self, "restarts", 1)
-        return not is_auto(n_runs) and n_runs > 1
+        return not isinstance(self.restarts, str) and self.restarts > 1
 
     def interrupted_message(self, learned: Learned) -> str:
         """Say what is left of a fit that the user stopped."""

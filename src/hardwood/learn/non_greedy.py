@@ -83,6 +83,7 @@ class NonGreedy(GradientLearner):
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
     stops_by_default: ClassVar[bool] = False
     run_name: ClassVar[str] = "run"
+    searched: ClassVar[tuple[str, ...]] = ("nu", "learning_rate")
 
     max_depth: int = integer_field(8, 1, _MAX_DEPTH)
     nu: float | Literal["auto"] = real_field(43.0, 1e-6, 1e6, open_low=True, or_auto=True)
@@ -104,7 +105,7 @@ class NonGreedy(GradientLearner):
                 f"optimizer={self.training.optimizer!r}."
             )
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Algorithm 1 of [NonGreedy15], from a tree that another learner grew.
 
         What is searched for (``nu="auto"``) is found on the validation part, and the tree is then
@@ -112,12 +113,11 @@ class NonGreedy(GradientLearner):
         pairs of a search, then the run on all rows. Where the user interrupts that one, the best
         tree of the search is kept.
         """
-        run = run or Run()
         tree = self._start(task, run, start)
         settings = self._settings()
         runs = self._learn(task, run, tree, settings)
         found = self._learned(task, tree, settings, runs)
-        if not self._is_searched or runs.interrupted:
+        if not self.is_searched or runs.interrupted:
             return found
         judged = [self._returned(task, history) for history in runs.histories]
         trials = [
@@ -137,19 +137,6 @@ class NonGreedy(GradientLearner):
             interrupted=again is None or again.interrupted,
             task=task,
         )
-
-    @property
-    def needs_validation(self) -> str:
-        names = [name for name in ("nu", "learning_rate") if is_auto(getattr(self, name))]
-        return f"{names[0]}='auto'" if names else super().needs_validation
-
-    def wants_validation(self, task: Task) -> bool:
-        return self._is_searched or self.stops_early(task)
-
-    @property
-    def _is_searched(self) -> bool:
-        """Whether nu or the learning rate are chosen on the validation part."""
-        return is_auto(self.nu) or is_auto(self.learning_rate)
 
     def _settings(self) -> list[tuple[float, float]]:
         """Return the pairs of nu and learning rate to be tried."""
@@ -229,7 +216,7 @@ class NonGreedy(GradientLearner):
             best_run=runs.best_run,
             best_epoch=tree["best_epoch"],
             interrupted=runs.interrupted,
-            resolved=used if self._is_searched else {},
+            resolved=used if self.is_searched else {},
             facts={**used, "trials": []},
         )
 

@@ -278,9 +278,8 @@ class Reinforced(Policies):
                 f"must be at least 2, got {self.n_samples}. Use more, or baseline='value'."
             )
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn a policy tree from R starts at once; the best on validation data is kept."""
-        run = run or Run()
         first = self._start(task, run, start)
         parents = first.parents if first else self.topology
         runs = run_engine(

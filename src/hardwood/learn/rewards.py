@@ -120,16 +120,16 @@ class RewardedPolicies(Policies):
     """
 
     losses: ClassVar[frozenset[str]] = frozenset({"custom"})
+    takes_start: ClassVar[bool] = False
 
     max_depth: int = integer_field(4, 1, MAX_DEPTH)
     n_samples: int = integer_field(10, 2, MAX_SAMPLES)
     learning_rate: float = real_field(0.1, 0, LARGEST, open_low=True)
     exploration: float = real_field(0.1, 0)
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn from random policies."""
-        if start is not None or not isinstance(task.loss, Rewards):
-            raise ValueError("Learning from rewards takes no start, and a task of rewards.")
+        assert isinstance(task.loss, Rewards)
         # A reward of a batch is shared by its rows, and so is what their entropy is worth.
         n_sharing = self.batch_size if task.loss.level == "batch" else 1
         runs = run_engine(
@@ -143,7 +143,7 @@ class RewardedPolicies(Policies):
                 entropy=self.exploration / n_sharing,
                 n_actions=len(task.loss.actions),
             ),
-            run or Run(),
+            run,
             n_outputs=self.n_samples,
         )
         return self.learned(task, self.topology, runs)

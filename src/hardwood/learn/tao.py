@@ -110,6 +110,7 @@ class TAO(Learner):
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES | {Misclassification.name}
     run_name: ClassVar[str] = "run"
+    searched: ClassVar[tuple[str, ...]] = ("l1", "l2")
 
     max_depth: int = integer_field(8, 1, _MAX_DEPTH)
     l1: float | Literal["auto"] = real_field("auto", 0, or_auto=True)
@@ -126,7 +127,7 @@ class TAO(Learner):
     max_passes: int = integer_field(50, 1)
     tolerance: float = real_field(1e-4, 0)
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Improve a tree by sweeps over its splits and leaves; choose penalties that are "auto".
 
         With a validation part the tree of the best sweep on it is kept, else that of the last.
@@ -136,9 +137,8 @@ class TAO(Learner):
         come (`Epoch.restart`): those of the search, then the one on all rows. A sweep ends where it
         is when the time is up, and the run with it.
         """
-        run = run or Run()
         tree = required_start(start, task, run, self.max_depth)
-        if not self._is_searched:
+        if not self.is_searched:
             return self._alternate(task, tree, run, 0).learned
         cuts_start = isinstance(start, Learner) if is_auto(self.cuts_start) else self.cuts_start
         trials = self._search(task, tree, run, cuts_start=bool(cuts_start))
@@ -177,19 +177,6 @@ class TAO(Learner):
 
     def default_loss_name(self, kind: TaskKind) -> str:
         return "squared_error" if kind == "regression" else "auto"
-
-    @property
-    def needs_validation(self) -> str:
-        names = [name for name in ("l1", "l2") if is_auto(getattr(self, name))]
-        return f"{names[0]}='auto'" if names else super().needs_validation
-
-    def wants_validation(self, task: Task) -> bool:
-        return self._is_searched or self.stops_early(task)
-
-    @property
-    def _is_searched(self) -> bool:
-        """Whether a penalty is chosen on the validation part."""
-        return is_auto(self.l1) or is_auto(self.l2)
 
     @property
     def penalties(self) -> list[tuple[float | str, float | str]]:

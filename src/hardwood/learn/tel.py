@@ -87,18 +87,16 @@ class TEL(GradientLearner):
     keep: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn an ensemble from R starts at once; the best on validation data is kept, or all.
 
         Where all are kept, `best_run` and `best_epoch` are those of the best one.
         """
-        if start is not None:
-            raise ValueError("TEL starts from random trees: it takes no other start.")
         runs = run_engine(
             "tel",
             task,
             self.engine_options(task),
-            run or Run(),
+            run,
             n_runs=self.restarts,
             keep_all=self.keep == "mean",
         )

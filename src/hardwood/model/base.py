@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hardwood.show.page import Page
 
 # Where fitted estimators keep their model.
-_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
+MODEL_ATTRIBUTES = ("tree_", "forest_", "ensemble_", "model_")
 # Parts of every model, beside its own arrays and options.
 _COMMON = ("schema", "task", "classes", "target_names", "record")
 
@@ -541,7 +541,7 @@ def model_of(thing: Any) -> Model:
     """
     if isinstance(thing, Model):
         return thing
-    for name in _ATTRIBUTES:
+    for name in MODEL_ATTRIBUTES:
         if isinstance(model := getattr(thing, name, None), Model):
             return model
     if hasattr(thing, "fit") and not isinstance(thing, type):

@@ -47,14 +47,11 @@ class BestTree(Learner):
     max_trials: int | None = integer_field(None, 1, _MAX_TRIALS, or_none=True)
     scoring: Any = None
 
-    def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
+    def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Search, and finish with all rows.
 
         `Run.clock` limits the time; callbacks hear of every `Trial`.
         """
-        if start is not None:
-            raise ValueError("The search makes starts of its own: it takes no other.")
-        run = run or Run()
         check_teacher(self.teacher, task.kind)
         judge = Judge.of(task.kind, task.classes, self.scoring)
         folds = _folds(task, run.seed)

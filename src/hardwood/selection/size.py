@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hardwood.model import dumps
-from hardwood.model.base import Model
+from hardwood.model.base import MODEL_ATTRIBUTES, Model
 from hardwood.selection.other_libraries import EncodedClassifier, EncodedRegressor
 from hardwood.table.sample import single_rows
 from hardwood.table.subset import n_rows, taken
@@ -94,7 +94,7 @@ def _is_encoded(estimator: Any) -> bool:
 
 def _own_model(estimator: Any) -> Model | None:
     """Return the model of ours that an estimator has learned; None of other libraries'."""
-    for name in ("tree_", "forest_", "ensemble_"):
+    for name in MODEL_ATTRIBUTES:
         found = getattr(estimator, name, None)
         if isinstance(found, Model):
             return found

@@ -17,8 +17,11 @@ from hardwood import (
     TableError,
     TAORegressor,
     Training,
+    refine,
 )
+from hardwood.learn.bagging import Bagging
 from hardwood.learn.losses import Logistic
+from hardwood.learn.tel import TEL
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 LABELS = np.arange(30) % 2
@@ -214,6 +217,18 @@ def test_a_criterion_is_one_of_its_task(Estimator, allowed, value):
 def test_a_loss_that_is_none_is_told_as_it_was_given(Estimator, loss):
     with pytest.raises(ValueError, match=re.escape(f"loss={loss!r} is not a loss for")):
         Estimator(loss=loss).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("base", [None, "dgt", TEL, GreedyTreeClassifier()])
+def test_a_forest_of_what_is_no_learner_is_refused(base):
+    with pytest.raises(TypeError, match=r"base must be a learner of hardwood.learn, got"):
+        Bagging(base=base)
+
+
+def test_a_forest_refines_no_tree():
+    tree = GreedyTreeClassifier(max_depth=2).fit(X, LABELS)
+    with pytest.raises(TypeError, match="with_ holds Bagging"):
+        refine(tree, X, LABELS, with_=[Bagging()])
 
 
 def test_losses_of_the_other_task():

@@ -170,19 +170,6 @@ def test_a_start_is_used_or_refused(kind):
 
 
 @every_kind_of_task
-@pytest.mark.parametrize("base", [None, "dgt", TEL, GreedyTreeClassifier()])
-def test_a_forest_of_what_is_no_learner_is_refused(base):
-    with pytest.raises(TypeError, match="base must be a learner of hardwood.learn, got"):
-        Bagging(base=base)
-
-
-def test_a_forest_refines_no_tree():
-    X, y = table(True)
-    tree = GreedyTreeClassifier(max_depth=2).fit(X, y)
-    with pytest.raises(TypeError, match="with_ holds Bagging"):
-        refine(tree, X, y, with_=[Bagging()])
-
-
 @every_learner
 def test_a_forest_of_it(kind, classifies):
     learner = small(kind)

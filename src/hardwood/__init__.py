@@ -7,83 +7,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hardwood.lazy_names import lazy_names
-
-if TYPE_CHECKING:
-    from hardwood.errors import FitInterruptedWarning as FitInterruptedWarning
-    from hardwood.errors import HardwoodError as HardwoodError
-    from hardwood.errors import ModelFileError as ModelFileError
-    from hardwood.errors import TableError as TableError
-    from hardwood.errors import TableWarning as TableWarning
-    from hardwood.estimators.clustering import LatentTreeClustering as LatentTreeClustering
-    from hardwood.estimators.dgt import DGTClassifier as DGTClassifier
-    from hardwood.estimators.dgt import DGTRegressor as DGTRegressor
-    from hardwood.estimators.forest import DGTForestClassifier as DGTForestClassifier
-    from hardwood.estimators.forest import DGTForestRegressor as DGTForestRegressor
-    from hardwood.estimators.greedy import GreedyTreeClassifier as GreedyTreeClassifier
-    from hardwood.estimators.greedy import GreedyTreeRegressor as GreedyTreeRegressor
-    from hardwood.estimators.latent import LatentTreeClassifier as LatentTreeClassifier
-    from hardwood.estimators.latent import LatentTreeRegressor as LatentTreeRegressor
-    from hardwood.estimators.non_greedy import NonGreedyTreeClassifier as NonGreedyTreeClassifier
-    from hardwood.estimators.non_greedy import NonGreedyTreeRegressor as NonGreedyTreeRegressor
-    from hardwood.estimators.reinforced import ReinforcedTreeClassifier as ReinforcedTreeClassifier
-    from hardwood.estimators.reinforced import ReinforcedTreeRegressor as ReinforcedTreeRegressor
-    from hardwood.estimators.rewards import learn_from_rewards as learn_from_rewards
-    from hardwood.estimators.tao import TAOClassifier as TAOClassifier
-    from hardwood.estimators.tao import TAORegressor as TAORegressor
-    from hardwood.estimators.tel import TELClassifier as TELClassifier
-    from hardwood.estimators.tel import TELRegressor as TELRegressor
-    from hardwood.estimators.tree import TreeClassifier as TreeClassifier
-    from hardwood.estimators.tree import TreeRegressor as TreeRegressor
-    from hardwood.learn.dgt import Relaxation as Relaxation
-    from hardwood.learn.losses import Huber as Huber
-    from hardwood.learn.losses import Quantile as Quantile
-    from hardwood.learn.training import Epoch as Epoch
-    from hardwood.learn.training import Training as Training
-    from hardwood.model import LatentTreeModel as LatentTreeModel
-    from hardwood.model import ObliqueForest as ObliqueForest
-    from hardwood.model import ObliqueTree as ObliqueTree
-    from hardwood.model import PolicyTree as PolicyTree
-    from hardwood.model import TreeEnsemble as TreeEnsemble
-    from hardwood.model import from_sklearn as from_sklearn
-    from hardwood.model import load as load
-    from hardwood.report.purity import dendrogram_purity as dendrogram_purity
-    from hardwood.report.purity import sampled_dendrogram_purity as sampled_dendrogram_purity
-    from hardwood.search.refine import refine as refine
-    from hardwood.selection.compare import compare as compare
-    from hardwood.selection.tune import tune as tune
 
 __version__ = "0.1.0"
 
 # Names are imported when first used, so that `import hardwood` costs next to nothing and a saved
 # model loads without scikit-learn.
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "hardwood.errors": (
-            "FitInterruptedWarning HardwoodError ModelFileError TableError TableWarning"
-        ),
-        "hardwood.estimators.clustering": "LatentTreeClustering",
-        "hardwood.estimators.dgt": "DGTClassifier DGTRegressor",
-        "hardwood.estimators.forest": "DGTForestClassifier DGTForestRegressor",
-        "hardwood.estimators.greedy": "GreedyTreeClassifier GreedyTreeRegressor",
-        "hardwood.estimators.latent": "LatentTreeClassifier LatentTreeRegressor",
-        "hardwood.estimators.non_greedy": "NonGreedyTreeClassifier NonGreedyTreeRegressor",
-        "hardwood.estimators.reinforced": "ReinforcedTreeClassifier ReinforcedTreeRegressor",
-        "hardwood.estimators.rewards": "learn_from_rewards",
-        "hardwood.estimators.tao": "TAOClassifier TAORegressor",
-        "hardwood.estimators.tel": "TELClassifier TELRegressor",
-        "hardwood.estimators.tree": "TreeClassifier TreeRegressor",
-        "hardwood.learn.dgt": "Relaxation",
-        "hardwood.learn.losses": "Huber Quantile",
-        "hardwood.learn.training": "Epoch Training",
-        "hardwood.model": (
-            "LatentTreeModel ObliqueForest ObliqueTree PolicyTree TreeEnsemble from_sklearn load"
-        ),
-        "hardwood.report.purity": "dendrogram_purity sampled_dendrogram_purity",
-        "hardwood.search.refine": "refine",
-        "hardwood.selection": "compare tune",
-    },
-)
+__all__, __getattr__, __dir__ = lazy_names(__name__, __file__)

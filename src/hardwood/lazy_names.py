@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str]
+    package: str, file: str
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
+    The stub beside the package's ``__init__.py`` is the one list of its names: ``from module import
+    name as name`` says that a name is public, and which module defines it.
+
     Parameters
     ----------
-    package
-        Its name.
-    homes
-        For each module the public names that it defines, with spaces between them.
+    package, file
+        The package's ``__name__`` and ``__file__``.
     """
-    home = {name: module for module, names in homes.items() for name in names.split()}
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    home = {alias.name: str(node.module) for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
         if name not in home:

@@ -64,7 +64,6 @@ class Bagging(Learner):
     """
 
     stops_by_default: ClassVar[bool] = False
-    takes_start: ClassVar[bool] = False
     run_name: ClassVar[str] = "tree"
 
     base: Learner = field(default_factory=DGT)

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from hardwood import parameters
 from hardwood.errors import FitInterruptedWarning
+from hardwood.learn.bagging import Bagging
 from hardwood.learn.dgt import DGT
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import Learner, Run, drawn_seed
@@ -277,7 +278,7 @@ def _checked(spec: Any, start: ObliqueTree) -> str:
                 "linear. 'dgt' and 'tao' learn both."
             )
         return name
-    if isinstance(spec, Learner) and spec.takes_start:
+    if isinstance(spec, Learner) and spec.takes_start and not isinstance(spec, Bagging):
         return type(spec).__name__
     if isinstance(spec, type) or "init" not in getattr(spec, "get_params", dict)():
         raise TypeError(

@@ -21,7 +21,7 @@ from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regio
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.outputs import answers
-from hardwood.parameters import choice, integer, real
+from hardwood.parameters import choice, integer, n_threads, real
 from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
 from hardwood.text.numbers import format_quantity
@@ -321,7 +321,7 @@ def nearest_change(
     low, high = constraints.boxes(rows.matrix)
     after, outputs = rows.matrix.copy(), rows.outputs()
     found, is_exact = np.zeros(len(after), dtype=bool), np.ones(len(after), dtype=bool)
-    threads = engine.n_threads(n_jobs)
+    threads = n_threads(n_jobs)
     for goal, asked in _goals(tree, wanted, outputs):
         is_there = goal.holds(outputs[asked])
         found[asked[is_there]] = True

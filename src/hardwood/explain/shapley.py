@@ -26,7 +26,7 @@ from hardwood.explain.shapley_values import ShapleyValues
 from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.structure import Link
-from hardwood.parameters import MAX_COUNT, integer, is_auto, switch
+from hardwood.parameters import MAX_COUNT, integer, is_auto, n_threads, switch
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
@@ -117,7 +117,7 @@ def shapley(
         n_orders=orders,
         most_cases=cases,
         seed=seed,
-        n_threads=engine.n_threads(n_jobs),
+        n_threads=n_threads(n_jobs),
     )
     _check(values, is_exact, exact)
     kept = slice(None) if chosen < 0 else slice(chosen, chosen + 1)
@@ -154,7 +154,7 @@ def _answers(
     if model.schema.is_numeric:  # reading them again changes nothing, and finds infinities
         return model.outputs(matrix, n_jobs=n_jobs)
     router, exponent, link = packed
-    answers = router.answer(matrix, engine.n_threads(n_jobs))
+    answers = router.answer(matrix, n_threads(n_jobs))
     return engine.linked(np.ldexp(answers, exponent), link, n_jobs)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from hardwood.errors import TableError
 from hardwood.model.structure import Link
+from hardwood.parameters import n_threads
 from hardwood.table import Schema
 
 if TYPE_CHECKING:
@@ -161,15 +161,6 @@ def one_row_answer(
 def not_for_the_engine(x: Any) -> Any:
     """Refuse a row, for models whose rows must be read as a table: levels have to be looked up."""
     raise TypeError("such rows are read as a table")
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` asks for; -1 is all processors."""
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a positive number of threads, or -1 for all processors")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
 def _exponents(weights: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -379,3 +379,12 @@ def test_pickle_holds_no_engine_objects(linear: bool) -> None:
 def test_a_split_through_the_centre_may_have_weights_of_any_size(weight):
     tree = ObliqueTree.of([[weight]], bias=[0.0], values=[0.0, 1.0])
     assert tree.predict([[-1.0], [1.0]]).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "all", 10**30, -(10**30)])
+def test_threads_are_counted_as_everywhere(flowers: ObliqueTree, n_jobs) -> None:
+    if isinstance(n_jobs, int) and n_jobs != 0:
+        assert flowers.apply(np.ones((1, 2)), n_jobs=n_jobs).shape == (1,)
+    else:
+        with pytest.raises(ValueError, match="n_jobs must be None, a positive number of threads"):
+            flowers.apply(np.ones((1, 2)), n_jobs=n_jobs)

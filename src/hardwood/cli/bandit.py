@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -26,27 +25,22 @@ _DEPTHS = {"classification": 8, "regression": 6}
 MAX_ROUNDS = 100_000_000
 
 
-class EstimatorChoice(str, Enum):
-    """What `--estimator` takes."""
-
-    replay = "replay"
-    paper = "paper"
-    two_point = "two_point"
-    one_point = "one_point"
-    paper_two_point = "paper_two_point"
-    paper_one_point = "paper_one_point"
+EstimatorChoice = Literal[
+    "replay", "paper", "two_point", "one_point", "paper_two_point", "paper_one_point"
+]
+"""What `--estimator` takes."""
 
 
 # In deviations of the target. One point says more from farther away; what two points are apart
 # only costs.
-_PERTURBATIONS = {
-    EstimatorChoice.two_point: 0.1,
-    EstimatorChoice.one_point: 0.5,
-    EstimatorChoice.paper_two_point: 0.1,
-    EstimatorChoice.paper_one_point: 0.5,
+_PERTURBATIONS: dict[EstimatorChoice, float] = {
+    "two_point": 0.1,
+    "one_point": 0.5,
+    "paper_two_point": 0.1,
+    "paper_one_point": 0.5,
 }
-_ESTIMATORS = {
-    "classification": (EstimatorChoice.replay, EstimatorChoice.paper),
+_ESTIMATORS: dict[str, tuple[EstimatorChoice, ...]] = {
+    "classification": ("replay", "paper"),
     "regression": tuple(_PERTURBATIONS),
 }
 
@@ -57,7 +51,7 @@ def simulate(
         str,
         opt.target("The column with the best answer."),
     ],
-    task: opt.TaskOption = opt.TaskChoice.auto,
+    task: opt.TaskOption = "auto",
     rounds: Annotated[
         int | None,
         opt.count(
@@ -159,7 +153,7 @@ def simulate(
     chosen = _estimator(data, estimator)
     of_classes = {"--allowed": allowed, "--exploration": exploration}
     _check_task(data.target.task, of_classes, {"--perturbation": perturbation})
-    if chosen is EstimatorChoice.paper and exploration is not None and exploration > 1:
+    if chosen == "paper" and exploration is not None and exploration > 1:
         raise CommandError(
             f"--exploration {exploration:g}: with paper it is a probability, 0 to 1."
         )
@@ -185,7 +179,7 @@ def simulate(
         "table": data.request.path,
         "target": data.target.name,
         "task": data.target.task,
-        "estimator": chosen.value,
+        "estimator": chosen,
         "n_rows": data.features.num_rows,
         "n_missing_target": data.target.n_missing,
         "left_out": data.left_out_json,
@@ -200,9 +194,9 @@ def _estimator(data: Dataset, estimator: EstimatorChoice | None) -> EstimatorCho
         raise CommandError("A bandit has one answer per round: --target takes one column.")
     possible = _ESTIMATORS[target.task]
     if estimator is not None and estimator not in possible:
-        words = " or ".join(choice.value for choice in possible)
+        words = " or ".join(possible)
         raise CommandError(
-            f"--estimator {estimator.value} is not for {target.task}, which '{target.name}' is "
+            f"--estimator {estimator} is not for {target.task}, which '{target.name}' is "
             f"because {target.reason}; use {words}, or --task."
         )
     return estimator or possible[0]
@@ -264,7 +258,7 @@ def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any,
     from hardwood.bandit import DGTBandit, DGTBanditRegressor
 
     given = {name: value for name, value in options.items() if value is not None}
-    given["estimator"] = chosen.value
+    given["estimator"] = chosen
 
     def bandit(world: Any, seed: int) -> Any:
         own = {"features": world.features, "random_state": seed} | given

@@ -30,7 +30,7 @@ _REPORTS = (".html", ".json", ".txt")
 def compare(
     table: opt.TableFile,
     target: opt.TargetColumn,
-    task: opt.TaskOption = opt.TaskChoice.auto,
+    task: opt.TaskOption = "auto",
     model: Annotated[
         list[str] | None,
         opt.named(

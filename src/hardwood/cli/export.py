@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,29 +14,19 @@ from hardwood.cli.errors import CommandError, check_writable, naming_the_file
 from hardwood.cli.output import Notes, print_json, print_text
 from hardwood.cli.read import open_hardened, read_table
 
-
-class ExportFormat(str, Enum):
-    """What `--to` takes."""
-
-    c = "c"
-    c_int16 = "c-int16"
-    c_int8 = "c-int8"
-    onnx = "onnx"
-    sql = "sql"
-    rules = "rules"
-    python = "python"
-    json = "json"
+ExportFormat = Literal["c", "c-int16", "c-int8", "onnx", "sql", "rules", "python", "json"]
+"""What `--to` takes."""
 
 
-_OF_INTEGERS = (ExportFormat.c_int16, ExportFormat.c_int8)
-_OF_C = (ExportFormat.c, *_OF_INTEGERS)
+_OF_INTEGERS = ("c-int16", "c-int8")
+_OF_C = ("c", *_OF_INTEGERS)
 # Which targets an option is for.
 _FOR = {
     "--name": _OF_C,
     "--min-agreement": _OF_INTEGERS,
-    "--table": (ExportFormat.sql,),
-    "--keep": (ExportFormat.sql,),
-    "--digits": (ExportFormat.rules,),
+    "--table": ("sql",),
+    "--keep": ("sql",),
+    "--digits": ("rules",),
 }
 
 
@@ -97,9 +86,9 @@ def export(
     options = _options(to, given)
     if output is not None:
         check_writable(output, inputs=[model, *([data] if data else [])])
-    elif to is ExportFormat.onnx:
+    elif to == "onnx":
         raise CommandError("An ONNX file is not text: name it with --output FILE.")
-    exporter = getattr(exporters, "to_c" if to in _OF_C else f"to_{to.value}")
+    exporter = getattr(exporters, "to_c" if to in _OF_C else f"to_{to}")
     notes = Notes()
     opened = open_hardened(model, "an export", notes)
     with notes.collecting():
@@ -112,7 +101,7 @@ def export(
     check = content.check
     if as_json:
         written = {"output": str(output)} if output else {"output": None, "text": str(content)}
-        payload = {"to": to.value, "n_characters": len(content), "check": asdict(check)}
+        payload = {"to": to, "n_characters": len(content), "check": asdict(check)}
         print_json(payload | written | {"notes": notes.messages})
     elif output is None:
         sys.stdout.write(str(content))
@@ -125,13 +114,13 @@ def _options(to: ExportFormat, given: dict[str, Any]) -> dict[str, Any]:
     """Return the options as the exporter takes them; one for another target is a mistake."""
     for option, value in given.items():
         if value is not None and to not in _FOR[option]:
-            words = ", ".join(target.value for target in _FOR[option])
-            raise CommandError(f"{option} is for --to {words}, not for --to {to.value}.")
+            words = ", ".join(_FOR[option])
+            raise CommandError(f"{option} is for --to {words}, not for --to {to}.")
     options = {
         option.removeprefix("--").replace("-", "_"): value
         for option, value in given.items()
         if value is not None
     }
     if to in _OF_INTEGERS:
-        options["precision"] = to.value.removeprefix("c-")
+        options["precision"] = to.removeprefix("c-")
     return options

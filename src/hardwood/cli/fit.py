@@ -67,7 +67,7 @@ def fit(
     table: opt.TableFile,
     target: opt.TargetColumn,
     output: opt.NewModelFile = None,
-    task: opt.TaskOption = opt.TaskChoice.auto,
+    task: opt.TaskOption = "auto",
     best: Annotated[
         bool,
         opt.flag("Try many kinds of trees within a time limit, and keep the best.", "--best"),
@@ -107,7 +107,7 @@ def fit(
             default="auto: 4 where there is a validation part, else 1",
         ),
     ] = None,
-    leaves: opt.LeavesOption = opt.LeavesChoice.constant,
+    leaves: opt.LeavesOption = "constant",
     layers: Annotated[
         int,
         opt.count(
@@ -137,7 +137,7 @@ def fit(
     output = output or model_file_of(table)
     check_writable(output, inputs=(table,))
     request = Request(table, target, task, drop, use, weight, test_fraction)
-    options: dict[str, Any] = {"leaves": leaves.value, "n_jobs": jobs, "random_state": seed}
+    options: dict[str, Any] = {"leaves": leaves, "n_jobs": jobs, "random_state": seed}
     if best:
         _check_alone(trees=trees > 1, oob=oob, restarts=restarts, layers=layers > 1, l1=l1)
         if time_limit is None and max_trials is None:
@@ -204,7 +204,7 @@ class Request:
 
     path: Path
     target: str
-    task: opt.TaskChoice = opt.TaskChoice.auto
+    task: opt.TaskChoice = "auto"
     drop: Sequence[str] | None = None
     use: Sequence[str] | None = None
     weight: str | None = None
@@ -268,7 +268,10 @@ def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
         weights = read_weights(table, request.weight, path)
         table, weights = table.filter(weights > 0), weights[weights > 0]
     target = read_targets(
-        table, columns_named(table, request.target, path), path, request.task.kind
+        table,
+        columns_named(table, request.target, path),
+        path,
+        None if request.task == "auto" else request.task,
     )
     features, left_out = _features(table, request, target.names)
     is_classified = target.task == "classification" and len(target.names) == 1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -20,24 +19,12 @@ MAX_TRIALS = 100_000
 AUTO_RESTARTS = 4  # where there is a validation part
 
 
-class TaskChoice(str, Enum):
-    """What `--task` takes."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-    @property
-    def kind(self) -> Literal["classification", "regression"] | None:
-        """The task that is asked for; None where the target decides."""
-        return None if self is TaskChoice.auto else self.value
+TaskChoice = Literal["auto", "classification", "regression"]
+"""What `--task` takes."""
 
 
-class LeavesChoice(str, Enum):
-    """What `--leaves` takes."""
-
-    constant = "constant"
-    linear = "linear"
+LeavesChoice = Literal["constant", "linear"]
+"""What `--leaves` takes."""
 
 
 def _check_jobs(jobs: int) -> int:
@@ -92,9 +79,9 @@ def named(metavar: str, help: str, *names: str, default: str | None = None) -> A
     return typer.Option(*names, metavar=metavar, help=help, show_default=default or True)
 
 
-def one_of(choices: type[Enum], help: str, *names: str, default: str | None = None) -> Any:
+def one_of(choices: Any, help: str, *names: str, default: str | None = None) -> Any:
     """Return an option for one of a few words; its help shows them: ``tpe|random|grid``."""
-    return named("|".join(each.value for each in choices), help, *names, default=default)
+    return named("|".join(get_args(choices)), help, *names, default=default)
 
 
 def flag(help: str, *names: str) -> Any:

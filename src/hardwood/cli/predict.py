@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,11 +27,8 @@ if TYPE_CHECKING:
     from hardwood.model.base import Model
 
 
-class LeafPath(str, Enum):
-    """What `--path` takes."""
-
-    greedy = "greedy"
-    most_probable = "most_probable"
+LeafPath = Literal["greedy", "most_probable"]
+"""What `--path` takes."""
 
 
 def predict(
@@ -73,7 +69,7 @@ def predict(
     notes = Notes()
     with notes.collecting():
         rows = read_table(table)
-        options = {"n_jobs": jobs} | ({} if path is None else {"path": path.value})
+        options = {"n_jobs": jobs} | ({} if path is None else {"path": path})
         answers = prediction_table(opened, rows, keep or [], table, with_proba=proba, **options)
     if output is not None:
         with naming_the_file(output):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -40,14 +39,10 @@ _WORDS = {
 _STALE = ("test", "test_rows")  # of a record: what was said of the tree as it was
 
 
-class CriterionChoice(str, Enum):
-    """What `--criterion` takes."""
-
-    auto = "auto"
-    log_loss = "log_loss"
-    squared_error = "squared_error"
-    misclassification = "misclassification"
-    absolute_error = "absolute_error"
+CriterionChoice = Literal[
+    "auto", "log_loss", "squared_error", "misclassification", "absolute_error"
+]
+"""What `--criterion` takes."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +154,7 @@ def prune(
             CriterionChoice,
             "The loss; auto is the log loss of classes, the squared error of numbers.",
         ),
-    ] = CriterionChoice.auto,
+    ] = "auto",
     weight: opt.WeightColumn = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
@@ -171,7 +166,7 @@ def prune(
     """
     output = Path(f"{model.stem}-pruned.hardwood") if output is None else output
     check_writable(output, inputs=(model, table))
-    loss = None if criterion is CriterionChoice.auto else criterion.value
+    loss = None if criterion == "auto" else criterion
     plan = PruningPlan(
         alpha, validation_fraction, one_standard_error, min_samples, loss, sparsify, readable
     ).completed(has_target=target is not None)

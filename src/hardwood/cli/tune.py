@@ -6,10 +6,9 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -49,20 +48,12 @@ _SQUARED = ("squared error", "neg_mean_squared_error")
 _HELD = ("max_depth", "layers")
 
 
-class SamplerChoice(str, Enum):
-    """What `--sampler` takes."""
-
-    tpe = "tpe"
-    random = "random"
-    grid = "grid"
+SamplerChoice = Literal["tpe", "random", "grid"]
+"""What `--sampler` takes."""
 
 
-class PrunerChoice(str, Enum):
-    """What `--pruner` takes."""
-
-    median = "median"
-    halving = "halving"
-    none = "none"
+PrunerChoice = Literal["median", "halving", "none"]
+"""What `--pruner` takes."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +74,7 @@ def tune(
     table: opt.TableFile,
     target: opt.TargetColumn,
     output: opt.NewModelFile = None,
-    task: opt.TaskOption = opt.TaskChoice.auto,
+    task: opt.TaskOption = "auto",
     trials: Annotated[
         int | None,
         opt.count(
@@ -109,7 +100,7 @@ def tune(
             default="1 and 3 are tried",
         ),
     ] = None,
-    leaves: opt.LeavesOption = opt.LeavesChoice.constant,
+    leaves: opt.LeavesOption = "constant",
     restarts: Annotated[
         int | None,
         opt.count(
@@ -138,11 +129,11 @@ def tune(
     sampler: Annotated[
         SamplerChoice,
         opt.one_of(SamplerChoice, "How parameters are drawn."),
-    ] = SamplerChoice.tpe,
+    ] = "tpe",
     pruner: Annotated[
         PrunerChoice,
         opt.one_of(PrunerChoice, "What ends hopeless trials early."),
-    ] = PrunerChoice.median,
+    ] = "median",
     storage: Annotated[
         str | None,
         opt.named(
@@ -176,15 +167,15 @@ def tune(
     request = Request(table, target, task, drop, use, weight, test_fraction)
     given = {"max_depth": max_depth, "layers": layers, "restarts": restarts}
     held: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    held["leaves"] = leaves.value
+    held["leaves"] = leaves
     options = held | {"n_jobs": jobs, "random_state": seed}
     plan = _Plan(
         trials,
         timeout,
         validation_fraction if folds is None else folds,
         metric,
-        sampler.value,
-        None if pruner is PrunerChoice.none else pruner.value,
+        sampler,
+        None if pruner == "none" else pruner,
         storage,
         study_name or f"{table.name}: {target}",
     )

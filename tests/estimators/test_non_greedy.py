@@ -90,6 +90,19 @@ def test_auto_tries_the_papers_grid_and_learns_from_all_rows(digits):
     np.testing.assert_array_equal(alone.tree_.weights, model.tree_.weights)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_record_tells_the_setting_that_was_used(seed):
+    """Where settings tie, or the last epoch is not the best, the engine would choose another."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(150, 3))
+    y = np.digitize(2 * X[:, 0] + np.sin(X[:, 1]) + 0.3 * rng.normal(size=150), [-1, 1])
+    model = NonGreedyTreeClassifier(
+        max_depth=3, max_epochs=6, nu="auto", init="axis", random_state=seed
+    ).fit(X, y)
+    used = {"nu": model.nu_, "learning_rate": model.learning_rate_}
+    assert model.tree_.record["resolved"] == used
+
+
 def test_auto_with_early_stopping_ends_where_the_validation_loss_was_smallest(digits):
     X, _, y, _ = digits
     epochs = []

@@ -133,7 +133,6 @@ class NonGreedy(GradientLearner):
         return replace(
             kept,
             facts={**kept.facts, "trials": trials},
-            resolved=found.resolved,
             interrupted=again is None or again.interrupted,
             task=task,
         )

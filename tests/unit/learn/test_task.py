@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardwood.learn.bagging import _sampled
 from hardwood.learn.losses import CrossEntropy, Poisson, Quantile, SquaredError
+from hardwood.learn.start import cautious_scores
 from hardwood.learn.task import Task
 from hardwood.table import Schema, Table
 from hardwood.table.split import validation_part
@@ -139,3 +141,32 @@ def test_the_users_table_is_not_copied_and_not_changed():
     data = numbers(X, X[:, :1].astype(float))
     assert data.matrix is X
     np.testing.assert_array_equal(X, before)
+
+
+def test_linear_leaves_of_the_poisson_loss_count_in_the_targets_units():
+    task = random_task(loss=Poisson())
+    scores = np.array([[0.5], [-1.0]])
+    values, weights = task.linear_leaves(scores, np.zeros((2, 1, 3)))
+    np.testing.assert_allclose(np.exp(values), task.leaf_values(scores), rtol=1e-6)
+    assert not weights.any()
+    back, _ = task.scores_of(values, weights)
+    np.testing.assert_allclose(back, scores, rtol=1e-6)
+
+
+def test_drawn_rows_count_as_often_as_drawn_with_mean_one():
+    task = random_task().divided(0.2, 0)
+    counts = np.arange(len(task.train)) % 4
+    sample = _sampled(task, counts)
+    used = np.concatenate([sample.train, sample.valid])
+    assert set(sample.train) == set(task.train[counts > 0])
+    assert sample.weight[used].mean() == pytest.approx(1.0, rel=1e-6)
+
+
+def test_cautious_leaves_have_five_rows_more_of_the_mean_target():
+    task = random_task(n=8)
+    leaf = np.array([0] * 6 + [1] * 2)
+    n = np.bincount(leaf, task.weight[task.train])[:, None]
+    values = np.array([[1.0], [-2.0]])
+    mean = (n * values).sum() / n.sum()
+    expected = (n * values + 5 * mean) / (n + 5)
+    np.testing.assert_allclose(cautious_scores(task, values, leaf), expected, rtol=1e-6)

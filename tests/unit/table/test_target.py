@@ -101,3 +101,8 @@ def test_targets_and_weights_are_read_without_scikit_learn():
     code = "import hardwood.table.target, hardwood.table.weights, hardwood.table.split, sys"
     code += "; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_whole_numbers_with_two_rows_each_are_classes():
+    assert suggested_task(np.array([0, 0, 1, 1]))[0] == "classification"
+    assert suggested_task(np.array([0, 0, 1]))[0] == "regression"

@@ -106,3 +106,11 @@ def test_targets_and_weights_are_read_without_scikit_learn():
 def test_whole_numbers_with_two_rows_each_are_classes():
     assert suggested_task(np.array([0, 0, 1, 1]))[0] == "classification"
     assert suggested_task(np.array([0, 0, 1]))[0] == "regression"
+
+
+def test_balanced_shares_the_weight_among_the_classes_that_have_some():
+    target = class_target(np.array(["a", "a", "a", "b", "c"]), 5)
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    factor = class_weights("balanced", target, weight)
+    np.testing.assert_allclose((factor * weight)[:3].sum(), 2.0)  # of 4, for two classes
+    np.testing.assert_allclose((factor * weight)[3], 2.0)

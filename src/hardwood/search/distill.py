@@ -15,10 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
-from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from hardwood.learn.greedy import one_hot
@@ -119,6 +115,8 @@ class Networks:
         return np.concatenate(parts)
 
     def _of(self, rows: np.ndarray, task: Task) -> np.ndarray:
+        from sklearn.base import is_classifier
+
         columns = task.schema.encoder.encode(rows)
         with threadpool_limits(limits=1):
             if not is_classifier(self.members[0]):
@@ -213,6 +211,8 @@ def _loss(networks: Networks, task: Task) -> float:
 
 
 def _network(task: TaskKind, seed: int) -> Any:
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
     kind = MLPRegressor if task == "regression" else MLPClassifier
     return kind(
         hidden_layer_sizes=(_HIDDEN,),
@@ -252,6 +252,8 @@ def _weighted(
     options: dict[str, Any],
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """Let rows count by their weights; before scikit-learn 1.7, by how often they are there."""
+    from sklearn.utils.validation import has_fit_parameter
+
     if has_fit_parameter(network, "sample_weight"):
         return columns, target, {**options, "sample_weight": weight}
     total = np.cumsum(weight)
@@ -326,6 +328,8 @@ class Given:
 
 def check_teacher(teacher: Any, task: str) -> None:
     """Refuse what cannot teach: anything but None, "auto" and an estimator for the same task."""
+    from sklearn.base import is_classifier, is_regressor
+
     if teacher is None or (isinstance(teacher, str) and teacher == "auto"):
         return
     if isinstance(teacher, str | type) or not hasattr(teacher, "predict"):
@@ -341,6 +345,9 @@ def check_teacher(teacher: Any, task: str) -> None:
 
 def is_fitted(estimator: Any) -> bool:
     """Whether an estimator has learned already."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -360,6 +367,9 @@ def fitted_teacher(task: Task, estimator: Any, X: Any, y: np.ndarray) -> Given:
     X, y
         The table as `fit` was given it, and its targets as the user has them.
     """
+    from sklearn.base import clone
+    from sklearn.utils.validation import has_fit_parameter
+
     if is_fitted(estimator):
         return Given(estimator, X, task)
     rows = np.sort(task.train)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from hardwood.model.structure import TaskKind
 
@@ -75,8 +74,10 @@ class Judge:
         return float(np.average(is_right, weights=weight))
 
     def _scored(self, outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None) -> float:
+        from hardwood.search.known_predictions import KnownClasses, KnownNumbers
+
         assert self.scorer is not None
-        kind = _AnsweredNumbers if self.task == "regression" else _AnsweredClasses
+        kind = KnownNumbers if self.task == "regression" else KnownClasses
         answering = kind(outputs, self.classes)
         if self.task == "classification":
             assert self.classes is not None
@@ -135,34 +136,3 @@ def _explained(outputs: np.ndarray, truth: np.ndarray, weight: np.ndarray | None
     has_variance = variance > 0
     explained = np.where(has_variance, 1 - error / np.where(has_variance, variance, 1.0), -error)
     return float(explained.mean())
-
-
-class _Answered(BaseEstimator):
-    """An estimator whose answers are known: what scorers ask."""
-
-    def __init__(self, outputs: np.ndarray, classes: np.ndarray | None) -> None:
-        self.outputs = outputs
-        self.classes = classes
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class _AnsweredClasses(ClassifierMixin, _Answered):
-    @property
-    def classes_(self) -> np.ndarray:
-        return np.arange(self.outputs.shape[1]) if self.classes is None else self.classes
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        return self.outputs
-
-    def predict(self, X: Any) -> np.ndarray:
-        if self.classes is None:
-            return (self.outputs >= 0.5).astype(np.int64)
-        labels: np.ndarray = self.classes[self.outputs.argmax(axis=1)]
-        return labels
-
-
-class _AnsweredNumbers(RegressorMixin, _Answered):
-    def predict(self, X: Any) -> np.ndarray:
-        return self.outputs[:, 0] if self.outputs.shape[1] == 1 else self.outputs

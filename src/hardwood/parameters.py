@@ -9,11 +9,12 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeVar
 
 MAX_COUNT = 2**31 - 1  # what the engine counts with
 _MAX_THREADS = 1024  # more would only wait for each other
+_BEYOND_USE = 1e30  # bounds from here on only keep numbers finite: nobody needs to be told
 
 # [DGT22], Table 12: the width of DGT's hidden layers by the tree's height, for L = 3.
 _HIDDEN_SIZES = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
@@ -142,16 +143,69 @@ def hidden_size(height: int) -> int:
 
 # --- fields that carry their check ------------------------------------------------------------
 
+Kind = Literal[
+    "integer", "real", "choice", "flag", "switch", "text", "one_or_more", "sequence", "object"
+]
+"""Kinds of parameters; "one_or_more" is a number or several, "sequence" always several."""
 
-def checked(default: Any, check: Check, *, or_none: bool = False, or_auto: bool = False) -> Any:
+
+@dataclass(frozen=True)
+class Values:
+    """What a parameter takes, for those who show it or read it from text (the command line).
+
+    Attributes
+    ----------
+    kind
+        What it is.
+    low, high
+        The range of a number; None where there is no bound.
+    open_low, open_high
+        Whether the bounds themselves are excluded.
+    choices
+        Words it takes.
+    or_none, or_auto
+        Whether it takes None or "auto", too.
+    """
+
+    kind: Kind
+    low: float | None = None
+    high: float | None = None
+    open_low: bool = False
+    open_high: bool = False
+    choices: tuple[str, ...] = ()
+    or_none: bool = False
+    or_auto: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words it takes, None as "none"."""
+        return (
+            *self.choices,
+            *(["auto"] if self.or_auto else []),
+            *(["none"] if self.or_none else []),
+        )
+
+    @property
+    def bounds(self) -> str:
+        """The range in words, such as "1 to 16" or "> 0"; empty where there is none."""
+        low = None if self.low is None else f"{'>' if self.open_low else '>='} {self.low:g}"
+        if self.high is None:
+            return low or ""
+        if low is None or self.open_low or self.open_high:
+            high = f"{'<' if self.open_high else '<='} {self.high:g}"
+            return high if low is None else f"{low} and {high}"
+        return f"{self.low:g} to {self.high:g}"
+
+
+def checked(default: Any, check: Check, values: Values) -> Any:
     """Declare a parameter with its default and its check; None or "auto" may pass unchecked."""
 
     def passed(name: str, value: Any) -> Any:
-        if (or_none and value is None) or (or_auto and is_auto(value)):
+        if (values.or_none and value is None) or (values.or_auto and is_auto(value)):
             return value
         return check(name, value)
 
-    return field(default=default, metadata={"check": passed})
+    return field(default=default, metadata={"check": passed, "values": values})
 
 
 def integer_field(
@@ -163,8 +217,12 @@ def integer_field(
     or_auto: bool = False,
 ) -> Any:
     """Declare an integer within [low, high]."""
-    check: Check = lambda name, value: integer(name, value, low, high)  # noqa: E731
-    return checked(default, check, or_none=or_none, or_auto=or_auto)
+    shown = None if high == MAX_COUNT else high  # no bound that a user meets
+    return checked(
+        default,
+        lambda name, value: integer(name, value, low, high),
+        Values("integer", low, shown, or_none=or_none, or_auto=or_auto),
+    )
 
 
 def real_field(
@@ -182,22 +240,35 @@ def real_field(
     def check(name: str, value: Any) -> float:
         return real(name, value, low, high, open_low=open_low, open_high=open_high)
 
-    return checked(default, check, or_none=or_none, or_auto=or_auto)
+    values = Values(
+        "real",
+        None if low == -math.inf else low,
+        None if high >= _BEYOND_USE else high,
+        open_low,
+        open_high,
+        or_none=or_none,
+        or_auto=or_auto,
+    )
+    return checked(default, check, values)
 
 
 def choice_field(default: Any, allowed: tuple[str, ...], *, or_none: bool = False) -> Any:
     """Declare one of a few words."""
-    return checked(default, lambda name, value: choice(name, value, allowed), or_none=or_none)
+    return checked(
+        default,
+        lambda name, value: choice(name, value, allowed),
+        Values("choice", choices=allowed, or_none=or_none),
+    )
 
 
 def flag_field(default: bool) -> Any:
     """Declare True or False."""
-    return checked(default, flag)
+    return checked(default, flag, Values("flag"))
 
 
 def switch_field(default: bool | str = "auto") -> Any:
     """Declare True, False or "auto"."""
-    return checked(default, switch)
+    return checked(default, switch, Values("switch"))
 
 
 def object_field(default: Any, *, named: str) -> Any:
@@ -211,7 +282,20 @@ def object_field(default: Any, *, named: str) -> Any:
             raise TypeError(f"{name} must be None or a {named}, got {value!r}.")
         return value
 
-    return checked(default, check)
+    return checked(default, check, Values("object"))
+
+
+def unchecked_field(
+    default: Any,
+    kind: Literal["text", "object"],
+    *,
+    choices: tuple[str, ...] = (),
+    or_none: bool = False,
+    or_auto: bool = False,
+) -> Any:
+    """Declare what only its user can check, such as the name of a scorer."""
+    values = Values(kind, choices=choices, or_none=or_none, or_auto=or_auto)
+    return checked(default, lambda _, value: value, values)
 
 
 class Parameters:

@@ -67,6 +67,7 @@ from hardwood.model import ObliqueTree
 from hardwood.model.kinds.tree import heap_children
 from hardwood.parameters import (
     Parameters,
+    Values,
     checked,
     choice_field,
     hidden_size,
@@ -143,7 +144,7 @@ class Relaxation(Parameters):
     path: Literal["sum", "product"] = choice_field("sum", ("sum", "product"))
     quantizer: Literal["sign", "scaled"] = choice_field("sign", ("sign", "scaled"))
     routing: Literal["quantized", "annealed"] = choice_field("quantized", ("quantized", "annealed"))
-    sharpness: tuple[float, float] = checked(_SHARPNESS, _sharpness)
+    sharpness: tuple[float, float] = checked(_SHARPNESS, _sharpness, Values("sequence"))
     annealing: Literal["linear", "log"] = choice_field("log", ("linear", "log"))
 
     def __post_init__(self) -> None:
@@ -176,7 +177,7 @@ class DGT(GradientLearner):
     """
 
     max_depth: int = integer_field(6, 1, _MAX_DEPTH)
-    layers: int | tuple[int, ...] = checked(1, _layers)
+    layers: int | tuple[int, ...] = checked(1, _layers, Values("one_or_more"))
     leaves: Literal["constant", "linear"] = choice_field("constant", ("constant", "linear"))
     momentum: float | None = real_field(None, 0, 1, or_none=True)
     l1: float = real_field(0.0, 0, LARGEST)

@@ -20,6 +20,7 @@ from hardwood.learn.training import Epoch
 from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
 from hardwood.model import LatentTreeModel
 from hardwood.parameters import (
+    Values,
     checked,
     choice_field,
     flag_field,
@@ -65,7 +66,7 @@ class Latent(Learner):
     max_depth: int = integer_field(5, 1, _MAX_DEPTH)
     pruning: float = real_field(1.0, 0, 1e30, open_high=False)
     split: Split = choice_field("linear", get_args(Split))
-    head: tuple[int, ...] = checked((), _widths)
+    head: tuple[int, ...] = checked((), _widths, Values("sequence", choices=("linear",)))
     skip: bool = flag_field(True)
     dropout: float = real_field(0.0, 0, 1)
     weight_decay: float = real_field(0.1, 0)

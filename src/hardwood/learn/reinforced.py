@@ -62,6 +62,7 @@ from hardwood.learn.training import LARGEST, Training
 from hardwood.learn.units import splits_in_raw_units, start_parameters
 from hardwood.model import ObliqueTree, PolicyTree
 from hardwood.parameters import (
+    Values,
     checked,
     choice_field,
     integer_field,
@@ -160,9 +161,11 @@ class Policies(GradientLearner):
     annealed_at: ClassVar[float] = 0.5
 
     max_depth: int = integer_field(8, 1, MAX_DEPTH)
-    parents: tuple[int, ...] | None = checked(None, checked_parents, or_none=True)
+    parents: tuple[int, ...] | None = checked(
+        None, checked_parents, Values("sequence", or_none=True)
+    )
     n_samples: int = integer_field(10, 1, MAX_SAMPLES)
-    temperature: tuple[float, float] = checked((1.0, 1.0), temperatures)
+    temperature: tuple[float, float] = checked((1.0, 1.0), temperatures, Values("one_or_more"))
     learning_rate: float = real_field(0.03, 0, LARGEST, open_low=True)
     l1: float = real_field(0.0, 0, LARGEST)
     l2: float = real_field(0.0, 0, LARGEST)

@@ -14,7 +14,7 @@ from hardwood.learn.learner import Learned, Learner, Run, Start
 from hardwood.learn.tao import Leaves
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.parameters import choice_field, integer_field
+from hardwood.parameters import choice_field, integer_field, unchecked_field
 from hardwood.search.candidates import CutOff, Kitchen
 from hardwood.search.distill import Teacher, check_teacher, fitted_teacher, learned_networks
 from hardwood.search.fit_report import FitReport, Trial
@@ -43,9 +43,9 @@ class BestTree(Learner):
     max_depth: int = integer_field(8, 1, MAX_DEPTH)
     leaves: Leaves = choice_field("constant", ("constant", "linear"))
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
-    teacher: Any = "auto"
+    teacher: Any = unchecked_field("auto", "object", or_none=True, or_auto=True)
     max_trials: int | None = integer_field(None, 1, _MAX_TRIALS, or_none=True)
-    scoring: Any = None
+    scoring: Any = unchecked_field(None, "text", or_none=True)
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Search, and finish with all rows.

@@ -3,8 +3,8 @@
 #   make demo         learn a tree from a table that ships with the package, read it, draw it
 #   make test         the test suite but for its slow part, at most 4 minutes on 2 cores
 #   make test-slow    the slow part (.ci/run calls lint, test and test-slow)
-#   make lint         ruff, mypy, import layers, clang-format
-#   make sanitize     native code under the address and undefined-behaviour sanitizers
+#   make lint         ruff, mypy, import layers, clang-format, spelling, wording
+#   make sanitize     native code under the address and undefined-behavior sanitizers
 #   make test-oldest  the test suite on the oldest supported scikit-learn
 #   make test-wheel   `pip install .` as a user does it: isolated build, installed copy, its commands
 #   make fuzz         malformed model files against the loader, FUZZ_SECONDS per target
@@ -106,6 +106,8 @@ lint: .venv/.built .venv/.ready
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/clang-format --dry-run --Werror $(CPP)
+	.venv/bin/typos
+	.venv/bin/python tools/check_phrases.py
 
 # Peers have an environment of their own, so that the tests do not wait for all of them.
 .venv-bench/.ready: $(PACKAGING) $(NATIVE) $(PYTHON_FILES) | .venv-bench/bin/python
@@ -120,7 +122,7 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/python -m benchmarks $(BENCH)
 
 # Python itself is not built with the sanitizers, so their run-time libraries must be loaded first
-# (libstdc++ too, or exceptions thrown by the module are not recognised). Leaks are not looked for:
+# (libstdc++ too, or exceptions thrown by the module are not recognized). Leaks are not looked for:
 # the interpreter frees little when it ends. The sanitizers abort on the first finding.
 SANITIZERS := $$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so):$$($(CXX) -print-file-name=libstdc++.so)
 

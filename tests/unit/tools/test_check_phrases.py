@@ -33,3 +33,15 @@ def test_ordinary_words_pass(tmp_path: Path) -> None:
     text = "We learn from early rows in the meantime; a real-world dearth of wells, chosen early."
     done = _run(tmp_path, text)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_british_spelling_fails_the_spelling_check(tmp_path: Path) -> None:
+    typos = Path(sys.executable).with_name("typos")
+    config = SCRIPT.parents[1] / "pyproject.toml"
+    page = tmp_path / "page.md"
+    for text, status in (("We " + "optim" + "ise trees.", 2), ("We optimize trees.", 0)):
+        page.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [typos, "--config", config, page], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stdout + done.stderr

@@ -1,7 +1,8 @@
 """Fail where a phrase of `tools/banned_phrases.txt` stands in the package, its docs or its tests.
 
-    python tools/check_phrases.py           # all tracked text files
-    python tools/check_phrases.py FILE ...  # these files
+Without arguments it reads all text files that git tracks, else the files that are named::
+
+    python tools/check_phrases.py [FILE ...]
 """
 
 from __future__ import annotations

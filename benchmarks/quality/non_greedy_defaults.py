@@ -84,7 +84,7 @@ def main() -> int:
     )
     models: dict[str, dict[str, Any]] = {
         "the CO2 start alone": {
-            name: GreedyTreeClassifier(split="co2", max_depth=depth)
+            name: GreedyTreeClassifier(splitter="co2", max_depth=depth)
             for name, depth in DEPTHS.items()
         }
     }

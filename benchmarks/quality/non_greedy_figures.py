@@ -104,7 +104,7 @@ def co2_tree(X: np.ndarray, y: np.ndarray, setting: Setting) -> Any:
     rows = hashlib.sha256(y.tobytes()).hexdigest()
     key = json.dumps([X.shape, rows, setting], sort_keys=True)
     if key not in _GROWN:
-        _GROWN[key] = GreedyTreeClassifier(split="co2", **setting).fit(X, y)
+        _GROWN[key] = GreedyTreeClassifier(splitter="co2", **setting).fit(X, y)
         while len(_GROWN) > _MOST_GROWN:
             _GROWN.popitem(last=False)
     return _GROWN[key]
@@ -174,7 +174,7 @@ def method_of(run: Run, task: Task, kind: str, depth: int) -> Method:
             return FromCO2({**shared, **setting["start"]}, {**shared, **fixed, **own})
         if kind == "co2":
             return CO2Tree({**shared, **setting})
-        return GreedyTreeClassifier(split=kind, **shared, **setting)
+        return GreedyTreeClassifier(splitter=kind, **shared, **setting)
 
     is_learned = kind == "non_greedy"
     return Tree(

@@ -72,7 +72,7 @@ def compare_axis(
 
 def time_oblique(report: Table, name: str, X: np.ndarray, y: np.ndarray, depth: int) -> None:
     for split in OBLIQUE:
-        model = GreedyTreeClassifier(split=split, max_depth=depth, random_state=0)
+        model = GreedyTreeClassifier(splitter=split, max_depth=depth, random_state=0)
         start = time.process_time()
         model.fit(X, y)
         figures: dict[str, Any] = {"ours": time.process_time() - start}

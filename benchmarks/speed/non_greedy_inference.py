@@ -86,7 +86,7 @@ def task_of(X: np.ndarray, y: np.ndarray) -> Task:
 
 def states(task: Task, depth: int) -> dict[str, StartTree]:
     """Return the trees that are timed."""
-    axis = Greedy(split="axis", max_depth=depth).start_tree(task, Run())
+    axis = Greedy(splitter="axis", max_depth=depth).start_tree(task, Run())
     start = left_to_right(start_from(axis, task))
     learner = NonGreedy(nu=NU, learning_rate=RATE, max_epochs=TRAINING_PASSES, early_stopping=False)
     return {"start": start, "trained": learned_from(start, task, learner)}

@@ -37,9 +37,9 @@ _SEARCH: dict[str, Any] = {
 _LATENT: dict[str, Any] = {"max_depth": 2, "max_epochs": 10, "learning_rate": 0.05}
 _GREEDY: dict[str, Any] = {
     "n_candidates": 8,
-    "n_restarts": 2,
+    "n_split_restarts": 2,
     "n_jumps": 2,
-    "max_passes": 3,
+    "max_sweeps": 3,
     "max_epochs": 4,
 }
 _THREE_WAYS = (-1, *(inner for inner in range(13) for _ in range(3)))  # of depth 3
@@ -79,8 +79,8 @@ OTHER_SETTINGS: list[Any] = [
     DGTForestRegressor(
         n_estimators=3, leaves="linear", max_depth=2, oob_score=True, random_state=0
     ),
-    *[GreedyTreeClassifier(split=split, **_GREEDY) for split in ("random", "oc1", "co2")],
-    *[GreedyTreeRegressor(split=split, **_GREEDY) for split in ("random", "oc1", "co2")],
+    *[GreedyTreeClassifier(splitter=split, **_GREEDY) for split in ("random", "oc1", "co2")],
+    *[GreedyTreeRegressor(splitter=split, **_GREEDY) for split in ("random", "oc1", "co2")],
     GreedyTreeClassifier(criterion="gini", max_depth=None, n_jobs=2),
     LatentTreeClustering(
         targets="all", init="random", split="elu", max_epochs=10, early_stopping=False, n_jobs=2

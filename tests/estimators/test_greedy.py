@@ -31,10 +31,10 @@ from hardwood import (
 )
 
 SPLITS = ("axis", "random", "oc1", "co2")
-QUICK = {"n_candidates": 8, "n_restarts": 2, "n_jumps": 2, "max_passes": 3, "max_epochs": 4}
+QUICK = {"n_candidates": 8, "n_split_restarts": 2, "n_jumps": 2, "max_sweeps": 3, "max_epochs": 4}
 each_split = pytest.mark.parametrize("split", SPLITS)
 EVERY_WAY = {
-    f"{split} of {what}": partial(Estimator, split=split, max_depth=4, random_state=3, **QUICK)
+    f"{split} of {what}": partial(Estimator, splitter=split, max_depth=4, random_state=3, **QUICK)
     for split in SPLITS
     for what, Estimator in (("classes", GreedyTreeClassifier), ("numbers", GreedyTreeRegressor))
 }
@@ -110,7 +110,7 @@ def test_a_tree_without_a_limit_learns_its_rows_by_heart():
     y = np.random.default_rng(3).permutation(y) + np.arange(len(y)) % 3
     distinct = X.assign(own=np.arange(len(y)))
     for split in SPLITS:
-        model = GreedyTreeRegressor(split=split, max_depth=None, **QUICK).fit(distinct, y)
+        model = GreedyTreeRegressor(splitter=split, max_depth=None, **QUICK).fit(distinct, y)
         np.testing.assert_array_equal(model.predict(distinct), y)
 
 
@@ -129,23 +129,23 @@ def test_missing_entries_go_to_the_better_side():
 @each_split
 def test_tables_of_every_kind(split, tmp_path):
     X, y = mixed_table()
-    model = GreedyTreeClassifier(split=split, random_state=0, **QUICK).fit(X, y)
+    model = GreedyTreeClassifier(splitter=split, random_state=0, **QUICK).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.tree_.feature_names == ("number", "small", "kind")
     model.save(tmp_path / "tree.hardwood")
     again = hardwood.load(tmp_path / "tree.hardwood")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.record["parameters"]["split"] == split
+    assert again.record["parameters"]["splitter"] == split
 
 
 @each_split
 def test_several_labels_and_several_numbers(split):
     X, y = load_iris(return_X_y=True)
     labels = np.stack([y == 1, y > 0], axis=1).astype(int)
-    several = GreedyTreeClassifier(split=split, max_depth=3, random_state=0, **QUICK)
+    several = GreedyTreeClassifier(splitter=split, max_depth=3, random_state=0, **QUICK)
     assert several.fit(X, labels).score(X, labels) > 0.9
     numbers = np.stack([X[:, 0], 1000 * X[:, 1] + y], axis=1)
-    model = GreedyTreeRegressor(split=split, max_depth=5, random_state=0, **QUICK)
+    model = GreedyTreeRegressor(splitter=split, max_depth=5, random_state=0, **QUICK)
     assert model.fit(X, numbers).score(X, numbers) > 0.9
     assert model.n_outputs_ == 2
 
@@ -163,7 +163,7 @@ def test_class_weights_count():
 def test_leaves_have_their_part_of_the_weight(split):
     X, y = load_iris(return_X_y=True)
     weight = np.random.default_rng(0).uniform(0, 3, len(y))
-    options = {"split": split, "max_depth": 5, "min_weight_fraction_leaf": 0.1}
+    options = {"splitter": split, "max_depth": 5, "min_weight_fraction_leaf": 0.1}
     tree = GreedyTreeClassifier(**options, **QUICK).fit(X, y, weight).tree_
     assert tree.n_leaves > 2
     assert tree.counts[tree.n_splits :].min() >= 0.1 * weight.sum()
@@ -172,7 +172,7 @@ def test_leaves_have_their_part_of_the_weight(split):
 def test_the_same_seed_gives_the_same_tree_and_another_one_another():
     X, y = load_diabetes(return_X_y=True)
     for split in ("random", "oc1"):
-        grow = partial(GreedyTreeRegressor, split=split, max_depth=3, **QUICK)
+        grow = partial(GreedyTreeRegressor, splitter=split, max_depth=3, **QUICK)
         a, b, c = (grow(random_state=s).fit(X, y).tree_ for s in (0, 0, 1))
         assert a == b != c
 
@@ -219,7 +219,7 @@ def test_an_own_loss_starts_from_a_greedy_tree():
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("split", ["cart", 3, None]),
+        ("splitter", ["cart", 3, None]),
         ("criterion", ["variance", "mse", 1]),
         ("max_depth", [0, -1, 2.5, "deep"]),
         ("min_samples_split", [1, -2, "two", np.nan]),
@@ -227,10 +227,10 @@ def test_an_own_loss_starts_from_a_greedy_tree():
         ("min_weight_fraction_leaf", [-0.1, 0.6]),
         ("min_impurity_decrease", [-0.1, np.nan]),
         ("n_candidates", [0, 2**20, 1.5]),
-        ("n_restarts", [0]),
+        ("n_split_restarts", [0]),
         ("n_jumps", [-1]),
         ("n_coordinates", [0]),
-        ("max_passes", [0]),
+        ("max_sweeps", [0]),
         ("nu", [0, -1.0, 1e-300, 1e300]),
         ("learning_rate", [0, np.inf]),
         ("momentum", [1.0, -0.1]),
@@ -301,7 +301,7 @@ def test_an_interrupt_keeps_the_tree_so_far(split, monkeypatch):
     # Growing lasts for many times the wait, however fast the machine is.
     n, p = (8000, 600) if split == "axis" else (4000, 40)
     X, y = rng.normal(size=(n, p)), rng.integers(0, 5, n)
-    slow = {"n_candidates": 5000, "n_restarts": 500, "max_passes": 500, "max_epochs": 100_000}
+    slow = {"n_candidates": 5000, "n_split_restarts": 500, "max_sweeps": 500, "max_epochs": 100_000}
     grow = _native.fit_greedy
     timers = []
 
@@ -311,7 +311,7 @@ def test_an_interrupt_keeps_the_tree_so_far(split, monkeypatch):
         return grow(*arguments, **options)
 
     monkeypatch.setattr(_native, "fit_greedy", grow_interrupted)
-    model = GreedyTreeClassifier(split=split, max_depth=None, random_state=0, **slow)
+    model = GreedyTreeClassifier(splitter=split, max_depth=None, random_state=0, **slow)
     with pytest.warns(hardwood.FitInterruptedWarning, match="the tree so far is kept"):
         model.fit(X, y)
     timers[0].join()
@@ -327,7 +327,7 @@ def test_a_smaller_norm_is_tried_where_co2_finds_nothing(n_columns):
     y = X.sum(axis=1) + rng.normal(size=600) > n_columns
     lost = {}
     for nu in ("auto", 10.0, 0.1):
-        model = GreedyTreeClassifier(split="co2", nu=nu, max_depth=1, random_state=0).fit(X, y)
+        model = GreedyTreeClassifier(splitter="co2", nu=nu, max_depth=1, random_state=0).fit(X, y)
         shares = model.predict_proba(X)[np.arange(600), y.astype(int)]
         lost[nu] = -np.log(shares).mean()
     assert lost["auto"] in (lost[10.0], lost[0.1])

@@ -51,7 +51,7 @@ def test_every_start_is_improved(digits, init):
     history = model.fit(X, y).history_
     assert history[-1].train_bound < 0.6 * history[0].train_bound
     assert all(epoch.train_loss <= epoch.train_bound * (1 + 1e-6) for epoch in history)
-    start = GreedyTreeClassifier(split=init, max_depth=4, random_state=0).fit(X, y)
+    start = GreedyTreeClassifier(splitter=init, max_depth=4, random_state=0).fit(X, y)
     assert model.score(X, y) > start.score(X, y)
 
 

@@ -68,7 +68,7 @@ def test_a_stage_that_does_not_help_is_not_kept_nor_learned_on(wedges, start):
 
 def test_what_is_kept_never_gets_worse_on_the_rows_that_judge():
     X, y = load_iris(return_X_y=True)
-    tree = GreedyTreeClassifier(split="random", max_depth=2, random_state=0).fit(X, y)
+    tree = GreedyTreeClassifier(splitter="random", max_depth=2, random_state=0).fit(X, y)
     refined = refine(tree, X, y, with_=["dgt", "tao", "non_greedy"], random_state=0)
     kept = [stage.validation_score for stage in refined.stages if stage.kept]
     assert kept == sorted(set(kept))

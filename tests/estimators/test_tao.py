@@ -50,7 +50,7 @@ def test_every_start_is_improved_and_the_objective_never_rises(digits, init, los
     model = TAOClassifier(**QUICK, init=init, loss=loss, early_stopping=False).fit(X, y)
     assert (np.diff(model.objective_) <= 1e-9).all()
     assert model.n_iter_ == len(model.objective_) - 1
-    start = GreedyTreeClassifier(split=init, max_depth=4, random_state=0).fit(X, y)
+    start = GreedyTreeClassifier(splitter=init, max_depth=4, random_state=0).fit(X, y)
     assert model.score(X, y) > start.score(X, y)
 
 

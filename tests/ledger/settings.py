@@ -126,12 +126,12 @@ _FOREST: Variants = {
     "adam": fixed(training=Training("adam", "constant"), max_epochs=10),
 }
 _GREEDY: Variants = {
-    "random": fixed(split="random", n_candidates=16),
-    "oc1": fixed(split="oc1", n_restarts=2, n_jumps=2, n_coordinates=10, max_passes=4),
-    "co2": fixed(split="co2", max_epochs=20, nu=4.0, momentum=0.5, batch_size=32),
+    "random": fixed(splitter="random", n_candidates=16),
+    "oc1": fixed(splitter="oc1", n_split_restarts=2, n_jumps=2, n_coordinates=10, max_sweeps=4),
+    "co2": fixed(splitter="co2", max_epochs=20, nu=4.0, momentum=0.5, batch_size=32),
     "limits": fixed(min_samples_split=10, min_samples_leaf=4, min_impurity_decrease=0.01),
     "weight limit": fixed(min_weight_fraction_leaf=0.1, max_depth=None),
-    "two threads": fixed(split="random", n_jobs=2),
+    "two threads": fixed(splitter="random", n_jobs=2),
 }
 _LATENT: Variants = _STOPPING | {
     "deep head": fixed(head=[8], dropout=0.1, max_epochs=8),

@@ -50,7 +50,9 @@ class Case:
         )
 
     def config(self, split: str, max_depth: int, **options) -> Greedy:
-        return Greedy(split=split, criterion=TASKS[self.measure][1], max_depth=max_depth, **options)
+        return Greedy(
+            splitter=split, criterion=TASKS[self.measure][1], max_depth=max_depth, **options
+        )
 
     @property
     def order(self) -> np.ndarray:
@@ -159,7 +161,7 @@ def test_random_splits_equal_their_twin(measure, seed):
 @given(seed=st.integers(0, 10**6))
 def test_oc1_equals_its_twin(measure, seed):
     case = make_case(seed, measure, n=24, digits=6, missing=0.1)
-    options = {"n_restarts": 2, "n_jumps": 2, "n_coordinates": 4, "max_passes": 4}
+    options = {"n_split_restarts": 2, "n_jumps": 2, "n_coordinates": 4, "max_sweeps": 4}
     found = case.grow(case.config("oc1", 2, **options), seed=seed)
     expected = greedy.grow(
         case.rows, 2, lambda rows, node: greedy.oc1_split(rows, seed, node, **options)
@@ -257,7 +259,7 @@ def test_co2_is_the_non_greedy_learner_on_one_split():
 @each_measure
 def test_the_number_of_threads_changes_nothing(split, measure):
     case = make_case(3, measure, n=300, digits=4)
-    config = case.config(split, 5, n_restarts=2, max_epochs=5)
+    config = case.config(split, 5, n_split_restarts=2, max_epochs=5)
     one = case.grow(config)
     for n_threads in (2, 5):
         other = case.grow(config, n_threads=n_threads)
@@ -271,7 +273,7 @@ def test_columns_of_a_large_node_are_shared_among_threads():
     y = (X[:, 7] + X[:, 250] > 0)[:, None].astype(np.float32)
     case = Case(X, Schema.numeric(300), y, np.ones(4000, np.float32), "class entropy", 2)
     for split in ("axis", "oc1", "co2"):
-        config = case.config(split, 2, n_restarts=2, n_coordinates=5, max_epochs=1)
+        config = case.config(split, 2, n_split_restarts=2, n_coordinates=5, max_epochs=1)
         one, many = case.grow(config), case.grow(config, n_threads=3)
         for part in ("weights", "bias", "children", "leaf"):
             np.testing.assert_array_equal(one[part], many[part])
@@ -286,7 +288,7 @@ def test_sides_have_as_many_rows_as_asked_for(split, measure, seed, least):
     case = make_case(seed, measure)
     count = np.random.default_rng(seed).integers(1, 9, len(case.y)) / 4
     config = case.config(
-        split, 6, min_samples_leaf=least, min_samples_split=12, n_restarts=2, max_epochs=3
+        split, 6, min_samples_leaf=least, min_samples_split=12, n_split_restarts=2, max_epochs=3
     )
     answer = case.grow(config, count=count)
     of_leaf = np.bincount(answer["leaf"], count)
@@ -344,7 +346,7 @@ def test_wrong_input_is_refused():
     with pytest.raises(ValueError, match="neither 0 nor 1"):
         replace(labels, y=labels.y * 2).grow(labels.config("axis", 2))
     for name, value, words in [
-        ("split", "cart", "split must be"),
+        ("splitter", "cart", "splitter must be"),
         ("criterion", "mse", "criterion must be"),
         ("max_depth", 0, "max_depth"),
         ("n_candidates", 0, "n_candidates"),

@@ -224,7 +224,7 @@ def test_learning_together_beats_the_greedy_start():
     """Fig. 2, in small: rows that neither has seen."""
     X, y = load_digits(return_X_y=True)
     seen = np.arange(len(y)) % 3 > 0
-    start = GreedyTreeClassifier(split="co2", max_depth=8, random_state=0)
+    start = GreedyTreeClassifier(splitter="co2", max_depth=8, random_state=0)
     together = NonGreedyTreeClassifier(max_depth=8, random_state=0, early_stopping=False)
     scores = [model.fit(X[seen], y[seen]).score(X[~seen], y[~seen]) for model in (start, together)]
     assert scores[1] > scores[0] + 0.01

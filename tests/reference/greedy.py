@@ -178,13 +178,13 @@ class Oc1:
     """OC1 at one node, from one start [OC1, Sec. 3]."""
 
     def __init__(
-        self, rows: Rows, draws: Draws, *, n_jumps: int, n_coordinates: int, max_passes: int
+        self, rows: Rows, draws: Draws, *, n_jumps: int, n_coordinates: int, max_sweeps: int
     ) -> None:
         self.rows = rows
         self.draws = draws
         self.n_jumps = n_jumps
         self.n_coordinates = n_coordinates
-        self.max_passes = max_passes
+        self.max_sweeps = max_sweeps
         self.X = rows.X.astype(np.float64)
         self.varying = [c for c in range(self.X.shape[1]) if self._varies(c)]
         self.p_move = np.float32(1.0)
@@ -200,12 +200,12 @@ class Oc1:
         here = self._random_start() if start is None else self._start_at(start)
         passes = jumps = 0
         while True:
-            while passes < self.max_passes and self._pass(here):
+            while passes < self.max_sweeps and self._pass(here):
                 passes += 1
             passes += 1
             while jumps < self.n_jumps and not self._jump(here):
                 jumps += 1
-            if jumps >= self.n_jumps or passes >= self.max_passes:
+            if jumps >= self.n_jumps or passes >= self.max_sweeps:
                 break
         norm = math.sqrt(sum(w * w for w in here.weights))
         if not norm > 0:
@@ -305,14 +305,14 @@ def oc1_split(
     seed: int,
     node: int,
     *,
-    n_restarts: int,
+    n_split_restarts: int,
     n_jumps: int,
     n_coordinates: int,
-    max_passes: int,
+    max_sweeps: int,
 ) -> tuple[float, Split | None]:
     """Return the best of OC1 from several starts and of the axis split, the first start."""
     best = axis = axis_split(rows)
-    for start in range(n_restarts):
+    for start in range(n_split_restarts):
         if start == 0 and axis[1] is None:
             continue
         descent = Oc1(
@@ -320,7 +320,7 @@ def oc1_split(
             Draws(seed, node << 20 | start),
             n_jumps=n_jumps,
             n_coordinates=n_coordinates,
-            max_passes=max_passes,
+            max_sweeps=max_sweeps,
         )
         found = descent.run(axis[1] if start == 0 else None)
         if found[0] > best[0]:

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from hardwood import parameters
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn.clock import Clock
-from hardwood.learn.greedy import SPLITS, Greedy, SplitSearch
+from hardwood.learn.greedy import SPLITTERS, Greedy, Splitter
 from hardwood.learn.learner import Learned, Learner, Run, Start, writable
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
@@ -90,16 +90,16 @@ def start_of(estimator: Any) -> Start:
         init = estimator.tree_
     if init is None or isinstance(init, Learner):
         return init
-    if isinstance(init, str) and init in SPLITS:
+    if isinstance(init, str) and init in SPLITTERS:
         max_depth = getattr(estimator, "max_depth", Greedy.max_depth)
-        return Greedy(split=cast(SplitSearch, init), max_depth=max_depth)
+        return Greedy(splitter=cast(Splitter, init), max_depth=max_depth)
     tree = getattr(init, "tree_", init)
     if isinstance(tree, Model):
         tree = tree.hard("init")
     if not isinstance(tree, ObliqueTree):
         raise TypeError(
             "init must be None, an ObliqueTree, a fitted estimator with one, or one of "
-            f"{list(SPLITS)}, got {init!r:.200}.{_advice(init)}"
+            f"{list(SPLITTERS)}, got {init!r:.200}.{_advice(init)}"
         )
     return tree
 

@@ -11,24 +11,24 @@ from typing import Any, Literal
 from sklearn.base import is_regressor
 
 from hardwood.estimators.base import SingleTreeClassifier, SingleTreeRegressor, TreeEstimator
-from hardwood.learn.greedy import CRITERIA, Greedy, SplitSearch
+from hardwood.learn.greedy import CRITERIA, Greedy, Splitter
 from hardwood.learn.learner import Learner
 from hardwood.parameters import choice, parameters_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _GreedyParameters:
-    split: SplitSearch = "axis"
+    splitter: Splitter = "axis"
     max_depth: int | None = 6
     min_samples_split: float = 2
     min_samples_leaf: float = 1
     min_weight_fraction_leaf: float = 0.0
     min_impurity_decrease: float = 0.0
     n_candidates: int = 64
-    n_restarts: int = 5
+    n_split_restarts: int = 5
     n_jumps: int = 5
     n_coordinates: int = 50
-    max_passes: int = 10
+    max_sweeps: int = 10
     nu: float | Literal["auto"] = "auto"
     learning_rate: float = 0.3
     momentum: float = 0.9
@@ -60,7 +60,7 @@ class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
 
     Parameters
     ----------
-    split : "axis", "random", "oc1" or "co2", default="axis"
+    splitter : "axis", "random", "oc1" or "co2", default="axis"
         How splits are searched. "axis": all thresholds on all columns; a categorical column is
         split into one level and the others, missing entries go to the better side. "random": the
         best of random hyperplanes. "oc1": hyperplanes by coordinate descent, from the best axis
@@ -80,27 +80,27 @@ class GreedyTreeClassifier(_GreedyParameters, _GreedyFit, SingleTreeClassifier):
     min_impurity_decrease : float, default=0.0
         A split must lower the mean impurity of all rows by this much.
     n_candidates : int, default=64
-        split="random": hyperplanes tried at a node.
-    n_restarts : int, default=5
-        split="oc1": starts at a node, the first of them from the best axis split.
+        splitter="random": hyperplanes tried at a node.
+    n_split_restarts : int, default=5
+        splitter="oc1": starts at a node, the first of them from the best axis split.
     n_jumps : int, default=5
-        split="oc1": random directions tried where no coordinate helps any more.
+        splitter="oc1": random directions tried where no coordinate helps any more.
     n_coordinates : int, default=50
-        split="oc1": coordinates tried in a pass, drawn from those that vary at the node.
-    max_passes : int, default=10
-        split="oc1": passes over coordinates from one start.
+        splitter="oc1": coordinates tried in a pass, drawn from those that vary at the node.
+    max_sweeps : int, default=10
+        splitter="oc1": passes over coordinates from one start.
     nu : float or "auto", default="auto"
-        split="co2": largest squared norm of a split's weights and bias, in standard units;
+        splitter="co2": largest squared norm of a split's weights and bias, in standard units;
         between 1e-6 and 1e6. "auto": 10, and 0.1 at nodes where that finds no
         better split than the best one on a single column.
     learning_rate : float, default=0.3
-        split="co2": the largest step size; it falls along a cosine.
+        splitter="co2": the largest step size; it falls along a cosine.
     momentum : float, default=0.9
-        split="co2": of the steps, in [0, 1).
+        splitter="co2": of the steps, in [0, 1).
     batch_size : int, default=128
-        split="co2": rows per step.
+        splitter="co2": rows per step.
     max_epochs : int, default=100
-        split="co2": passes over the rows of a node; fewer at large ones, for 10,000 steps in all.
+        splitter="co2": epochs over the rows of a node; fewer at large ones, 10,000 steps in all.
     class_weight : dict, "balanced" or None, default=None
         What the weight of every row is multiplied by, by class. "balanced": such that all classes
         have the same total weight.

@@ -8,12 +8,12 @@ They are the baselines of the papers, and the trees that other learners start fr
 look for a split that lowers the impurity of a node (entropy, Gini, variance):
 
 ==========  ======================================================================================
-``split``
+``splitter``
 ==========  ======================================================================================
 "axis"      all thresholds on all columns, exactly; missing entries go to the better side
 "random"    ``n_candidates`` random directions, each with its best threshold
-"oc1"       coordinate descent on a hyperplane from ``n_restarts`` starts, the first of which is the
-            best axis split; never worse than that
+"oc1"       coordinate descent on a hyperplane from ``n_split_restarts`` starts, the first of which
+            is the best axis split; never worse than that
 "co2"       gradient descent on a bound of the loss of one split and two leaves (the bound of
             ``learn/non_greedy.py``), from the best axis split; never worse than that
 ==========  ======================================================================================
@@ -37,20 +37,27 @@ from hardwood.model import ObliqueTree
 from hardwood.model.structure import TaskKind
 from hardwood.parameters import choice_field, integer_field, real_field
 
-SplitSearch = Literal["axis", "random", "oc1", "co2"]
+Splitter = Literal["axis", "random", "oc1", "co2"]
 Criterion = Literal["entropy", "gini", "variance"]
 
 # What CO2 tries in turn, until a split beats the axis one: a larger norm learns faster, a smaller
 # one finds splits to which many columns give a little each.
 CO2_NORMS = (10.0, 0.1)
 
-SPLITS: tuple[str, ...] = get_args(SplitSearch)
+SPLITTERS: tuple[str, ...] = get_args(Splitter)
 
 # Of each kind of task; the first is what it takes unless told otherwise.
 CRITERIA: dict[TaskKind, tuple[Criterion, ...]] = {
     "classification": ("entropy", "gini"),
     "multilabel": ("entropy", "gini"),
     "regression": ("variance",),
+}
+
+# What the engine calls these parameters; the others have the same name there.
+_ENGINE_NAMES = {
+    "splitter": "split",
+    "n_split_restarts": "n_restarts",
+    "max_sweeps": "max_passes",
 }
 
 # The engine counts depth in 32 bits; no tree is as deep.
@@ -64,7 +71,7 @@ class Greedy(Learner):
 
     Parameters
     ----------
-    split
+    splitter
         How splits are searched: "axis", "random", "oc1" or "co2".
     criterion
         What a split is to lower: "entropy" (in bits) or "gini" for classes and labels, "variance"
@@ -81,7 +88,7 @@ class Greedy(Learner):
         target's variance.
     n_candidates
         "random": directions tried at a node.
-    n_restarts, n_jumps, n_coordinates, max_passes
+    n_split_restarts, n_jumps, n_coordinates, max_sweeps
         "oc1": starts at a node; random directions tried where no coordinate helps any more;
         coordinates tried in a pass, drawn from those that vary at the node; passes from a start.
         Together they bound the time that a node takes.
@@ -100,7 +107,7 @@ class Greedy(Learner):
 
     takes_start: ClassVar[bool] = False
 
-    split: SplitSearch = choice_field("axis", SPLITS)
+    splitter: Splitter = choice_field("axis", SPLITTERS)
     criterion: Criterion | None = choice_field(None, get_args(Criterion), or_none=True)
     max_depth: int | None = integer_field(6, 1, or_none=True)
     min_samples_split: float = real_field(2, 2)
@@ -108,10 +115,10 @@ class Greedy(Learner):
     min_weight_fraction_leaf: float = real_field(0.0, 0, 0.5, open_high=False)
     min_impurity_decrease: float = real_field(0.0, 0)
     n_candidates: int = integer_field(64, 1, _MANY)
-    n_restarts: int = integer_field(5, 1, _MANY)
+    n_split_restarts: int = integer_field(5, 1, _MANY)
     n_jumps: int = integer_field(5, 0, _MANY)
     n_coordinates: int = integer_field(50, 1, _MANY)
-    max_passes: int = integer_field(10, 1, _MANY)
+    max_sweeps: int = integer_field(10, 1, _MANY)
     nu: float | Literal["auto"] = real_field("auto", 1e-6, 1e6, open_low=True, or_auto=True)
     learning_rate: float = real_field(0.3, 0, open_low=True)
     momentum: float = real_field(0.9, 0, 1)
@@ -206,7 +213,7 @@ class Greedy(Learner):
             )
         target = {"classification": "classes", "multilabel": "labels", "regression": "numbers"}
         return {
-            **asdict(self),
+            **{_ENGINE_NAMES.get(name, name): value for name, value in asdict(self).items()},
             "nu": list(CO2_NORMS) if self.nu == "auto" else [self.nu],
             "criterion": criterion,
             "target": target[kind],

@@ -178,7 +178,7 @@ class Kitchen:
         if share < 1:
             is_taken = np.random.default_rng(seed).random(len(task.train)) < share
             task = replace(task, train=task.train[is_taken | ~is_taken.any()])
-        greedy = Greedy(split=recipe.start, max_depth=recipe.max_depth)
+        greedy = Greedy(splitter=recipe.start, max_depth=recipe.max_depth)
         return greedy.start_tree(task, Run(seed, self.n_jobs))
 
     def _reinforced(self, recipe: Recipe, task: Task, seed: int) -> ObliqueTree:

@@ -42,7 +42,7 @@ _COMMON: dict[str, list[Any]] = {
     "l2": [1e-5, 1e-4, 3e-4],
     "batch_size": [256],
     "training": [{"clip_norm": 0.1}],
-    "restarts": [1],
+    "n_restarts": [1],
 }
 _THREE_LAYERS: dict[str, list[Any]] = {"layers": [[32, 32]], **_COMMON}
 _ONE_LAYER: dict[str, list[Any]] = {"layers": [1], **_COMMON}
@@ -50,7 +50,7 @@ _TABLE_12: dict[str, list[Any]] = {
     "layers": [3],
     "momentum": [0.3],
     "l1": [1e-5],
-    "restarts": [1],
+    "n_restarts": [1],
 }
 
 

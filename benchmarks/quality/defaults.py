@@ -26,8 +26,8 @@ from hardwood import DGTClassifier, DGTRegressor, Training
 
 ALTERNATIVES: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "1 restart": {"restarts": 1},
-    "4 restarts": {"restarts": 4},
+    "1 restart": {"n_restarts": 1},
+    "4 restarts": {"n_restarts": 4},
     "always a validation part": {"early_stopping": True},
     "never a validation part": {"early_stopping": False},
     "validation part of 20 %": {"validation_fraction": 0.2},

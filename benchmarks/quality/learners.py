@@ -191,7 +191,7 @@ _REPEATS = {
 }
 # What is added to a setting of ours while settings are compared, so that the comparison is
 # affordable: the fits that count have the best of several random starts.
-_ONE_START: Setting = {"restarts": 1}
+_ONE_START: Setting = {"n_restarts": 1}
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def _adaboost(task: Task, setting: Setting, seed: int, n_jobs: int) -> BaseEstim
     return boosted(base, random_state=seed, **options)
 
 
-QUICK_TREE: Setting = {"max_epochs": 3, "restarts": 1}
+QUICK_TREE: Setting = {"max_epochs": 3, "n_restarts": 1}
 METHODS = {
     method.name: method
     for method in (

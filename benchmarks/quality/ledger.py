@@ -22,6 +22,9 @@ from benchmarks.record import versions
 
 Entry = dict[str, Any]
 
+# Parameters that had another name when older files were recorded.
+_RENAMED = {"restarts": "n_restarts", "entropy": "entropy_bonus"}
+
 
 class Ledger:
     """The fits of one method on one data set.
@@ -37,7 +40,9 @@ class Ledger:
         self.runs: list[Entry] = []
         if path.exists():
             document = json.loads(path.read_text(encoding="utf-8"))
-            self.choosing, self.runs = document["choosing"], document["runs"]
+            self.choosing, self.runs = (
+                [_renamed(entry) for entry in document[part]] for part in ("choosing", "runs")
+            )
 
     def choice(self, split: int, setting: Entry, repeat: int) -> Entry | None:
         """Return the entry of a fit that was made to choose a setting."""
@@ -69,6 +74,14 @@ class Ledger:
 
 
 _versions = cache(versions)  # they ask git, which takes longer than many a fit
+
+
+def _renamed(entry: Entry) -> Entry:
+    """Return a recorded fit with today's names of the parameters."""
+    setting = entry.get("setting")
+    if not isinstance(setting, dict):
+        return entry
+    return {**entry, "setting": {_RENAMED.get(key, key): setting[key] for key in setting}}
 
 
 def _first(entries: list[Entry], matches: Callable[[Entry], bool]) -> Entry | None:

@@ -120,7 +120,7 @@ def our_fit(table: Parts, epochs: int) -> DGTClassifier:
         learning_rate=LEARNING_RATE,
         batch_size=BATCH,
         max_epochs=epochs,
-        restarts=1,
+        n_restarts=1,
         validation_fraction=VALIDATION_PART,
         early_stopping=True,
         random_state=0,

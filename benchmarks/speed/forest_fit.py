@@ -55,11 +55,11 @@ def row(what: str, times: dict[str, Timing]) -> dict[str, Any]:
 def fits(X: np.ndarray, y: np.ndarray, n_jobs: int) -> dict[str, Callable[..., Any]]:
     """Return how to fit one tree, from one random start, and a forest, which has no restarts."""
 
-    def tree(restarts: Any = 1, **options: Any) -> DGTRegressor:
+    def tree(n_restarts: Any = 1, **options: Any) -> DGTRegressor:
         options = {**SETTINGS, "n_jobs": n_jobs, "random_state": 0, **options}
-        return DGTRegressor(restarts=restarts, **options).fit(X, y)
+        return DGTRegressor(n_restarts=n_restarts, **options).fit(X, y)
 
-    def forest(restarts: Any = 1, **options: Any) -> DGTForestRegressor:
+    def forest(n_restarts: Any = 1, **options: Any) -> DGTForestRegressor:
         options = {**SETTINGS, "n_jobs": n_jobs, "random_state": 0, **options}
         return DGTForestRegressor(n_estimators=N_TREES, **options).fit(X, y)
 
@@ -74,7 +74,7 @@ def add_fits(report: Table, fit: dict[str, Callable[..., Any]], rounds: int, epo
     """
     asked = (
         (f"fit, {epochs} passes each", {"max_epochs": epochs, "early_stopping": False}, True),
-        ("fit, both by default", {"restarts": "auto"}, True),
+        ("fit, both by default", {"n_restarts": "auto"}, True),
         ("fit, both stop early", {"early_stopping": True}, False),
     )
     for what, options, has_floor in asked:

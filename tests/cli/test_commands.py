@@ -273,15 +273,15 @@ def test_records_are_told_in_order_with_what_was_used():
         "best_pass": 7,
         "learner": "DGTClassifier",
         "note": "mine",
-        "parameters": {"restarts": "auto", "class_weight": None, "l1": 0.0},
-        "resolved": {"restarts": 4},
+        "parameters": {"n_restarts": "auto", "class_weight": None, "l1": 0.0},
+        "resolved": {"n_restarts": 4},
         "train_loss": 0.5859381308158239,
     }
     assert readable_record(record) == {
         "learner": "DGTClassifier",
         "best epoch": "7",
         "training loss": "0.5859",
-        "parameters": "restarts 4, class_weight none, l1 0",
+        "parameters": "n_restarts 4, class_weight none, l1 0",
         "note": "mine",
     }
 

@@ -482,7 +482,7 @@ def test_evaluating_on_the_training_table_is_noted(run, mixed_csv, tmp_path):
 def test_describe_shows_what_auto_came_to(run, mixed_csv):
     run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", "--test-fraction", 0, *QUICK)
     told = run("describe", "m.hardwood").stdout
-    assert "restarts 4" in told
+    assert "n_restarts 4" in told
     assert "early_stopping yes" in told
     assert "auto" not in told
 

@@ -72,7 +72,7 @@ def test_json_of_tune_is_one_object(run, table):
     assert payload["interrupted"] is False
     model = hardwood.load("t.hardwood")
     assert model.record["parameters"]["momentum"] == payload["best_params"]["momentum"]
-    assert model.record["parameters"]["restarts"] == "auto"  # --restarts 1 was for the trials
+    assert model.record["parameters"]["n_restarts"] == "auto"  # --restarts 1 was for the trials
 
 
 def test_metrics_folds_weights_and_the_other_name_of_the_depth(run, table):
@@ -94,7 +94,7 @@ def test_layers_and_leaves_are_held(run, table, tmp_path):
     assert payload["trials"]["complete"] == 2  # momenta
     model = hardwood.load(tmp_path / "t.hardwood")
     assert model.has_linear_leaves
-    assert model.record["parameters"]["restarts"] == 5  # more than by default
+    assert model.record["parameters"]["n_restarts"] == 5  # more than by default
     assert payload["notes"] == []
 
 

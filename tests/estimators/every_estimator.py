@@ -70,8 +70,8 @@ EVERY_ESTIMATOR: list[Any] = [
 """One of every public class."""
 
 OTHER_SETTINGS: list[Any] = [
-    DGTClassifier(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
-    DGTRegressor(max_depth=3, restarts=2, early_stopping=True, n_jobs=2),
+    DGTClassifier(max_depth=3, n_restarts=2, early_stopping=True, n_jobs=2),
+    DGTRegressor(max_depth=3, n_restarts=2, early_stopping=True, n_jobs=2),
     DGTClassifier(max_depth=2, leaves="linear", layers=[12]),
     DGTRegressor(max_depth=2, leaves="linear", layers=[12]),
     DGTClassifier(max_depth=3, relaxation=Relaxation(path="product", routing="annealed")),
@@ -101,7 +101,7 @@ OTHER_SETTINGS: list[Any] = [
     TAOClassifier(loss="log_loss", l1=0.1, l2=0.0, init="co2", early_stopping=False, n_jobs=2),
     TAOClassifier(leaves="linear", l1=1.0, max_depth=3),
     TAORegressor(leaves="linear", l1=1.0, l2=0.0, max_features_per_split=2, loss="huber"),
-    TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, restarts=2, n_jobs=2),
+    TELClassifier(n_estimators=3, activation="logistic", batch_norm=False, n_restarts=2, n_jobs=2),
     TreeClassifier(**_SEARCH, max_trials=6),
     TreeRegressor(**_SEARCH, max_trials=6),
     TreeRegressor(**_SEARCH, max_trials=6, leaves="linear", n_jobs=2),

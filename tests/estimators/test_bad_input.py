@@ -171,7 +171,7 @@ def test_class_weights_that_make_no_sense(class_weight):
         ("momentum", [-0.1, 1.0, np.nan]),
         ("l1", [-1e-9, np.inf, np.nan, None]),
         ("l2", [-1e-9, np.inf, np.nan, None]),
-        ("restarts", [0, 1.0, None]),
+        ("n_restarts", [0, 1.0, None]),
         ("validation_fraction", [-0.1, 1.0, np.nan, None]),
         ("early_stopping", ["yes", None, 3]),
         ("n_jobs", [0]),

@@ -41,7 +41,7 @@ SMALL = {
     "max_epochs": 3,
     "max_sweeps": 2,
     "n_estimators": 2,
-    "restarts": 1,
+    "n_restarts": 1,
     "l1": 0.01,
     "l2": 0.01,
 }

@@ -72,7 +72,7 @@ def test_weights_that_add_up_to_infinity_are_refused(table):
     ("name", "value"),
     [
         ("max_epochs", 2**31),
-        ("restarts", 2**33),
+        ("n_restarts", 2**33),
         ("n_jobs", 0),
         ("n_jobs", 1.5),
         ("n_jobs", "a"),
@@ -96,7 +96,7 @@ def test_training_options_out_of_range_are_named(wrong):
 
 
 def test_endless_patience_is_patience_to_the_end(table):
-    model = DGTClassifier(max_epochs=5, training=Training(patience=np.inf), restarts=1)
+    model = DGTClassifier(max_epochs=5, training=Training(patience=np.inf), n_restarts=1)
     assert model.fit(*table).n_iter_ == 5
 
 
@@ -153,7 +153,7 @@ def test_early_stopping_needs_a_validation_part(table):
 
 def test_momentum_is_the_optimisers_own_by_default(table):
     def weights(**options):
-        model = DGTClassifier(max_epochs=5, restarts=1, random_state=0, **options).fit(*table)
+        model = DGTClassifier(max_epochs=5, n_restarts=1, random_state=0, **options).fit(*table)
         return model.tree_.weights.tolist()
 
     adam = Training(optimizer="adam")

@@ -140,7 +140,7 @@ def test_every_relaxation_learns(relaxation, iris, digits):
     options = {"relaxation": relaxation, "random_state": 0}
     assert DGTClassifier(max_depth=3, **options).fit(*iris).score(*iris) > 0.93
     X, y = digits
-    many = DGTClassifier(max_depth=5, max_epochs=12, restarts=1, **options).fit(X, y)
+    many = DGTClassifier(max_depth=5, max_epochs=12, n_restarts=1, **options).fit(X, y)
     assert many.score(X, y) > 0.5
 
 

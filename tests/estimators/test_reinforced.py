@@ -200,7 +200,7 @@ def test_one_node_with_a_way_per_class_is_multinomial_regression():
 def test_restarts_keep_the_best_on_the_validation_part(digits):
     X, _, y, _ = digits
     model = ReinforcedTreeClassifier(
-        **QUICK | {"max_epochs": 5}, restarts=3, early_stopping=True, n_jobs=2
+        **QUICK | {"max_epochs": 5}, n_restarts=3, early_stopping=True, n_jobs=2
     ).fit(X, y)
     best = [min(e.validation_loss for e in model.history_ if e.restart == r) for r in range(3)]
     assert model.tree_.record["validation_loss"] == min(best)
@@ -253,7 +253,7 @@ def test_an_interrupt_keeps_the_best_tree_so_far():
         ({"init": "best"}, "init must be"),
         ({"loss": lambda f, y: f}, "learn_from_rewards"),
         ({"loss": "poisson"}, "is not a loss for classification"),
-        ({"restarts": 0}, "restarts must be an integer"),
+        ({"n_restarts": 0}, "n_restarts must be an integer"),
         ({"training": "adam"}, "training must be None"),
     ],
 )

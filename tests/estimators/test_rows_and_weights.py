@@ -209,8 +209,8 @@ def test_out_of_bag_scores_take_a_weight_for_that_many_rows():
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 def test_threads_do_not_change_the_tree(Estimator, n_jobs):
     X, y = mixed_table(400)
-    a = Estimator(restarts=4, n_jobs=1, **OPTIONS).fit(X, y)
-    b = Estimator(restarts=4, n_jobs=n_jobs, **OPTIONS).fit(X, y)
+    a = Estimator(n_restarts=4, n_jobs=1, **OPTIONS).fit(X, y)
+    b = Estimator(n_restarts=4, n_jobs=n_jobs, **OPTIONS).fit(X, y)
     assert_same_tree(a, b)
 
 

@@ -63,8 +63,8 @@ def small(**options) -> DGTClassifier:
 OF_CLASSES = {"class_weight"}
 OF_FORESTS = {"n_estimators", "bootstrap", "sample_fraction", "oob_score", "warm_start"}
 ONLY_OF = {
-    DGTClassifier: OF_CLASSES | {"restarts"},
-    DGTRegressor: {"restarts"},
+    DGTClassifier: OF_CLASSES | {"n_restarts"},
+    DGTRegressor: {"n_restarts"},
     DGTForestClassifier: OF_CLASSES | OF_FORESTS | {"combine"},
     DGTForestRegressor: OF_FORESTS,
 }

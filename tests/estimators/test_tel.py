@@ -120,24 +120,24 @@ def test_counts_are_the_weights_that_arrive(cancer, activation, table):
 
 def test_threads_do_not_change_the_ensemble(cancer):
     X, _, y, _ = cancer
-    one, two = (TELClassifier(restarts=3, n_jobs=n, **QUICK).fit(X, y) for n in (1, 2))
+    one, two = (TELClassifier(n_restarts=3, n_jobs=n, **QUICK).fit(X, y) for n in (1, 2))
     assert one.ensemble_ == two.ensemble_
     assert list(map(repr, one.history_)) == list(map(repr, two.history_))  # NaN equals NaN there
 
 
 def test_restarts_do_not_make_it_worse(cancer):
     X, _, y, _ = cancer
-    one, four = (TELClassifier(restarts=n, **QUICK).fit(X, y) for n in (1, 4))
+    one, four = (TELClassifier(n_restarts=n, **QUICK).fit(X, y) for n in (1, 4))
     best = [min(e.validation_loss for e in model.history_) for model in (one, four)]
     assert best[1] <= best[0]
 
 
 def test_the_mean_of_restarts_is_one_ensemble_of_all_their_trees(cancer):
     X, _, y, _ = cancer
-    mean = TELClassifier(restarts=3, keep="mean", **QUICK).fit(X, y)
+    mean = TELClassifier(n_restarts=3, keep="mean", **QUICK).fit(X, y)
     assert mean.ensemble_.n_trees == 12
     assert {epoch.restart for epoch in mean.history_} == {0, 1, 2}
-    best = TELClassifier(restarts=3, **QUICK).fit(X, y).ensemble_
+    best = TELClassifier(n_restarts=3, **QUICK).fit(X, y).ensemble_
     # The best is among those that were averaged, with a third of its scores.
     found = [
         i
@@ -198,7 +198,7 @@ def test_a_callback_may_end_it(cancer):
         ({"activation": "relu"}, "activation must be one of"),
         ({"batch_norm": "yes"}, "batch_norm must be True or False"),
         ({"l2": -1.0}, "l2 must be a number"),
-        ({"restarts": "auto"}, "restarts must be an integer"),
+        ({"n_restarts": "auto"}, "n_restarts must be an integer"),
         ({"keep": "all"}, "keep must be one of"),
         ({"training": "adam"}, "training must be None or a hardwood.Training"),
     ],

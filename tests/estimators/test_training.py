@@ -158,7 +158,7 @@ def test_a_function_sees_batches_in_the_users_units(diabetes):
     assert all(shape == target.shape for shape, target in seen)
 
 
-@pytest.mark.parametrize("options", [{"early_stopping": True}, {"restarts": 2}])
+@pytest.mark.parametrize("options", [{"early_stopping": True}, {"n_restarts": 2}])
 def test_a_gradient_alone_cannot_choose_among_trees(options, diabetes):
     with pytest.raises(ValueError, match="returns a gradient only"):
         DGTRegressor(loss=squared_gradient, **options).fit(*diabetes)
@@ -189,7 +189,7 @@ def test_a_wrong_answer_of_a_function_is_named(answer, message, diabetes):
 
 
 def test_history_tells_every_pass(iris):
-    options = {"max_depth": 2, "max_epochs": 12, "restarts": 3, "early_stopping": False}
+    options = {"max_depth": 2, "max_epochs": 12, "n_restarts": 3, "early_stopping": False}
     model = DGTClassifier(random_state=0, **options).fit(*iris)
     assert [(e.restart, e.epoch) for e in model.history_] == [
         (r, e) for r in range(3) for e in range(12)
@@ -210,7 +210,7 @@ def test_callbacks_hear_of_every_pass_and_may_stop(iris):
         return epoch.epoch == 4
 
     callbacks = [stop_after_five, others.append]
-    options = {"max_depth": 2, "max_epochs": 50, "restarts": 1, "random_state": 0}
+    options = {"max_depth": 2, "max_epochs": 50, "n_restarts": 1, "random_state": 0}
     model = DGTClassifier(callbacks=callbacks, **options).fit(*iris)
     assert [epoch.epoch for epoch in seen] == [0, 1, 2, 3, 4]
     for records in (others, model.history_):
@@ -228,12 +228,14 @@ def test_an_error_in_a_callback_comes_through(iris):
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        DGTClassifier(callbacks=fail, restarts=3, n_jobs=2).fit(*iris)
+        DGTClassifier(callbacks=fail, n_restarts=3, n_jobs=2).fit(*iris)
 
 
 def test_early_stopping_returns_to_the_best_pass(cancer):
     X, y = cancer
-    model = DGTClassifier(early_stopping=True, max_epochs=200, restarts=2, random_state=0).fit(X, y)
+    model = DGTClassifier(early_stopping=True, max_epochs=200, n_restarts=2, random_state=0).fit(
+        X, y
+    )
     losses = [e.validation_loss for e in model.history_]
     assert model.tree_.record["validation_loss"] == min(losses)
     assert model.tree_.record["validation_rows"] == 57
@@ -253,10 +255,10 @@ def test_early_stopping_is_off_for_small_tables_and_on_for_larger_ones(iris, can
 def test_the_best_restart_is_kept(cancer):
     X, y = cancer
     options = {"max_depth": 3, "max_epochs": 15, "early_stopping": True, "random_state": 0}
-    model = DGTClassifier(restarts=4, **options).fit(X, y)
+    model = DGTClassifier(n_restarts=4, **options).fit(X, y)
     best = min(e.validation_loss for e in model.history_)
     assert model.tree_.record["validation_loss"] == best
-    assert best <= DGTClassifier(restarts=1, **options).fit(X, y).tree_.record["validation_loss"]
+    assert best <= DGTClassifier(n_restarts=1, **options).fit(X, y).tree_.record["validation_loss"]
 
 
 def test_verbose_prints_progress(iris, capsys):
@@ -409,7 +411,7 @@ PROGRAM = """
     X = rng.normal(size=(20_000, 20)).astype(np.float32)
     y = (X[:, 0] > X[:, 1]).astype(int)
     started = lambda epoch: print("epoch", epoch.epoch, flush=True) if epoch.epoch == 1 else None
-    model = DGTClassifier(max_depth=6, max_epochs=100_000, restarts={restarts}, n_jobs=2,
+    model = DGTClassifier(max_depth=6, max_epochs=100_000, n_restarts={n_restarts}, n_jobs=2,
                           early_stopping=False, callbacks=started, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -420,9 +422,9 @@ PROGRAM = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("restarts", [1, 2])
-def test_ctrl_c_keeps_the_best_tree_so_far(restarts):
-    code = textwrap.dedent(PROGRAM.format(restarts=restarts))
+@pytest.mark.parametrize("n_restarts", [1, 2])
+def test_ctrl_c_keeps_the_best_tree_so_far(n_restarts):
+    code = textwrap.dedent(PROGRAM.format(n_restarts=n_restarts))
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [sys.executable, "-c", code],
@@ -469,11 +471,11 @@ def test_predictions_follow_a_tree_that_is_replaced():
     assert (model.predict(X) == model.tree_.predict(X)).all()
 
 
-@pytest.mark.parametrize("restarts", [2, np.int64(2)])
-def test_gradients_alone_cannot_choose_among_restarts(restarts):
+@pytest.mark.parametrize("n_restarts", [2, np.int64(2)])
+def test_gradients_alone_cannot_choose_among_restarts(n_restarts):
     X, y = load_iris(return_X_y=True)
-    model = DGTRegressor(loss=lambda f, y: f - y, restarts=restarts, max_epochs=2)
-    with pytest.raises(ValueError, match="restarts > 1"):
+    model = DGTRegressor(loss=lambda f, y: f - y, n_restarts=n_restarts, max_epochs=2)
+    with pytest.raises(ValueError, match="n_restarts > 1"):
         model.fit(X, y)
 
 

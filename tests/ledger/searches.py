@@ -35,7 +35,7 @@ def cases() -> Iterator[Case]:
 
 
 def _quick(**parameters: Any) -> Any:
-    return hardwood.DGTClassifier(max_epochs=6, restarts=1, **parameters)
+    return hardwood.DGTClassifier(max_epochs=6, n_restarts=1, **parameters)
 
 
 def _tuned(sampler: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _tuned(sampler: str) -> dict[str, Any]:
 
 def _tuned_by_folds() -> dict[str, Any]:
     table = tables.numbers("gaps")
-    estimator = hardwood.DGTRegressor(max_epochs=6, restarts=1)
+    estimator = hardwood.DGTRegressor(max_epochs=6, n_restarts=1)
     found = hardwood.tune(
         *(estimator, table.X, table.y),
         **{"fixed": ["max_depth"], "n_trials": 4, "validation": 3, "random_state": 1},

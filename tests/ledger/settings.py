@@ -95,8 +95,8 @@ _LAYERS: Variants = {
 }
 _TREE_MOMENTUM: Variants = {"momentum": fixed(momentum=0.5, max_epochs=15)}
 _RESTARTS: Variants = {
-    "restarts": fixed(restarts=3, max_epochs=15),
-    "restarts, two threads": fixed(restarts=3, n_jobs=2, max_epochs=15, early_stopping=False),
+    "restarts": fixed(n_restarts=3, max_epochs=15),
+    "restarts, two threads": fixed(n_restarts=3, n_jobs=2, max_epochs=15, early_stopping=False),
 }
 _BALANCED: Variants = {
     "balanced": fixed(class_weight="balanced"),
@@ -180,7 +180,7 @@ _TEL: Variants = (
     _STOPPING
     | _RESTARTS
     | {
-        "mean of restarts": fixed(restarts=2, keep="mean", max_epochs=8),
+        "mean of restarts": fixed(n_restarts=2, keep="mean", max_epochs=8),
         "smooth step 5": fixed(activation="smooth_step_5", gamma=0.5, max_epochs=8),
         "logistic": fixed(activation="logistic", batch_norm=False, l2=1e-3, max_epochs=8),
         "adam": fixed(training=Training("adam", "one_cycle"), max_epochs=8),

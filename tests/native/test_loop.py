@@ -845,7 +845,7 @@ def tree_arrays(tree) -> Parameters:
 def test_a_run_ended_at_its_best_pass_gives_the_same_tree(restarts, noisy):
     X, y, weight = noisy
     training = Training(patience=1.0)
-    model = DGTRegressor(restarts=restarts, training=training, **NOISY).fit(X, y, weight)
+    model = DGTRegressor(n_restarts=restarts, training=training, **NOISY).fit(X, y, weight)
     runs = [[e for e in model.history_ if e.restart == r] for r in range(restarts)]
     best = [min(run, key=lambda e: e.validation_loss) for run in runs]
     assert any(0 < e.epoch < 29 for e in best)
@@ -853,7 +853,7 @@ def test_a_run_ended_at_its_best_pass_gives_the_same_tree(restarts, noisy):
     def stop(epoch):
         return epoch.epoch == best[epoch.restart].epoch
 
-    ended = DGTRegressor(restarts=restarts, training=training, callbacks=stop, **NOISY)
+    ended = DGTRegressor(n_restarts=restarts, training=training, callbacks=stop, **NOISY)
     ended.fit(X, y, weight)
     assert_same(tree_arrays(ended.tree_), tree_arrays(model.tree_))
     winner = min(best, key=lambda e: e.validation_loss)
@@ -873,7 +873,7 @@ def test_the_recorded_loss_is_that_of_the_tree_on_the_validation_rows(noisy, mon
 
     monkeypatch.setattr(DGT, "fit", fit)
     X, y, weight = noisy
-    model = DGTRegressor(restarts=2, **NOISY).fit(X, y, weight)
+    model = DGTRegressor(n_restarts=2, **NOISY).fit(X, y, weight)
     valid = posed[0].valid
     assert len(valid) == 45
     error = (model.predict(X[valid]) - y[valid]) / posed[0].target_scale

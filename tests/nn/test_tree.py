@@ -190,7 +190,9 @@ def test_an_estimators_tree_can_be_learned_further():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] > 0) ^ (X[:, 2] > 0)
-    model = hardwood.DGTClassifier(max_depth=2, max_epochs=5, restarts=1, random_state=0).fit(X, y)
+    model = hardwood.DGTClassifier(max_depth=2, max_epochs=5, n_restarts=1, random_state=0).fit(
+        X, y
+    )
     layer = DenseGradientTree.from_tree(model.tree_, depth=3)
     loss = torch.nn.CrossEntropyLoss()
     x, label = torch.tensor(X), torch.tensor(y.astype(np.int64))

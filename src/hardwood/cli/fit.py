@@ -185,7 +185,7 @@ def _tree_or_forest(trees: int, restarts: int | None, oob: bool) -> dict[str, in
     if trees == 1:
         if oob:
             raise CommandError("--oob scores a forest: give --trees, too.")
-        return {} if restarts is None else {"restarts": restarts}
+        return {} if restarts is None else {"n_restarts": restarts}
     if restarts is not None:
         raise CommandError(
             "--restarts chooses one tree among several, and --trees keeps them all: give one of "
@@ -316,7 +316,7 @@ def learn(data: Dataset, options: dict[str, Any]) -> Estimator:
     ignored until the command is done, lest the model be lost.
     """
     estimator = _estimator(data.target.task, options)
-    n_trees = options.get("n_estimators", options.get("restarts"))
+    n_trees = options.get("n_estimators", options.get("n_restarts"))
     with progress_bar("Learning") as move:
         return _fitted(estimator, data, epoch_callback(move, n_trees))
 
@@ -342,7 +342,7 @@ def _estimator(task: TaskKind, options: dict[str, Any]) -> Estimator:
     from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
 
     limits = {
-        "restarts": ("--restarts", opt.MAX_RESTARTS),
+        "n_restarts": ("--restarts", opt.MAX_RESTARTS),
         "n_estimators": ("--trees", opt.MAX_TREES),
     }
     for name, (option, most) in limits.items():
@@ -417,7 +417,7 @@ def _resolved(estimator: Estimator) -> dict[str, Any]:
     first = model_of(estimator).hard_trees[0]
     used = {
         "max_epochs": history[0].max_epochs,
-        "restarts": 1 + max(epoch.restart for epoch in history),
+        "n_restarts": 1 + max(epoch.restart for epoch in history),
         "early_stopping": first.record["validation_rows"] > 0,
     }
     parameters = estimator.get_params(deep=False)

@@ -165,7 +165,7 @@ def tune(
     output = output or model_file_of(table)
     check_writable(output, inputs=(table, *([Path(storage)] if storage else [])))
     request = Request(table, target, task, drop, use, weight, test_fraction)
-    given = {"max_depth": max_depth, "layers": layers, "restarts": restarts}
+    given = {"max_depth": max_depth, "layers": layers, "n_restarts": restarts}
     held: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     held["leaves"] = leaves
     options = held | {"n_jobs": jobs, "random_state": seed}
@@ -195,9 +195,9 @@ def tune(
 
 def _of_last_fit(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the last fit: few restarts make trials short, and a model poor."""
-    if options.get("restarts", opt.AUTO_RESTARTS) >= opt.AUTO_RESTARTS:
+    if options.get("n_restarts", opt.AUTO_RESTARTS) >= opt.AUTO_RESTARTS:
         return options
-    return {name: value for name, value in options.items() if name != "restarts"}
+    return {name: value for name, value in options.items() if name != "n_restarts"}
 
 
 def doubt_of_last_fit(

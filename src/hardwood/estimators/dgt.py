@@ -68,7 +68,7 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
         What is minimised. A function takes the scores (B, n_classes) and the class indices (B, 1)
         of a batch and returns the gradient by the scores, or a pair of losses (B,) and gradient.
         With several labels, the scores (B, n_labels) and their zeros and ones.
-    restarts : int or "auto", default="auto"
+    n_restarts : int or "auto", default="auto"
         Trees learned from different random starts; the one with the smallest loss is kept, on the
         validation part where there is one. "auto": 4 where there is one, else 1, since the
         training loss alone prefers the tree that overfits most.
@@ -122,7 +122,7 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
     True
     """
 
-    restarts: int | Literal["auto"] = "auto"
+    n_restarts: int | Literal["auto"] = "auto"
     loss: Any = "log_loss"
     class_weight: Any = None
 
@@ -162,5 +162,5 @@ class DGTRegressor(DGTParameters, SingleTreeRegressor):
     True
     """
 
-    restarts: int | Literal["auto"] = "auto"
+    n_restarts: int | Literal["auto"] = "auto"
     loss: Any = "squared_error"

@@ -40,7 +40,7 @@ class _ReinforcedParameters(EpochParameters):
     max_epochs: int | Literal["auto"] = "auto"
     l1: float = 0.0
     l2: float = 0.0
-    restarts: int = 1
+    n_restarts: int = 1
     init: Any = None
     training: Any = None
 
@@ -102,7 +102,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     loss : "log_loss", "hinge", "squared_error" or Loss, default="log_loss"
         Of a leaf's scores. "hinge" and "squared_error" are of classes coded as 1 and -1, as in the
         paper; several labels have "log_loss". No function: it is evaluated for leaves.
-    restarts : int, default=1
+    n_restarts : int, default=1
         Trees learned from different random starts; the one with the smallest loss is kept, on the
         validation part where there is one.
     early_stopping : bool or "auto", default="auto"

@@ -26,7 +26,7 @@ class _TELParameters(EpochParameters):
     max_epochs: int | Literal["auto"] = "auto"
     l2: float = 0.0
     batch_norm: bool = True
-    restarts: int = 1
+    n_restarts: int = 1
     keep: Literal["best", "mean"] = "best"
     training: Any = None
 
@@ -67,7 +67,7 @@ class TELClassifier(_TELParameters, EnsembleClassifier):
         all training rows afterwards. Else they are in the units of the table's encoding.
     loss : "log_loss", Loss or function, default="log_loss"
         As of `DGTClassifier`.
-    restarts : int, default=1
+    n_restarts : int, default=1
         Ensembles learned from different random starts, side by side on `n_jobs` threads, which have
         nothing else to share.
     keep : "best" or "mean", default="best"

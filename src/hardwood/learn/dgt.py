@@ -37,7 +37,7 @@ What differs from the paper:
    form the softmax over the leaves by the same factor, as C.3.1 says: else it would never be hard.
 7. With several layers the norm of the factors' gradients is clipped and the penalties apply to the
    factors, biases included, as the authors' code does; a product of sparse factors is not sparse.
-8. Several restarts, of which the best on validation data is kept (`restarts`), and nodes that no
+8. Several restarts, of which the best on validation data is kept (`n_restarts`), and nodes that no
    training row reaches are dropped when learning ends (`learn/finish.py`).
 """
 
@@ -83,7 +83,7 @@ _MAX_DEPTH = 16
 _MAX_LAYERS = 16
 _MAX_HIDDEN = 2**16
 _MAX_RESTARTS = 10_000
-# restarts="auto": so many trees for a validation part to choose from (what that is worth:
+# n_restarts="auto": so many trees for a validation part to choose from (what that is worth:
 # benchmarks/quality/defaults.py).
 _VALIDATED_RESTARTS = 4
 
@@ -182,7 +182,7 @@ class DGT(GradientLearner):
     momentum: float | None = real_field(None, 0, 1, or_none=True)
     l1: float = real_field(0.0, 0, LARGEST)
     l2: float = real_field(0.0, 0, LARGEST)
-    restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
+    n_restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
     relaxation: Relaxation = object_field(Relaxation(), named="hardwood.Relaxation")
 
     def __post_init__(self) -> None:
@@ -192,7 +192,7 @@ class DGT(GradientLearner):
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Algorithm 3 of [DGT22], from R starts at once; the best on validation data is kept."""
-        n_runs = self.restarts
+        n_runs = self.n_restarts
         if is_auto(n_runs):
             n_runs = _VALIDATED_RESTARTS if self.keeps_best(task) and start is None else 1
         runs = self._learn(task, run, start, n_runs=n_runs)

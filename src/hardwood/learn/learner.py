@@ -133,7 +133,7 @@ class Learner(Parameters, ABC):
     """Parameters that are chosen on the validation part where they are "auto"."""
 
     early_stopping: bool | str = False
-    restarts: int | str = 1
+    n_restarts: int | str = 1
 
     def fit(self, task: Task, run: Run | None = None, start: Start = None) -> Learned:
         """Learn a model.
@@ -211,7 +211,7 @@ class Learner(Parameters, ABC):
         if not task.has_loss_values:
             for setting, needs in (
                 ("early_stopping=True", asked is True),
-                ("restarts > 1", self.compares_runs),
+                ("n_restarts > 1", self.compares_runs),
             ):
                 if needs:
                     raise ValueError(
@@ -226,7 +226,7 @@ class Learner(Parameters, ABC):
     @property
     def compares_runs(self) -> bool:
         """Whether the best of several runs is asked for by name."""
-        return not isinstance(self.restarts, str) and self.restarts > 1
+        return not isinstance(self.n_restarts, str) and self.n_restarts > 1
 
     def interrupted_message(self, learned: Learned) -> str:
         """Say what is left of a fit that the user stopped."""

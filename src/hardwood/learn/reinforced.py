@@ -270,7 +270,7 @@ class Reinforced(Policies):
     baseline: Baseline = choice_field("leave-one-out", get_args(Baseline))
     estimator: Estimator = choice_field("exact", get_args(Estimator))
     entropy: float = real_field(0.6, 0)
-    restarts: int = integer_field(1, 1, _MAX_RESTARTS)
+    n_restarts: int = integer_field(1, 1, _MAX_RESTARTS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -297,7 +297,7 @@ class Reinforced(Policies):
             ),
             run,
             start=(first.weights, first.bias, first.scores) if first else None,
-            n_runs=self.restarts,
+            n_runs=self.n_restarts,
         )
         return self.learned(task, parents, runs)
 

@@ -83,7 +83,7 @@ class TEL(GradientLearner):
     activation: Activation = choice_field("smooth_step", get_args(Activation))
     l2: float = real_field(0.0, 0, LARGEST)
     batch_norm: bool = flag_field(True)
-    restarts: int = integer_field(1, 1, _MAX_RESTARTS)
+    n_restarts: int = integer_field(1, 1, _MAX_RESTARTS)
     keep: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
@@ -97,7 +97,7 @@ class TEL(GradientLearner):
             task,
             self.engine_options(task),
             run,
-            n_runs=self.restarts,
+            n_runs=self.n_restarts,
             keep_all=self.keep == "mean",
         )
         best = runs.trees[runs.best_run] if len(runs.trees) > 1 else runs.trees[0]
@@ -111,7 +111,7 @@ class TEL(GradientLearner):
 
     @property
     def compares_runs(self) -> bool:
-        return self.restarts > 1 and self.keep == "best"
+        return self.n_restarts > 1 and self.keep == "best"
 
     def _model(self, task: Task, trees: list[dict[str, Any]]) -> TreeEnsemble:
         """Make the ensemble of what was learned: the mean of the runs' sums, in raw units."""

@@ -23,7 +23,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def model(table):
-    options = {"max_depth": 2, "max_epochs": 12, "restarts": 3, "random_state": 0}
+    options = {"max_depth": 2, "max_epochs": 12, "n_restarts": 3, "random_state": 0}
     return DGTClassifier(validation_fraction=0.2, early_stopping=True, **options).fit(*table)
 
 

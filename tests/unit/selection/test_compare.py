@@ -23,7 +23,7 @@ from hardwood.selection.other_libraries import CART_HEIGHTS
 from hardwood.selection.size import size_of
 from hardwood.table.target import plain_array, suggested_task
 
-QUICK = {"max_depth": 2, "max_epochs": 60, "restarts": 2, "random_state": 0}
+QUICK = {"max_depth": 2, "max_epochs": 60, "n_restarts": 2, "random_state": 0}
 
 
 def slanted(rng, n=500):

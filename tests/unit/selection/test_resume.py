@@ -26,7 +26,7 @@ def search(storage, on_epoch=None, on_trial=None, n_trials=12):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(150, 3))
     return tune(
-        DGTClassifier(max_epochs=12, restarts=1, callbacks=on_epoch),
+        DGTClassifier(max_epochs=12, n_restarts=1, callbacks=on_epoch),
         X,
         X[:, 0] * X[:, 1] > 0,
         space={"max_depth": [1, 2, 3], "learning_rate": [1e-5, 0.003, 0.03], "momentum": [0, 0.3]},
@@ -158,7 +158,7 @@ def test_ctrl_c_ends_trials_side_by_side():
 
     with pytest.warns(FitInterruptedWarning):
         result = tune(
-            DGTClassifier(max_epochs=10, restarts=1, callbacks=lambda epoch: time.sleep(0.01)),
+            DGTClassifier(max_epochs=10, n_restarts=1, callbacks=lambda epoch: time.sleep(0.01)),
             X,
             X[:, 0] > 0,
             space={"learning_rate": np.linspace(0.001, 0.1, 100)},
@@ -193,7 +193,7 @@ def test_the_seed_is_kept_in_the_storage(tmp_path, rng):
     y = X[:, 0] > 0
 
     def go_on(n_trials, random_state=None):
-        model = DGTClassifier(max_epochs=2, restarts=1)
+        model = DGTClassifier(max_epochs=2, n_restarts=1)
         space = {"max_depth": [1, 2, 3]}
         return tune(
             model,
@@ -217,7 +217,7 @@ def test_another_search_is_not_continued(tmp_path, rng):
     X = rng.normal(size=(100, 2))
     y = X[:, 0] > 0
     first = {
-        "estimator": DGTClassifier(max_epochs=2, restarts=1),
+        "estimator": DGTClassifier(max_epochs=2, n_restarts=1),
         "X": X,
         "y": y,
         "space": {"max_depth": [1, 2]},
@@ -228,7 +228,7 @@ def test_another_search_is_not_continued(tmp_path, rng):
     }
     tune(**first)
     for change, words in (
-        ({"estimator": DGTClassifier(max_epochs=3, restarts=1)}, "max_epochs was 2, is 3"),
+        ({"estimator": DGTClassifier(max_epochs=3, n_restarts=1)}, "max_epochs was 2, is 3"),
         ({"space": {"max_depth": [1, 3]}}, "space was"),
         ({"y": ~y}, "the rows are others"),
         ({"validation": 0.3}, "the validation rows are others"),
@@ -238,7 +238,7 @@ def test_another_search_is_not_continued(tmp_path, rng):
         with pytest.raises(ValueError, match=f"of another search: .*{words}"):
             tune(**first | change)
     # What does not change a trial may change, and another name is another search.
-    verbose = DGTClassifier(max_epochs=2, restarts=1, n_jobs=2, callbacks=lambda epoch: None)
+    verbose = DGTClassifier(max_epochs=2, n_restarts=1, n_jobs=2, callbacks=lambda epoch: None)
     tune(**first | {"estimator": verbose, "pruner": None})
     tune(**first | {"y": ~y, "study_name": "other"})
 
@@ -265,7 +265,7 @@ def test_a_file_that_is_no_storage_is_named(tmp_path, name):
 def test_a_table_of_other_entries_is_another_search(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     options = {"space": {"l2": [0.0, 0.1]}, "n_trials": 1, "storage": tmp_path / "s.db"}
-    estimator = DGTClassifier(max_depth=1, max_epochs=1, restarts=1)
+    estimator = DGTClassifier(max_depth=1, max_epochs=1, n_restarts=1)
     tune(estimator, X, y, **options)
     with pytest.raises(ValueError, match="rows"):
         tune(estimator, X[:, ::-1].copy(), y, **options)

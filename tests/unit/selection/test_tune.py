@@ -27,7 +27,7 @@ def data(rng):
 
 
 def quick(**parameters):
-    return DGTClassifier(**{"max_epochs": 6, "restarts": 1} | parameters)
+    return DGTClassifier(**{"max_epochs": 6, "n_restarts": 1} | parameters)
 
 
 def seen(result):
@@ -172,7 +172,8 @@ def test_a_pruner_of_optuna_may_be_given(data):
 
 def test_threads_of_a_fit_change_neither_values_nor_pruning(data):
     results = [
-        five_good_three_hopeless(data, model={"restarts": 4, "n_jobs": n_jobs}) for n_jobs in (1, 4)
+        five_good_three_hopeless(data, model={"n_restarts": 4, "n_jobs": n_jobs})
+        for n_jobs in (1, 4)
     ]
     assert seen(results[0]) == seen(results[1])
     assert [t.curve for t in results[0].trials] == [t.curve for t in results[1].trials]
@@ -182,7 +183,7 @@ def test_threads_of_a_fit_change_neither_values_nor_pruning(data):
 def test_the_first_restart_of_the_first_fold_is_judged(data):
     epochs = []
     whole = Training(patience=1.0)  # no restart stops by itself
-    model = {"restarts": 2, "callbacks": epochs.append, "training": whole}
+    model = {"n_restarts": 2, "callbacks": epochs.append, "training": whole}
     result = five_good_three_hopeless(data, validation=3, model=model)
     assert states(result) == ["complete"] * 5 + ["pruned"] * 3
     # Complete: 3 folds of 2 restarts. Pruned: 3 epochs, then one of the other restart, which ends.
@@ -255,7 +256,7 @@ def test_a_failing_trial_is_left_out_once_another_has_succeeded(data):
                 raise ValueError("not two")
             return super().fit(X, y, sample_weight)
 
-    model, space = Picky(max_epochs=3, restarts=1), {"max_depth": [1, 2, 3]}
+    model, space = Picky(max_epochs=3, n_restarts=1), {"max_depth": [1, 2, 3]}
     with pytest.warns(FitFailedWarning, match="not two"):
         result = tune(model, *data, space=space, sampler=InOrder(), n_trials=3)
     assert states(result) == ["complete", "failed", "complete"]
@@ -282,7 +283,7 @@ def test_regression_with_weights_and_a_range(rng):
     y, weight = 3 * X[:, 0], rng.integers(0, 3, size=150)
     space = {"learning_rate": Range(0.003, 0.1, log=True), "max_depth": Range(1, 3)}
     result = tune(
-        DGTRegressor(max_epochs=5, restarts=1),
+        DGTRegressor(max_epochs=5, n_restarts=1),
         X,
         y,
         sample_weight=weight,
@@ -333,7 +334,7 @@ def test_an_estimator_of_another_package(data):
 
 
 def test_the_built_in_space_is_searched_where_none_is_given(data):
-    model = DGTClassifier(max_depth=2, max_epochs=2, restarts=1, batch_size=64)
+    model = DGTClassifier(max_depth=2, max_epochs=2, n_restarts=1, batch_size=64)
     result = tune(model, *data, n_trials=4, random_state=0)
     assert set(result.best_params) == {"layers", "l1", "l2", "momentum"}
     assert {trial.params["layers"] for trial in result.trials} <= {1, 3}

@@ -53,7 +53,7 @@ EVERY_ESTIMATOR: list[Any] = [
     DGTForestRegressor(n_estimators=3),
     GreedyTreeClassifier(),
     GreedyTreeRegressor(),
-    LatentTreeClassifier(**_LATENT, split="elu"),
+    LatentTreeClassifier(**_LATENT, activation="elu"),
     LatentTreeRegressor(**_LATENT, head=(8,), pruning=2.5),
     LatentTreeClustering(max_epochs=20),
     NonGreedyTreeClassifier(),
@@ -83,7 +83,12 @@ OTHER_SETTINGS: list[Any] = [
     *[GreedyTreeRegressor(splitter=split, **_GREEDY) for split in ("random", "oc1", "co2")],
     GreedyTreeClassifier(criterion="gini", max_depth=None, n_jobs=2),
     LatentTreeClustering(
-        targets="all", init="random", split="elu", max_epochs=10, early_stopping=False, n_jobs=2
+        targets="all",
+        init="random",
+        activation="elu",
+        max_epochs=10,
+        early_stopping=False,
+        n_jobs=2,
     ),
     NonGreedyTreeClassifier(
         solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2

@@ -36,7 +36,7 @@ QUICK = {"max_depth": 3, "max_epochs": 30, "random_state": 0}
 VARIANTS = [
     {},
     {"head": (8, 4), "dropout": 0.1},
-    {"split": "elu", "skip": False},
+    {"activation": "elu", "skip_connection": False},
     {"pruning": 60.0},
     {"pruning": 0.0, "head": [6]},
 ]
@@ -126,7 +126,7 @@ def test_traversals_are_those_of_the_program(cancer):
 
 def test_pruning_removes_nodes_and_the_history_shows_it(cancer):
     X, _, y, _ = cancer
-    options = QUICK | {"max_depth": 5, "max_epochs": 30, "skip": False}
+    options = QUICK | {"max_depth": 5, "max_epochs": 30, "skip_connection": False}
     models = [
         LatentTreeClassifier(pruning=pruning, **options).fit(X, y)
         for pruning in (0.0, 1000.0, 30000.0)
@@ -148,7 +148,7 @@ def test_pruning_removes_nodes_and_the_history_shows_it(cancer):
 @pytest.mark.parametrize("skip", [True, False])
 def test_a_price_that_no_node_is_worth_leaves_the_root(cancer, tmp_path, skip):
     X, test_X, y, _ = cancer
-    model = LatentTreeClassifier(pruning=1e9, skip=skip, **QUICK).fit(X, y)
+    model = LatentTreeClassifier(pruning=1e9, skip_connection=skip, **QUICK).fit(X, y)
     assert model.model_.nodes.tolist() == [0]
     assert set(model.apply(test_X)) == {0}
     model.save(tmp_path / "root.hardwood")
@@ -162,7 +162,7 @@ def test_a_price_that_no_node_is_worth_leaves_the_root(cancer, tmp_path, skip):
 def test_nodes_that_are_left_out_are_no_part_of_any_answer(cancer):
     """With a node of its own activity 0, the same answers; without it, too."""
     X, test_X, y, _ = cancer
-    model = LatentTreeClassifier(**QUICK, pruning=1000.0, skip=False).fit(X, y).model_
+    model = LatentTreeClassifier(**QUICK, pruning=1000.0, skip_connection=False).fit(X, y).model_
     ends = model.apply(test_X)
     assert set(ends) <= set(model.nodes.tolist())
     z = model.traversals(test_X)
@@ -279,7 +279,7 @@ def test_hard_leaves_are_means_and_least_squares(diabetes):
 
 def test_words_cost_and_page(cancer):
     X, _, y, _ = cancer
-    model = LatentTreeClassifier(**QUICK, pruning=1000.0, skip=False).fit(X, y).model_
+    model = LatentTreeClassifier(**QUICK, pruning=1000.0, skip_connection=False).fit(X, y).model_
     text = model.to_text(max_terms=2)
     assert text.startswith("Latent tree: classification, depth")
     assert text.count("activity") >= model.n_nodes
@@ -420,8 +420,8 @@ def test_without_torch_the_message_says_how_to_install_it(cancer, plain, monkeyp
         ({"head": "mlp"}, "head must be 'linear' or a list of widths"),
         ({"head": (0,)}, r"head\[0\] must be an integer"),
         ({"head": 5}, "head must be"),
-        ({"skip": "yes"}, "skip must be True or False"),
-        ({"split": "axis"}, "split must be one of"),
+        ({"skip_connection": "yes"}, "skip_connection must be True or False"),
+        ({"activation": "axis"}, "activation must be one of"),
         ({"dropout": 1.0}, "dropout must be a number"),
         ({"weight_decay": -1.0}, "weight_decay must be a number"),
         ({"weight_decay": 101.0}, "weight_decay times learning_rate must be at most 1"),

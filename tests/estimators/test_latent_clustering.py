@@ -267,7 +267,7 @@ def test_pictures(wine, fitted):
         ({"init": "centre"}, "init must be one of"),
         ({"pruning": -1.0}, "pruning must be a number"),
         ({"max_depth": 13}, "max_depth must be an integer from 1 to 12"),
-        ({"split": "cubic"}, "split must be one of"),
+        ({"activation": "cubic"}, "activation must be one of"),
     ],
 )
 def test_what_is_wrong_is_said(wine, options, words):

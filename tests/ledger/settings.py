@@ -135,7 +135,9 @@ _GREEDY: Variants = {
 }
 _LATENT: Variants = _STOPPING | {
     "deep head": fixed(head=[8], dropout=0.1, max_epochs=8),
-    "elu": fixed(split="elu", skip=False, pruning=0.1, weight_decay=0.0, max_epochs=8),
+    "elu": fixed(
+        activation="elu", skip_connection=False, pruning=0.1, weight_decay=0.0, max_epochs=8
+    ),
 }
 _NON_GREEDY: Variants = (
     _STOPPING
@@ -258,7 +260,7 @@ VARIANTS: Mapping[str, Variants] = {
     "TreeRegressor": _BEST | {"scored by MAE": fixed(scoring="neg_mean_absolute_error")},
     "LatentTreeClustering": {
         "all columns": fixed(targets="all", n_clusters=3),
-        "two columns": fixed(targets=[0, 2], skip=False, split="elu"),
+        "two columns": fixed(targets=[0, 2], skip_connection=False, activation="elu"),
         "random start": fixed(init="random", early_stopping=False),
     },
 }

@@ -128,9 +128,9 @@ def test_gradcheck_of_a_traversal_by_known_activities():
     )
 
 
-@pytest.mark.parametrize("split", ["linear", "elu"])
-def test_gradcheck_of_the_layer(split):
-    layer = LatentTree(3, 2, 0.7, split, dtype=torch.float64)
+@pytest.mark.parametrize("activation", ["linear", "elu"])
+def test_gradcheck_of_the_layer(activation):
+    layer = LatentTree(3, 2, 0.7, activation, dtype=torch.float64)
     parameters = dict(layer.named_parameters())
 
     def answer(x, *values):
@@ -175,10 +175,10 @@ def test_sure_splits_and_no_pruning_give_the_hard_path():
         assert set(z[i].tolist()) == {0.0, 1.0}
 
 
-def trained(depth=4, pruning=60.0, split="linear", seed=0, **options):
+def trained(depth=4, pruning=60.0, seed=0, **options):
     """A layer whose running statistics and splits are no longer those of the start."""
     torch.manual_seed(seed)
-    layer = LatentTree(5, depth, pruning, split, **options)
+    layer = LatentTree(5, depth, pruning, **options)
     head = nn.Linear(layer.n_nodes, 1)
     optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], 0.02)
     for step in range(15):
@@ -232,7 +232,8 @@ def test_settling_scales_the_price_to_the_number_of_rows():
 @pytest.mark.parametrize("pruning", [0.0, 20.0, 60.0, 300.0])
 def test_a_pruned_layer_answers_the_same_with_fewer_splits(pruning, split):
     own = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 15), nn.BatchNorm1d(15))
-    layer = trained(4, pruning, own if split == "module" else split)
+    options = {"split": own} if split == "module" else {"activation": split}
+    layer = trained(4, pruning, **options)
     x = normal(100, 5, seed=3, dtype=torch.float32)
     layer.settle(normal(500, 5, dtype=torch.float32), batch_size=128, least=0.35)
     layer.eval()
@@ -378,7 +379,13 @@ def test_a_projection_of_rewards_pools_and_is_differentiable():
         ),
         (lambda: LatentTree(3, pruning=float("nan")), ValueError, "pruning"),
         (lambda: LatentTree(3, pruning="1"), ValueError, "pruning"),
-        (lambda: LatentTree(3, split="axis"), ValueError, "split must be 'linear', 'elu' or a"),
+        (lambda: LatentTree(3, activation="axis"), ValueError, "activation must be one of"),
+        (lambda: LatentTree(3, split="elu"), TypeError, "split must be None or a module"),
+        (
+            lambda: LatentTree(3, 2, activation="elu", split=nn.Linear(3, 3)),
+            ValueError,
+            "put the activation",
+        ),
         (lambda: LatentTree(3, dtype=torch.float16), TypeError, "float32 or float64"),
         (lambda: LatentTree(3)(torch.zeros(2, 4)), ValueError, r"\(\.\.\., 3\)"),
         (lambda: LatentTree(3)([[0.0]]), TypeError, "takes a tensor"),

@@ -69,19 +69,20 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     pruning : float, default=1.0
         Price of a node, as of `LatentTreeRegressor`: a higher one leaves fewer clusters.
     targets : "random", "all", int, or list of column names or numbers, default="random"
-        What is regressed from the other columns. "random": a quarter of the columns, drawn. A
-        number: so many, drawn. "all": every column is regressed, by the clusters alone whatever
-        `skip` says, and so is a table of one column. Missing entries of a target count as its mean.
+        The columns to regress from the others. "random": a random quarter of the columns. An
+        integer: this many random columns. "all": every column, predicted from the clusters alone
+        whatever `skip_connection` is; a table of one column is treated the same way. A missing
+        value of a target counts as the target's mean.
     n_clusters : int, default=None
         Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
     init : "bisect" or "random", default="bisect"
         What the splits are before the first step: 2-means at every node, or random directions
         through the middle of the node's rows.
-    skip : bool, default=True
+    skip_connection : bool, default=True
         Whether the regression sees the other columns beside the clusters, as in the paper: clusters
         then tell what a linear function of the columns does not. False: the clusters alone have to
         tell the targets.
-    split : "linear" or "elu", default="linear"
+    activation : "linear" or "elu", default="linear"
         As of `LatentTreeRegressor`.
     learning_rate : float, default=0.01
         As of `LatentTreeRegressor`.
@@ -152,8 +153,8 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     targets: str | int | Sequence[Any] = "random"
     n_clusters: int | None = None
     init: Literal["bisect", "random"] = "bisect"
-    skip: bool = True
-    split: Literal["linear", "elu"] = "linear"
+    skip_connection: bool = True
+    activation: Literal["linear", "elu"] = "linear"
     learning_rate: float = 0.01
     batch_size: int = 32
     max_epochs: int | Literal["auto"] = "auto"
@@ -272,8 +273,9 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         return LatentTreeRegressor(
             max_depth=self.max_depth,
             pruning=self.pruning,
-            skip=parameters.flag("skip", self.skip) and not posed.is_of_itself,
-            split=self.split,
+            skip_connection=parameters.flag("skip_connection", self.skip_connection)
+            and not posed.is_of_itself,
+            activation=self.activation,
             weight_decay=0.0,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,

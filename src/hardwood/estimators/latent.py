@@ -18,7 +18,7 @@ from hardwood.estimators.base import (
     ModelEstimator,
     ModelRegressor,
 )
-from hardwood.learn.latent import Latent, Split
+from hardwood.learn.latent import Activation, Latent
 from hardwood.learn.learner import Learner
 from hardwood.model import LatentTreeModel, ObliqueTree
 from hardwood.model.edit.harden import HardeningCost
@@ -67,8 +67,8 @@ class _LatentParameters(EpochParameters):
     max_depth: int = 5
     pruning: float = 1.0
     head: Literal["linear"] | Sequence[int] = "linear"
-    skip: bool = True
-    split: Split = "linear"
+    skip_connection: bool = True
+    activation: Activation = "linear"
     dropout: float = 0.0
     weight_decay: float = 0.1
     learning_rate: float = 0.01
@@ -96,9 +96,9 @@ class LatentTreeClassifier(_LatentParameters, LatentEstimator, ModelClassifier):
         are nodes that few rows reach, and the more of them are removed; 0 prunes nothing.
     head : "linear" or sequence of int, default="linear"
         The predictor: linear, or hidden layers of these widths with ELU between them.
-    skip : bool, default=True
+    skip_connection : bool, default=True
         Whether the predictor sees the columns of the row beside its shares.
-    split : "linear" or "elu", default="linear"
+    activation : "linear" or "elu", default="linear"
         Scores are linear, or linear within an ELU.
     dropout : float, default=0.0
         Part of each hidden layer's values that is left out in each step of learning, below 1.

@@ -30,7 +30,7 @@ from hardwood.parameters import (
     switch_field,
 )
 
-Split = Literal["linear", "elu"]
+Activation = Literal["linear", "elu"]
 Init = Literal["random", "bisect"]
 INITS: tuple[str, ...] = get_args(Init)
 
@@ -65,9 +65,9 @@ class Latent(Learner):
 
     max_depth: int = integer_field(5, 1, _MAX_DEPTH)
     pruning: float = real_field(1.0, 0, 1e30, open_high=False)
-    split: Split = choice_field("linear", get_args(Split))
+    activation: Activation = choice_field("linear", get_args(Activation))
     head: tuple[int, ...] = checked((), _widths, Values("sequence", choices=("linear",)))
-    skip: bool = flag_field(True)
+    skip_connection: bool = flag_field(True)
     dropout: float = real_field(0.0, 0, 1)
     weight_decay: float = real_field(0.1, 0)
     learning_rate: float = real_field(0.01, 0, open_low=True)
@@ -126,7 +126,7 @@ class Latent(Learner):
         last, constants = layers[-1]
         values, slopes = task.linear_leaves(constants[None], last[None])
         layers[-1] = slopes[0], values[0]
-        if self.skip:
+        if self.skip_connection:
             first, constants = layers[0]
             n_nodes = len(network.nodes)
             moved, raw = leaves_in_raw_units(constants[None], first[None, :, n_nodes:], task)
@@ -139,8 +139,8 @@ class Latent(Learner):
             np.concatenate([layer[0].ravel() for layer in layers]),
             np.concatenate([layer[1] for layer in layers]),
             widths=self.head,
-            skip=self.skip,
-            activation=self.split,
+            skip=self.skip_connection,
+            activation=self.activation,
             schema=task.schema,
             task=task.kind,
             link=task.loss.link_name,
@@ -165,7 +165,7 @@ class LatentNetwork:
         (S, c) and (S,) float64: scores, before the ELU where there is one.
     layers
         The predictor: weights (out, in) and biases (out,) of each layer, with ELU between them. The
-        first takes z of the nodes and then, with `skip`, the encoded columns.
+        first takes z of the nodes and then, with `skip_connection`, the encoded columns.
     history, best_epoch, interrupted
         As `Learned` has them.
     """

@@ -15,7 +15,7 @@ What differs from the paper and from the authors' code:
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +23,11 @@ from torch import Tensor, nn
 from hardwood.nn import latent_op
 from hardwood.nn.checks import checked_input, own_precision, placement
 from hardwood.nn.latent_pruned import PrunedLatentTree
-from hardwood.parameters import integer, real
+from hardwood.parameters import choice, integer, real
 
 MAX_DEPTH = 16
 
-Split = Literal["linear", "elu"]
+Activation = Literal["linear", "elu"]
 
 
 class LatentTree(nn.Module):
@@ -55,9 +55,12 @@ class LatentTree(nn.Module):
     pruning
         :math:`\lambda`, any number >= 0; 0 prunes nothing. It is the price of a node for the rows
         of one batch: twice the batch asks for twice the price.
+    activation
+        The function applied to a split's score: ``"linear"``: s = w x + b; ``"elu"``: ELU(w x + b),
+        which is above -1.
     split
-        ``"linear"``: s = w x + b. ``"elu"``: the same within an ELU, whose scores are above -1. Or
-        any module that makes scores (n, 2^depth - 1) of rows (n, d).
+        A module that computes the scores (n, 2^depth - 1) of rows (n, d), to replace the linear
+        splits.
     batch_norm
         Whether scores are normalised by a `torch.nn.BatchNorm1d` (before the ELU), which keeps them
         at the scale that the band of +-1/2 is meant for. Not for a module of your own.
@@ -72,7 +75,7 @@ class LatentTree(nn.Module):
         The `torch.nn.Linear` and the `BatchNorm1d` of the splits, in heap order: the children of t
         are 2t + 1 (left) and 2t + 2 (right). None where there are none.
     split
-        The module that makes scores of rows.
+        The module that computes scores from rows.
     activity
         (nodes,): what `settle` has kept.
     is_settled
@@ -110,8 +113,9 @@ class LatentTree(nn.Module):
         in_features: int,
         depth: int = 5,
         pruning: float = 1.0,
-        split: Split | nn.Module = "linear",
+        activation: Activation = "linear",
         *,
+        split: nn.Module | None = None,
         batch_norm: bool = True,
         generator: torch.Generator | None = None,
         device: Any = None,
@@ -125,14 +129,13 @@ class LatentTree(nn.Module):
         self.is_settled = False
         self.register_buffer("activity", torch.ones(self.n_nodes, **place))
         self.linear, self.norm = None, None
-        if isinstance(split, nn.Module):
-            self.split = split
+        choice("activation", activation, get_args(Activation))
+        if split is not None:
+            self.split = _checked_split(split, activation)
             return
-        if split not in ("linear", "elu"):
-            raise ValueError(f"split must be 'linear', 'elu' or a module, got {split!r}")
         self.linear = nn.Linear(self.in_features, self.n_splits, **place)
         self.norm = nn.BatchNorm1d(self.n_splits, **place) if batch_norm else None
-        elu = nn.ELU() if split == "elu" else None
+        elu = nn.ELU() if activation == "elu" else None
         self.split = nn.Sequential(*(p for p in (self.linear, self.norm, elu) if p is not None))
         self.reset_parameters(generator)
 
@@ -199,7 +202,7 @@ class LatentTree(nn.Module):
             as good as all.
         """
         if self.linear is None:
-            raise TypeError("centre is for splits 'linear' and 'elu', not for a module of your own")
+            raise TypeError("centre is for linear splits, not for a module of your own")
         x = checked_input(self, x, self.activity.dtype).reshape(-1, self.in_features)
         scores = self.linear(x)
         if self.norm is not None and len(x) > 1:
@@ -322,6 +325,17 @@ def latent_projection(q: Tensor, pruning: float) -> tuple[Tensor, Tensor]:
     if q.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"q must be float32 or float64, got {q.dtype}")
     return latent_op.solve(q, _checked_pruning(pruning), is_q=True)
+
+
+def _checked_split(split: Any, activation: Activation) -> nn.Module:
+    if not isinstance(split, nn.Module):
+        raise TypeError(f"split must be None or a module, got {type(split).__name__}")
+    if activation != "linear":
+        raise ValueError(
+            f"activation={activation!r} is for linear splits, and split= replaces them: put the "
+            "activation into the module"
+        )
+    return split
 
 
 def _checked_pruning(value: Any) -> float:

@@ -78,8 +78,8 @@ _REINFORCED = {
 _LATENT = {
     "max_depth": Range(2, 8),
     "pruning": Range(1e-2, 1e3, log=True, or_zero=True),
-    "split": ("linear", "elu"),
-    "skip": (True, False),
+    "activation": ("linear", "elu"),
+    "skip_connection": (True, False),
     "weight_decay": Range(1e-2, 1.0, log=True, or_zero=True),
     "learning_rate": Range(1e-3, 3e-2, log=True),
     "batch_size": (128, 256, 512),

@@ -103,16 +103,16 @@ class Network(nn.Module):
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         self.tree = LatentTree(
-            n_columns, config.max_depth, config.pruning, config.split, generator=generator
+            n_columns, config.max_depth, config.pruning, config.activation, generator=generator
         )
-        n_inputs = self.tree.n_nodes + (n_columns if config.skip else 0)
-        self.skip = config.skip
+        n_inputs = self.tree.n_nodes + (n_columns if config.skip_connection else 0)
+        self.skip_connection = config.skip_connection
         self.predictor = Predictor((n_inputs, *config.head, n_outputs), config.dropout, generator)
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the predictor sees of rows: z, and with `skip` the rows themselves."""
+        """Return the predictor's input: z, and with `skip_connection` the rows themselves."""
         z, _ = self.tree(x)
-        return torch.cat([z, x], dim=1) if self.skip else z
+        return torch.cat([z, x], dim=1) if self.skip_connection else z
 
     def forward(self, x: Tensor) -> Tensor:
         return self.predictor(self.features(x))

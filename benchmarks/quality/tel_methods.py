@@ -56,7 +56,7 @@ def _tel(setting: Setting, seed: int, n_jobs: int) -> Any:
 
 
 def _tel_mean(setting: Setting, seed: int, n_jobs: int) -> Any:
-    return _tel(setting, seed, n_jobs).set_params(n_restarts=N_AVERAGED, keep="mean")
+    return _tel(setting, seed, n_jobs).set_params(n_restarts=N_AVERAGED, combine_runs="mean")
 
 
 def _xgboost(setting: Setting, seed: int, n_jobs: int) -> Any:

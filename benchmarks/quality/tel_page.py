@@ -124,8 +124,8 @@ def _averaged() -> list[str]:
         return []
     gain = np.mean([r["values"]["tel_mean"].mean() - r["values"]["tel"].mean() for r in both])
     return [
-        f'With `n_restarts=5, keep="mean"`, 5 starts averaged, and the same settings, AUC is '
-        f"{gain:+.4f} in the mean over {len(both)} data sets. {_said(found, peers)}",
+        f'With `n_restarts=5, combine_runs="mean"`, 5 starts averaged, and the same settings, AUC '
+        f"is {gain:+.4f} in the mean over {len(both)} data sets. {_said(found, peers)}",
         "",
     ]
 

@@ -134,7 +134,7 @@ def test_restarts_do_not_make_it_worse(cancer):
 
 def test_the_mean_of_restarts_is_one_ensemble_of_all_their_trees(cancer):
     X, _, y, _ = cancer
-    mean = TELClassifier(n_restarts=3, keep="mean", **QUICK).fit(X, y)
+    mean = TELClassifier(n_restarts=3, combine_runs="mean", **QUICK).fit(X, y)
     assert mean.ensemble_.n_trees == 12
     assert {epoch.restart for epoch in mean.history_} == {0, 1, 2}
     best = TELClassifier(n_restarts=3, **QUICK).fit(X, y).ensemble_
@@ -199,7 +199,7 @@ def test_a_callback_may_end_it(cancer):
         ({"batch_norm": "yes"}, "batch_norm must be True or False"),
         ({"l2": -1.0}, "l2 must be a number"),
         ({"n_restarts": "auto"}, "n_restarts must be an integer"),
-        ({"keep": "all"}, "keep must be one of"),
+        ({"combine_runs": "all"}, "combine_runs must be one of"),
         ({"training": "adam"}, "training must be None or a hardwood.Training"),
     ],
 )

@@ -182,7 +182,7 @@ _TEL: Variants = (
     _STOPPING
     | _RESTARTS
     | {
-        "mean of restarts": fixed(n_restarts=2, keep="mean", max_epochs=8),
+        "mean of restarts": fixed(n_restarts=2, combine_runs="mean", max_epochs=8),
         "smooth step 5": fixed(activation="smooth_step_5", gamma=0.5, max_epochs=8),
         "logistic": fixed(activation="logistic", batch_norm=False, l2=1e-3, max_epochs=8),
         "adam": fixed(training=Training("adam", "one_cycle"), max_epochs=8),

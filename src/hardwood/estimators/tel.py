@@ -27,7 +27,7 @@ class _TELParameters(EpochParameters):
     l2: float = 0.0
     batch_norm: bool = True
     n_restarts: int = 1
-    keep: Literal["best", "mean"] = "best"
+    combine_runs: Literal["best", "mean"] = "best"
     training: Any = None
 
 
@@ -70,7 +70,7 @@ class TELClassifier(_TELParameters, EnsembleClassifier):
     n_restarts : int, default=1
         Ensembles learned from different random starts, side by side on `n_jobs` threads, which have
         nothing else to share.
-    keep : "best" or "mean", default="best"
+    combine_runs : "best" or "mean", default="best"
         Of several restarts: the ensemble with the smallest loss, on the validation part where there
         is one; or all of them, averaged, which is steadier, and an ensemble of so many times as
         many trees.

@@ -34,7 +34,7 @@ What differs from the paper:
 4. Where most rows of a batch reach a node, scores come from matrix products.
 5. A smooth step of degree 5, and the logistic function for comparison.
 6. Several starts: the best ensemble on validation data is kept, or all of them, averaged, which is
-   one ensemble of all their trees (`keep`).
+   one ensemble of all their trees (`combine_runs`).
 7. The learning rate falls to zero along a cosine (`Training`; the paper: constant), learning stops
    early on a validation part, and the pass with the smallest loss on it is returned.
 """
@@ -84,7 +84,7 @@ class TEL(GradientLearner):
     l2: float = real_field(0.0, 0, LARGEST)
     batch_norm: bool = flag_field(True)
     n_restarts: int = integer_field(1, 1, _MAX_RESTARTS)
-    keep: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
+    combine_runs: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
     training: Training = object_field(TRAINING, named="hardwood.Training")
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
@@ -98,7 +98,7 @@ class TEL(GradientLearner):
             self.engine_options(task),
             run,
             n_runs=self.n_restarts,
-            keep_all=self.keep == "mean",
+            keep_all=self.combine_runs == "mean",
         )
         best = runs.trees[runs.best_run] if len(runs.trees) > 1 else runs.trees[0]
         return Learned(
@@ -111,7 +111,7 @@ class TEL(GradientLearner):
 
     @property
     def compares_runs(self) -> bool:
-        return self.n_restarts > 1 and self.keep == "best"
+        return self.n_restarts > 1 and self.combine_runs == "best"
 
     def _model(self, task: Task, trees: list[dict[str, Any]]) -> TreeEnsemble:
         """Make the ensemble of what was learned: the mean of the runs' sums, in raw units."""

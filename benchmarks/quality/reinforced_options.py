@@ -24,34 +24,42 @@ from hardwood import ReinforcedTreeClassifier, Training
 
 NAMES = ("pendigits", "optdigits", "letter")
 DEPTH = 10
-SAMPLED: dict[str, Any] = {"estimator": "sampled", "entropy": 0.0}
-EXACT: dict[str, Any] = {"estimator": "exact", "entropy": 0.0}
+SAMPLED: dict[str, Any] = {"gradient": "sampled", "entropy_bonus": 0.0}
+EXACT: dict[str, Any] = {"gradient": "exact", "entropy_bonus": 0.0}
 SGD = Training(optimizer="sgd", schedule_restarts=0, clip_norm=None)
 LINES: dict[str, dict[str, Any]] = {
     "sampled, no baseline": {**SAMPLED, "baseline": "none"},
     "sampled, baseline: value": {**SAMPLED, "baseline": "value"},
     "sampled, baseline: leave-one-out": SAMPLED,
-    "sampled, leave-one-out, entropy 0.6": {**SAMPLED, "entropy": 0.6},
-    "sampled, value, entropy 0.6": {**SAMPLED, "baseline": "value", "entropy": 0.6},
-    "sampled, leave-one-out, entropy 0.6, M = 3": {**SAMPLED, "entropy": 0.6, "n_samples": 3},
-    "sampled, leave-one-out, entropy 0.6, M = 30": {**SAMPLED, "entropy": 0.6, "n_samples": 30},
+    "sampled, leave-one-out, entropy 0.6": {**SAMPLED, "entropy_bonus": 0.6},
+    "sampled, value, entropy 0.6": {**SAMPLED, "baseline": "value", "entropy_bonus": 0.6},
+    "sampled, leave-one-out, entropy 0.6, M = 3": {**SAMPLED, "entropy_bonus": 0.6, "n_samples": 3},
+    "sampled, leave-one-out, entropy 0.6, M = 30": {
+        **SAMPLED,
+        "entropy_bonus": 0.6,
+        "n_samples": 30,
+    },
     "exact": EXACT,
-    "exact, entropy 0.3": {**EXACT, "entropy": 0.3},
-    "exact, entropy 0.6 (default)": {**EXACT, "entropy": 0.6},
-    "exact, entropy 1": {**EXACT, "entropy": 1.0},
+    "exact, entropy 0.3": {**EXACT, "entropy_bonus": 0.3},
+    "exact, entropy 0.6 (default)": {**EXACT, "entropy_bonus": 0.6},
+    "exact, entropy 1": {**EXACT, "entropy_bonus": 1.0},
     "exact, temperature 3 to 1": {**EXACT, "temperature": (3.0, 1.0)},
     "exact, entropy 0.6, temperature 3 to 1": {
         **EXACT,
-        "entropy": 0.6,
+        "entropy_bonus": 0.6,
         "temperature": (3.0, 1.0),
     },
-    "exact, entropy 0.6, squared_error": {**EXACT, "entropy": 0.6, "loss": "squared_error"},
-    "exact, entropy 0.6, hinge": {**EXACT, "entropy": 0.6, "loss": "hinge"},
-    "exact, entropy 0.6, learning_rate 0.01": {**EXACT, "entropy": 0.6, "learning_rate": 0.01},
-    "exact, entropy 0.6, learning_rate 0.1": {**EXACT, "entropy": 0.6, "learning_rate": 0.1},
+    "exact, entropy 0.6, squared_error": {**EXACT, "entropy_bonus": 0.6, "loss": "squared_error"},
+    "exact, entropy 0.6, hinge": {**EXACT, "entropy_bonus": 0.6, "loss": "hinge"},
+    "exact, entropy 0.6, learning_rate 0.01": {
+        **EXACT,
+        "entropy_bonus": 0.6,
+        "learning_rate": 0.01,
+    },
+    "exact, entropy 0.6, learning_rate 0.1": {**EXACT, "entropy_bonus": 0.6, "learning_rate": 0.1},
     "exact, entropy 0.6, SGD at 1": {
         **EXACT,
-        "entropy": 0.6,
+        "entropy_bonus": 0.6,
         "training": SGD,
         "learning_rate": 1.0,
     },

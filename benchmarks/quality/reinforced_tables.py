@@ -47,8 +47,8 @@ _QUICK_ROWS = 400
 SVM: Grid = [{"C": [0.01, 0.1, 1.0]}]
 LEAVES: Grid = [{"min_samples_leaf": [1, 5]}]
 RDT: dict[str, Grid] = {
-    "": [{"learning_rate": [0.03, 0.1], "entropy": [0.3, 0.6]}],
-    "mnist": [{"learning_rate": [0.01, 0.03], "entropy": [0.3]}],
+    "": [{"learning_rate": [0.03, 0.1], "entropy_bonus": [0.3, 0.6]}],
+    "mnist": [{"learning_rate": [0.01, 0.03], "entropy_bonus": [0.3]}],
 }
 # Passes while settings are compared, and of the fit that counts.
 PASSES = {"pendigits": (60, 200), "optdigits": (60, 200), "letter": (60, 200), "mnist": (3, 12)}

@@ -26,7 +26,7 @@ from benchmarks.record import Column, verdict
 from benchmarks.record import Table as Printed
 from benchmarks.timing import in_turns, one_thread
 from hardwood.learn.losses import CrossEntropy
-from hardwood.learn.reinforced import Estimator, Reinforced
+from hardwood.learn.reinforced import Gradient, Reinforced
 from hardwood.learn.task import Task
 
 BATCH, LEARNING_RATE, N_SAMPLES = 128, 0.03, 10
@@ -117,12 +117,12 @@ def task_of(rows: Rows) -> Task:
     return Task.read(rows.X, rows.y, classifies=True, loss=lambda *_: CrossEntropy())
 
 
-def our_fit(task: Task, depth: int, passes: int, estimator: Estimator) -> None:
+def our_fit(task: Task, depth: int, passes: int, estimator: Gradient) -> None:
     learner = Reinforced(
         max_depth=depth,
-        estimator=estimator,
+        gradient=estimator,
         n_samples=N_SAMPLES,
-        entropy=0.0,
+        entropy_bonus=0.0,
         learning_rate=LEARNING_RATE,
         batch_size=BATCH,
         max_epochs=passes,
@@ -131,7 +131,7 @@ def our_fit(task: Task, depth: int, passes: int, estimator: Estimator) -> None:
 
 
 def measure(
-    rows: Rows, depth: int, estimator: Estimator, passes: int, rounds: int
+    rows: Rows, depth: int, estimator: Gradient, passes: int, rounds: int
 ) -> dict[str, object]:
     task = task_of(rows)
     times = in_turns(
@@ -174,7 +174,7 @@ def main() -> int:
     )
     for rows in tables[:1] if arguments.quick else tables:
         for depth in DEPTHS:
-            for estimator in get_args(Estimator):
+            for estimator in get_args(Gradient):
                 table.add(**measure(rows, depth, estimator, passes, rounds))
     return 0 if table.finish() else 1
 

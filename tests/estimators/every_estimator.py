@@ -94,10 +94,10 @@ OTHER_SETTINGS: list[Any] = [
         solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2
     ),
     NonGreedyTreeRegressor(max_features_per_split=2, early_stopping=False, loss="huber"),
-    ReinforcedTreeClassifier(parents=_THREE_WAYS, estimator="sampled", n_samples=3, n_jobs=2),
+    ReinforcedTreeClassifier(parents=_THREE_WAYS, gradient="sampled", n_samples=3, n_jobs=2),
     ReinforcedTreeRegressor(
         parents=_THREE_WAYS,
-        estimator="sampled",
+        gradient="sampled",
         n_samples=4,
         baseline="value",
         early_stopping=True,

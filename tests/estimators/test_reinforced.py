@@ -33,7 +33,7 @@ def digits():
     return train_test_split(*load_digits(return_X_y=True), random_state=0)
 
 
-@pytest.mark.parametrize("options", [{}, {"estimator": "sampled"}, {"parents": THREE_WAYS}])
+@pytest.mark.parametrize("options", [{}, {"gradient": "sampled"}, {"parents": THREE_WAYS}])
 def test_a_model_is_a_tree_that_predicts_saves_and_loads(digits, tmp_path, options):
     X, test_X, y, test_y = digits
     model = ReinforcedTreeClassifier(max_depth=5, max_epochs=60, random_state=0, **options)
@@ -78,11 +78,11 @@ def test_of_a_policy_that_is_sure_both_paths_are_one(digits):
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_error"])
-@pytest.mark.parametrize("estimator", ["exact", "sampled"])
-def test_every_loss_of_classes(loss, estimator):
+@pytest.mark.parametrize("gradient", ["exact", "sampled"])
+def test_every_loss_of_classes(loss, gradient):
     for X, y in (load_iris(return_X_y=True), load_breast_cancer(return_X_y=True)):
         model = ReinforcedTreeClassifier(
-            max_depth=3, loss=loss, estimator=estimator, learning_rate=0.05, random_state=0
+            max_depth=3, loss=loss, gradient=gradient, learning_rate=0.05, random_state=0
         ).fit(X, y)
         assert model.score(X, y) > 0.93
         p = model.predict_proba(X)
@@ -136,8 +136,8 @@ def test_several_targets_and_several_labels():
 def test_neither_threads_nor_the_order_of_rows_change_a_bit(digits):
     X, _, y, _ = digits
     order = np.random.default_rng(0).permutation(len(X))
-    for estimator in ("exact", "sampled"):
-        options = {**QUICK, "max_epochs": 5, "estimator": estimator}
+    for gradient in ("exact", "sampled"):
+        options = {**QUICK, "max_epochs": 5, "gradient": gradient}
         one = ReinforcedTreeClassifier(**options).fit(X, y)
         threads = ReinforcedTreeClassifier(**options, n_jobs=3).fit(X, y)
         moved = ReinforcedTreeClassifier(**options).fit(X[order], y[order])
@@ -145,11 +145,11 @@ def test_neither_threads_nor_the_order_of_rows_change_a_bit(digits):
         assert one.policy_ == threads.policy_ == moved.policy_
 
 
-@pytest.mark.parametrize("estimator", ["exact", "sampled"])
-def test_weight_two_is_the_row_twice(estimator):
+@pytest.mark.parametrize("gradient", ["exact", "sampled"])
+def test_weight_two_is_the_row_twice(gradient):
     X, y = load_iris(return_X_y=True)
     weight = np.where(np.arange(len(y)) % 3 == 0, 2, 1)
-    options = {**QUICK, "max_epochs": 5, "estimator": estimator}
+    options = {**QUICK, "max_epochs": 5, "gradient": gradient}
     weighted = ReinforcedTreeClassifier(**options).fit(X, y, sample_weight=weight)
     repeated = ReinforcedTreeClassifier(**options).fit(
         np.repeat(X, weight, axis=0), np.repeat(y, weight)
@@ -234,10 +234,10 @@ def test_an_interrupt_keeps_the_best_tree_so_far():
     [
         ({"max_depth": 17}, "max_depth must be an integer from 1 to 16"),
         ({"n_samples": 0}, "n_samples must be an integer"),
-        ({"estimator": "sampled", "n_samples": 1}, "n_samples must be at least 2"),
+        ({"gradient": "sampled", "n_samples": 1}, "n_samples must be at least 2"),
         ({"baseline": "mean"}, "baseline must be one of"),
-        ({"estimator": "both"}, "estimator must be one of"),
-        ({"entropy": -1.0}, "entropy must be a number"),
+        ({"gradient": "both"}, "gradient must be one of"),
+        ({"entropy_bonus": -1.0}, "entropy_bonus must be a number"),
         ({"temperature": 0.0}, "temperature must be a number"),
         ({"temperature": (1.0, 2.0, 3.0)}, "temperature must be a number or a pair"),
         ({"learning_rate": 0.0}, "learning_rate must be a number"),

@@ -65,7 +65,7 @@ def test_a_cost_matrix_is_learned_by_asking_for_entries():
         reward,
         actions=[0, 1, 2],
         max_depth=3,
-        exploration=1.0,
+        entropy_bonus=1.0,
         batch_size=32,
         max_epochs=400,
         random_state=0,
@@ -143,7 +143,7 @@ def test_the_same_seed_gives_the_same_tree_for_any_threads():
         (None, {"actions": {0, 1}}, "texts, integers or booleans"),
         (None, {"level": "table"}, "level must be one of"),
         (None, {"n_samples": 1}, "n_samples must be an integer from 2 to"),
-        (None, {"exploration": -1}, "exploration must be a number"),
+        (None, {"entropy_bonus": -1}, "entropy_bonus must be a number"),
         (lambda rows, done: 1.0, {}, "expected one number for each of"),
         (lambda rows, done: done, {"level": "batch"}, "expected one number for the batch"),
         (lambda rows, done: done * np.nan, {}, "not finite"),
@@ -163,7 +163,7 @@ def test_bad_arguments_are_named(reward, options, message):
 def test_a_reward_that_is_always_the_same_teaches_nothing():
     """Nothing is better than anything, at any level: policies stay where they started."""
     X, _ = load_iris(return_X_y=True)
-    options = {**QUICK, "actions": [0, 1, 2], "exploration": 0.0}
+    options = {**QUICK, "actions": [0, 1, 2], "entropy_bonus": 0.0}
     start = learn_from_rewards(X, lambda rows, done: np.zeros(len(done)), **options).policy_
     for level, reward in (("row", lambda rows, done: np.ones(len(done))), ("batch", lambda *_: 7)):
         learned = learn_from_rewards(X, reward, level=level, **options).policy_

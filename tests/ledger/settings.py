@@ -156,11 +156,11 @@ _REINFORCED: Variants = (
     | _PENALTIES
     | _RESTARTS
     | {
-        "sampled": fixed(estimator="sampled", n_samples=4, max_depth=3, max_epochs=10),
-        "value baseline": fixed(estimator="sampled", baseline="value", max_depth=3, max_epochs=8),
-        "no baseline": fixed(estimator="sampled", baseline="none", max_depth=3, max_epochs=8),
+        "sampled": fixed(gradient="sampled", n_samples=4, max_depth=3, max_epochs=10),
+        "value baseline": fixed(gradient="sampled", baseline="value", max_depth=3, max_epochs=8),
+        "no baseline": fixed(gradient="sampled", baseline="none", max_depth=3, max_epochs=8),
         "many ways": fixed(parents=[-1, 0, 0, 0, 1, 1, 1], max_epochs=15),
-        "temperature": fixed(temperature=(2.0, 0.5), entropy=0.0, max_depth=3, max_epochs=15),
+        "temperature": fixed(temperature=(2.0, 0.5), entropy_bonus=0.0, max_depth=3, max_epochs=15),
         "sgd": fixed(training=Training("sgd", "constant"), max_depth=3, max_epochs=10),
     }
 )

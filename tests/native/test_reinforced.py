@@ -78,13 +78,13 @@ def engine_gradient(
     seed=0,
     n_threads=1,
     entropy=0.0,
-    estimator="sampled",
+    gradient="sampled",
     by_lanes=None,
     **options,
 ):
     config = Reinforced(
         temperature=(policy.temperature, policy.temperature),
-        estimator=estimator,
+        gradient=gradient,
         **options,
     )
     return policy_gradient(
@@ -99,7 +99,7 @@ def engine_gradient(
         values,
         seed,
         n_threads,
-        config.policy_options(entropy, config.estimator, config.baseline)
+        config.policy_options(entropy, config.gradient, config.baseline)
         | ({} if by_lanes is None else {"by_lanes": by_lanes}),
     )
 
@@ -190,7 +190,7 @@ def test_the_sampled_gradient_is_the_twins(case, by_lanes):
 def test_the_exact_gradient_is_the_twins(case):
     _, policy, X, Y, weight = drawn_case(case)
     found = engine_gradient(
-        policy, X, Y, weight, case["loss"], estimator="exact", entropy=case["entropy"]
+        policy, X, Y, weight, case["loss"], gradient="exact", entropy=case["entropy"]
     )
     options = {
         "loss": case["loss"],
@@ -251,9 +251,9 @@ def test_rows_and_lanes_draw_the_same_trajectories(baseline, n_columns):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "by_lanes"), [("sampled", False), ("sampled", True), ("exact", None)]
+    ("gradient", "by_lanes"), [("sampled", False), ("sampled", True), ("exact", None)]
 )
-def test_threads_do_not_change_a_bit(estimator, by_lanes):
+def test_threads_do_not_change_a_bit(gradient, by_lanes):
     rng = np.random.default_rng(0)
     policy = random_policy(rng, perfect_parents(7), 300, 3)
     X = rng.normal(size=(500, 300)).astype(np.float32)
@@ -266,7 +266,7 @@ def test_threads_do_not_change_a_bit(estimator, by_lanes):
             Y,
             weight,
             "cross_entropy",
-            estimator=estimator,
+            gradient=gradient,
             by_lanes=by_lanes,
             n_threads=n,
             seed=5,

@@ -442,9 +442,9 @@ def policy_equals_cpu(n: int, d: int, shape, k: int, dtype: torch.dtype) -> None
     if n == 0:
         return
     wide = copy.deepcopy(layer).double()
-    for options in ({}, {"entropy": 0.1}):
-        expected = wide.loss(x.double(), y, CROSS_ENTROPY, estimator="exact", **options)
-        found = on_gpu.loss(x.cuda(), y.cuda(), CROSS_ENTROPY, estimator="exact", **options)
+    for options in ({}, {"entropy_bonus": 0.1}):
+        expected = wide.loss(x.double(), y, CROSS_ENTROPY, gradient="exact", **options)
+        found = on_gpu.loss(x.cuda(), y.cuda(), CROSS_ENTROPY, gradient="exact", **options)
         assert_close("loss", found.detach(), expected.detach(), TOLERANCE[dtype])
         parameters = zip(on_gpu.parameters(), wide.parameters(), strict=True)
         for ours, theirs in parameters:
@@ -489,9 +489,9 @@ def policy_compiles() -> None:
     layer = make_policy(12, 5, 3).cuda()
     x, y = torch.randn(256, 12, device="cuda"), torch.randint(3, (256,), device="cuda")
     exact = torch.compile(
-        lambda x, y: layer.loss(x, y, CROSS_ENTROPY, estimator="exact"), fullgraph=True
+        lambda x, y: layer.loss(x, y, CROSS_ENTROPY, gradient="exact"), fullgraph=True
     )
-    expected = layer.loss(x, y, CROSS_ENTROPY, estimator="exact")
+    expected = layer.loss(x, y, CROSS_ENTROPY, gradient="exact")
     assert_close("loss", exact(x, y).detach(), expected.detach(), 1e-5)
     torch.compile(policy_step(layer, "value"), fullgraph=True)(x, y).backward()
     layer.eval()
@@ -514,7 +514,7 @@ def policy_learns() -> None:
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
     for _ in range(200):
         optimizer.zero_grad()
-        layer.loss(x, y, CROSS_ENTROPY, entropy=0.1).backward()
+        layer.loss(x, y, CROSS_ENTROPY, entropy_bonus=0.1).backward()
         optimizer.step()
     accuracy = (layer.eval()(x).argmax(1) == y).double().mean().item()
     if accuracy < 0.9:
@@ -530,7 +530,7 @@ def print_policy_speeds() -> None:
                 continue
 
             def step(name: str = name, x: Tensor = x, y: Tensor = y) -> None:
-                layer.loss(x, y, CROSS_ENTROPY, estimator=name).backward()  # noqa: B023
+                layer.loss(x, y, CROSS_ENTROPY, gradient=name).backward()  # noqa: B023
 
             time_, memory = milliseconds(step)
             print(

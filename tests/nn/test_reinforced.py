@@ -78,8 +78,8 @@ def test_the_mean_of_the_estimate_is_the_exact_gradient(baseline, n_samples, ent
     tree = make_tree().eval()  # where values stay as they are
     tree.state_values.normal_()
     x, y = make_rows(1)
-    found = expected_gradients(tree, x, y, n_samples, baseline=baseline, entropy=entropy)
-    exact = gradients(tree, tree.loss(x, y, CROSS_ENTROPY, estimator="exact", entropy=entropy))
+    found = expected_gradients(tree, x, y, n_samples, baseline=baseline, entropy_bonus=entropy)
+    exact = gradients(tree, tree.loss(x, y, CROSS_ENTROPY, gradient="exact", entropy_bonus=entropy))
     for a, b in zip(found, exact, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
         assert b.abs().max() > 1e-3
@@ -107,7 +107,7 @@ def test_the_exact_loss_is_the_expectation():
     for i in range(5):
         for leaf in range(tree.n_leaves):
             expected += shares[i, leaf] * CROSS_ENTROPY(tree.leaves[leaf : leaf + 1], y[i : i + 1])
-    exact = tree.loss(x, y, CROSS_ENTROPY, estimator="exact")
+    exact = tree.loss(x, y, CROSS_ENTROPY, gradient="exact")
     torch.testing.assert_close(exact, expected[0] / 5)
 
 
@@ -115,7 +115,7 @@ def test_entropy_is_part_of_the_gradient_alone():
     tree = make_tree()
     x, y = make_rows(5)
     plain, worth = (
-        tree.loss(x, y, CROSS_ENTROPY, estimator="exact", entropy=e) for e in (0.0, 0.5)
+        tree.loss(x, y, CROSS_ENTROPY, gradient="exact", entropy_bonus=e) for e in (0.0, 0.5)
     )
     assert plain.item() == pytest.approx(worth.item(), abs=1e-15)
     logs = tree.leaf_log_probabilities(x)
@@ -154,7 +154,7 @@ def test_values_are_means_of_what_ways_cost():
     x, y = make_rows(50)
     tree.loss(x, y, CROSS_ENTROPY, 40, "value")
     first = tree.state_values.clone()
-    exact = tree.loss(x, y, CROSS_ENTROPY, estimator="exact")
+    exact = tree.loss(x, y, CROSS_ENTROPY, gradient="exact")
     assert first[0].item() == pytest.approx(exact.item(), rel=0.1)
     tree.eval().loss(x, y, CROSS_ENTROPY, 40, "value")
     assert torch.equal(tree.state_values, first)  # evaluation changes nothing
@@ -297,7 +297,7 @@ def test_a_module_at_each_node_is_the_same_tree():
     torch.testing.assert_close(nodes.leaf_log_probabilities(x), tree.leaf_log_probabilities(x))
     for path in ("greedy", "most_probable"):
         assert torch.equal(nodes.leaf(x, path), tree.leaf(x, path))
-    for options in ({"estimator": "exact"}, {"baseline": "value"}, {}):
+    for options in ({"gradient": "exact"}, {"baseline": "value"}, {}):
         losses = [
             t.loss(x, y, CROSS_ENTROPY, generator=torch.Generator().manual_seed(2), **options)
             for t in (tree, nodes)
@@ -355,8 +355,8 @@ def test_black_boxes_teach_policies():
     assert tree.leaf_log_probabilities(x)[:, 1].exp().min() > 0.9
 
 
-@pytest.mark.parametrize("estimator", ["sampled", "exact"])
-def test_it_learns(estimator):
+@pytest.mark.parametrize("gradient", ["sampled", "exact"])
+def test_it_learns(gradient):
     """Four clouds, of which opposite ones are of a kind."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(400, 2, generator=generator)
@@ -367,7 +367,7 @@ def test_it_learns(estimator):
     optimizer = torch.optim.Adam(tree.parameters(), lr=0.05)
     for _ in range(150):
         optimizer.zero_grad()
-        tree.loss(x, y, CROSS_ENTROPY, 4, estimator=estimator, entropy=0.05).backward()
+        tree.loss(x, y, CROSS_ENTROPY, 4, gradient=gradient, entropy_bonus=0.05).backward()
         optimizer.step()
     accuracy = (tree.eval()(x).argmax(1) == y).double().mean()
     assert accuracy > 0.95
@@ -472,10 +472,10 @@ def test_wrong_input():
         tree.loss(x, y.tolist(), CROSS_ENTROPY)
     with pytest.raises(ValueError, match="baseline must be one of"):
         tree.loss(x, y, CROSS_ENTROPY, baseline="mean")
-    with pytest.raises(ValueError, match="estimator must be one of"):
-        tree.loss(x, y, CROSS_ENTROPY, estimator="both")
-    with pytest.raises(ValueError, match=r"entropy must be a number in \[0, inf\)"):
-        tree.loss(x, y, CROSS_ENTROPY, entropy=-1)
+    with pytest.raises(ValueError, match="gradient must be one of"):
+        tree.loss(x, y, CROSS_ENTROPY, gradient="both")
+    with pytest.raises(ValueError, match=r"entropy_bonus must be a number in \[0, inf\)"):
+        tree.loss(x, y, CROSS_ENTROPY, entropy_bonus=-1)
     with pytest.raises(ValueError, match="path must be one of"):
         tree.leaf(x, "best")
     with pytest.raises(ValueError, match="an entry for each way"):

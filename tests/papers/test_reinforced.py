@@ -151,7 +151,7 @@ def as_twin(tree, temperature=1.0) -> twin.Policy:
 def test_entropy_and_temperature_change_over_the_first_half_of_the_steps():
     """The entropy's price along a line to zero, the temperature geometrically to its last."""
     y, rate, first, last = np.arange(8) % 3, 0.5, 4.0, 0.5
-    options = {**STEPS, "entropy": 0.5, "temperature": (first, last), "random_state": 0}
+    options = {**STEPS, "entropy_bonus": 0.5, "temperature": (first, last), "random_state": 0}
     start = ReinforcedTreeClassifier(**options, max_epochs=1, learning_rate=1e-30).fit(SIGNS, y)
     learned = ReinforcedTreeClassifier(**options, max_epochs=4, learning_rate=rate).fit(SIGNS, y)
     policy = as_twin(start.policy_)
@@ -204,7 +204,7 @@ def test_rewards_move_policies_and_actions_along_the_gradient_of_the_expected_re
     """One step from many trajectories, after some that have made the leaves differ."""
     reward = np.random.default_rng(0).normal(size=(8, 3))
     rate = 5.0
-    options = {**STEPS, "exploration": 0.0, "learning_rate": rate, "n_samples": 5_000}
+    options = {**STEPS, "entropy_bonus": 0.0, "learning_rate": rate, "n_samples": 5_000}
     parts = ("W", "b", "alpha")
     away, exact = ({name: [] for name in parts} for _ in range(2))
     for seed in range(3):

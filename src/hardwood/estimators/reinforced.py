@@ -18,7 +18,7 @@ from hardwood.estimators.base import (
     TreeEstimator,
 )
 from hardwood.learn.learner import Learned, Learner, Run
-from hardwood.learn.reinforced import Baseline, Estimator, Reinforced
+from hardwood.learn.reinforced import Baseline, Gradient, Reinforced
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree, PolicyTree
 from hardwood.model.kinds.policy_tree import Path
@@ -30,10 +30,10 @@ class _ReinforcedParameters(EpochParameters):
 
     max_depth: int = 8
     parents: Any = None
-    estimator: Estimator = "exact"
+    gradient: Gradient = "exact"
     n_samples: int = 10
     baseline: Baseline = "leave-one-out"
-    entropy: float = 0.6
+    entropy_bonus: float = 0.6
     temperature: Any = 1.0
     learning_rate: float = 0.03
     batch_size: int = 128
@@ -74,7 +74,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
         Any other topology: for each node the number of its parent, the root first with -1, and
         parents before their children. Nodes may have any number of children; `max_depth` is not
         used then.
-    estimator : "exact" or "sampled", default="exact"
+    gradient : "exact" or "sampled", default="exact"
         Of the gradient. "exact": the expectation over all trajectories, whose cost grows with the
         number of nodes. "sampled": from `n_samples` trajectories per row, as in the paper, whose
         cost grows with the depth.
@@ -84,7 +84,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
         What is taken from the cost of a sampled trajectory, to make the estimate less noisy: the
         mean cost of the row's other trajectories; a learned value of the node and the row's class;
         or nothing.
-    entropy : float, default=0.6
+    entropy_bonus : float, default=0.6
         What policies that send rows anywhere are worth when learning begins, as a part of the loss
         of leaves that know nothing; it falls to zero along a line, over the first half of the
         steps. Makes rows try other ways longer.

@@ -68,7 +68,7 @@ def learn_from_rewards(
     max_depth: int = 4,
     parents: Any = None,
     n_samples: int = 10,
-    exploration: float = 0.1,
+    entropy_bonus: float = 0.1,
     temperature: Any = 1.0,
     learning_rate: float = 0.1,
     batch_size: int = 128,
@@ -104,7 +104,7 @@ def learn_from_rewards(
         "row" or "batch".
     sample_weight
         (n,) >= 0, what each row counts; None for rows that count the same.
-    exploration
+    entropy_bonus
         What a nat of entropy of policies and actions is worth when learning begins, in units of the
         reward, of a row or, in the mean over its rows, of a batch; it falls to zero along a line,
         over the first half of the steps.
@@ -138,7 +138,7 @@ def learn_from_rewards(
         max_depth=max_depth,
         parents=parents,
         n_samples=n_samples,
-        exploration=exploration,
+        entropy_bonus=entropy_bonus,
         temperature=temperature,
         learning_rate=learning_rate,
         batch_size=batch_size,
@@ -170,7 +170,7 @@ class _RewardParameters(EpochParameters, BaseEstimator):
     max_depth: int = 4
     parents: Any = None
     n_samples: int = 10
-    exploration: float = 0.1
+    entropy_bonus: float = 0.1
     temperature: Any = 1.0
     learning_rate: float = 0.1
     batch_size: int = 128

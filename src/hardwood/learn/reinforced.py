@@ -35,9 +35,9 @@ What differs from the paper:
 2. A baseline is taken from the cost of a trajectory, which leaves the mean of the estimate as it is
    and makes its variance smaller: the mean cost of the row's other trajectories, or a learned value
    of the node (of the node and the row's class).
-3. The expectation over all trajectories, without any sampling (``estimator="exact"``): as many
-   scores per row as there are ways.
-4. Entropy of the policies is worth something while the tree is young (`entropy`), and policies may
+3. The expectation over all trajectories, without sampling (``gradient="exact"``), which computes
+   the scores of all branches for every row.
+4. A bonus for the entropy of the policies, which falls to zero (`entropy_bonus`), and policies that
    start softer than they end (`temperature`).
 5. Steps by Adam, a learning rate that falls along a cosine, and columns in standard units.
 """
@@ -72,7 +72,7 @@ from hardwood.parameters import (
 )
 
 Baseline = Literal["none", "leave-one-out", "value"]
-Estimator = Literal["sampled", "exact"]
+Gradient = Literal["sampled", "exact"]
 
 # Standard deviation of the scores of the first policies, and of those of the first leaves.
 POLICY_SCALE = 1.0
@@ -176,18 +176,18 @@ class Policies(GradientLearner):
         """Parents of all nodes."""
         return perfect_parents(self.max_depth) if self.parents is None else self.parents
 
-    def policy_options(self, entropy: float, estimator: str, baseline: str) -> dict[str, Any]:
+    def policy_options(self, entropy_bonus: float, gradient: str, baseline: str) -> dict[str, Any]:
         """Return what concerns the estimate of a gradient, as the engine takes it.
 
-        `entropy` is what a nat of the policies' entropy is worth at first, in units of what is
-        minimized.
+        `entropy_bonus` is the initial bonus per nat of the policies' entropy, in units of the
+        objective.
         """
-        is_sampled = estimator == "sampled"
+        is_sampled = gradient == "sampled"
         return {
-            "estimator": estimator,
+            "estimator": gradient,
             "n_samples": self.n_samples if is_sampled else 1,
             "baseline": baseline if is_sampled else "none",
-            "entropy": entropy,
+            "entropy": entropy_bonus,
             "first_temperature": self.temperature[0],
             "last_temperature": self.temperature[1],
             "annealed_at": self.annealed_at,
@@ -200,9 +200,9 @@ class Policies(GradientLearner):
         task: Task,
         parents: Sequence[int],
         *,
-        estimator: str,
+        gradient: str,
         baseline: str,
-        entropy: float,
+        entropy_bonus: float,
         n_actions: int = 0,
     ) -> dict[str, Any]:
         """All options of a run, as the engine takes them."""
@@ -210,10 +210,10 @@ class Policies(GradientLearner):
             "hidden": [],
             "parents": np.array(parents, dtype=np.int32),
             "n_actions": n_actions,
-            **self.policy_options(entropy, estimator, baseline),
+            **self.policy_options(entropy_bonus, gradient, baseline),
             **self.loop_options(task, l1=self.l1, l2=self.l2),
         }
-        is_annealed = entropy > 0 or self.temperature[0] != self.temperature[1]
+        is_annealed = entropy_bonus > 0 or self.temperature[0] != self.temperature[1]
         if self.keeps_best(task) and is_annealed:
             # While policies are kept from being sure, a loss that does not fall says nothing.
             least = math.ceil(self.annealed_at * options["max_epochs"])
@@ -261,20 +261,20 @@ class Policies(GradientLearner):
 class Reinforced(Policies):
     """Reinforced trees; `ReinforcedTreeClassifier` says what each parameter means.
 
-    `entropy` is what policies that go anywhere are worth when learning begins, as a part of the
-    loss of leaves that know nothing; it falls to zero along a line.
+    `entropy_bonus` is the initial bonus for policies that choose all branches with equal
+    probability, as a fraction of the loss of leaves whose scores are 0. It falls linearly to zero.
     """
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
 
     baseline: Baseline = choice_field("leave-one-out", get_args(Baseline))
-    estimator: Estimator = choice_field("exact", get_args(Estimator))
-    entropy: float = real_field(0.6, 0)
+    gradient: Gradient = choice_field("exact", get_args(Gradient))
+    entropy_bonus: float = real_field(0.6, 0)
     n_restarts: int = integer_field(1, 1, _MAX_RESTARTS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        needs_two_samples = self.estimator == "sampled" and self.baseline == "leave-one-out"
+        needs_two_samples = self.gradient == "sampled" and self.baseline == "leave-one-out"
         if needs_two_samples and self.n_samples < 2:
             raise ValueError(
                 "baseline='leave-one-out' is the mean of a row's other trajectories, so n_samples "
@@ -291,9 +291,9 @@ class Reinforced(Policies):
             self.engine_options(
                 task,
                 parents,
-                estimator=self.estimator,
+                gradient=self.gradient,
                 baseline=self.baseline,
-                entropy=self.entropy * loss_of_nothing(task) / most_entropy(parents),
+                entropy_bonus=self.entropy_bonus * loss_of_nothing(task) / most_entropy(parents),
             ),
             run,
             start=(first.weights, first.bias, first.scores) if first else None,

@@ -114,7 +114,7 @@ class Rewards(Loss):
 class RewardedPolicies(Policies):
     """A policy tree, learned by what its trajectories are rewarded.
 
-    The task's loss is a `Rewards`, its target is `row_target`. `exploration` is what a nat of
+    The task's loss is a `Rewards`, its target is `row_target`. `entropy_bonus` is what a nat of
     entropy is worth at first, in units of the reward. Each trajectory is compared with the others
     of its row, or of its batch, so there are at least two.
     """
@@ -125,7 +125,7 @@ class RewardedPolicies(Policies):
     max_depth: int = integer_field(4, 1, MAX_DEPTH)
     n_samples: int = integer_field(10, 2, MAX_SAMPLES)
     learning_rate: float = real_field(0.1, 0, LARGEST, open_low=True)
-    exploration: float = real_field(0.1, 0)
+    entropy_bonus: float = real_field(0.1, 0)
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn from random policies."""
@@ -138,9 +138,9 @@ class RewardedPolicies(Policies):
             self.engine_options(
                 task,
                 self.topology,
-                estimator="sampled",
+                gradient="sampled",
                 baseline="none",  # what the engine is told of trajectories is relative already
-                entropy=self.exploration / n_sharing,
+                entropy_bonus=self.entropy_bonus / n_sharing,
                 n_actions=len(task.loss.actions),
             ),
             run,

@@ -11,9 +11,9 @@ What differs from the paper:
 
 1. A baseline is taken from the loss, which leaves the mean of the estimate as it is and makes its
    variance smaller. ``baseline="none"`` is the paper's.
-2. The expectation may be taken over all leaves (``estimator="exact"``), without sampling.
-3. The entropy of the leaves' probabilities may be worth something (`entropy`), and policies be
-   softer than their scores say (`temperature`).
+2. The expectation may be taken over all leaves (``gradient="exact"``), without sampling.
+3. The loss may reward the entropy of the leaves' probabilities (`entropy_bonus`), and policies may
+   be softer than their scores (`temperature`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hardwood.parameters import choice, integer, real
 
 Path = Literal["greedy", "most_probable"]
 Baseline = Literal["none", "leave-one-out", "value"]
-Estimator = Literal["sampled", "exact"]
+Gradient = Literal["sampled", "exact"]
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -271,8 +271,8 @@ class ReinforcedTree(nn.Module):
         n_samples: int = 10,
         baseline: Baseline = "leave-one-out",
         *,
-        estimator: Estimator = "sampled",
-        entropy: float = 0.0,
+        gradient: Gradient = "sampled",
+        entropy_bonus: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Return the mean loss of sampled ways; its gradient estimates that of the expected loss.
@@ -293,10 +293,10 @@ class ReinforcedTree(nn.Module):
             ``"leave-one-out"``, the mean loss of the sample's other ways, for which there have to
             be two; ``"value"``, at each move the running mean of losses of ways through the node,
             which calls in training mode update.
-        estimator
+        gradient
             ``"sampled"``, or ``"exact"``: the expectation over all leaves, which costs all policies
             and the criterion at all leaves, and takes neither samples nor a baseline.
-        entropy
+        entropy_bonus
             What a unit of the entropy of a sample's distribution over the leaves is worth; it is
             part of the loss that is minimised, not of the value that is returned.
         generator
@@ -307,19 +307,19 @@ class ReinforcedTree(nn.Module):
         loss
             A scalar; call ``backward`` on it.
         """
-        choice("estimator", estimator, get_args(Estimator))
+        choice("gradient", gradient, get_args(Gradient))
         rows, shape = self._rows(x)
         if len(shape) != 1:
             raise ValueError(f"loss takes samples (n, in_features), got {tuple(x.shape)}")
         if not isinstance(y, Tensor) or y.dim() == 0 or len(y) != len(rows):
             found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
             raise ValueError(f"y must be a tensor with {len(rows)} rows, as x has; got {found}")
-        worth = real("entropy", entropy, 0.0)
-        if estimator == "exact":
+        worth = real("entropy_bonus", entropy_bonus, 0.0)
+        if gradient == "exact":
             return self._expected_loss(rows, y, criterion, worth)
         ways = self.sample(rows, n_samples, generator)
         losses = self._losses(self.leaves[ways.leaf], y, criterion)  # (n, M)
-        return losses.mean() + self.policy_loss(ways, losses, baseline, entropy=worth)
+        return losses.mean() + self.policy_loss(ways, losses, baseline, entropy_bonus=worth)
 
     def policy_loss(
         self,
@@ -327,7 +327,7 @@ class ReinforcedTree(nn.Module):
         losses: Tensor,
         baseline: Baseline = "leave-one-out",
         *,
-        entropy: float = 0.0,
+        entropy_bonus: float = 0.0,
     ) -> Tensor:
         """Return a zero whose gradient by the policies is the score-function estimate.
 
@@ -340,7 +340,7 @@ class ReinforcedTree(nn.Module):
             What `sample` returned.
         losses
             (n, M), what each way cost.
-        baseline, entropy
+        baseline, entropy_bonus
             As in `loss`.
         """
         choice("baseline", baseline, get_args(Baseline))
@@ -349,7 +349,7 @@ class ReinforcedTree(nn.Module):
                 f"losses must have an entry for each way, {tuple(ways.leaf.shape)}, "
                 f"got {tuple(losses.shape)}"
             )
-        costs = losses.detach() + entropy * ways.log_probability.detach()
+        costs = losses.detach() + entropy_bonus * ways.log_probability.detach()
         advantages = costs[..., None] - self._baseline(ways, costs, baseline)  # (n, M, 1 or depth)
         estimate = (ways.steps * advantages).sum(-1).mean()
         return estimate - estimate.detach()

@@ -70,7 +70,7 @@ _REINFORCED = {
     "max_depth": (3, 5, 8, 10),
     "learning_rate": (0.01, 0.03, 0.1),
     "batch_size": (32, 128, 512),
-    "entropy": (0.0, 0.3, 0.6, 1.0),
+    "entropy_bonus": (0.0, 0.3, 0.6, 1.0),
     "l2": (0.0, 1e-5, 1e-4),
 }
 

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.ablations --data FOLDER [--names ailerons,abalone]
         [--variants product,annealed] [--seeds 5] [--jobs 1] [--budget SECONDS] [--report] [--quick]
 
-DGT as the paper proposes it (sum form, three layers, quantised) against itself with one choice
+DGT as the paper proposes it (sum form, three layers, quantized) against itself with one choice
 changed: the product form (a), one layer (b), annealed sigmoids (c); further the hidden sizes of
 Table 12, the authors' scaled quantiser, and PAT (product, annealed, one layer), the baseline of
 Table 1. Every variant chooses its own setting on validation rows (`trials.py`); the fits that count
@@ -75,7 +75,7 @@ def _variant(name: str, title: str, grid: Grid) -> Method:
 VARIANTS = {
     variant.name: variant
     for variant in (
-        _variant(BASE, "DGT: sum, L = 3, quantised", [_THREE_LAYERS]),
+        _variant(BASE, "DGT: sum, L = 3, quantized", [_THREE_LAYERS]),
         _variant("product", "(a) product form", _relaxed(_THREE_LAYERS, path="product")),
         _variant("one_layer", "(b) L = 1", [_ONE_LAYER]),
         _variant("table_12", "L = 3, sizes of Table 12, l1", [_TABLE_12]),

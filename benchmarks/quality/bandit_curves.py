@@ -125,7 +125,7 @@ def curve_of(run: Run, name: str, curve: str, setting: Setting, seed: int) -> En
     if time.monotonic() > run.deadline:
         raise OutOfTimeError
     rows = rows_of(run, name)
-    if setting.get("standardised"):
+    if setting.get("standardized"):
         rows = scaled(rows)
     queries, start = marks(run, name), time.process_time()
     coming = order(len(rows.y), queries[-1], seed)

@@ -4,7 +4,7 @@ Ours has one setting for all data sets: its defaults. Vowpal Wabbit (VW) has a g
 it look worse than it is is avoided: its columns have names (bare integers are taken for places in
 its table of weights, where they meet those of actions), costs are -1 for a reward of 1 and 0 for
 none (with costs 0 and 1 an action never taken looks best), pairs of columns have a table of weights
-large enough, and columns come as they are and standardised with the mean and deviation of the whole
+large enough, and columns come as they are and standardized with the mean and deviation of the whole
 stream, which in use nobody has beforehand. contextualbandits has trees, one per action (the
 policies of Elmachtoub et al., 2017), that are learned anew from all rows whenever these have become
 a tenth more; it keeps every row.
@@ -99,7 +99,7 @@ _EXPLORATION = {
 def vw_grid() -> list[Setting]:
     """Return all settings; those that are mostly good come first, for who looks before the end."""
     return [
-        {"exploration": exploration, "pairs": pairs, "learning_rate": rate, "standardised": scaled}
+        {"exploration": exploration, "pairs": pairs, "learning_rate": rate, "standardized": scaled}
         for some in (tuple(_EXPLORATION)[:-1], tuple(_EXPLORATION)[-1:])
         for scaled in (True, False)
         for pairs in (False, True)
@@ -111,7 +111,7 @@ def vw_grid() -> list[Setting]:
 def _vw_wide_grid() -> list[Setting]:
     """Return rates above those of the grid, with what is mostly best otherwise."""
     return [
-        {"exploration": "squarecb", "pairs": pairs, "learning_rate": rate, "standardised": True}
+        {"exploration": "squarecb", "pairs": pairs, "learning_rate": rate, "standardized": True}
         for pairs in (True, False)
         for rate in (2.0, 4.0, 8.0)
     ]
@@ -141,7 +141,7 @@ def drawn(probabilities: list[float], rng: np.random.Generator) -> int:
     return min(int(place), len(probabilities) - 1)
 
 
-def standardised(X: np.ndarray) -> np.ndarray:
+def standardized(X: np.ndarray) -> np.ndarray:
     deviation = X.std(axis=0, dtype=np.float64)
     scaled = (X - X.mean(axis=0, dtype=np.float64)) / np.where(deviation > 0, deviation, 1.0)
     return scaled.astype(np.float32)
@@ -186,7 +186,7 @@ class VWPolicy:
 
 
 def _vw(stream: Stream, setting: Setting, seed: int) -> np.ndarray:
-    X = standardised(stream.X) if setting["standardised"] else stream.X
+    X = standardized(stream.X) if setting["standardized"] else stream.X
     with VWPolicy(setting, X.shape[1], stream.n_actions, seed) as policy:
         return policy.replay(X, stream.y, LONGEST_PASS)
 

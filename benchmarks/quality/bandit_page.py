@@ -260,8 +260,8 @@ def page() -> str:
                 "Every row comes once, the learner sees the reward of what it chose and nothing "
                 "else; means and deviations over 5 orders. Ours has its defaults everywhere. The "
                 "peers have, data set by data set, the best of all settings tried, by the very "
-                "rewards that are shown, and VW has columns standardised with what is known only "
-                "after the pass: that favours them. "
+                "rewards that are shown, and VW has columns standardized with what is known only "
+                "after the pass: that favors them. "
                 "`python -m benchmarks.quality.bandit_replay --data FOLDER`",
                 "",
                 *replay(),

@@ -57,7 +57,7 @@ class Regressor(Protocol):
 
 
 class LinearBandit:
-    """A linear function of standardised columns, by RMSprop on estimated slopes."""
+    """A linear function of standardized columns, by RMSprop on estimated slopes."""
 
     def __init__(
         self, X: np.ndarray, estimator: str, setting: Setting, about: tuple[float, float], seed: int

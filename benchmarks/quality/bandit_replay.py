@@ -8,7 +8,7 @@ pooled (covtype: the first 50,000 of a fixed shuffle) and come once, in an order
 seed, the same for every learner. What counts is the mean reward over the pass; that over its last
 quarter is recorded too. A learner that has several settings runs all of them on the order of seed
 0, and the best three (the best one, where a pass takes over a minute) on every seed; the best of
-them counts, by the very rewards that are reported: that favours it. Ours has one setting for all
+them counts, by the very rewards that are reported: that favors it. Ours has one setting for all
 data sets. Settings that would need more than 15 minutes for one pass, by the pace of the first
 rows, are left out and recorded as such. Every finished pass is in
 ``results/bandit_replay/NAME.LEARNER.json`` at once and is not made again.

@@ -20,7 +20,7 @@ class Clustered(NamedTuple):
 
 
 def hierarchical_kmeans(rows: np.ndarray, others: np.ndarray, depth: int, seed: int) -> Clustered:
-    """Halve rows by 2-means down to a depth, and tell the leaves of other rows by the centres."""
+    """Halve rows by 2-means down to a depth, and tell the leaves of other rows by the centers."""
     random = np.random.RandomState(seed)
     merges: list[tuple[int, int]] = []
     leaf = np.zeros(len(others), dtype=np.int64)

@@ -172,7 +172,7 @@ def ablation_table() -> list[str]:
     return [
         "## Table 7: one design choice changed, test RMSE",
         "",
-        "The first row of a data set has the paper's choices (sum, three layers, quantised) with",
+        "The first row of a data set has the paper's choices (sum, three layers, quantized) with",
         "narrow hidden sizes; others change one choice, PAT three. Steps and penalties are chosen",
         "from six for each, except where the schedule of the annealing is chosen instead.",
         "The product form is not worse here, unlike in the paper: with hard decisions its gradient",
@@ -269,7 +269,7 @@ the paper's over 10 seeds, ours over the number of runs given below.
   cell was not measured there (OptDigits is in none of the paper's tables).
 - *floor*: what we hold ourselves to, about one standard deviation from the paper's mean; *kept*
   says whether we do.
-- TAO (alternating optimisation), LCN (locally constant networks) and TEL (the tree ensemble layer,
+- TAO (alternating optimization), LCN (locally constant networks) and TEL (the tree ensemble layer,
   nearly hard) are other ways to learn oblique trees; the paper's numbers are quoted. PAT is its own
   baseline, a soft tree that is sharpened and then hardened.
 

@@ -3,7 +3,7 @@
 Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
 Quantized Gradient Descent. TMLR 2022. Tables 1, 2, 4, 5 and 7; means and standard deviations over
 10 seeds of the test score at the height in brackets. Of its 20 data sets, those here are the ones
-that can be had without a licence or a large download; optdigits is in no table of the paper.
+that can be had without a license or a large download; optdigits is in no table of the paper.
 """
 
 from __future__ import annotations

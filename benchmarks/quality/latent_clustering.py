@@ -284,7 +284,7 @@ run; the authors' published search chose by the purity of validation rows. Peers
 columns, each of deviation 1, into as many leaves as the deepest latent tree may have; they learn
 from the validation rows, too.
 
-Two things were chosen in sight of purity, and favour the rows "start by 2-means": depth 6 joined
+Two things were chosen in sight of purity, and favor the rows "start by 2-means": depth 6 joined
 the depths for glass after 4 and 5 had been judged, and that start became the default after both
 had been. The random start, and glass without depth 6, stand beside them.
 

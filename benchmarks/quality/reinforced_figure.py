@@ -37,8 +37,8 @@ COLUMNS = (
 def clouds(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return points of 32 classes in a square."""
     rng = np.random.default_rng(seed)
-    centres = rng.uniform(size=(N_CLASSES, 2))
-    X = np.repeat(centres, N_POINTS, axis=0) + SPREAD * rng.normal(size=(N_CLASSES * N_POINTS, 2))
+    centers = rng.uniform(size=(N_CLASSES, 2))
+    X = np.repeat(centers, N_POINTS, axis=0) + SPREAD * rng.normal(size=(N_CLASSES * N_POINTS, 2))
     return X, np.repeat(np.arange(N_CLASSES), N_POINTS)
 
 
@@ -49,7 +49,7 @@ def draw(models: dict[str, Any], X: np.ndarray, y: np.ndarray, path: Path) -> No
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    colours = mpl.colors.ListedColormap(
+    colors = mpl.colors.ListedColormap(
         mpl.colormaps["hsv"](np.random.default_rng(1).permutation(N_CLASSES) / N_CLASSES)
     )
     (low_x, low_y), (high_x, high_y) = X.min(axis=0) - 0.03, X.max(axis=0) + 0.03
@@ -58,7 +58,7 @@ def draw(models: dict[str, Any], X: np.ndarray, y: np.ndarray, path: Path) -> No
     figure, axes = plt.subplots(1, len(models), figsize=(6 * len(models), 6), layout="constrained")
     for axis, (title, model) in zip(axes, models.items(), strict=True):
         predicted = model.predict(places).reshape(grid_x.shape)
-        options = {"cmap": colours, "vmin": 0, "vmax": N_CLASSES - 1}
+        options = {"cmap": colors, "vmin": 0, "vmax": N_CLASSES - 1}
         axis.pcolormesh(grid_x, grid_y, predicted, alpha=0.45, rasterized=True, **options)
         axis.scatter(*X.T, c=y, s=9, edgecolors="black", linewidths=0.3, **options)
         axis.set(title=title, xticks=[], yticks=[], aspect="equal")

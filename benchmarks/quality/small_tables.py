@@ -188,7 +188,7 @@ def main() -> int:
     passed = table.finish(
         "Depth of the tuned CART: 5-fold cross-validation over "
         f"{', '.join(str(depth) for depth in DEPTHS)}. Linear: logistic regression, or ridge "
-        "regression with a tuned penalty; both on standardised columns.",
+        "regression with a tuned penalty; both on standardized columns.",
         "Standard errors allow for the overlap of training parts (Nadeau and Bengio 2003).",
     )
     return 0 if passed else 1

@@ -5,7 +5,7 @@
 
 FOLDER holds ``mnist.npz`` and ``fashion_mnist.npz`` with the official split. Networks are those of
 Appendix D.1: two convolutions of 3 x 3 with f and 2f filters, maximum over 2 x 2, dropout, batch
-normalisation, then dense layers (CNN-Dense) or one dense layer and a `TreeEnsembleLayer` (CNN-TEL),
+normalization, then dense layers (CNN-Dense) or one dense layer and a `TreeEnsembleLayer` (CNN-TEL),
 and a softmax. For each of both, so many settings are drawn at random from the paper's space, less
 batches of 32, learning rates of 0.1 and 1e-5, and more than 20 passes. They are compared by the
 best accuracy after any pass on 10,000 training rows that are kept apart: all of them over 3 passes,
@@ -126,14 +126,14 @@ def batches(n: int, size: int, generator: torch.Generator, device: str) -> Itera
 def step_of(model: nn.Module, X: Tensor, y: Tensor, setting: Setting) -> Callable[[Tensor], None]:
     """Return what learns from one batch, of which it takes the rows."""
     on_gpu = X.is_cuda
-    optimiser = torch.optim.Adam(
+    optimizer = torch.optim.Adam(
         model.parameters(), lr=setting["learning_rate"], fused=on_gpu, capturable=on_gpu
     )
 
     def step(rows: Tensor) -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         F.cross_entropy(model(X[rows]), y[rows]).backward()
-        optimiser.step()
+        optimizer.step()
 
     return replayed(step, setting["batch_size"]) if on_gpu else step
 

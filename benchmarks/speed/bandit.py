@@ -68,7 +68,7 @@ class Problem(NamedTuple):
 
 
 def problem(case: Case, n: int) -> Problem:
-    """Draw rows around a centre per action, in units of their deviation."""
+    """Draw rows around a center per action, in units of their deviation."""
     rng = np.random.default_rng(0)
     y = rng.integers(case.k, size=n).astype(np.int32)
     X = 1.2 * rng.standard_normal((case.k, case.d))[y] + rng.standard_normal((n, case.d))
@@ -85,7 +85,7 @@ def torch_rounds(case: Case, given: Problem, n: int) -> Call:
     generator = torch.Generator().manual_seed(0)
     W = (torch.randn(2**case.h - 1, case.d + 1, generator=generator) / case.d**0.5).requires_grad_()
     theta = (0.1 * torch.randn(2**case.h, case.k, generator=generator)).requires_grad_()
-    optimiser = torch.optim.RMSprop([W, theta], lr=LEARNING_RATE)
+    optimizer = torch.optim.RMSprop([W, theta], lr=LEARNING_RATE)
     path_sums, rng = dense_path_sums(case.h), np.random.default_rng(0)
 
     def call() -> None:
@@ -97,8 +97,8 @@ def torch_rounds(case: Case, given: Problem, n: int) -> Call:
             reward = float(action == given.y[i])
             ((torch.sigmoid(values[action]) - reward) ** 2 / chance).backward()
             if i % ACCUMULATED == ACCUMULATED - 1:
-                optimiser.step()
-                optimiser.zero_grad()
+                optimizer.step()
+                optimizer.zero_grad()
 
     return call
 

@@ -74,26 +74,26 @@ class TorchTree:
     def fit(self, X: torch.Tensor, y: torch.Tensor, n_valid: int, epochs: int) -> None:
         order = torch.randperm(len(X), generator=self.generator)
         valid, train = order[:n_valid], order[n_valid:]
-        optimiser = torch.optim.RMSprop([self.W, self.theta], lr=LEARNING_RATE, eps=EPSILON)
+        optimizer = torch.optim.RMSprop([self.W, self.theta], lr=LEARNING_RATE, eps=EPSILON)
         n_steps = epochs * -(-len(train) // BATCH)
         schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(
-            optimiser, max(1, n_steps // CYCLES)
+            optimizer, max(1, n_steps // CYCLES)
         )
         best, kept = np.inf, (self.W, self.theta)
         for _ in range(epochs):
             for rows in train[torch.randperm(len(train), generator=self.generator)].split(BATCH):
-                self._step(X[rows], y[rows], optimiser)
+                self._step(X[rows], y[rows], optimizer)
                 schedule.step()
             loss = self._loss(X[valid], y[valid])
             if loss < best:
                 best, kept = loss, (self.W.detach().clone(), self.theta.detach().clone())
         self.W, self.theta = kept
 
-    def _step(self, X: torch.Tensor, y: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
-        optimiser.zero_grad()
+    def _step(self, X: torch.Tensor, y: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
+        optimizer.zero_grad()
         F.cross_entropy(self.scores(X), y).backward()
         torch.nn.utils.clip_grad_norm_([self.W, self.theta], CLIP_NORM)
-        optimiser.step()
+        optimizer.step()
 
     def _loss(self, X: torch.Tensor, y: torch.Tensor) -> float:
         with torch.no_grad():

@@ -83,16 +83,16 @@ class TorchLayers:
         self.factors = [torch.from_numpy(W.copy()).requires_grad_() for W in factors]
         self.theta = torch.from_numpy(batch.theta.copy()).requires_grad_()
         self.scores, self.path_sums = scores, path_sums
-        self.optimiser = torch.optim.RMSprop([*self.factors, self.theta], lr=learning_rate)
+        self.optimizer = torch.optim.RMSprop([*self.factors, self.theta], lr=learning_rate)
 
     def backward(self) -> None:
         prediction = HardMax.apply(self.path_sums(Sign.apply(self.scores(self)))) @ self.theta
         F.cross_entropy(prediction, self.target).backward()
 
     def __call__(self) -> None:
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         self.backward()
-        self.optimiser.step()
+        self.optimizer.step()
 
     def weights(self) -> np.ndarray:
         with torch.no_grad():

@@ -110,19 +110,19 @@ class TorchStep:
         self.theta = torch.from_numpy(batch.theta.copy()).requires_grad_()
         self.path_sums = path_sums
         # The default loop over tensors: foreach=True is no faster for two of them.
-        self.optimiser = torch.optim.RMSprop([self.W, self.theta], lr=LEARNING_RATE)
+        self.optimizer = torch.optim.RMSprop([self.W, self.theta], lr=LEARNING_RATE)
 
     def backward(self) -> None:
         prediction = HardMax.apply(self.path_sums(Sign.apply(self.X @ self.W.t()))) @ self.theta
         self.loss(prediction, self.target).backward()
 
     def __call__(self) -> None:
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         self.backward()
-        self.optimiser.step()
+        self.optimizer.step()
 
     def gradient(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         self.backward()
         dW = self.W.grad.numpy()
         return dW[:, :-1], dW[:, -1], self.theta.grad.numpy()

@@ -6,7 +6,7 @@ C = A B in float32 at the shapes of the DGT step, against OpenBLAS through NumPy
 first) and SciPy's `sgemm` (columns first, so it is given the transposed problem: no copies). The
 engine's kernel is repeated inside one call. NumPy and SciPy need a call from Python for each
 product; its time is measured with 8 x 8 matrices and subtracted, so that kernels are compared (and
-the library, if anything, favoured).
+the library, if anything, favored).
 """
 
 from __future__ import annotations

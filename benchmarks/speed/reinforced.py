@@ -98,13 +98,13 @@ class TorchPolicy:
         return (reach * of_class).sum(1).mean()
 
     def fit(self, X: torch.Tensor, y: torch.Tensor, passes: int, estimator: str) -> None:
-        optimiser = torch.optim.Adam([self.W, self.alpha], lr=LEARNING_RATE)
+        optimizer = torch.optim.Adam([self.W, self.alpha], lr=LEARNING_RATE)
         loss_of = self.sampled_loss if estimator == "sampled" else self.exact_loss
         for _ in range(passes):
             for rows in torch.randperm(len(X), generator=self.generator).split(BATCH):
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss_of(X[rows], y[rows]).backward()
-                optimiser.step()
+                optimizer.step()
 
 
 def peer_fit(rows: Rows, depth: int, passes: int, estimator: str) -> None:

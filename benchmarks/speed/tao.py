@@ -1,4 +1,4 @@
-"""Speed of alternating optimisation: one node's logistic regression, and whole sweeps.
+"""Speed of alternating optimization: one node's logistic regression, and whole sweeps.
 
     python -m benchmarks.speed.tao --data FOLDER [--tables node] [--quick]
 
@@ -123,7 +123,7 @@ def nodes(folder: Path, is_quick: bool) -> bool:
 def sweeps(folder: Path, is_quick: bool) -> None:
     report = Table(
         "tao_sweep",
-        f"{N_SWEEPS} sweeps of alternating optimisation from an axis-aligned tree, two threads.",
+        f"{N_SWEEPS} sweeps of alternating optimization from an axis-aligned tree, two threads.",
         SWEEP_COLUMNS,
         {"l1": 0.3, "l2": 10.0},
         kept=not is_quick,

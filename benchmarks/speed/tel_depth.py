@@ -76,7 +76,7 @@ def dense_steps(
 
     W, b, O = uniform(N_TREES, m, D), uniform(N_TREES, m), uniform(N_TREES, m + 1, 1)
     inputs, target = torch.from_numpy(X), torch.from_numpy(y).float()
-    optimiser = torch.optim.Adam([W, b, O], lr=RATE)
+    optimizer = torch.optim.Adam([W, b, O], lr=RATE)
 
     def loss_of(x: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         scores = dense_ensemble(x, W, b, O, logistic(1.0))[:, 0]
@@ -87,9 +87,9 @@ def dense_steps(
     def steps() -> None:
         for i in range(n_steps):
             rows = slice(i * BATCH, (i + 1) * BATCH)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             run(inputs[rows], target[rows]).backward()
-            optimiser.step()
+            optimizer.step()
 
     steps()  # warm
     return steps

@@ -155,8 +155,8 @@ def test_names_come_from_features_a_mapping_or_a_frame():
 def test_text_needs_a_table_of_examples():
     with pytest.raises(TableError, match="x: .*'red'.* give features= a table"):
         small_bandit().decide(["red", 1.0])
-    with pytest.raises(TableError, match=r"X: column 'colour' holds text 'red'.*features="):
-        small_bandit().replay(pd.DataFrame({"colour": ["red", "red"]}), [0, 1])
+    with pytest.raises(TableError, match=r"X: column 'color' holds text 'red'.*features="):
+        small_bandit().replay(pd.DataFrame({"color": ["red", "red"]}), [0, 1])
 
 
 @pytest.mark.parametrize("of", [lambda t: t, lambda t: reader_of(t).schema, pl.from_pandas])

@@ -51,13 +51,13 @@ class Recorder:
 
 
 @pytest.fixture
-def labelled(rng):
+def labeled(rng):
     X = rng.normal(size=(300, 3))
     return X, np.array(["low", "middle", "top"])[np.digitize(X @ [1, 1, 0.5], [-0.7, 0.7])]
 
 
-def test_the_label_earns_one(labelled):
-    X, y = labelled
+def test_the_label_earns_one(labeled):
+    X, y = labeled
     world = classification_bandit(X, y)
     assert world.actions == ("low", "middle", "top")
     for t in range(20):
@@ -104,8 +104,8 @@ def test_contexts_of_all_kinds_of_tables(kind):
     assert np.isfinite(encoded.X).all()
 
 
-def test_order_and_number_of_rounds(labelled):
-    X, y = labelled
+def test_order_and_number_of_rounds(labeled):
+    X, y = labeled
     shuffled = classification_bandit(X, y, random_state=3)
     again = classification_bandit(X, y).shuffled(3)
     np.testing.assert_array_equal(shuffled.X, again.X)
@@ -125,9 +125,9 @@ def test_order_and_number_of_rounds(labelled):
     np.testing.assert_array_equal(classification_bandit(X, y, n_rounds=301).X[300], X[0])
 
 
-def test_feedback_at_once_by_default(labelled):
+def test_feedback_at_once_by_default(labeled):
     bandit = Recorder(["low", "top"])
-    world = classification_bandit(*labelled, n_rounds=6)
+    world = classification_bandit(*labeled, n_rounds=6)
     history = simulate(bandit, world)
     assert [t for t, _, _ in bandit.told] == [1, 2, 3, 4, 5, 6]
     assert history.action.tolist() == ["low", "top"] * 3
@@ -138,9 +138,9 @@ def test_feedback_at_once_by_default(labelled):
     assert bandit.masks == [None] * 6
 
 
-def test_late_lost_and_out_of_order_feedback(labelled):
+def test_late_lost_and_out_of_order_feedback(labeled):
     bandit = Recorder(["low"])
-    world = classification_bandit(*labelled, n_rounds=6).delayed([3, 0, -1, 0, 1, 9])
+    world = classification_bandit(*labeled, n_rounds=6).delayed([3, 0, -1, 0, 1, 9])
     history = simulate(bandit, world)
     when = [(t, int(token.split()[1])) for t, token, _ in bandit.told]
     # Round 0 is told at the end of round 3, before round 3 itself; round 5 after the last.
@@ -148,8 +148,8 @@ def test_late_lost_and_out_of_order_feedback(labelled):
     assert np.isfinite(history.reward).all()
 
 
-def test_drawn_delays(labelled):
-    X, y = labelled
+def test_drawn_delays(labeled):
+    X, y = labeled
     world = classification_bandit(X, y).delayed((2, 5), lost=0.3, random_state=0)
     known = world.delays[world.delays >= 0]
     assert set(known) == {2, 3, 4, 5}
@@ -160,8 +160,8 @@ def test_drawn_delays(labelled):
     assert len(short.delays) == 2
 
 
-def test_masks_reach_the_bandit(labelled):
-    X, y = labelled
+def test_masks_reach_the_bandit(labeled):
+    X, y = labeled
     world = classification_bandit(X, y).masked(share=0.4, random_state=0)
     assert world.masks.any(axis=1).all()
     assert 0.4 < world.masks.mean() < 0.7
@@ -233,9 +233,9 @@ def test_numbers_are_tried_one_or_two_at_a_time(rng, numbers, told):
     assert len(bandit.told) == 6
 
 
-def test_progress_is_told(labelled):
+def test_progress_is_told(labeled):
     seen = []
-    simulate(Recorder(["low"]), classification_bandit(*labelled), on_rounds=seen.append)
+    simulate(Recorder(["low"]), classification_bandit(*labeled), on_rounds=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 300
     assert 50 < len(seen) <= 150
@@ -254,8 +254,8 @@ def test_the_linear_learner_is_ridge_regression(rng):
     assert set(history.propensity) == {0.25, 0.75}
 
 
-def test_the_linear_learner_learns(labelled):
-    X, y = labelled
+def test_the_linear_learner_learns(labeled):
+    X, y = labeled
     world = classification_bandit(X, y, n_rounds=1500, random_state=0)
     history = simulate(LinearBandit(world.actions, random_state=0), world)
     assert history.reward[-500:].mean() > 0.65
@@ -263,8 +263,8 @@ def test_the_linear_learner_learns(labelled):
     np.testing.assert_array_equal(one.action, other.action)
 
 
-def test_propensities_are_those_of_the_choices(labelled):
-    X, y = labelled
+def test_propensities_are_those_of_the_choices(labeled):
+    X, y = labeled
     world = classification_bandit(X, y, n_rounds=4000, random_state=0).masked(random_state=1)
     history = simulate(LinearBandit(world.actions, epsilon=0.3, random_state=0), world)
     # The mean of 1 / p over the chosen is the mean number of allowed actions.
@@ -292,8 +292,8 @@ def test_random_actions_are_allowed_and_even(rng):
     assert set(random_rewards(masked, 0)) == {0.0, 1.0}
 
 
-def test_supervised_marks(labelled, rng):
-    X, y = labelled
+def test_supervised_marks(labeled, rng):
+    X, y = labeled
     world = classification_bandit(X, y)
     assert supervised_rewards(world, 3, 0).mean() > 0.8
     only = world.masked([True, False, False])
@@ -342,14 +342,14 @@ def test_supervised_marks(labelled, rng):
         (lambda X, y: LinearBandit(3, epsilon=2), "epsilon must be a number in"),
     ],
 )
-def test_bad_input_is_named(make, message, labelled):
+def test_bad_input_is_named(make, message, labeled):
     with pytest.raises(ValueError, match=message):
-        make(*labelled)
+        make(*labeled)
 
 
 @pytest.mark.parametrize("delay", [None, 0])
-def test_names_of_several_types_stay_what_they_are(labelled, delay):
-    X, y = labelled
+def test_names_of_several_types_stay_what_they_are(labeled, delay):
+    X, y = labeled
     names = [0, "middle", "top"]
     y = np.array([names[("low", "middle", "top").index(label)] for label in y], object)
     world = classification_bandit(X, y)
@@ -361,15 +361,15 @@ def test_names_of_several_types_stay_what_they_are(labelled, delay):
     np.testing.assert_array_equal(world.rewards_of(taken), history.reward)
 
 
-def test_a_bandit_of_other_actions_is_refused(labelled):
+def test_a_bandit_of_other_actions_is_refused(labeled):
     bandit = Recorder(["low"])
     bandit.actions_ = ("middle", "low")
     with pytest.raises(ValueError, match="Make it with the simulator's"):
-        simulate(bandit, classification_bandit(*labelled))
+        simulate(bandit, classification_bandit(*labeled))
 
 
-def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labelled, monkeypatch):
-    world = classification_bandit(*labelled)
+def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labeled, monkeypatch):
+    world = classification_bandit(*labeled)
 
     class Interrupted(Recorder):
         def replay(self, X, feedback, mask=None):
@@ -384,9 +384,9 @@ def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labelled, mo
 
     for kind in (DGTClassifier, DGTRegressor):
         monkeypatch.setattr(kind, "fit", fit)
-    numbers = regression_bandit(labelled[0], labelled[0][:, 0])
+    numbers = regression_bandit(labeled[0], labeled[0][:, 0])
     for marks, of in ((supervised_rewards, world), (supervised_losses, numbers)):
         with pytest.raises(KeyboardInterrupt):
             marks(of, 2, 0)
     with pytest.raises(KeyboardInterrupt):
-        reward_estimates(labelled[0], labelled[1], labelled[0][:, 0])
+        reward_estimates(labeled[0], labeled[1], labeled[0][:, 0])

@@ -101,7 +101,7 @@ def test_doubly_robust_is_exact_with_the_true_model_whatever_was_logged():
         assert direct.value == estimate.value
 
 
-def test_self_normalised_by_hand():
+def test_self_normalized_by_hand():
     estimate = judged((0, 0, 1), np.array([0, 2, 0]), method="snips")
     w = np.array([0.1 / 0.5, 0.7 / 0.2, 0.6 / 0.1])
     r = np.array([1.0, 0.5, 3.0])
@@ -112,7 +112,7 @@ def test_self_normalised_by_hand():
     assert estimate.effective_n == pytest.approx(w.sum() ** 2 / (w**2).sum())
 
 
-def test_self_normalised_moves_with_the_rewards(rng):
+def test_self_normalized_moves_with_the_rewards(rng):
     rows, actions, rewards, chances = logged_at_random(rng, 50)
     one, other = (
         evaluate(POLICY[rows], rows[:, None], actions, r, chances, method="snips")

@@ -21,11 +21,11 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def classifier():
-    """Right (class 'yes') where width + 2 [colour = red] >= 3."""
+    """Right (class 'yes') where width + 2 [color = red] >= 3."""
     schema = Schema(
         (
             Feature("width", "numeric", center=1.0, scale=2.0, has_missing=True),
-            Feature("colour", "categorical", levels=("blue", "red")),
+            Feature("color", "categorical", levels=("blue", "red")),
             Feature("unused", "numeric"),
         )
     )
@@ -68,7 +68,7 @@ def answers_csv(tmp_path):
     """Five rows: the classifier is right on all but the last; width is missing once."""
     path = tmp_path / "answers.csv"
     path.write_text(
-        "colour,width,unused,answer,number\n"
+        "color,width,unused,answer,number\n"
         "red,1,0,yes,1\n"
         "blue,1,0,no,2\n"
         "blue,3.5,0,yes,3\n"

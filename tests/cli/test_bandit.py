@@ -17,9 +17,9 @@ PNG = b"\x89PNG"
 def flowers(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(120, 2)), columns=["length", "width"])
-    table["colour"] = rng.choice(["red", "blue"], 120)
+    table["color"] = rng.choice(["red", "blue"], 120)
     table.loc[::10, "width"] = np.nan
-    table["kind"] = np.where(table.length + (table.colour == "red") > 0.5, "tall", "short")
+    table["kind"] = np.where(table.length + (table.color == "red") > 0.5, "tall", "short")
     table["height"] = 100 * table.length + 1000
     table.to_csv(tmp_path / "flowers.csv", index=False)
     return table
@@ -92,7 +92,7 @@ def test_numbers_are_tried_in_deviations(run, flowers, estimator):
     ("more", "target", "message"),
     [
         ([], "kindness", "has no column 'kindness'. Did you mean 'kind'?"),
-        ([], "kind,colour", "--target takes one column"),
+        ([], "kind,color", "--target takes one column"),
         (["--estimator", "two_point"], "kind", "--estimator two_point is not for classification"),
         (["--estimator", "paper"], "height", "use two_point or one_point or"),
         (["--allowed", "0.5"], "height", "--allowed is for classes"),
@@ -110,8 +110,8 @@ def test_numbers_are_tried_in_deviations(run, flowers, estimator):
     ],
 )
 def test_mistakes_are_explained(run, flowers, tmp_path, more, target, message):
-    if target == "kind,colour":
-        flowers.assign(kind=flowers.length > 0, colour=flowers.width > 0).to_csv(
+    if target == "kind,color":
+        flowers.assign(kind=flowers.length > 0, color=flowers.width > 0).to_csv(
             tmp_path / "flowers.csv", index=False
         )
     result = run(*arguments("--runs", 1, *more, target=target))

@@ -74,7 +74,7 @@ def test_predict_does_not_replace_a_device(run, classifier_file, answers_csv):
 
 def test_predict_names_an_absent_column(run, classifier_file, tmp_path):
     table = tmp_path / "t.csv"
-    table.write_text("colour,unused\nred,1\n")
+    table.write_text("color,unused\nred,1\n")
     result = run("predict", classifier_file, table)
     assert result.exit_code == 2
     assert "width" in result.stderr
@@ -110,7 +110,7 @@ def test_evaluate_weights_count(run, classifier_file, answers_csv):
 
 def test_evaluate_counts_unknown_and_missing_answers(run, classifier_file, tmp_path):
     table = tmp_path / "t.csv"
-    table.write_text("width,colour,unused,answer\n1,red,0,yes\n1,red,0,perhaps\n1,red,0,\n")
+    table.write_text("width,color,unused,answer\n1,red,0,yes\n1,red,0,perhaps\n1,red,0,\n")
     result = run("evaluate", classifier_file, table, "-t", "answer", "--json")
     payload = json.loads(result.stdout)
     assert (payload["n_rows"], payload["n_missing_target"], payload["n_unknown_class"]) == (2, 1, 1)
@@ -119,7 +119,7 @@ def test_evaluate_counts_unknown_and_missing_answers(run, classifier_file, tmp_p
 
 
 def test_evaluate_refuses_a_foreign_target(run, classifier_file, answers_csv):
-    result = run("evaluate", classifier_file, answers_csv, "-t", "colour")
+    result = run("evaluate", classifier_file, answers_csv, "-t", "color")
     assert result.exit_code == 2
     assert "'red'" in result.stderr
     assert "'no', 'yes'" in result.stderr
@@ -140,15 +140,15 @@ def test_describe_tells_tree_sizes_use_and_record(run, classifier_file):
         assert words in result.stdout
     payload = json.loads(run("describe", classifier_file, "--json").stdout)
     assert (payload["depth"], payload["n_leaves"], payload["n_features"]) == (1, 2, 3)
-    assert payload["splits"] == ["width + (2 if colour is red) >= 3"]
+    assert payload["splits"] == ["width + (2 if color is red) >= 3"]
     assert payload["record"] == {"learner": "by hand"}
 
 
 def test_feature_use_is_in_standard_units(classifier):
     use = {entry.name: entry for entry in feature_use(classifier)}
     assert use["width"].share == pytest.approx(0.5)  # weight 1, spread 2; a level adds 2
-    assert use["colour"].share == pytest.approx(0.5)
-    assert [use[name].n_splits for name in ("width", "colour", "unused")] == [1, 1, 0]
+    assert use["color"].share == pytest.approx(0.5)
+    assert [use[name].n_splits for name in ("width", "color", "unused")] == [1, 1, 0]
 
 
 def test_feature_use_counts_the_rows_that_pass():
@@ -192,7 +192,7 @@ def test_benchmark_says_what_was_timed(run, request, model, single_rows):
 def test_made_up_rows_fit_the_schema(classifier):
     rows, kind = sample_rows(classifier.schema, 200, np.random.default_rng(0))
     assert kind == "Arrow table"
-    assert set(rows["colour"].to_pylist()) == {"blue", "red"}
+    assert set(rows["color"].to_pylist()) == {"blue", "red"}
     assert np.isnan(rows["width"].to_numpy()).sum() > 0
     assert set(classifier.predict(rows)) == {"no", "yes"}
 

@@ -61,7 +61,7 @@ def test_a_statement_runs_on_the_table_that_is_named(run, classifier_file):
     options = ["--table", "pens", "--keep", "id"]
     statement = run("export", classifier_file, "--to", "sql", *options).stdout
     database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE pens (id, width, colour, unused)")
+    database.execute("CREATE TABLE pens (id, width, color, unused)")
     database.execute("INSERT INTO pens VALUES (7, 1, 'red', 0), (8, 1, 'blue', 0)")
     assert [row[:2] for row in database.execute(statement)] == [(7, "yes"), (8, "no")]
 

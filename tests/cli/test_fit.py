@@ -19,15 +19,15 @@ QUICK = ["--max-depth", 2]
 def mixed_csv(tmp_path):
     """Numbers, text, a date and missing entries; the class follows from two of the columns."""
     rng = np.random.default_rng(0)
-    lines = ["width,colour,day,junk,answer,amount,weight"]
+    lines = ["width,color,day,junk,answer,amount,weight"]
     for i in range(200):
-        width, colour = rng.normal(), ["red", "blue", ""][rng.integers(3)]
-        answer = "yes" if width + (colour == "red") > 0.5 else "no"
+        width, color = rng.normal(), ["red", "blue", ""][rng.integers(3)]
+        answer = "yes" if width + (color == "red") > 0.5 else "no"
         shown = "" if i % 17 == 0 else f"{width:.4f}"
         day = f"2024-01-{1 + i % 28:02d}"
         answer_shown = "" if i < 3 else answer
         lines.append(
-            f"{shown},{colour},{day},{rng.normal():.3f},{answer_shown},{3 * width:.3f},{i % 4}"
+            f"{shown},{color},{day},{rng.normal():.3f},{answer_shown},{3 * width:.3f},{i % 4}"
         )
     path = tmp_path / "mixed.csv"
     path.write_text("\n".join(lines) + "\n")
@@ -46,7 +46,7 @@ def test_fit_writes_a_model_that_predicts(run, mixed_csv, tmp_path):
         assert words in result.stdout
     tree = hardwood.load(tmp_path / "mixed.hardwood")
     assert tree.target_names == ("answer",)
-    assert tree.feature_names == ("width", "colour", "day", "junk", "weight")
+    assert tree.feature_names == ("width", "color", "day", "junk", "weight")
     assert tree.record["table"] == "mixed.csv"
     evaluated = run("evaluate", "mixed.hardwood", mixed_csv, "-t", "answer", "--json")
     assert json.loads(evaluated.stdout)["metrics"]["accuracy"]["value"] > 0.85
@@ -192,14 +192,14 @@ def test_mistakes_with_trees_and_leaves_are_explained(run, mixed_csv, arguments,
 def several_csv(tmp_path):
     """Labels of 0 and 1 and of true and false, quantities, and a name with a comma."""
     rng = np.random.default_rng(0)
-    lines = ['width,colour,wide,"red, or not",huge,amount,price,grade,never']
+    lines = ['width,color,wide,"red, or not",huge,amount,price,grade,never']
     for i in range(240):
-        width, colour = rng.normal(), "red" if rng.random() < 0.5 else "blue"
+        width, color = rng.normal(), "red" if rng.random() < 0.5 else "blue"
         wide = "" if i == 7 else int(width > 0)
         amount = "" if i == 9 else f"{3 * width + 1:.2f}"
         huge = "true" if width > 1 else "false"
         lines.append(
-            f"{width:.3f},{colour},{wide},{int(colour == 'red')},{huge},{amount},"
+            f"{width:.3f},{color},{wide},{int(color == 'red')},{huge},{amount},"
             f"{100 * abs(width):.1f},{i % 3},0"
         )
     path = tmp_path / "several.csv"
@@ -291,7 +291,7 @@ def test_a_name_with_a_comma_is_a_name(run, several_csv, tmp_path):
         ("wide,hugh", [], "Did you mean 'huge'"),
         ("wide,huge,", [], "no column ''"),
         ("wide,wide", [], "names the column 'wide' twice"),
-        ("wide,colour", [], "Target 'colour' holds text"),
+        ("wide,color", [], "Target 'color' holds text"),
         (
             "wide,grade",
             ["--task", "classification"],

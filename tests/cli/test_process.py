@@ -53,7 +53,7 @@ def test_missing_packages_are_named_with_the_install_line(tmp_path, package):
 
 def test_a_closed_pipe_ends_quietly(tmp_path, classifier_file):
     table = tmp_path / "t.csv"
-    table.write_text("width,colour,unused\n" + "1,red,0\n" * 200_000)
+    table.write_text("width,color,unused\n" + "1,red,0\n" * 200_000)
     command = [*HARDWOOD, "predict", str(classifier_file), str(table)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -66,7 +66,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path, classifier_file):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_on_stdout_is_a_sentence(tmp_path, classifier_file):
     table = tmp_path / "t.csv"
-    table.write_text("width,colour,unused\n" + "1,red,0\n" * 200_000)
+    table.write_text("width,color,unused\n" + "1,red,0\n" * 200_000)
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [*HARDWOOD, "predict", str(classifier_file), str(table)],

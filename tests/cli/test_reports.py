@@ -75,7 +75,7 @@ def test_analyze_takes_groups_features_metrics_and_weights(
     run, classifier_file, answers_csv, tmp_path
 ):
     arguments = ["analyze", classifier_file, answers_csv, "-t", "answer"]
-    arguments += ["--group", "both=width, colour", "--feature", "unused", "--metric", "log loss"]
+    arguments += ["--group", "both=width, color", "--feature", "unused", "--metric", "log loss"]
     result = run(*arguments, "--weight", "number", "--plot", "why.png", "--json")
     payload = json.loads(result.stdout)
     assert {entry["name"] for entry in payload["importance"]} == {"both", "unused"}
@@ -90,11 +90,11 @@ def test_analyze_takes_groups_features_metrics_and_weights(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--group", "width,colour"], "give a name and columns"),
+        (["--group", "width,color"], "give a name and columns"),
         (["--group", "g=height"], "no feature of the model"),
         (["--feature", "height"], "no feature of the model"),
         (["--metric", "R2"], "metric must be one of"),
-        (["--target", "colour"], "Is it the right column?"),
+        (["--target", "color"], "Is it the right column?"),
     ],
 )
 def test_analyze_explains_wrong_options(run, classifier_file, answers_csv, options, words):

@@ -39,28 +39,28 @@ def test_a_table_fills_the_histograms_with_true_answers(run, classifier_file, an
         "My tree",
     )
     said = json.loads(result.stdout)
-    assert (said["output"], said["n_rows"], said["coloured_by_truth"]) == ("t.html", 5, True)
+    assert (said["output"], said["n_rows"], said["colored_by_truth"]) == ("t.html", 5, True)
     content = content_of(answers_csv.with_name("t.html"))
     assert said["bytes"] == answers_csv.with_name("t.html").stat().st_size
     assert content["title"] == "My tree"
-    assert content["colours"]["areTrue"]
+    assert content["colors"]["areTrue"]
     truth = unpacked(content["rows"]["truth"])  # what the model predicts is in the table
     assert truth.tolist() == [1, 0, 1, 1, 1]
 
 
-def test_without_a_target_the_model_gives_the_colours(run, regressor_file, tmp_path):
+def test_without_a_target_the_model_gives_the_colors(run, regressor_file, tmp_path):
     (tmp_path / "numbers.csv").write_text("a,b,y\n1,2,3\n-1,2,4\n0.5,1,5\n")
     result = run("show", regressor_file, "--data", "numbers.csv", "-o", "r.html")
-    assert "histograms of 3 rows, coloured by what the model predicts" in result.output
-    assert not content_of(tmp_path / "r.html")["colours"]["areTrue"]
+    assert "histograms of 3 rows, colored by what the model predicts" in result.output
+    assert not content_of(tmp_path / "r.html")["colors"]["areTrue"]
     result = run("show", regressor_file, "--data", "numbers.csv", "--target", "y", "-o", "r.html")
-    assert "coloured by their true answers" in result.output
+    assert "colored by their true answers" in result.output
     assert content_of(tmp_path / "r.html")["rows"]["truth"] == [3.0, 4.0, 5.0]
 
 
 def test_rows_without_a_known_answer_are_left_out_and_counted(run, classifier_file, tmp_path):
     (tmp_path / "t.csv").write_text(
-        "width,colour,unused,answer\n1,red,0,yes\n1,red,0,maybe\n2,blue,0,\n3,blue,0,no\n"
+        "width,color,unused,answer\n1,red,0,yes\n1,red,0,maybe\n2,blue,0,\n3,blue,0,no\n"
     )
     result = run("show", classifier_file, "--data", "t.csv", "--json")
     assert "2 rows of t.csv without a known answer in 'answer' left out" in result.stderr
@@ -109,7 +109,7 @@ def test_the_page_is_opened_on_request(run, classifier_file, tmp_path, monkeypat
         (["-o", "no/where.html"], "does not exist"),
         (["-o", "yes.hardwood"], "is an input of this command"),
         (["--data", "absent.csv"], "absent.csv does not exist"),
-        (["--data", "answers.csv", "--target", "colour"], "has a class of"),
+        (["--data", "answers.csv", "--target", "color"], "has a class of"),
         (["--data", "answers.csv", "--target", "widht"], "Did you mean 'width'?"),
     ],
 )

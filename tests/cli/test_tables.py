@@ -23,7 +23,7 @@ def table(tmp_path):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_separators_are_recognised(table, delimiter):
+def test_separators_are_recognized(table, delimiter):
     path = table("a,b,c\n1,x,2.5\n2,y,3.5\n".replace(",", delimiter))
     assert read_table(path).to_pydict() == {"a": [1, 2], "b": ["x", "y"], "c": [2.5, 3.5]}
 
@@ -57,7 +57,7 @@ def test_byte_order_mark_and_compression(table):
     assert read_table(path).num_rows == 1
 
 
-def test_parquet_is_recognised_by_content(tmp_path):
+def test_parquet_is_recognized_by_content(tmp_path):
     path = tmp_path / "no-suffix"
     pq.write_table(pa.table({"a": [1, 2]}), path)
     assert read_table(path)["a"].to_pylist() == [1, 2]

@@ -27,13 +27,11 @@ QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]
 def table(tmp_path):
     """Numbers, text and missing entries; the class and the amount follow from two columns."""
     rng = np.random.default_rng(0)
-    lines = ["width,colour,junk,answer,amount,weight"]
+    lines = ["width,color,junk,answer,amount,weight"]
     for i in range(160):
-        width, colour = rng.normal(), ["red", "blue", ""][rng.integers(3)]
-        answer = "yes" if width + (colour == "red") > 0.5 else "no"
-        lines.append(
-            f"{width:.4f},{colour},{rng.normal():.3f},{answer},{3 * width:.3f},{1 + i % 3}"
-        )
+        width, color = rng.normal(), ["red", "blue", ""][rng.integers(3)]
+        answer = "yes" if width + (color == "red") > 0.5 else "no"
+        lines.append(f"{width:.4f},{color},{rng.normal():.3f},{answer},{3 * width:.3f},{1 + i % 3}")
     path = tmp_path / "t.csv"
     path.write_text("\n".join(lines) + "\n")
     return path

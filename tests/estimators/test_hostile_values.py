@@ -151,7 +151,7 @@ def test_early_stopping_needs_a_validation_part(table):
     assert {epoch.restart for epoch in model.history_} == {0}
 
 
-def test_momentum_is_the_optimisers_own_by_default(table):
+def test_momentum_is_the_optimizers_own_by_default(table):
     def weights(**options):
         model = DGTClassifier(max_epochs=5, n_restarts=1, random_state=0, **options).fit(*table)
         return model.tree_.weights.tolist()

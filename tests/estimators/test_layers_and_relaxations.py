@@ -52,7 +52,7 @@ def test_hidden_sizes_follow_table_12(height, size):
     assert DGT(max_depth=height, layers=(7, 9)).hidden_sizes == (7, 9)
 
 
-def test_heights_without_a_row_of_table_12_lie_between_their_neighbours():
+def test_heights_without_a_row_of_table_12_lie_between_their_neighbors():
     sizes = [DGT(max_depth=height, layers=2).hidden_sizes[0] for height in range(1, 17)]
     assert sizes == sorted(sizes)
     assert sizes[2] == (240 + 600) // 2

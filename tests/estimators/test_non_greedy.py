@@ -137,7 +137,7 @@ def test_the_start_never_sees_the_validation_part(digits, monkeypatch):
 
 def test_sparse_splits(digits):
     X, _, y, _ = digits
-    dense, few, penalised = (
+    dense, few, penalized = (
         NonGreedyTreeClassifier(**QUICK, **options).fit(X, y)
         for options in ({}, {"max_features_per_split": 3}, {"l1": 0.3})
     )
@@ -147,8 +147,8 @@ def test_sparse_splits(digits):
     def used(model):
         return (model.tree_.weights != 0).mean()
 
-    assert used(penalised) < 0.7 * used(dense)
-    assert penalised.score(X, y) > 0.7
+    assert used(penalized) < 0.7 * used(dense)
+    assert penalized.score(X, y) > 0.7
 
 
 def test_features_of_several_columns_count_once():

@@ -186,7 +186,7 @@ def test_balanced_gives_classes_the_same_say():
     np.testing.assert_allclose(balanced.predict_proba(X)[:, 1], 0.5, atol=0.03)
 
 
-def test_class_weight_is_honoured_by_name():
+def test_class_weight_is_honored_by_name():
     X, y = mixed_table()
     labels = np.where(y == 1, "yes", "no")
     model = DGTClassifier(class_weight={"yes": 1000.0, "no": 1e-4}, **OPTIONS).fit(X, labels)

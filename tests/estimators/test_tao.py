@@ -1,4 +1,4 @@
-"""Estimators of alternating optimisation: what is theirs alone, and scikit-learn's own checks."""
+"""Estimators of alternating optimization: what is theirs alone, and scikit-learn's own checks."""
 
 from __future__ import annotations
 

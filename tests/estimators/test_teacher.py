@@ -144,7 +144,7 @@ def test_networks_of_numbers_answer_in_the_units_of_the_problem():
     assert np.abs(networks.answers(problem, problem.matrix) - problem.y).mean() < 0.2
 
 
-def test_networks_honour_weights():
+def test_networks_honor_weights():
     X = np.repeat(np.arange(4.0), 25)[:, None] + np.random.default_rng(0).normal(0, 0.01, (100, 1))
     y = np.tile([0, 1], 50)
     problem = posed(X, y, weight=np.where(y == 1, 50.0, 1.0))

@@ -279,7 +279,7 @@ def test_verbose_prints_progress(iris, capsys):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "rmsprop", "adam"])
 @pytest.mark.parametrize("schedule", ["constant", "cosine", "one_cycle"])
-def test_every_optimiser_and_schedule_learns(optimizer, schedule, iris):
+def test_every_optimizer_and_schedule_learns(optimizer, schedule, iris):
     training = Training(optimizer=optimizer, schedule=schedule, clip_norm=None)
     rate, momentum = (0.1, 0.9) if optimizer == "sgd" else (0.01, 0.5)
     model = DGTClassifier(

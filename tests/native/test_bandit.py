@@ -257,7 +257,7 @@ def test_rounds_of_the_papers_numbers_are_those_of_the_twin(points):
     losses = engine.replay(X, y, "squared", 0.0)
     for i, x in enumerate(X):
         moments.add(x)
-        prediction = tree.values(moments.standardise(x))[0]
+        prediction = tree.values(moments.standardize(x))[0]
         u = 1 if next(twin.words(0, i)) & 1 else -1
         tried = (
             [prediction + delta * u] if points == 1 else [prediction + delta, prediction - delta]
@@ -267,7 +267,7 @@ def test_rounds_of_the_papers_numbers_are_those_of_the_twin(points):
         slope = twin.one_point(found[0], u, delta) if points == 1 else twin.two_point(*found, delta)
         waiting.append((x, slope))
         if len(waiting) == size:
-            Z = np.array([moments.standardise(x) for x, _ in waiting])
+            Z = np.array([moments.standardize(x) for x, _ in waiting])
             tree.step(Z, np.array([[s] for _, s in waiting]))
             waiting = []
     found = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)

@@ -10,7 +10,7 @@ import pytest
 from hardwood import _native, _probes
 from reference import dgt, losses
 from reference.dgt import Relaxation
-from reference.optimise import RMSprop
+from reference.optimize import RMSprop
 
 TOLERANCE = 1e-5
 TILE, DEEP_TILE, DEEP = 128, 64, 9  # samples that share one mu; trees of this height have smaller
@@ -310,11 +310,11 @@ def test_steps_follow_the_twin_of_rmsprop(name, linear):
     probe.steps(5, learning_rate=0.01)
     tree = [case.W, case.b, case.Theta, *([case.A] if linear else [])]
     tree = [part.astype(np.float64) for part in tree]
-    optimisers = [RMSprop() for _ in tree]
+    optimizers = [RMSprop() for _ in tree]
     for _ in range(5):
         now = replace(case, W=tree[0], b=tree[1], Theta=tree[2], A=tree[3] if linear else None)
         pulls = [g for g in now.twin(FORMS[name])[1:] if g is not None]
-        tree = [o.step(p, g, 0.01) for o, p, g in zip(optimisers, tree, pulls, strict=True)]
+        tree = [o.step(p, g, 0.01) for o, p, g in zip(optimizers, tree, pulls, strict=True)]
     found = [part for part in probe.parameters() if part is not None]
     for a, e in zip(found, tree, strict=True):
         np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-4)

@@ -145,8 +145,8 @@ def test_every_option_must_be_given_and_none_may_be_unknown(method):
             fit(method, options=less)
         with pytest.raises(ValueError, match=f"option '{name}' has another type"):
             fit(method, options={**options, name: object()})
-    with pytest.raises(ValueError, match="option 'colour' is unknown"):
-        fit(method, options={**options, "colour": 1})
+    with pytest.raises(ValueError, match="option 'color' is unknown"):
+        fit(method, options={**options, "color": 1})
 
 
 BAD_ROWS = np.array([0, N])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hardwood import _probes
-from reference import layers, optimise
+from reference import layers, optimize
 
 # nodes, columns, hidden sizes
 SIZES = [
@@ -29,23 +29,23 @@ SIZES = [
     (3, 17, [4, 9, 6]),
     (63, 16, [100, 100]),
 ]
-OPTIMISERS = {
-    "sgd": ({"optimizer": "sgd", "momentum": 0.0}, optimise.SGD),
+OPTIMIZERS = {
+    "sgd": ({"optimizer": "sgd", "momentum": 0.0}, optimize.SGD),
     "sgd with momentum": (
         {"optimizer": "sgd", "momentum": 0.8},
-        lambda: optimise.SGD(momentum=0.8),
+        lambda: optimize.SGD(momentum=0.8),
     ),
     "rmsprop": (
         {"optimizer": "rmsprop", "decay": 0.9, "epsilon": 0.01},
-        lambda: optimise.RMSprop(alpha=0.9, eps=0.01),
+        lambda: optimize.RMSprop(alpha=0.9, eps=0.01),
     ),
     "rmsprop with momentum": (
         {"optimizer": "rmsprop", "momentum": 0.5, "decay": 0.95, "epsilon": 0.1},
-        lambda: optimise.RMSprop(momentum=0.5, alpha=0.95, eps=0.1),
+        lambda: optimize.RMSprop(momentum=0.5, alpha=0.95, eps=0.1),
     ),
     "adam": (
         {"optimizer": "adam", "momentum": 0.7, "decay": 0.95, "epsilon": 0.01},
-        lambda: optimise.Adam(momentum=0.7, beta2=0.95, eps=0.01),
+        lambda: optimize.Adam(momentum=0.7, beta2=0.95, eps=0.01),
     ),
 }
 PENALTIES = [
@@ -116,25 +116,25 @@ def test_whole_numbers_collapse_exactly(m, d, hidden):
 
 
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("m", "d", "hidden"), SIZES)
 def test_one_step_equals_the_twin(m, d, hidden, name, penalties):
     follow(random_factors(m, d, hidden), random_gradients(m, d, 1), name, penalties, 2e-5)
 
 
 @pytest.mark.parametrize("penalties", [PENALTIES[i] for i in (0, 3, 6)], ids=str)
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("m", "d", "hidden"), SIZES)
 def test_ten_steps_equal_the_twin(m, d, hidden, name, penalties):
     follow(random_factors(m, d, hidden), random_gradients(m, d, 10), name, penalties, 1e-4)
 
 
 def follow(factors, gradients, name, penalties, tolerance, learning_rate=0.02):
-    options, make = OPTIMISERS[name]
-    found, optimisers = engine(factors), [make() for _ in factors]
+    options, make = OPTIMIZERS[name]
+    found, optimizers = engine(factors), [make() for _ in factors]
     for G in gradients:
         found.step(G, **{**NEUTRAL, **options, **penalties}, learning_rate=learning_rate)
-        factors = layers.step(factors, G, optimisers, learning_rate, **penalties)
+        factors = layers.step(factors, G, optimizers, learning_rate, **penalties)
     assert_same_layers(found, factors, tolerance)
 
 
@@ -143,14 +143,14 @@ def test_clipping_makes_a_step_of_the_given_length(m, d, hidden):
     """Over all factors, not over their product; what is clipped elsewhere takes its share."""
     factors, (G,) = random_factors(m, d, hidden), random_gradients(m, d, 1)
     options = {**NEUTRAL, "optimizer": "sgd", "learning_rate": 2.0}
-    norm = np.sqrt(optimise.squared_norm(layers.factor_gradients(factors, G)))
+    norm = np.sqrt(optimize.squared_norm(layers.factor_gradients(factors, G)))
 
     def length(clip_norm: float, elsewhere: float) -> float:
         found = engine(factors)
         limits = {"clip_norm": clip_norm, "squared_norm_elsewhere": elsewhere}
         found.step(G, **{**options, **limits})
         moves = [W - E for W, E in zip(found.factors(), factors, strict=True)]
-        return np.sqrt(optimise.squared_norm(moves))
+        return np.sqrt(optimize.squared_norm(moves))
 
     assert length(0.01 * norm, 0.0) == pytest.approx(2 * 0.01 * norm, rel=1e-3)
     assert length(0.01 * norm, 3 * norm**2) == pytest.approx(0.01 * norm, rel=1e-3)
@@ -166,10 +166,10 @@ def test_l1_makes_weights_of_factors_exactly_zero(m, d, hidden):
     assert all((W == 0).mean() > 0.9 for W in found.factors())
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
-def test_a_single_layer_takes_the_optimisers_own_steps(name):
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_single_layer_takes_the_optimizers_own_steps(name):
     """L = 1: no factor but W itself, bias and all."""
-    options, _ = OPTIMISERS[name]
+    options, _ = OPTIMIZERS[name]
     (W,), G = random_factors(7, 3, []), random_gradients(7, 3, 6)
     found = engine([W])
     for g in G:

@@ -17,7 +17,7 @@ from scipy import sparse
 from hardwood import DGTClassifier, DGTRegressor, Training, _native, _probes
 from hardwood.learn.dgt import DGT
 from hardwood.table import Feature, Schema
-from reference import dgt, layers, losses, optimise
+from reference import dgt, layers, losses, optimize
 from reference.bootstrap import bootstrap_counts, bootstrap_sample
 from reference.dgt import Relaxation
 from reference.encode import encode
@@ -249,13 +249,13 @@ def follow(
     """Take the loop's steps in NumPy: the tree at the end, and each batch's sum of losses.
 
     Each step has its own of ``forms``. With ``factors`` they are what is learned in place of the
-    splits, and all of them are penalised.
+    splits, and all of them are penalized.
     """
     columns, L = encode(case.schema, case.X), len(factors)
     parts = [*factors, *case.start[2:]] if L else case.start
     parts = [part.astype(np.float64) for part in parts]
-    penalised = [True] * L + [False, True] if L else [True, False, False, True]
-    optimisers = [make() for _ in parts]
+    penalized = [True] * L + [False, True] if L else [True, False, False, True]
+    optimizers = [make() for _ in parts]
     totals = []
     for rows, rate, form in zip(order, rates, forms or [dgt.ALGORITHM_2] * len(order), strict=True):
         tree = tree_of(parts, L)
@@ -267,40 +267,40 @@ def follow(
         if L:
             G = np.column_stack(pulls[:2])
             pulls = [*layers.factor_gradients(parts[:L], G), *pulls[2:]]
-        pulls = optimise.clip_by_global_norm(pulls, clip_norm)
+        pulls = optimize.clip_by_global_norm(pulls, clip_norm)
         parts = [
-            optimise.step(p, g, o, rate, l1=l1 * counts, l2=l2 * counts)
-            for p, g, o, counts in zip(parts, pulls, optimisers, penalised, strict=False)
+            optimize.step(p, g, o, rate, l1=l1 * counts, l2=l2 * counts)
+            for p, g, o, counts in zip(parts, pulls, optimizers, penalized, strict=False)
         ]
     return tree_of(parts, L), totals
 
 
 # Steps
 
-OPTIMISERS = {
-    "sgd": ({}, optimise.SGD),
-    "sgd with momentum": ({"momentum": 0.8}, lambda: optimise.SGD(momentum=0.8)),
+OPTIMIZERS = {
+    "sgd": ({}, optimize.SGD),
+    "sgd with momentum": ({"momentum": 0.8}, lambda: optimize.SGD(momentum=0.8)),
     "rmsprop": (
         {"optimizer": "rmsprop", "decay": 0.9, "epsilon": 0.01},
-        lambda: optimise.RMSprop(alpha=0.9, eps=0.01),
+        lambda: optimize.RMSprop(alpha=0.9, eps=0.01),
     ),
     "rmsprop with momentum": (
         {"optimizer": "rmsprop", "momentum": 0.5, "decay": 0.95, "epsilon": 0.1},
-        lambda: optimise.RMSprop(momentum=0.5, alpha=0.95, eps=0.1),
+        lambda: optimize.RMSprop(momentum=0.5, alpha=0.95, eps=0.1),
     ),
     "adam": (
         {"optimizer": "adam", "momentum": 0.7, "decay": 0.95, "epsilon": 0.01},
-        lambda: optimise.Adam(momentum=0.7, beta2=0.95, eps=0.01),
+        lambda: optimize.Adam(momentum=0.7, beta2=0.95, eps=0.01),
     ),
 }
 PENALTIES = [{}, {"l2": 0.3}, {"l1": 0.05}, {"clip_norm": 0.1}, {"l1": 0.02, "l2": 0.2}]
 
 
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_step_equals_the_twin(name, penalties):
     case = make_case(50)
-    options, make = OPTIMISERS[name]
+    options, make = OPTIMIZERS[name]
     sizes = {"batch_size": 16, "max_epochs": 3}  # 16, 16, 16 and 2 rows
     order = batches(case, **sizes)
     assert [len(rows) for rows in order] == 3 * [16, 16, 16, 2]
@@ -322,7 +322,7 @@ def test_batches_larger_than_a_tile(n_outputs, mixed, custom):
     sizes = {"train": train, "batch_size": 150, "max_epochs": 2}  # 128 + 22 rows, then 50
     order = batches(case, **sizes)
     answer = fit(case, valid=valid, custom=custom, **sizes)
-    ends = [follow(case, order[:stop], optimise.SGD, stop * [0.1]) for stop in (2, 4)]
+    ends = [follow(case, order[:stop], optimize.SGD, stop * [0.1]) for stop in (2, 4)]
     assert_close(parameters_of(answer), ends[answer["best_epoch"]][0])
     for epoch, record in enumerate(answer["history"][0]):
         total = sum(ends[1][1][2 * epoch : 2 * epoch + 2])
@@ -347,13 +347,13 @@ def test_clipping_makes_a_step_of_the_given_length():
 
 
 SCHEDULES = {
-    "constant": ({"schedule": "constant"}, optimise.constant),
-    "cosine": ({"schedule": "cosine"}, optimise.cosine),
+    "constant": ({"schedule": "constant"}, optimize.constant),
+    "cosine": ({"schedule": "cosine"}, optimize.cosine),
     "cosine, 3 cycles": (
         {"schedule": "cosine", "schedule_cycles": 3},
-        lambda t, n, lr: optimise.cosine(t, n, lr, restarts=3),
+        lambda t, n, lr: optimize.cosine(t, n, lr, restarts=3),
     ),
-    "one_cycle": ({"schedule": "one_cycle"}, optimise.one_cycle),
+    "one_cycle": ({"schedule": "one_cycle"}, optimize.one_cycle),
 }
 
 
@@ -383,7 +383,7 @@ def test_step_lengths_follow_the_schedule(name):
     ("penalty", "expected"),
     [
         ({"l2": 0.5}, lambda W: W * 0.95**6),
-        ({"l1": 0.5}, lambda W: optimise.soft_threshold(W, 6 * 0.05)),
+        ({"l1": 0.5}, lambda W: optimize.soft_threshold(W, 6 * 0.05)),
     ],
 )
 @pytest.mark.parametrize("optimizer", ["sgd", "rmsprop", "adam"])
@@ -445,7 +445,7 @@ def test_every_form_steps_as_its_twin(name, n_outputs, penalties):
     order = batches(case, **sizes)
     answer = fit(case, learning_rate=0.05, **sizes, **options, **penalties)
     forms = [form_at((t, 12), **options) for t in range(12)]
-    expected, totals = follow(case, order, optimise.SGD, 12 * [0.05], forms=forms, **penalties)
+    expected, totals = follow(case, order, optimize.SGD, 12 * [0.05], forms=forms, **penalties)
     assert_close(parameters_of(answer), expected)
     found = [record[2] for record in answer["history"][0]]
     means = np.reshape(totals, (3, 4)).sum(axis=1) / case.weight.sum(dtype=np.float64)
@@ -487,7 +487,7 @@ def test_linear_leaves_step_as_their_twin(form, n_outputs, penalties):
     order = batches(case, **sizes)
     answer = fit(case, learning_rate=0.05, **sizes, **form, **penalties)
     forms = [form_at((t, 12), **form) for t in range(12)]
-    expected, _ = follow(case, order, optimise.SGD, 12 * [0.05], forms=forms, **penalties)
+    expected, _ = follow(case, order, optimize.SGD, 12 * [0.05], forms=forms, **penalties)
     assert answer["leaf_weights"].shape == (4, n_outputs, 3)
     assert_close(parameters_of(answer), expected)
 
@@ -506,12 +506,12 @@ def factors_of(case: Case, hidden: Sequence[int], seed: int = 3) -> list[np.ndar
 
 
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("height", "hidden"), [(2, [6]), (3, [5, 9]), (1, [12, 4, 7])])
 def test_layers_step_as_their_twin(height, hidden, name, penalties):
     """Columns are the fewer side at height 3, nodes at heights 1 and 2."""
     case = make_case(50, height=height)
-    options, make = OPTIMISERS[name]
+    options, make = OPTIMIZERS[name]
     sizes = {"batch_size": 16, "max_epochs": 2}
     order = batches(case, **sizes)
     answer = fit(case, learning_rate=0.02, hidden=hidden, **sizes, **options, **penalties)
@@ -535,7 +535,7 @@ def test_layers_go_with_every_form_and_leaf(name, linear):
     forms = [form_at((t, 8), **form) for t in range(8)]
     order, factors = batches(case, **sizes), factors_of(case, [7, 6])
     expected, _ = follow(
-        case, order, optimise.SGD, 8 * [0.05], forms=forms, factors=factors, **clip
+        case, order, optimize.SGD, 8 * [0.05], forms=forms, factors=factors, **clip
     )
     for found, part in zip(parameters_of(answer), expected, strict=True):
         np.testing.assert_allclose(found, part, rtol=1e-3, atol=1e-4)
@@ -623,7 +623,7 @@ def test_a_member_learns_from_its_sample(fraction, member):
     expected, _ = follow(
         Case(case.schema, case.X, case.y, sampled, case.start),
         order,
-        optimise.SGD,
+        optimize.SGD,
         len(order) * [0.1],
     )
     assert_close(parameters_of(fit(case, **own, **sizes)), expected)

@@ -1,4 +1,4 @@
-"""Alternating optimisation against its twin: reduced problems, thresholds, logistic regressions."""
+"""Alternating optimization against its twin: reduced problems, thresholds, logistic regressions."""
 
 from __future__ import annotations
 

@@ -313,7 +313,7 @@ def test_scores_on_the_edges_and_beside_them(gamma, activation, dtype):
 
 
 def real_case(rng: np.random.Generator, depth: int, gamma: float, activation: str) -> Case:
-    """As after some training: normalised samples, scores of unit size."""
+    """As after some training: normalized samples, scores of unit size."""
     m, d, n, T, k = 2**depth - 1, 20, 128, 4, 3
     return Case(
         X=rng.normal(size=(n, d)),

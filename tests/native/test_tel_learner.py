@@ -1,4 +1,4 @@
-"""TEL's training steps against a replay in NumPy: normalisation, weights, penalty, Adam."""
+"""TEL's training steps against a replay in NumPy: normalization, weights, penalty, Adam."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hardwood import Training, _native
 from hardwood.learn.tel import TEL
 from hardwood.table import Schema
-from reference import optimise
+from reference import optimize
 from reference import tel as twin
 
 N, D, K, TREES, DEPTH = 11, 3, 2, 2, 3
@@ -97,22 +97,22 @@ def replayed(problem, batches, *, batch_norm, l2):
     """The same steps, in float64 and as the papers write them."""
     X, target, weight = (problem[key].astype(np.float64) for key in ("X", "target", "weight"))
     parameters = [part.astype(np.float64) for part in problem["start"]]
-    optimisers = [optimise.Adam(beta2=0.99, eps=1e-7) for _ in parameters]
+    optimizers = [optimize.Adam(beta2=0.99, eps=1e-7) for _ in parameters]
     mean, variance = twin.batch_statistics(X, weight)
     reached = []
     for rows in batches:
         x = X[rows]
         if batch_norm and len(rows) > 1:
-            x = twin.batch_normalised(x, weight[rows])
+            x = twin.batch_normalized(x, weight[rows])
         elif batch_norm:  # one row has no variance: it is taken as an answer's are
             x = (x - mean) / np.sqrt(variance + twin.BATCH_NORM_EPSILON)
         answers = twin.forward(x, *parameters, GAMMA, "smooth_step")
         slope = (answers - target[rows]) * weight[rows, None] / len(rows)
         gradients = twin.backward(x, *parameters, slope, GAMMA, "smooth_step")[1:]
         reached.append(twin.reachable_leaves(x, *parameters[:2], GAMMA, "smooth_step"))
-        for i, penalty in enumerate((l2, 0.0, 0.0)):  # the splits' weights alone are penalised
-            parameters[i] = optimise.step(
-                parameters[i], gradients[i], optimisers[i], RATE, l2=penalty
+        for i, penalty in enumerate((l2, 0.0, 0.0)):  # the splits' weights alone are penalized
+            parameters[i] = optimize.step(
+                parameters[i], gradients[i], optimizers[i], RATE, l2=penalty
             )
     if batch_norm:
         parameters[:2] = twin.folded(*parameters[:2], mean, variance)

@@ -299,7 +299,7 @@ def make_ensemble(
 def ensemble_equals_cpu(size: tuple[int, ...], gamma: float, activation: str, dtype) -> None:
     n, d, trees, depth, k = size
     layer = make_ensemble(d, trees, depth, k, gamma, dtype, activation=activation)
-    layer.eval()  # a batch of one cannot be normalised
+    layer.eval()  # a batch of one cannot be normalized
     x, slope = torch.randn(n, d, dtype=dtype), torch.randn(n, k, dtype=dtype)
     wide = copy.deepcopy(layer).double()
     expected = gradients(wide, x.double(), slope.double(), [*wide.parameters()])
@@ -354,7 +354,7 @@ def is_conditional() -> None:
 
 def ensemble_compiles(activation: str) -> None:
     network = nn.Sequential(
-        nn.Linear(12, 8, bias=False),  # a bias would be normalised away
+        nn.Linear(12, 8, bias=False),  # a bias would be normalized away
         make_ensemble(8, 5, 7, 3, 0.5, torch.float32, activation=activation),
     ).cuda()
     compiled = torch.compile(network, fullgraph=True)

@@ -278,11 +278,11 @@ def test_only_a_settled_layer_can_be_pruned():
         LatentTree(3).pruned()
 
 
-def test_centring_puts_half_of_the_rows_to_either_side():
+def test_centering_puts_half_of_the_rows_to_either_side():
     for batch_norm in (True, False):
         layer = LatentTree(6, 3, batch_norm=batch_norm)
         x = 5 + 2 * normal(640, 6, dtype=torch.float32)
-        layer.centre(x)
+        layer.center(x)
         scores = layer.scores(x)
         node = torch.zeros(640, dtype=torch.long)
         for _ in range(3):
@@ -391,7 +391,7 @@ def test_a_projection_of_rewards_pools_and_is_differentiable():
         (lambda: LatentTree(3)([[0.0]]), TypeError, "takes a tensor"),
         (lambda: LatentTree(3, 2, split=nn.Linear(3, 4))(torch.zeros(2, 3)), ValueError, "scores"),
         (
-            lambda: LatentTree(3, 2, split=nn.Linear(3, 3)).centre(torch.zeros(2, 3)),
+            lambda: LatentTree(3, 2, split=nn.Linear(3, 3)).center(torch.zeros(2, 3)),
             TypeError,
             "mo",
         ),

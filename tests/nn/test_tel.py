@@ -152,7 +152,7 @@ def test_gradcheck(activation):
     assert torch.autograd.gradcheck(lambda *parts: tel_op.answer(*parts, 0.7, activation), parts)
 
 
-def test_gradcheck_of_the_layer_with_its_normalisation():
+def test_gradcheck_of_the_layer_with_its_normalization():
     layer = TreeEnsembleLayer(3, 2, 2, 3, bias=False, dtype=torch.float64)
     torch.nn.init.normal_(layer.leaves)
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
@@ -225,7 +225,7 @@ def test_frozen_parameters_stay_without_gradient(frozen):
         assert (parameter.grad is None) == (name == frozen)
 
 
-def test_the_normalisation_is_torchs_own():
+def test_the_normalization_is_torchs_own():
     layer = make_layer()
     bare = make_layer(batch_norm=False)
     bare.load_state_dict({n: p for n, p in layer.state_dict().items() if "batch_norm" not in n})

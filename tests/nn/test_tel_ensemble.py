@@ -13,7 +13,7 @@ from hardwood.table import Feature, Schema
 
 
 def make_layer(k=3, d=5, depth=4, gamma=0.6, **options) -> TreeEnsembleLayer:
-    """Make a layer whose normalisation has seen columns far from zero."""
+    """Make a layer whose normalization has seen columns far from zero."""
     layer = TreeEnsembleLayer(d, k, 4, depth, gamma, **options)
     torch.nn.init.normal_(layer.weight, std=0.3)
     torch.nn.init.normal_(layer.leaves)
@@ -87,7 +87,7 @@ def test_there_and_back(of_norm, batch_norm):
     np.testing.assert_array_equal(back.values, model.values)
 
 
-def test_the_model_knows_what_the_normalisation_knew():
+def test_the_model_knows_what_the_normalization_knew():
     layer = make_layer()
     schema = layer.to_ensemble().schema
     np.testing.assert_allclose(schema.column_center, layer.batch_norm.running_mean, rtol=1e-6)
@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_refused(options, message):
         make_layer(k=3).to_ensemble(**options)
 
 
-def test_a_normalisation_without_statistics_is_refused():
+def test_a_normalization_without_statistics_is_refused():
     layer = TreeEnsembleLayer(2, 1)
     layer.batch_norm = torch.nn.BatchNorm1d(2, track_running_stats=False)
     assert layer.reachable_leaves(torch.randn(5, 2)).shape == (5, 10)

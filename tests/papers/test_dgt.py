@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import fractional_matrix_power
 
 from hardwood.parameters import hidden_size
-from reference import dgt, layers, losses, optimise
+from reference import dgt, layers, losses, optimize
 from reference.dgt import Relaxation
 
 HEIGHTS = range(1, 9)
@@ -444,7 +444,7 @@ def preconditioned(factors: list[np.ndarray], G: np.ndarray) -> np.ndarray:
 
 def descend(factors: list[np.ndarray], G: np.ndarray, lr: float) -> np.ndarray:
     """How much the product changes by one plain step on the factors, per unit of learning rate."""
-    stepped = layers.step(factors, G, [optimise.SGD() for _ in factors], lr)
+    stepped = layers.step(factors, G, [optimize.SGD() for _ in factors], lr)
     return (layers.product(stepped) - layers.product(factors)) / lr
 
 
@@ -483,7 +483,7 @@ def test_balanced_factors_are_preconditioned_by_powers_of_their_product(L):
 
 @some
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=6), seeds)
-def test_gradient_flow_conserves_the_balance_of_neighbours(sizes, seed):
+def test_gradient_flow_conserves_the_balance_of_neighbors(sizes, seed):
     """d/dt (W^(j+1)' W^(j+1)) = d/dt (W^(j) W^(j)'), and every factor is as steep as the product.
 
     The product is linear in each factor, so <W^(j), dW^(j)> = <W, G> for all j (Euler).

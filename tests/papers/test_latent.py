@@ -95,7 +95,7 @@ def test_without_relaxation_the_program_finds_the_path():
 
 @pytest.mark.parametrize("pruning", [0.2, 2.0, 50.0])
 def test_a_group_is_solved_exactly(pruning):
-    """Proposition 2: the activity of a single node minimises its g_t."""
+    """Proposition 2: the activity of a single node minimizes its g_t."""
     rng = np.random.default_rng(2)
     for _ in range(20):
         q = np.hstack([np.full((12, 1), 9.0), rng.normal(size=(12, 2)) - 9])

@@ -1,4 +1,4 @@
-"""What alternating optimisation promises: its objective never rises, whatever is minimised."""
+"""What alternating optimization promises: its objective never rises, whatever is minimized."""
 
 from __future__ import annotations
 

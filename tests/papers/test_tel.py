@@ -514,13 +514,13 @@ def test_a_score_of_zero_goes_both_ways_by_halves_however_small_gamma_is(gamma, 
     assert tel.reachable_leaves(X, W, b, gamma, activation) == 2
 
 
-# Batch normalisation before the layer
+# Batch normalization before the layer
 
 
-def test_a_normalised_batch_has_mean_zero_and_nearly_unit_variance():
+def test_a_normalized_batch_has_mean_zero_and_nearly_unit_variance():
     rng = np.random.default_rng(0)
     X, weight = rng.normal(3.0, [0.01, 1.0, 100.0], size=(200, 3)), rng.uniform(0, 2, size=200)
-    Z = tel.batch_normalised(X, weight)
+    Z = tel.batch_normalized(X, weight)
     np.testing.assert_allclose(np.average(Z, axis=0, weights=weight), 0.0, atol=1e-9)
     variance = np.average((X - np.average(X, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
     np.testing.assert_allclose(
@@ -531,21 +531,21 @@ def test_a_normalised_batch_has_mean_zero_and_nearly_unit_variance():
 def test_a_sample_of_weight_two_is_two_samples():
     X = np.random.default_rng(0).normal(size=(5, 3))
     weight = np.array([1.0, 2.0, 0.0, 1.0, 1.0])
-    repeated = tel.batch_normalised(X[[0, 1, 1, 3, 4]], np.ones(5))
-    np.testing.assert_allclose(tel.batch_normalised(X, weight)[[0, 1, 1, 3, 4]], repeated)
+    repeated = tel.batch_normalized(X[[0, 1, 1, 3, 4]], np.ones(5))
+    np.testing.assert_allclose(tel.batch_normalized(X, weight)[[0, 1, 1, 3, 4]], repeated)
 
 
 def test_unit_weights_are_the_batch_norm_of_torch(torch):
     X = np.random.default_rng(0).normal(2.0, 3.0, size=(40, 5))
     norm = torch.nn.BatchNorm1d(5, eps=1e-3, affine=False).double().train()
     np.testing.assert_allclose(
-        tel.batch_normalised(X, np.ones(40)), norm(torch.tensor(X)).numpy(), rtol=1e-10, atol=1e-12
+        tel.batch_normalized(X, np.ones(40)), norm(torch.tensor(X)).numpy(), rtol=1e-10, atol=1e-12
     )
 
 
-def test_a_constant_column_is_normalised_to_zero():
+def test_a_constant_column_is_normalized_to_zero():
     X = np.full((10, 1), 7.0)
-    np.testing.assert_allclose(tel.batch_normalised(X, np.ones(10)), 0.0, atol=1e-12)
+    np.testing.assert_allclose(tel.batch_normalized(X, np.ones(10)), 0.0, atol=1e-12)
 
 
 def test_folded_splits_have_the_same_scores():
@@ -554,7 +554,7 @@ def test_folded_splits_have_the_same_scores():
     W, b = rng.normal(size=(2, 7, 3)), rng.normal(size=(2, 7))
     np.testing.assert_allclose(
         tel.scores(X, *tel.folded(W, b, *tel.batch_statistics(X, weight))),
-        tel.scores(tel.batch_normalised(X, weight), W, b),
+        tel.scores(tel.batch_normalized(X, weight), W, b),
         rtol=1e-9,
         atol=1e-10,
     )

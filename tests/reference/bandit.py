@@ -31,7 +31,7 @@ from scipy.special import expit
 
 from reference import dgt, layers
 from reference.bootstrap import words
-from reference.optimise import Adam, RMSprop
+from reference.optimize import Adam, RMSprop
 
 LESSONS = 1 << 62
 FIRST_LOSSES = 20  # which count the same
@@ -100,7 +100,7 @@ class Moments:
         self.mean = np.nansum(seen, axis=0) / count
         self.deviation = np.sqrt(np.nansum((seen - self.mean) ** 2, axis=0) / count)
 
-    def standardise(self, x: np.ndarray) -> np.ndarray:
+    def standardize(self, x: np.ndarray) -> np.ndarray:
         """Return (x - mean) / deviation, zero for what is missing or has not varied."""
         z = np.zeros(len(x))
         np.divide(x - self.mean, self.deviation, out=z, where=self.deviation > 0)
@@ -109,7 +109,7 @@ class Moments:
 
 @dataclass
 class RewardScale:
-    """Of rewards: the centre of the first ones, and the spread, looked at when they doubled."""
+    """Of rewards: the center of the first ones, and the spread, looked at when they doubled."""
 
     next_look: int
     rewards: list[float] = field(default_factory=list)
@@ -118,7 +118,7 @@ class RewardScale:
     is_known: bool = False
 
     def within(self, reward: float) -> float:
-        """Draw a reward in that lies more than four scales from the centre."""
+        """Draw a reward in that lies more than four scales from the center."""
         if not self.is_known:
             return reward
         return float(np.clip(reward, self.center - 4 * self.scale, self.center + 4 * self.scale))
@@ -147,7 +147,7 @@ class BulkScale(RewardScale):
     """Looks at all rewards as they came, but for those that are far from all others."""
 
     def add(self, reward: float) -> float:
-        """Return what values are to be multiplied by: 0 to start again from the centre."""
+        """Return what values are to be multiplied by: 0 to start again from the center."""
         self.rewards.append(reward)
         if len(self.rewards) < self.next_look:
             return 1.0
@@ -195,7 +195,7 @@ class Draws:
 
 
 class Tree:
-    """The tree and its optimisers: one for the splits or each of their factors, one for the leaves.
+    """The tree and its optimizers: one for the splits or each of their factors, one for the leaves.
 
     What it decides by is a mean of parameters over about the part ``averaging`` of all steps.
     """
@@ -215,15 +215,15 @@ class Tree:
         self.b = flat[m * stride : m * stride + m].copy()
         self.Theta = flat[m * stride + m :].reshape(m + 1, K).copy()
         self.rates = options["split_rate"], options["split_rate"], options["learning_rate"]
-        self.optimisers = [_optimiser(options) for _ in range(3)]
+        self.optimizers = [_optimizer(options) for _ in range(3)]
         self.relaxation = dgt.Relaxation(path=options.get("path", "sum"))
         self.factors = _factors(factors, layers.shapes(m, n_columns, options["hidden"]))
-        self.factor_optimisers = [_optimiser(options) for _ in self.factors]
+        self.factor_optimizers = [_optimizer(options) for _ in self.factors]
         self.averaging = options.get("averaging", 0.0)
         self.mean, self.n_steps = (self.W, self.b, self.Theta), 0
 
     def values(self, z: np.ndarray) -> np.ndarray:
-        """Return what the leaf of a standardised context holds, in the tree that decides."""
+        """Return what the leaf of a standardized context holds, in the tree that decides."""
         W, b, Theta = self.mean if self.averaging else (self.W, self.b, self.Theta)
         return Theta[dgt.leaf_of(dgt.scores(z[None, :], W, b))[0]]
 
@@ -242,14 +242,14 @@ class Tree:
         found = dgt.gradients(Z, self.W, self.b, self.Theta, slope, relaxation=relaxed)[:3]
         parts = self.W, self.b, self.Theta
         self.W, self.b, self.Theta = (
-            optimiser.step(part, g, rate)
-            for optimiser, part, g, rate in zip(
-                self.optimisers, parts, found, self.rates, strict=True
+            optimizer.step(part, g, rate)
+            for optimizer, part, g, rate in zip(
+                self.optimizers, parts, found, self.rates, strict=True
             )
         )
         if self.factors:
             G = np.column_stack(found[:2])
-            self.factors = layers.step(self.factors, G, self.factor_optimisers, self.rates[0])
+            self.factors = layers.step(self.factors, G, self.factor_optimizers, self.rates[0])
             product = layers.product(self.factors)
             self.W, self.b = product[:, :-1], product[:, -1]
         self.n_steps += 1
@@ -274,7 +274,7 @@ def _factors(flat: np.ndarray | None, shapes: list[tuple[int, int]]) -> list[np.
     return found
 
 
-def _optimiser(options: Any) -> Adam | RMSprop:
+def _optimizer(options: Any) -> Adam | RMSprop:
     if options["optimizer"] == "adam":
         return Adam(options["momentum"], options["decay"], options["epsilon"])
     return RMSprop(options["momentum"], options["decay"], options["epsilon"])
@@ -297,7 +297,7 @@ class Bandit:
     def decide(self, x: np.ndarray, mask: np.ndarray) -> tuple[int, float]:
         """Draw an action; return it with its probability."""
         self.moments.add(x)
-        values = self.tree.values(self.moments.standardise(x))
+        values = self.tree.values(self.moments.standardize(x))
         self.n_decided += 1
         if self.options["is_paper"]:
             p = explore_uniformly(values, mask, self.options["exploration"])
@@ -322,7 +322,7 @@ class Bandit:
         n = self.options["batch_size"]
         if len(self.stored) < n:
             return
-        Z = np.array([self.moments.standardise(x) for x, *_ in self.stored])
+        Z = np.array([self.moments.standardize(x) for x, *_ in self.stored])
         slope = np.zeros((n, self.K))
         for i, (_, action, reward, propensity) in enumerate(self.stored):
             theta = self.tree.learned_values(Z[i])[action]
@@ -346,7 +346,7 @@ class Bandit:
         size = min(n, self.options["batch_size"])
         drawn = [draws.below(n) for _ in range(size)]
         drawn[0] = n - 1
-        Z = np.array([self.moments.standardise(self.stored[i][0]) for i in drawn])
+        Z = np.array([self.moments.standardize(self.stored[i][0]) for i in drawn])
         if self.options["blur"] > 0:
             Z = Z + _noise(Z.shape, self.options["blur"] * n**-0.25, draws)
         slope = np.zeros((size, self.K))
@@ -425,7 +425,7 @@ class Regression:
     def predict(self, x: np.ndarray) -> float:
         """Count a context and return the number for it, from ``start`` in units of ``scale``."""
         self.moments.add(x)
-        value = self.tree.values(self.moments.standardise(x))[0]
+        value = self.tree.values(self.moments.standardize(x))[0]
         return self.targets.center + self.targets.scale * value
 
     def direction(self) -> int:
@@ -444,7 +444,7 @@ class Regression:
         """Learn from one loss, less what was expected."""
         expected = float(np.mean(self.expected.rewards)) if self.expected.rewards else 0.0
         if self.expected.is_known:
-            value = self.tree.values(self.moments.standardise(x))[1]
+            value = self.tree.values(self.moments.standardize(x))[1]
             expected = self.expected.center + self.expected.scale * value
         slope = one_point(loss - expected, np.sign(u), self.losses.delta * abs(u))
         self.losses.add(loss - expected, float(abs(u) > 1))
@@ -478,7 +478,7 @@ class Regression:
         size = min(n, self.options["batch_size"])
         drawn = [max(draws.below(n) for _ in range(self.options["recency"])) for _ in range(size)]
         drawn[0] = n - 1
-        Z = np.array([self.moments.standardise(self.stored[i][0]) for i in drawn])
+        Z = np.array([self.moments.standardize(self.stored[i][0]) for i in drawn])
         Z = Z + _noise(Z.shape, self.options["blur"] * n**-0.25, draws)
         slope = np.zeros((size, self.K))
         today = self.losses.square / self.losses.delta**2

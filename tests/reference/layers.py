@@ -30,7 +30,7 @@ from functools import reduce
 
 import numpy as np
 
-from reference import optimise
+from reference import optimize
 
 # Table 12: sizes of the L - 1 = 2 hidden layers, both the same, by the height of the tree.
 HIDDEN = {2: 240, 4: 600, 6: 1008, 8: 1530, 10: 2046}
@@ -75,7 +75,7 @@ def factor_gradients(factors: Sequence[np.ndarray], G: np.ndarray) -> list[np.nd
 def step(
     factors: Sequence[np.ndarray],
     G: np.ndarray,
-    optimisers: Sequence[optimise.Optimiser],
+    optimizers: Sequence[optimize.Optimizer],
     lr: float,
     *,
     l1: float = 0.0,
@@ -83,15 +83,15 @@ def step(
     clip_norm: float = np.inf,
     squared_norm_elsewhere: float = 0.0,
 ) -> list[np.ndarray]:
-    """Take one step on all factors, each by its own optimiser.
+    """Take one step on all factors, each by its own optimizer.
 
     The norm that is clipped is that of all factors' gradients together, and of what is clipped
     along with them elsewhere (the leaves'); it is not the norm of G.
     """
-    clipped = optimise.clip_by_global_norm(
+    clipped = optimize.clip_by_global_norm(
         factor_gradients(factors, G), clip_norm, squared_norm_elsewhere
     )
     return [
-        optimise.step(np.asarray(W, dtype=np.float64), g, o, lr, l1=l1, l2=l2)  # departs: (2)
-        for W, g, o in zip(factors, clipped, optimisers, strict=True)
+        optimize.step(np.asarray(W, dtype=np.float64), g, o, lr, l1=l1, l2=l2)  # departs: (2)
+        for W, g, o in zip(factors, clipped, optimizers, strict=True)
     ]

@@ -71,7 +71,7 @@ def huber_gradient(f: np.ndarray, y: np.ndarray, delta: float = 1.35) -> np.ndar
 
 
 def quantile(f: np.ndarray, y: np.ndarray, level: float = 0.5) -> np.ndarray:
-    """Pinball loss, whose minimiser is the quantile at ``level``; mean over outputs."""
+    """Pinball loss, whose minimizer is the quantile at ``level``; mean over outputs."""
     r = _residual(f, y)
     return np.where(r < 0, -level * r, (1.0 - level) * r).mean(axis=1)
 

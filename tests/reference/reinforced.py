@@ -128,7 +128,7 @@ def entropy_slope(policy: Policy, node: int, x: np.ndarray) -> np.ndarray:
 def expected_cost(
     policy: Policy, x: np.ndarray, y: np.ndarray, *, loss: str, parameter: float, entropy: float
 ) -> float:
-    """E[loss] less what the entropies met on the way are worth: what is minimised."""
+    """E[loss] less what the entropies met on the way are worth: what is minimized."""
     total = 0.0
     for path, node, p in policy.trajectories(x):
         cost = leaf_loss(policy, policy.leaf(node), y, loss, parameter)

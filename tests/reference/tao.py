@@ -1,4 +1,4 @@
-"""Twin of alternating optimisation: the reduced problem, thresholds and a sweep, by definition.
+"""Twin of alternating optimization: the reduced problem, thresholds and a sweep, by definition.
 
 Everything is written for one tree of any topology and float64. A tree is `non_greedy.Tree`: (W, b,
 children, theta), with leaves numbered from left to right. The loss is a name of
@@ -140,7 +140,7 @@ def solve_logistic(
     l2: float = 0.0,
     n_steps: int = 20_000,
 ) -> tuple[np.ndarray, float]:
-    """Minimise `logistic_objective` by proximal gradient steps of a length that is always safe."""
+    """Minimize `logistic_objective` by proximal gradient steps of a length that is always safe."""
     Z = np.hstack([X, np.ones((len(X), 1))]).astype(np.float64)
     p = np.zeros(Z.shape[1])
     length = 1.0 / (0.25 * np.linalg.eigvalsh((Z * weight[:, None]).T @ Z)[-1] + l2)

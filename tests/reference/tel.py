@@ -34,7 +34,7 @@ What differs from the paper
 
 1. S is the share that goes *right*, as everywhere in this package; the paper's goes left. The two
    are one tree with its sides exchanged, or with all w and b negated.
-2. Splits have a bias, <w_i, x> + b_i; in the paper only the shift of the batch normalisation
+2. Splits have a bias, <w_i, x> + b_i; in the paper only the shift of the batch normalization
    before the layer moves a hyperplane off the origin, all of them by one vector.
 3. 1 - S(t) is formed as S(-t), which is the same for all three activations, and Eq. (4) is
    evaluated as u^2 (3 - 2u) with u = t / gamma + 1/2. Near the edges of the band the paper's
@@ -42,7 +42,7 @@ What differs from the paper
    up to 9e-4 / gamma: a split that is asked "0 < S < 1" would drop that gradient.
 4. For the same reason F is made of splits with S(t) > 0 and S(-t) > 0: with abs(t) < gamma / 2.
 5. ``backward``, which the kernel follows, divides by nothing. See there.
-6. ``batch_normalised`` has neither scale nor shift, which weights and biases of the splits that
+6. ``batch_normalized`` has neither scale nor shift, which weights and biases of the splits that
    follow can express, and its samples have weights.
 """
 
@@ -367,7 +367,7 @@ def backward(
     )
 
 
-# Batch normalisation before the layer, Sec. 2
+# Batch normalization before the layer, Sec. 2
 
 
 def batch_statistics(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -378,7 +378,7 @@ def batch_statistics(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.
     return mean, share @ (X - mean) ** 2
 
 
-def batch_normalised(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def batch_normalized(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """(x - mean) / sqrt(variance + epsilon) by the batch's own statistics, shape (n, d)."""
     mean, variance = batch_statistics(X, weight)
     return (np.asarray(X, dtype=np.float64) - mean) / np.sqrt(variance + BATCH_NORM_EPSILON)
@@ -387,6 +387,6 @@ def batch_normalised(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def folded(
     W: np.ndarray, b: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and biases that give X itself the scores that W, b give it normalised."""
+    """Weights and biases that give X itself the scores that W, b give it normalized."""
     W = np.asarray(W, dtype=np.float64) / np.sqrt(variance + BATCH_NORM_EPSILON)
     return W, np.asarray(b, dtype=np.float64) - W @ mean

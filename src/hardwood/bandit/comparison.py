@@ -172,10 +172,10 @@ class Comparison(PlottedReport):
     def _draw(self, figure: Figure) -> None:
         ax = figure.subplots()
         at = self._places
-        colours = iter(c for c in COLORS if c != _STYLES["linear"]["color"] and c != VERMILION)
+        colors = iter(c for c in COLORS if c != _STYLES["linear"]["color"] and c != VERMILION)
         for curve in self.curves:
             known = curve.name in _STYLES
-            style = _STYLES[curve.name] if known else {"color": next(colours, GRAY)}
+            style = _STYLES[curve.name] if known else {"color": next(colors, GRAY)}
             mean, low, high = band(curve.progress[:, at])
             ax.plot(at + 1, mean, label=label(curve.name), **style)
             if np.isfinite(low).all():

@@ -1,6 +1,6 @@
 """From a context, as a user has it, to the columns that the engine learns from.
 
-The engine takes float32 and standardises by itself. What it gets are a `Schema`'s encoded columns,
+The engine takes float32 and standardizes by itself. What it gets are a `Schema`'s encoded columns,
 with NaN for a missing number, so that it can leave that out of the column's statistics. Where all
 columns are numbers this is ``x - center``: the center keeps large offsets (a year, a time stamp)
 from costing digits, and nothing but two NumPy calls stands between a row and the engine.

@@ -7,7 +7,7 @@ reward. Each method estimates :math:`V = E\,[\sum_a \pi(a \mid x)\, r(x, a)]`:
 
 ========== =================================================================================
 ``ips``    inverse propensity (Horvitz and Thompson 1952): the mean of :math:`w_i r_i`; unbiased
-``snips``  self-normalised (Swaminathan and Joachims 2015): :math:`\sum w_i r_i / \sum w_i`
+``snips``  self-normalized (Swaminathan and Joachims 2015): :math:`\sum w_i r_i / \sum w_i`
 ``dm``     direct: the mean of :math:`\hat q_i = \sum_a \pi(a \mid x_i) q(x_i, a)`
 ``dr``     doubly robust (Dudik et al. 2011): the mean of :math:`\hat q_i + w_i (r_i - q(x_i,
            a_i))`

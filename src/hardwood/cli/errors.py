@@ -102,8 +102,8 @@ def check_readable(path: Path, expected: str) -> None:
     if path.is_dir():
         raise CommandError(f"{path} is a directory; expected {expected}.")
     if not path.exists():
-        neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = did_you_mean(path.name, neighbours)
+        neighbors = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, neighbors)
         raise CommandError(f"{path} does not exist; expected {expected}.{hint}")
     try:
         with path.open("rb"):

@@ -82,7 +82,7 @@ def open_hardened(path: Path, what: str, notes: Notes) -> ObliqueTree | ObliqueF
 def read_table(path: Path) -> pa.Table:
     """Read a CSV or Parquet file: an Arrow table with distinct names and at least one row.
 
-    Parquet is recognised by its first bytes, everything else is CSV: comma, semicolon, tab or bar
+    Parquet is recognized by its first bytes, everything else is CSV: comma, semicolon, tab or bar
     between the entries (whichever the header has most of), decimal commas where semicolons
     separate, compressed when the name says so (`.csv.gz`). Empty entries, `NA`, `NaN`, `null` and
     the like are missing. Columns without a name are left out, with a warning.

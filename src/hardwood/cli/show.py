@@ -28,7 +28,7 @@ def show(
     target: Annotated[
         str | None,
         opt.target(
-            "Its column with the truth, which gives the colours.",
+            "Its column with the truth, which gives the colors.",
             "what MODEL predicts, if TABLE has it",
         ),
     ] = None,
@@ -66,10 +66,10 @@ def show(
     n_rows, size = 0 if X is None else X.num_rows, path.stat().st_size
     if as_json:
         written = {"output": str(path), "bytes": size, "n_rows": n_rows}
-        print_json(written | {"coloured_by_truth": y is not None, "notes": notes.messages})
+        print_json(written | {"colored_by_truth": y is not None, "notes": notes.messages})
         return
-    colours = "what the model predicts" if y is None else "their true answers"
-    what = f"histograms of {plural(n_rows, 'row')}, coloured by {colours}" if n_rows else "no rows"
+    colors = "what the model predicts" if y is None else "their true answers"
+    what = f"histograms of {plural(n_rows, 'row')}, colored by {colors}" if n_rows else "no rows"
     print_text(f"Wrote {path}: {size / 1000:.0f} kB, {what}")
 
 

@@ -59,13 +59,13 @@ class DGTClassifier(DGTParameters, SingleTreeClassifier):
     max_epochs : int or "auto", default="auto"
         Passes over the rows; "auto": 30 to 400, fewer for larger tables.
     momentum : float, default=None
-        Of the optimiser, in [0, 1); for Adam its beta_1. None: 0.9 for Adam, else 0.
+        Of the optimizer, in [0, 1); for Adam its beta_1. None: 0.9 for Adam, else 0.
     l1, l2 : float, default=0.0
         Penalties on the weights of the splits, and on the slopes of linear leaves, in standard
         units; l1 makes weights exactly zero. With several layers they apply to the layers, whose
         product is not sparse.
     loss : "log_loss", Loss or function, default="log_loss"
-        What is minimised. A function takes the scores (B, n_classes) and the class indices (B, 1)
+        What is minimized. A function takes the scores (B, n_classes) and the class indices (B, 1)
         of a batch and returns the gradient by the scores, or a pair of losses (B,) and gradient.
         With several labels, the scores (B, n_labels) and their zeros and ones.
     n_restarts : int or "auto", default="auto"

@@ -45,7 +45,7 @@ class _TAOEstimator(TreeEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
-    """A hard oblique decision tree for classes, by alternating optimisation of its splits.
+    """A hard oblique decision tree for classes, by alternating optimization of its splits.
 
     Starts from any tree and makes it better: split by split, depth by depth, each is replaced by
     the best one found for it while all others stay, and the loss on the training rows never rises.
@@ -62,7 +62,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
     l1, l2 : float or "auto", default="auto"
         Penalties on the weights of a split, and on half their squares, in the logistic regression
         that finds it, in standard units and against a loss summed over rows: nodes with fewer rows
-        are penalised more. "auto": several are tried, with the best of them starts that are less
+        are penalized more. "auto": several are tried, with the best of them starts that are less
         deep, and what is best on the validation part is used to learn from all rows.
     leaves : "constant" or "linear", default="constant"
         What leaves predict: a constant, or a linear function of the columns.
@@ -76,7 +76,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
     max_features_per_split : int, default=None
         Features that a split may weigh; None for all.
     loss : "auto", "misclassification", "log_loss" or Loss, default="auto"
-        What is minimised, exactly. "auto": misclassification, and the log loss of linear leaves and
+        What is minimized, exactly. "auto": misclassification, and the log loss of linear leaves and
         of several labels. Leaves give probabilities in any case, the shares of their rows; for good
         ones rather than the right class give "log_loss". A loss must be evaluated for single rows:
         no function.
@@ -106,7 +106,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
     trials_ : list of (l1, l2, depth of the start, validation loss)
         What "auto" has tried; empty where nothing was.
     objective_ : list of float
-        What is minimised (`hardwood.learn.tao`), of the start and after each sweep: never rises.
+        What is minimized (`hardwood.learn.tao`), of the start and after each sweep: never rises.
     history_ : list of Epoch
         One record per sweep of the run that was kept.
     n_iter_ : int
@@ -128,7 +128,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TAORegressor(_TAOParameters, _TAOEstimator, SingleTreeRegressor):
-    """A hard oblique decision tree for numbers, by alternating optimisation of its splits.
+    """A hard oblique decision tree for numbers, by alternating optimization of its splits.
 
     Parameters and attributes are those of `TAOClassifier`, without `class_weight` and `classes_`,
     and:

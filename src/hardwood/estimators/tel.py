@@ -63,7 +63,7 @@ class TELClassifier(_TELParameters, EnsembleClassifier):
     l2 : float, default=0.0
         Penalty on the weights of the splits, in standard units.
     batch_norm : bool, default=True
-        Whether columns are normalised by the moments of each batch while learning, and by those of
+        Whether columns are normalized by the moments of each batch while learning, and by those of
         all training rows afterwards. Else they are in the units of the table's encoding.
     loss : "log_loss", Loss or function, default="log_loss"
         As of `DGTClassifier`.

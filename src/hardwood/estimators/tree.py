@@ -42,7 +42,7 @@ class _Searched(base.TreeEstimator):
 class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
     """One hard decision tree for classes: the best that is found within a time limit.
 
-    Ordinary trees, alternating optimisation from several starts, a teacher and restarts compete on
+    Ordinary trees, alternating optimization from several starts, a teacher and restarts compete on
     rows that they did not learn from. Ordinary trees win ties. Tables may be NumPy arrays, SciPy
     sparse matrices, pandas, polars or Arrow frames, with categories and missing entries.
 

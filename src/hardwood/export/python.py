@@ -332,7 +332,7 @@ _SEEN = [None if levels is None else set(levels) for levels in LEVELS]
 
 
 def _read(row):
-    """Return the entries, numbers that are missing at their centre; and which are missing."""
+    """Return the entries, numbers that are missing at their center; and which are missing."""
     if hasattr(row, "keys"):
         row = [row[name] for name in FEATURES]
     if len(row) != len(FEATURES):

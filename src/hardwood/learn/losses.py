@@ -1,4 +1,4 @@
-"""What a learner minimises, as values that can be compared, copied and written down.
+"""What a learner minimizes, as values that can be compared, copied and written down.
 
 The arithmetic is in the engine (``native/core/loss.hpp``), its definition in
 ``tests/reference/losses.py``.

@@ -40,7 +40,7 @@ def row_target(n_rows: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rewards(Loss):
-    """What the engine minimises: less than nothing for what is rewarded.
+    """What the engine minimizes: less than nothing for what is rewarded.
 
     Parameters
     ----------

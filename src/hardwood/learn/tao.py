@@ -1,4 +1,4 @@
-r"""Alternating optimisation of trees (TAO): every split is solved for, given all others.
+r"""Alternating optimization of trees (TAO): every split is solved for, given all others.
 
 Carreira-Perpinan, Tavallali. Alternating Optimization of Decision Trees, with Application to
 Learning Sparse Oblique Trees. NeurIPS 2018. [TAO18]
@@ -11,7 +11,7 @@ the difference. It is solved by logistic regression with an L1 penalty, and the 
 the direction found is taken exactly. Splits of one depth share no row and are solved side by side;
 a sweep goes through all depths and fits the leaves.
 
-What is minimised over trees of one shape is
+What is minimized over trees of one shape is
 
 .. math:: E = \frac1W \sum_n w_n L(y_n, T(x_n)) + \alpha \cdot \#\{w_{ij} \neq 0\}
     + \frac1W \sum_\ell \big(\rho\, L(\bar y, \theta_\ell) + \lambda \|A_\ell\|^2 / 2 \big)

@@ -26,7 +26,7 @@ What differs from the paper:
 
 1. S is the probability of going right (the paper: left), as every tree here goes right when a score
    is not negative.
-2. Splits have a bias. Batch normalisation, in turn, has neither scale nor shift, which splits with
+2. Splits have a bias. Batch normalization, in turn, has neither scale nor shift, which splits with
    biases make superfluous; what it estimates for answers, the moments of the columns, is computed
    from all training rows. It is folded into the splits when learning ends.
 3. Rows walk in lists, node by node, depth first (the paper: one after the other), and the gradient

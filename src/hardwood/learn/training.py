@@ -100,7 +100,7 @@ class Epoch:
     Losses are weighted means. `train_loss` is taken while the tree was changing, `validation_loss`
     is NaN without a validation part. `reachable_leaves` of soft trees: leaves that a row reached,
     per tree, in the mean over the pass; NaN for hard trees, where it is 1. `train_bound`: of
-    learners that minimise a bound on the loss, that bound, taken as `train_loss` is; else NaN.
+    learners that minimize a bound on the loss, that bound, taken as `train_loss` is; else NaN.
     `active_nodes`: share of a latent tree's nodes that are active after the pass; else NaN.
     """
 

@@ -32,7 +32,7 @@ def splits_in_raw_units(
     weights, bias, task
         What was learned, of encoded columns, and from what.
     is_sparse
-        Whether weights were penalised to be zero: those that are next to nothing then are.
+        Whether weights were penalized to be zero: those that are next to nothing then are.
     """
     if is_sparse:
         largest = np.abs(weights).max(axis=1, keepdims=True, initial=0.0)
@@ -135,7 +135,7 @@ def _in_standard_units(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn linear functions of the new schema's raw columns into ones of encoded columns.
 
-    Both have the same columns but for flags; values are around the centres of the old one.
+    Both have the same columns but for flags; values are around the centers of the old one.
     """
     # w (x - old center) + b = w (x - new center) + w (new center - old center) + b
     # A missing entry has neither term: its flag takes back what the bias gained.

@@ -169,7 +169,7 @@ def to_ensemble(
 ) -> TreeEnsemble:
     """Return the trees as a model: to read, harden, save, and predict by without torch.
 
-    The batch normalisation, with its running statistics, becomes part of the splits: the model
+    The batch normalization, with its running statistics, becomes part of the splits: the model
     answers what the layer does in evaluation mode. Needs a whole installation of hardwood.
 
     Parameters
@@ -197,7 +197,7 @@ def to_ensemble(
     columns = _columns(layer.in_features, feature_names, schema)
     if schema is None and layer.batch_norm is not None:
         columns = _with_statistics(columns, layer.batch_norm)
-    mean, scale, shift = _normalisation(layer)
+    mean, scale, shift = _normalization(layer)
     weight = _array(layer.weight)  # (T, m, d)
     bias = weight @ shift if layer.bias is None else _array(layer.bias) + weight @ shift
     weight = weight * scale
@@ -212,7 +212,7 @@ def to_ensemble(
     )
 
 
-def _normalisation(layer: TreeEnsembleLayer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _normalization(layer: TreeEnsembleLayer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, scale and shift such that splits see (x - mean) scale + shift, (d,) each."""
     import numpy as np
 
@@ -228,19 +228,19 @@ def _normalisation(layer: TreeEnsembleLayer) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _statistics(norm: nn.BatchNorm1d) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each column, as a batch normalisation has seen them."""
+    """Mean and deviation of each column, as a batch normalization has seen them."""
     import numpy as np
 
     if norm.running_mean is None or norm.running_var is None:
         raise ValueError(
-            "the layer's batch normalisation keeps no running statistics, so that what it does to "
+            "the layer's batch normalization keeps no running statistics, so that what it does to "
             "a row is not known. Leave track_running_stats as it is"
         )
     return _array(norm.running_mean), np.sqrt(_array(norm.running_var) + norm.eps)
 
 
 def _with_statistics(schema: Schema, norm: nn.BatchNorm1d) -> Schema:
-    """Return a schema of numbers with what a batch normalisation knows about them."""
+    """Return a schema of numbers with what a batch normalization knows about them."""
     import numpy as np
 
     from hardwood.table import Feature, Schema
@@ -273,7 +273,7 @@ def from_ensemble(
     ensemble
         An ensemble of numbers, without categories or missing entries.
     batch_norm
-        Whether the layer normalises its input, by the means and deviations that the ensemble
+        Whether the layer normalizes its input, by the means and deviations that the ensemble
         knows of its columns; in training by those of the batch, which are others. Without, it
         takes raw units as they are, and columns far from zero ask for float64.
     device, dtype

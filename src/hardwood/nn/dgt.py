@@ -10,7 +10,7 @@ splits, the leaves, and the input, so that what stands below the tree learns as 
 What differs from the paper:
 
 1. The bias is a parameter of its own: over-parametrisation (Sec. 3.2) multiplies the weights only.
-2. Heights that Table 12 leaves out get hidden sizes halfway between their neighbours', beyond its
+2. Heights that Table 12 leaves out get hidden sizes halfway between their neighbors', beyond its
    ends those of the nearest height.
 """
 
@@ -70,7 +70,7 @@ class DenseGradientTree(nn.Module):
     Splits are in heap order: the children of i are 2i + 1 (left) and 2i + 2 (right). Splits start
     uniform in :math:`\pm 1/\sqrt{\text{inputs}}` of each factor, biases at zero, leaves uniform in
     :math:`\pm 1/\sqrt{2^h}`, as in the authors' code. Gradients pass where :math:`|a| \le 1`, so
-    scores should be about that size: normalise what comes in (`torch.nn.BatchNorm1d` does).
+    scores should be about that size: normalize what comes in (`torch.nn.BatchNorm1d` does).
 
     The cost is O(2^h d) per sample in both directions, with no matrix of paths. On the CPU in
     float32 the engine computes (`engine_available`); elsewhere torch does.

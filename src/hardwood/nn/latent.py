@@ -62,7 +62,7 @@ class LatentTree(nn.Module):
         A module that computes the scores (n, 2^depth - 1) of rows (n, d), to replace the linear
         splits.
     batch_norm
-        Whether scores are normalised by a `torch.nn.BatchNorm1d` (before the ELU), which keeps them
+        Whether scores are normalized by a `torch.nn.BatchNorm1d` (before the ELU), which keeps them
         at the scale that the band of +-1/2 is meant for. Not for a module of your own.
     generator
         Where the random start comes from; by default torch's own generator.
@@ -89,7 +89,7 @@ class LatentTree(nn.Module):
 
     On the CPU the engine solves (`engine_available`), without a sort; elsewhere torch does, by
     sorting, which is the same up to rounding. Gradients are those of Section 3.2, one of the
-    generalised ones at ties. Under autocast the layer computes in its own precision. A row with a
+    generalized ones at ties. Under autocast the layer computes in its own precision. A row with a
     NaN among its scores has z = NaN: keep such rows out of a batch.
 
     Examples
@@ -188,21 +188,21 @@ class LatentTree(nn.Module):
         return z.reshape(*x.shape[:-1], self.n_nodes), activity
 
     @torch.no_grad()
-    def centre(self, x: Tensor) -> None:
+    def center(self, x: Tensor) -> None:
         """Move every split to the middle of the rows that reach it: a start for deep trees.
 
-        From the root down, the bias of a split (of the normalisation, where there is one) becomes
+        From the root down, the bias of a split (of the normalization, where there is one) becomes
         such that the median of its scores over the rows that hard splits send there is 0. Splits
         that at most one row reaches stay as they are.
 
         Parameters
         ----------
         x
-            (n, in_features): rows of the training set; with batch normalisation some thousands are
+            (n, in_features): rows of the training set; with batch normalization some thousands are
             as good as all.
         """
         if self.linear is None:
-            raise TypeError("centre is for linear splits, not for a module of your own")
+            raise TypeError("center is for linear splits, not for a module of your own")
         x = checked_input(self, x, self.activity.dtype).reshape(-1, self.in_features)
         scores = self.linear(x)
         if self.norm is not None and len(x) > 1:

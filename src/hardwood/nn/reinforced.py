@@ -176,7 +176,7 @@ class ReinforcedTree(nn.Module):
         r"""Draw a new random start of the leaves and, where they are the layer's own, of policies.
 
         Weights are uniform in :math:`\pm \sqrt{3 / d}` and biases zero, so that scores of
-        normalised input deviate by 1: a way of two is then rarely taken for sure. Leaves deviate by
+        normalized input deviate by 1: a way of two is then rarely taken for sure. Leaves deviate by
         0.1, so that they differ: a policy learns from nothing but their differences.
         """
         nn.init.normal_(self.leaves, std=0.1, generator=generator)
@@ -298,7 +298,7 @@ class ReinforcedTree(nn.Module):
             and the criterion at all leaves, and takes neither samples nor a baseline.
         entropy_bonus
             What a unit of the entropy of a sample's distribution over the leaves is worth; it is
-            part of the loss that is minimised, not of the value that is returned.
+            part of the loss that is minimized, not of the value that is returned.
         generator
             Of the sampled ways.
 

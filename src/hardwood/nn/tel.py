@@ -10,7 +10,7 @@ leaves, and both passes cost as much as the nodes that it reaches.
 What differs from the paper:
 
 1. S is the share that goes *right*, as everywhere in this package; the paper's goes left.
-2. Splits have a bias. The batch normalisation before them then needs neither scale nor shift, which
+2. Splits have a bias. The batch normalization before them then needs neither scale nor shift, which
    weights and biases can express. Without biases it has both, as in the paper.
 3. The start; see `TreeEnsembleLayer.reset_parameters`.
 """
@@ -62,9 +62,9 @@ class TreeEnsembleLayer(nn.Module):
         which every sample reaches every leaf: for comparison.
     batch_norm
         Whether a `torch.nn.BatchNorm1d` stands before the splits, which keeps their scores at the
-        scale that gamma is meant for. It normalises over all leading dimensions.
+        scale that gamma is meant for. It normalizes over all leading dimensions.
     bias
-        Whether splits have a bias. Without, the shift of the batch normalisation is what moves them
+        Whether splits have a bias. Without, the shift of the batch normalization is what moves them
         off the origin.
     generator
         Where the random start comes from; by default torch's own generator.
@@ -137,8 +137,8 @@ class TreeEnsembleLayer(nn.Module):
         place = placement(self, device, dtype)
         T, m, L = self.n_trees, self.n_splits, self.n_leaves
         # departs: (2)
-        normalise = nn.BatchNorm1d(self.in_features, affine=not bias, **place)
-        self.batch_norm = normalise if batch_norm else None
+        normalize = nn.BatchNorm1d(self.in_features, affine=not bias, **place)
+        self.batch_norm = normalize if batch_norm else None
         self.weight = nn.Parameter(torch.empty((T, m, self.in_features), **place))
         offsets = nn.Parameter(torch.empty((T, m), **place)) if bias else None
         self.register_parameter("bias", offsets)
@@ -159,7 +159,7 @@ class TreeEnsembleLayer(nn.Module):
         r"""Draw a new random start.
 
         Weights are uniform in :math:`\pm \gamma / (2 \sqrt{d})` and biases zero, so that scores of
-        normalised input deviate by 0.3 gamma: nearly every sample goes both ways at nearly every
+        normalized input deviate by 0.3 gamma: nearly every sample goes both ways at nearly every
         split, whatever gamma and d are, and all leaves learn from the first step. (The authors have
         :math:`\pm 0.01`, with which the splits of a small gamma are hard from the start.)
         Directions are random, hence no two trees are alike. Leaves are uniform in
@@ -198,7 +198,7 @@ class TreeEnsembleLayer(nn.Module):
         Parameters
         ----------
         x
-            (..., in_features). It is normalised as in the layer's mode, training or evaluation, but
+            (..., in_features). It is normalized as in the layer's mode, training or evaluation, but
             the running statistics stay as they are.
 
         Returns
@@ -208,14 +208,14 @@ class TreeEnsembleLayer(nn.Module):
         """
         x = checked_input(self, x, self.leaves.dtype)
         with own_precision(x):
-            rows = self._normalised(x.reshape(-1, self.in_features))
+            rows = self._normalized(x.reshape(-1, self.in_features))
             counts = tel_op.reachable_leaves(
                 rows, self.weight, self._offsets(), self.gamma, self.activation
             )
         return counts.long().reshape(*x.shape[:-1], self.n_trees)
 
-    def _normalised(self, rows: Tensor) -> Tensor:
-        """Normalise without a trace in the running statistics."""
+    def _normalized(self, rows: Tensor) -> Tensor:
+        """Normalize without a trace in the running statistics."""
         norm = self.batch_norm
         if norm is None or rows.shape[0] == 0:
             return rows

@@ -20,7 +20,7 @@ class Range:
     log
         Whether to draw on a logarithmic scale; `low` must then be positive.
     step
-        Distance of neighbouring values; None for every number between.
+        Distance of neighboring values; None for every number between.
     or_zero
         Whether to draw zero instead, with even chances: for penalties, which may do nothing.
     """

@@ -60,7 +60,7 @@ class TuningResult:
     direction
         Whether small or large values are good.
     study
-        Optuna's study, with everything it can plot and analyse.
+        Optuna's study, with everything it can plot and analyze.
     interrupted
         Whether Ctrl-C ended the search.
     """

@@ -88,7 +88,7 @@ class Schema:
         table
             What `Table.of` returned.
         sample_weight
-            (n,) at least 0; None for equal weights. Honoured by means, deviations and the choice
+            (n,) at least 0; None for equal weights. Honored by means, deviations and the choice
             of levels; rows of weight zero are as if absent.
         rows
             Which rows to learn from, in the order of summation, a weight for each; None for all.

@@ -505,8 +505,8 @@ def test_what_is_on_a_threshold_already_need_not_move():
         assert [move.feature for move in change.moves] == ["x0"]
 
 
-def test_far_from_the_centre_rounding_widens_the_margin():
-    """Without a centre, float32 is a step of 64 wide at 1e9; the tree itself decides there."""
+def test_far_from_the_center_rounding_widens_the_margin():
+    """Without a center, float32 is a step of 64 wide at 1e9; the tree itself decides there."""
     tree = ObliqueTree.of([[1.0, 1e-3]], thresholds=[1e9], values=[0.0, 1.0])
     rows = 1e9 - np.random.default_rng(0).random((20, 2)) * 100
     changes = nearest_change(tree, rows, wanted=(1, 1))

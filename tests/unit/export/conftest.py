@@ -39,7 +39,7 @@ def of_one_feature_each(seed: int = 0) -> ObliqueTree:
             Feature("joined", "numeric", center=1.7e9, scale=2.0**24, origin="date"),
             Feature("grade", "categorical", levels=(1, 2, 5), has_missing=True),
             Feature("paid", "numeric", center=0.4, scale=0.5, origin="boolean"),
-            Feature("colour", "categorical", levels=("blue", "red")),
+            Feature("color", "categorical", levels=("blue", "red")),
             Feature("certain", "categorical", levels=(False, True), has_missing=True),
         )
     )

@@ -207,8 +207,8 @@ def test_levels_and_classes_are_looked_up(tmp_path, zoo):
 #include "n.h"
 #include <stdio.h>
 int main(void) {
-  printf("%d %d %d ", m_level(M_FEATURE_COLOUR, "red"), m_level(M_FEATURE_COLOUR, "re"),
-         M_LEVEL_COLOUR_RED);
+  printf("%d %d %d ", m_level(M_FEATURE_COLOR, "red"), m_level(M_FEATURE_COLOR, "re"),
+         M_LEVEL_COLOR_RED);
   printf("%d %d ", m_level_of_number(M_FEATURE_GRADE, 5), m_level_of_number(M_FEATURE_GRADE, 4));
   printf("%d %d ", m_level(M_FEATURE_GRADE, "5"), m_level_of_number(M_FEATURE_CERTAIN, 1));
   printf("%s %g %s", m_class_name(M_CLASS_3), m_class_value(1), n_class_name(N_CLASS_CLASS_2));

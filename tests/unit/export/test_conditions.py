@@ -29,7 +29,7 @@ def planned(tree):
     return plan.encoding, plan.trees[0], conditions_of(plan.trees[0], plan.encoding)
 
 
-def neighbours(x, n=6):
+def neighbors(x, n=6):
     """The floats of its kind around x."""
     points, ends = [x], np.array([-np.inf, np.inf], np.asarray(x).dtype)
     for _ in range(n):
@@ -66,9 +66,9 @@ def test_a_threshold_is_where_the_engine_changes_its_mind(seed, column, exponent
     )
     encoding, plan, (condition,) = planned(tree)
     assert isinstance(condition, Threshold)
-    steps = neighbours(np.float32(condition.value - features[column].center))
+    steps = neighbors(np.float32(condition.value - features[column].center))
     entries = features[column].center + steps.astype(np.float64)
-    x = np.concatenate([neighbours(condition.value), entries, [np.nan]])
+    x = np.concatenate([neighbors(condition.value), entries, [np.nan]])
     rows = np.tile(schema.column_center[schema.first_column], (len(x), 1))
     rows[:, column] = x
     with np.errstate(invalid="ignore"):

@@ -65,7 +65,7 @@ def test_levels_missing_entries_and_dates():
         (
             Feature("joined", "numeric", center=1.55e9, scale=2.0**24, origin="date"),
             Feature("delay", "numeric", center=9e4, scale=2.0**16, origin="duration"),
-            Feature("colour", "categorical", levels=("blue", "red", "green"), has_missing=True),
+            Feature("color", "categorical", levels=("blue", "red", "green"), has_missing=True),
         )
     )
     weights = np.zeros((3, schema.n_columns))
@@ -75,8 +75,8 @@ def test_levels_missing_entries_and_dates():
     tree = ObliqueTree.of(weights, thresholds=thresholds, values=[1.0, 2, 3, 4], schema=schema)
     text = rules(tree, digits=3)
     assert '"joined" < 2019-01-22\n  and "delay" >= 3.5 days\n' in text
-    assert '"joined" >= 2019-01-22 or missing\n  and "colour" is one of "blue", missing\n' in text
-    assert '"colour" is one of "red", "green"\n' in text
+    assert '"joined" >= 2019-01-22 or missing\n  and "color" is one of "blue", missing\n' in text
+    assert '"color" is one of "red", "green"\n' in text
     assert to_rules(tree, digits=3).check.same_leaf == 1.0
     assert '"joined" >= 1548115200 or missing' in rules(tree)
 

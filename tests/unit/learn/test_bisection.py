@@ -19,13 +19,13 @@ def nodes_of(rows, weights, bias, depth):
 
 def test_far_apart_clusters_are_told_apart():
     rng = np.random.default_rng(0)
-    centres = np.array([[0, 0], [9, 0], [0, 30], [9, 30]])
+    centers = np.array([[0, 0], [9, 0], [0, 30], [9, 30]])
     truth = rng.integers(0, 4, 200)
-    rows = (centres[truth] + rng.normal(size=(200, 2))).astype(np.float32)
+    rows = (centers[truth] + rng.normal(size=(200, 2))).astype(np.float32)
     weights, bias = bisect(rows, np.ones(200), 2, seed=0)
     found = nodes_of(rows, weights, bias, 2)
     assert len(set(zip(truth.tolist(), found.tolist(), strict=True))) == 4
-    # The root's plane is half way between the centres, with scores of 1/2 there.
+    # The root's plane is half way between the centers, with scores of 1/2 there.
     score = rows @ weights[0] + bias[0]
     is_right = score >= 0
     for side, expected in ((~is_right, -0.5), (is_right, 0.5)):

@@ -85,7 +85,7 @@ def test_a_category_costs_one_addition_at_most():
     schema = Schema(
         (
             Feature("size", "numeric", has_missing=True),
-            Feature("colour", "categorical", levels=("blue", "green", "red"), has_missing=True),
+            Feature("color", "categorical", levels=("blue", "green", "red"), has_missing=True),
         )
     )
     tree = ObliqueTree.of(

@@ -202,7 +202,7 @@ def prices(tree, stays, complexity, shares):
 
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("complexity", ["weights", "flops"])
-def test_other_prices_than_leaves_are_minimised_too(complexity, linear):
+def test_other_prices_than_leaves_are_minimized_too(complexity, linear):
     for seed in range(6):
         tree, X, y, weight = make_problem(seed, task="regression", linear=linear)
         tree = tree.replace(weights=tree.weights * [[1, seed % 2]])
@@ -374,7 +374,7 @@ def test_weights_count_as_repeated_rows():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.2, 0.9])
-def test_new_leaves_of_quantiles_minimise_the_pinball_loss(level, rng):
+def test_new_leaves_of_quantiles_minimize_the_pinball_loss(level, rng):
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 0.0])
     X, y, weight = rng.normal(size=(31, 1)), rng.normal(size=31), rng.integers(1, 4, 31)
     value = prune(

@@ -80,7 +80,7 @@ def test_one_label_is_a_column() -> None:
 
 
 def linear(task: str, **options: Any) -> ObliqueTree:
-    """Two leaves on one number with centre 10, which go through 1 and 2 there; k = 2 outputs."""
+    """Two leaves on one number with center 10, which go through 1 and 2 there; k = 2 outputs."""
     schema = Schema((Feature("x", "numeric", center=10.0, scale=2.0),))
     return ObliqueTree.of(
         [[1.0]],
@@ -376,7 +376,7 @@ def test_pickle_holds_no_engine_objects(linear: bool) -> None:
 
 
 @pytest.mark.parametrize("weight", [1e-300, 1e-60, 1.0, 1e60])
-def test_a_split_through_the_centre_may_have_weights_of_any_size(weight):
+def test_a_split_through_the_center_may_have_weights_of_any_size(weight):
     tree = ObliqueTree.of([[weight]], bias=[0.0], values=[0.0, 1.0])
     assert tree.predict([[-1.0], [1.0]]).tolist() == [0.0, 1.0]
 

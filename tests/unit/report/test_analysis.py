@@ -366,7 +366,7 @@ def test_no_errors_are_no_errors(oblique):
 # Other tables and forms
 
 
-def test_a_sparse_table_is_analysed_as_a_dense_one(oblique):
+def test_a_sparse_table_is_analyzed_as_a_dense_one(oblique):
     X, y = draw(oblique, np.random.default_rng(0), 60)
     X[np.abs(X) < 0.5] = 0
     dense = analyze(oblique, X, y, features=["x0", "x2"], n_grid=5)

@@ -86,7 +86,7 @@ def test_a_linkage_matrix_and_an_estimator_give_the_same():
 def test_a_chain_of_many_leaves_takes_no_recursion():
     n = 20_000
     chain = np.column_stack([np.append(0, n + np.arange(n - 2)), np.arange(1, n)])
-    y = np.arange(n) % n // 2  # pairs of neighbours: their share at leaf k of the chain is 2 / k
+    y = np.arange(n) % n // 2  # pairs of neighbors: their share at leaf k of the chain is 2 / k
     expected = np.mean(2 / np.arange(2, n + 1, 2))
     assert dendrogram_purity(y, chain) == pytest.approx(expected)
 

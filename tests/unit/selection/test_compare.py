@@ -111,10 +111,10 @@ def test_intervals_hold_the_truth_more_often_than_naive_ones():
 
 
 def mixed(rng, n=150):
-    width, colour = rng.normal(size=n), rng.choice(["red", "blue", "green"], size=n)
+    width, color = rng.normal(size=n), rng.choice(["red", "blue", "green"], size=n)
     width[::9] = np.nan
-    y = np.nan_to_num(width) + 2.0 * (colour == "red") + 0.1 * rng.normal(size=n)
-    return {"width": width, "colour": colour.tolist(), "junk": rng.normal(size=n)}, y
+    y = np.nan_to_num(width) + 2.0 * (color == "red") + 0.1 * rng.normal(size=n)
+    return {"width": width, "color": color.tolist(), "junk": rng.normal(size=n)}, y
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -126,7 +126,7 @@ def test_frames_with_categories_and_missing_entries(frame):
     assert (found.task, found.metric, found.larger_is_better) == ("regression", "RMSE", False)
     assert found.gain("linear", "constant").mean > 0.3
     assert found.ranked[-1].name == "constant"
-    assert found["linear"].weights == 6  # width, its flag, three colours, junk
+    assert found["linear"].weights == 6  # width, its flag, three colors, junk
 
 
 def test_many_classes_of_text_and_sparse_tables():

@@ -165,7 +165,7 @@ def test_successive_halving_prunes_too(data):
 def test_a_pruner_of_optuna_may_be_given(data):
     never = optuna.pruners.ThresholdPruner(upper=0.0)  # every loss is above
     result = five_good_three_hopeless(data, pruner=never, n_trials=1, scoring="accuracy")
-    assert states(result) == ["complete"]  # losses have a minus sign where scores are maximised
+    assert states(result) == ["complete"]  # losses have a minus sign where scores are maximized
     with pytest.raises(ValueError, match="None of 2 trials was completed"):
         five_good_three_hopeless(data, pruner=never, n_trials=2)
 

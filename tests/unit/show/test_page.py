@@ -103,7 +103,7 @@ def test_the_score_of_a_row_lies_in_its_bin():
     assert (N_BINS - zero) * width >= 5
 
 
-def test_true_numbers_colour_the_bins_and_fill_the_leaves():
+def test_true_numbers_color_the_bins_and_fill_the_leaves():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0])
     X = np.linspace(-1, 1, 200)[:, None]
     y = np.where(X[:, 0] >= 0, 7.0, -3.0)
@@ -119,7 +119,7 @@ def test_true_numbers_colour_the_bins_and_fill_the_leaves():
     assert targets[0, 0] == targets[1, -1] == 100
 
 
-def test_many_classes_share_the_last_colour():
+def test_many_classes_share_the_last_color():
     k = 30
     rng = np.random.default_rng(0)
     tree = make_tree(1, k=k)

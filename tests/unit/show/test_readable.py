@@ -126,9 +126,9 @@ def test_levels_and_missing_entries_among_numbers(rng):
     X = [[m, s] for m, s in zip(mass.tolist(), species.tolist(), strict=True)]
     found = readable(tree, X, tolerance=0.02)
     assert found.splits[0].digits <= 4
-    centred = np.where(np.isnan(mass), 4200.0, mass)  # as the text says below the tree
+    centered = np.where(np.isnan(mass), 4200.0, mass)  # as the text says below the tree
     text = found.splits[0].condition.replace("if mass is missing", "if gone is missing")
-    rows = {"mass": centred, "gone": mass, "species": species}
+    rows = {"mass": centered, "gone": mass, "species": species}
     assert (written(text, rows) == found.tree.apply(X)).all()
 
 

@@ -113,7 +113,7 @@ def test_small_terms_are_left_out_and_counted() -> None:
     assert words(weights, schema=numeric(16), max_terms=None).count("0.01*") == 12
 
 
-def test_terms_left_out_stand_at_their_centre() -> None:
+def test_terms_left_out_stand_at_their_center() -> None:
     # year is left out: an average year leaves the threshold of mass alone where it is.
     text = words([0.001, 0, 0, 0, 0, 0, 0.01], bias=-0.3, max_terms=1)
     assert text == "0.001*mass (+ 1 smaller term left out) >= 4.5"

@@ -45,7 +45,7 @@ def test_formulas(weights: list[float], value: float, expected: str) -> None:
     assert words(weights, value=value) == expected
 
 
-def test_small_terms_are_left_out_at_their_centre() -> None:
+def test_small_terms_are_left_out_at_their_center() -> None:
     weights = [2, 0, 0.1, 0.2, -0.2]
     assert words(weights, value=22.0, max_terms=2) == (
         "17.5 - 0.2*age + 2*rooms (+ 2 smaller terms left out)"

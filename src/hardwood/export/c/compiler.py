@@ -120,7 +120,7 @@ def probe_program(plan: Plan, prefix: str, real: str) -> str:
         n_answers=1 if plan.model.classes is not None else plan.model.n_outputs,
         prefix=prefix,
         real=real,
-        quantize=f"{prefix}_quantise_row(raw, row);"
+        quantize=f"{prefix}_quantize_row(raw, row);"
         if is_quantized
         else "for (int i = 0; i < P; ++i) row[i] = raw[i];",
         answer=answer,

@@ -143,7 +143,7 @@ def encoded_type(plan: Plan, value: str) -> str:
     """Write the type of an encoded row, whose numbers are ``value``."""
     n, on, members = plan.encoding.n_values, _indicator_type(plan), ""
     if n:
-        members += f"  {value} value[{n}]; /* numbers less their centres */\n"
+        members += f"  {value} value[{n}]; /* numbers less their centers */\n"
     if plan.encoding.n_indicators:
         members += f"  {on} on[CAPS_N_FEATURES]; /* levels and missing flags that are on */\n"
         members += "  int n_on;\n"

@@ -94,11 +94,11 @@ def _usage(plan: Plan, grid: Grid) -> str:
         "Usage:",
         "",
         "  NAME_value row[CAPS_N_FEATURES];",
-        "  row[i] = NAME_quantise(i, x);    a number; CAPS_MISSING where it is missing",
+        "  row[i] = NAME_quantize(i, x);    a number; CAPS_MISSING where it is missing",
         *parts.level_usage(plan),
         *parts.usage_of_answers(plan, "float"),
         "",
-        "NAME_quantise, NAME_predict_proba and predictions of numbers use floating point at",
+        "NAME_quantize, NAME_predict_proba and predictions of numbers use floating point at",
         "the border; NAME_sums, NAME_leaves and predictions of classes and labels do not.",
         "An entry is floor((x - zero) / step + 0.5), at most "
         f"{grid.largest} in size; NAME_zero and NAME_step have",
@@ -282,14 +282,14 @@ def _quantize_code(model: Quantized, others: Tables) -> str:
 
 _QUANTIZE = r"""
 /* The entry of a feature: of a number in the table's units, or of the code of a level. */
-static inline NAME_value NAME_quantise(int feature, double x) {
+static inline NAME_value NAME_quantize(int feature, double x) {
   if (x != x) return CAPS_MISSING;
   if (NAME_step[feature] > 0) x = floor((x - NAME_zero[feature]) / NAME_step[feature] + 0.5);
   return (NAME_value)(x > LARGEST ? LARGEST : x < -LARGEST ? -LARGEST : x);
 }
 
-static inline void NAME_quantise_row(const double *raw, NAME_value *row) {
-  for (int i = 0; i < CAPS_N_FEATURES; ++i) row[i] = NAME_quantise(i, raw[i]);
+static inline void NAME_quantize_row(const double *raw, NAME_value *row) {
+  for (int i = 0; i < CAPS_N_FEATURES; ++i) row[i] = NAME_quantize(i, raw[i]);
 }
 """
 

@@ -71,7 +71,7 @@ def read_predictions(probes: Probes, text: str) -> Predictions:
             said[fulfilled] = outputs[fulfilled]
             labels[fulfilled] = -1 if label is None else (plan.model.classes or ()).index(label)
         if (times != 1).any():
-            raise ExportError("the rules were not written: a row fulfils none of them, or several")
+            raise ExportError("the rules were not written: a row fulfills none of them, or several")
         total += _answered(plan, t, said)
     outputs = plan.combined(total)
     positions = positions_of(plan, outputs)
@@ -171,7 +171,7 @@ class _Line:
     # Conditions
 
     def condition(self) -> np.ndarray:
-        """Whether rows fulfil the line."""
+        """Whether rows fulfill the line."""
         if self._take("never"):
             return np.zeros(self._rows.n_rows, bool)
         if self._peek()[0] == "text" and self._peek(1)[1] == "is":

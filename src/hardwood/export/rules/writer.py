@@ -1,7 +1,7 @@
 """A model as rules: one for each leaf, in the units of the table.
 
 The text is for people and has a grammar all the same: names are quoted as in JSON, every condition
-says whether a missing entry fulfils it, and `hardwood.export.rules.reader` reads it back, which is
+says whether a missing entry fulfills it, and `hardwood.export.rules.reader` reads it back, which is
 how it is checked.
 """
 
@@ -49,7 +49,7 @@ def to_rules(
     digits: int | None = None,
     data: Any = None,
 ) -> ExportedText:
-    r"""Write a model as if/then rules, one for each leaf; every row fulfils exactly one of a tree.
+    r"""Write a model as if/then rules, one for each leaf; every row fulfills exactly one of a tree.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class _Numbers:
 
 @dataclass
 class _LeafPath:
-    """What a row must fulfil to reach a leaf; conditions on one feature are one."""
+    """What a row must fulfill to reach a leaf; conditions on one feature are one."""
 
     never: bool = False
     numbers: dict[int, _Numbers] = field(default_factory=dict)
@@ -195,9 +195,9 @@ class _RulesWriter:
         plan = self.plan
         lines = [
             comment(plan.summary, 400),
-            f"Exported by hardwood {__version__}. Every row fulfils exactly one rule"
+            f"Exported by hardwood {__version__}. Every row fulfills exactly one rule"
             + (" of each tree." if plan.is_forest else "."),
-            "A missing entry fulfils a condition on it only where that says so; a level that",
+            "A missing entry fulfills a condition on it only where that says so; a level that",
             "training did not see is a missing entry.",
             *_how_to_combine(plan),
         ]

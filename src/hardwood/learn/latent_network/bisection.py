@@ -1,7 +1,7 @@
 """A tree that halves the rows of every node by 2-means: a start for learners without a target.
 
 Bisecting k-means (Steinbach, Karypis, Kumar. A Comparison of Document Clustering Techniques. 2000),
-level by level, with the plane half way between the two centres as the split.
+level by level, with the plane half way between the two centers as the split.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def bisect(
     -------
     weights, bias
         (2^depth - 1, c) and (2^depth - 1,) float32, in heap order; rows go right where the score
-        is >= 0, which is -1/2 at the left centre and 1/2 at the right one. A node whose rows are
+        is >= 0, which is -1/2 at the left center and 1/2 at the right one. A node whose rows are
         all equal keeps them together: its score is 1.
     """
     rng = np.random.default_rng(seed)
@@ -47,9 +47,9 @@ def bisect(
     for t in range(n_splits):
         here = at_node.pop(t)
         own = rows[here]
-        centres = _two_means(own, weight[here], rng)
-        if centres is not None:
-            weights[t], bias[t] = _plane_between(*centres)
+        centers = _two_means(own, weight[here], rng)
+        if centers is not None:
+            weights[t], bias[t] = _plane_between(*centers)
         is_right = own @ weights[t] + bias[t] >= 0
         at_node[2 * t + 1], at_node[2 * t + 2] = here[~is_right], here[is_right]
     return weights, bias
@@ -58,22 +58,22 @@ def bisect(
 def _two_means(
     rows: np.ndarray, weight: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the two centres of rows, or None where there are no two different rows."""
+    """Return the two centers of rows, or None where there are no two different rows."""
     if len(rows) < 2 or (rows == rows[0]).all():
         return None
-    best, centres = -np.inf, None
+    best, centers = -np.inf, None
     middle = _mean(rows, weight)
     for _ in range(_N_STARTS):
         pair, tightness = _lloyd(rows, weight, middle, rng)
         if tightness > best:
-            best, centres = tightness, pair
-    return centres
+            best, centers = tightness, pair
+    return centers
 
 
 def _lloyd(
     rows: np.ndarray, weight: np.ndarray, middle: np.ndarray, rng: np.random.Generator
 ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
-    """Run 2-means from one k-means++ start: centres, and how much variation lies between them."""
+    """Run 2-means from one k-means++ start: centers, and how much variation lies between them."""
     first = rows[_drawn(weight, rng)]
     distance = ((rows - first) ** 2).sum(axis=1)
     pair = (first.astype(np.float64), rows[_drawn(weight * distance, rng)].astype(np.float64))
@@ -89,14 +89,14 @@ def _lloyd(
     if side is None:
         return pair, -1.0
     between = (
-        weight[part].sum() * ((centre - middle) ** 2).sum()
-        for part, centre in zip((~side, side), pair, strict=True)
+        weight[part].sum() * ((center - middle) ** 2).sum()
+        for part, center in zip((~side, side), pair, strict=True)
     )
     return pair, float(sum(between))
 
 
 def _plane_between(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.float32]:
-    """Return the split whose score is -1/2 at one centre and 1/2 at the other."""
+    """Return the split whose score is -1/2 at one center and 1/2 at the other."""
     apart = right - left
     w = apart / (apart @ apart)
     return w.astype(np.float32), np.float32(-w @ (left + right) / 2)

@@ -24,7 +24,7 @@ def place_splits(tree: LatentTree, weights: np.ndarray, bias: np.ndarray, rows: 
     weights, bias
         (splits, c) and (splits,), in heap order.
     rows
-        (n, c) that the batch normalisation sees: the training rows, or some of them.
+        (n, c) that the batch normalization sees: the training rows, or some of them.
     """
     assert tree.linear is not None
     tree.linear.weight.copy_(torch.from_numpy(weights))
@@ -32,7 +32,7 @@ def place_splits(tree: LatentTree, weights: np.ndarray, bias: np.ndarray, rows: 
     if tree.norm is None:
         return
     scores = tree.linear(rows)
-    # Normalised scores have deviation 1 and mean 0: what these were is put back behind.
+    # Normalized scores have deviation 1 and mean 0: what these were is put back behind.
     deviation = scores.std(0, correction=0).clamp_min(_LEAST_DEVIATION)
     tree.norm.weight.copy_(deviation)
     tree.norm.bias.copy_(scores.mean(0))

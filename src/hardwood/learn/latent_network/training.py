@@ -163,7 +163,7 @@ class _Run:
         """Give the splits their start."""
         tree, rows = self.network.tree, self.settled_rows[:_CHUNK_ROWS]
         if self.config.init == "random":
-            tree.centre(rows)
+            tree.center(rows)
             return
         weight = self.train.weight.numpy().astype(np.float64)
         weights, bias = bisect(self.train.x.numpy(), weight, tree.depth, seed)
@@ -327,7 +327,7 @@ def _learned(run: _Run, interrupted: bool) -> LatentNetwork:
 
 
 def _folded(split: nn.Module) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights and biases of splits with the normalisation in them."""
+    """Return weights and biases of splits with the normalization in them."""
     assert isinstance(split, nn.Sequential)
     linear, norm = split[0], split[1]
     assert isinstance(linear, nn.Linear)

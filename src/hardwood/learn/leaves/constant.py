@@ -1,6 +1,6 @@
 r"""What leaves should hold, given which rows they have.
 
-Every leaf minimises the loss of its own rows, exactly or at least without raising it: so fitting
+Every leaf minimizes the loss of its own rows, exactly or at least without raising it: so fitting
 them again never makes a tree worse. All arithmetic is in float64.
 """
 

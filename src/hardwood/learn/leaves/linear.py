@@ -1,6 +1,6 @@
 r"""Linear leaves fitted to their rows: ridge regression, and for other losses steps of Newton's.
 
-A leaf predicts :math:`f(x) = \theta + A x`, and minimises over its rows
+A leaf predicts :math:`f(x) = \theta + A x`, and minimizes over its rows
 
 .. math:: \sum_n w_n L(y_n, f(x_n)) + \rho L(\bar y, f(0)) + \frac\lambda2 \|A\|^2
 
@@ -145,7 +145,7 @@ class _LeafFit:
 
 
 def _weighted_ridge(X: np.ndarray, z: np.ndarray, h: np.ndarray, l2: float) -> np.ndarray:
-    """Minimise sum h (X q - z)^2 + l2 |q|^2 over q, whose last entry, the bias, is free."""
+    """Minimize sum h (X q - z)^2 + l2 |q|^2 over q, whose last entry, the bias, is free."""
     least = 1e-9 * float(h.sum()) + 1e-30
     penalty = np.full(X.shape[1], max(l2, least))
     penalty[-1] = least

@@ -74,7 +74,7 @@ def content_of(
         "unused": _unused(model.schema, features),
         "spread": packed(model.schema.column_spread[columns]),
         "bins": N_BINS,
-        "colours": colors.to_dict(),
+        "colors": colors.to_dict(),
         "trees": [_tree(tree, columns, rows, colors) for tree in trees],
         "rows": None if rows is None else _rows(rows, features, max_rows),
     }

@@ -7,7 +7,7 @@ const state = {
   selected: 0, // number of the node that the panel describes
   answer: null, // `answerTo` of the row that goes down the tree, or null
   feature: null, // number of the feature that is searched for, or null
-  shade: 0, // which output gives the colour, where numbers do
+  shade: 0, // which output gives the color, where numbers do
 };
 
 const listeners = [];

@@ -56,7 +56,7 @@ function divergingBar(share, className = "") {
   return element("span", { class: "diverging", "aria-hidden": "true" }, bar);
 }
 
-/** A bar that grows from the left, in the colour of a class where one is given. */
+/** A bar that grows from the left, in the color of a class where one is given. */
 function plainBar(share, className = "") {
   const bar = element("i", { class: `bar ${className}` });
   bar.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;

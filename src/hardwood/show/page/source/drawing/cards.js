@@ -62,7 +62,7 @@ function labelsText(shares) {
 
 /** A predicted number, with the digits that tell leaves apart. */
 function valueText(value, output) {
-  const { low, high } = model.colours;
+  const { low, high } = model.colors;
   const spread =
     output < low.length && model.task === "regression" ? high[output] - low[output] : Infinity;
   return numberText(value, 3, spread);
@@ -88,7 +88,7 @@ function nodeWords(tree, node) {
   return `${side}split, ${conditionText(tree, node)}${rows}`;
 }
 
-/** Make the card of a node; where nobody could read it, a coloured box. */
+/** Make the card of a node; where nobody could read it, a colored box. */
 function makeCard(tree, node, isReadable) {
   const kind = isLeaf(tree, node) ? "leaf" : "split";
   const card = element("div", {
@@ -159,7 +159,7 @@ function leafParts(tree, node) {
   ];
 }
 
-/** An answer for a card: of several numbers, the one that gives the colour. */
+/** An answer for a card: of several numbers, the one that gives the color. */
 function shortAnswer(tree, leaf) {
   if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${meanText(tree, leaf)}`;
   if (scoresClasses(tree)) return model.outputs[largestAt(leafValues(tree, leaf))];
@@ -168,7 +168,7 @@ function shortAnswer(tree, leaf) {
   return `${model.outputs[output]} ${valueText(leafValues(tree, leaf)[output], output)}`;
 }
 
-/** What a linear leaf answers about, in the output that gives the colour. */
+/** What a linear leaf answers about, in the output that gives the color. */
 function meanText(tree, leaf) {
   return valueText(meanOutputs(tree)[tree.nSplits + leaf], state.shade);
 }
@@ -212,9 +212,9 @@ function classStrip(tree, node, width, height) {
   });
 }
 
-/** Rows of a leaf by their true number, on the scale of the colours. */
+/** Rows of a leaf by their true number, on the scale of the colors. */
 function targetBars(tree, leaf, output, width, height) {
-  const outputs = model.colours.low.length;
+  const outputs = model.colors.low.length;
   const offset = (leaf * outputs + output) * model.bins;
   const counts = tree.histograms.leafTargets.subarray(offset, offset + model.bins);
   const largest = counts.reduce((a, b) => Math.max(a, b), 1);
@@ -228,7 +228,7 @@ function targetBars(tree, leaf, output, width, height) {
       width: round(Math.max(step - 0.5, 0.5)),
       height: round(tall),
     });
-    bar.style.fill = shadeColour((b + 0.5) / model.bins);
+    bar.style.fill = shadeColor((b + 0.5) / model.bins);
     return [bar];
   });
 }

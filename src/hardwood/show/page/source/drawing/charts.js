@@ -2,13 +2,13 @@
 "use strict";
 
 /**
- * The histogram of a split's scores: counts of its bins by colour, their totals and the largest of
+ * The histogram of a split's scores: counts of its bins by color, their totals and the largest of
  * these, and where the threshold is. Null where no rows were given, or none reach the split.
  */
 function splitBins(tree, split) {
   if (!tree.histograms || rowCount(tree, split, model) === 0) return null;
   const { bins } = model;
-  const groups = model.colours.groups;
+  const groups = model.colors.groups;
   const counts = tree.histograms.counts.slice(split * bins * groups, (split + 1) * bins * groups);
   const totals = Array.from({ length: bins }, (_, b) =>
     counts.subarray(b * groups, (b + 1) * groups).reduce((a, c) => a + c, 0),
@@ -28,7 +28,7 @@ function placeOfScore(bins, score) {
   return Math.min(Math.max(place, 0), 1);
 }
 
-/** Draw the bins of a split into a box of so many pixels: a stack of colours, or shaded bars. */
+/** Draw the bins of a split into a box of so many pixels: a stack of colors, or shaded bars. */
 function binShapes(tree, split, bins, width, height) {
   return hasGroups()
     ? stackedShapes(bins, width, height)
@@ -41,10 +41,10 @@ function stackedShapes(bins, width, height) {
   const scale = height / bins.largest;
   const base = new Float64Array(model.bins);
   const shapes = [];
-  for (let g = 0; g < model.colours.groups; g++) {
+  for (let g = 0; g < model.colors.groups; g++) {
     let path = "";
     for (let b = 0; b < model.bins; b++) {
-      const count = bins.counts[b * model.colours.groups + g];
+      const count = bins.counts[b * model.colors.groups + g];
       if (count === 0) continue;
       const top = height - scale * (base[b] + count);
       path += `M${round(b * step)} ${round(top)}h${round(step - 1)}v${round(scale * count)}`;
@@ -59,7 +59,7 @@ function stackedShapes(bins, width, height) {
 function shadedShapes(tree, split, bins, width, height) {
   const step = width / model.bins;
   const { shades } = tree.histograms;
-  const outputs = model.colours.low.length;
+  const outputs = model.colors.low.length;
   return bins.totals.flatMap((count, b) => {
     if (count === 0) return [];
     const tall = Math.max((height * count) / bins.largest, 1);
@@ -70,7 +70,7 @@ function shadedShapes(tree, split, bins, width, height) {
       height: round(tall),
     });
     const shade = shades[(split * model.bins + b) * outputs + state.shade];
-    bar.style.fill = shadeColour(shade / 255);
+    bar.style.fill = shadeColor(shade / 255);
     return [bar];
   });
 }
@@ -174,7 +174,7 @@ function targetChart(tree, leaf) {
   const [width, height] = [360, 90];
   const output = state.shade;
   const place = Math.min(Math.max(shareOnScale(meanOutputs(tree)[tree.nSplits + leaf]), 0), 1);
-  const { low, high } = model.colours;
+  const { low, high } = model.colors;
   const end = (x, anchor, value) =>
     chartLabel(x, height + 16, anchor, valueText(value, output), "quiet-tick");
   return svgElement(

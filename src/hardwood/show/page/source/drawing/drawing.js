@@ -2,7 +2,7 @@
 // of a thousand nodes costs no more than what fits into the window.
 "use strict";
 
-const READABLE = 0.42; // scale below which cards are coloured boxes
+const READABLE = 0.42; // scale below which cards are colored boxes
 const WIDE = 30; // pixels of a stream among boxes from which on it has bands
 const SPARE = 160; // pixels around the window in which nodes are kept: a drag shows no holes
 
@@ -145,7 +145,7 @@ function place(tree, node) {
   if (stream) placeStream(tree, node, stream);
 }
 
-/** The stream of rows into a node: a band for each colour, or one where bands would be hairs. */
+/** The stream of rows into a node: a band for each color, or one where bands would be hairs. */
 function makeStream(tree, node) {
   const stream = svgElement("g", { "data-node": node });
   const isWide = places.form === CARDS ? isReadable : places.flow * flowShare(tree, node) > WIDE;

@@ -1,7 +1,7 @@
-// Colours: one for each class, or a scale from low to high for numbers.
+// Colors: one for each class, or a scale from low to high for numbers.
 "use strict";
 
-// Blue, grey, red: told apart by colour-blind readers, and visible on light and on dark.
+// Blue, grey, red: told apart by color-blind readers, and visible on light and on dark.
 const SCALE = [
   [47, 111, 196],
   [126, 168, 214],
@@ -10,8 +10,8 @@ const SCALE = [
   [194, 66, 45],
 ];
 
-/** A place on the scale, 0 to 1, as a colour. */
-function shadeColour(share) {
+/** A place on the scale, 0 to 1, as a color. */
+function shadeColor(share) {
   const place = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
   const i = Math.min(Math.floor(place), SCALE.length - 2);
   const mixed = SCALE[i].map((low, c) => Math.round(low + (place - i) * (SCALE[i + 1][c] - low)));
@@ -20,41 +20,41 @@ function shadeColour(share) {
 
 /** Where an output lies on its scale. */
 function shareOnScale(value, output = state.shade) {
-  const { low, high } = model.colours;
+  const { low, high } = model.colors;
   return (value - low[output]) / (high[output] - low[output]);
 }
 
 function hasGroups() {
-  return model.colours.groupOfClass !== null;
+  return model.colors.groupOfClass !== null;
 }
 
-/** Give an element the colour of a class: style.css has it under this name. */
+/** Give an element the color of a class: style.css has it under this name. */
 function groupClass(group) {
   return `group-${group}`;
 }
 
 /** What the groups of classes are called. */
 function groupNames() {
-  const names = Array.from({ length: model.colours.groups }, () => []);
-  model.outputs.forEach((name, o) => names[model.colours.groupOfClass[o]].push(name));
+  const names = Array.from({ length: model.colors.groups }, () => []);
+  model.outputs.forEach((name, o) => names[model.colors.groupOfClass[o]].push(name));
   return names.map((group) => (group.length === 1 ? group[0] : `${group.length} other classes`));
 }
 
-/** The colour of a leaf: how to paint an element with it. */
+/** The color of a leaf: how to paint an element with it. */
 function paintLeaf(tree, leaf, painted) {
   if (hasGroups()) {
     painted.classList.add(
-      groupClass(model.colours.groupOfClass[largestAt(leafValues(tree, leaf))]),
+      groupClass(model.colors.groupOfClass[largestAt(leafValues(tree, leaf))]),
     );
   } else {
     paintShade(painted, meanOutputs(tree)[tree.nSplits + leaf]);
   }
 }
 
-/** Paint an element with the colour of a number that a tree gives. */
+/** Paint an element with the color of a number that a tree gives. */
 function paintShade(painted, value) {
   const share = model.combine === "sum" ? scoreShare(value) : shareOnScale(value);
-  painted.style.setProperty("--paint", shadeColour(share));
+  painted.style.setProperty("--paint", shadeColor(share));
   painted.classList.add("shaded");
 }
 
@@ -67,7 +67,7 @@ function scoreShare(score) {
 
 const knownMeans = new WeakMap(); // tree -> { shade, means }
 
-/** Mean output of each node over its rows; linear leaves count as at the centres of columns. */
+/** Mean output of each node over its rows; linear leaves count as at the centers of columns. */
 function meanOutputs(tree) {
   const known = knownMeans.get(tree);
   if (known?.shade === state.shade) return known.means;
@@ -86,17 +86,17 @@ function meanOutputs(tree) {
   return means;
 }
 
-/** In words, what the colours stand for. */
-function colourMeaning() {
+/** In words, what the colors stand for. */
+function colorMeaning() {
   const what = model.target ?? (hasGroups() ? "class" : model.outputs[state.shade]);
   if (!model.rows) return `${what} in training`;
-  return `${model.colours.areTrue ? "true" : "predicted"} ${what}`;
+  return `${model.colors.areTrue ? "true" : "predicted"} ${what}`;
 }
 
 /** Fill the legend of the drawing. */
 function drawLegend() {
   const legend = byId("legend");
-  const meaning = element("span", { class: "meaning", text: `colour: ${colourMeaning()}` });
+  const meaning = element("span", { class: "meaning", text: `color: ${colorMeaning()}` });
   legend.replaceChildren(meaning, ...(hasGroups() ? groupKeys() : [scaleKey()]));
 }
 
@@ -112,25 +112,25 @@ function groupKeys() {
 }
 
 function scaleKey() {
-  const { low, high } = model.colours;
+  const { low, high } = model.colors;
   const spread = high[state.shade] - low[state.shade];
   const bar = element("i", { class: "scale" });
-  bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(shadeColour)})`;
+  bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(shadeColor)})`;
   const ends = [low, high].map((end) => numberText(end[state.shade], 3, spread));
   const key = element("span", { class: "key" }, ends[0], bar, ends[1]);
-  if (model.colours.low.length > 1) key.prepend(shadeChooser());
+  if (model.colors.low.length > 1) key.prepend(shadeChooser());
   return key;
 }
 
-/** Let the reader choose which output gives the colour. */
+/** Let the reader choose which output gives the color. */
 function shadeChooser() {
   const options = model.outputs
-    .slice(0, model.colours.low.length)
+    .slice(0, model.colors.low.length)
     .map((name, o) => element("option", { value: o, text: name, selected: o === state.shade }));
   return element(
     "select",
     {
-      "aria-label": "output that gives the colour",
+      "aria-label": "output that gives the color",
       on: { change: (event) => change({ shade: Number(event.target.value) }) },
     },
     ...options,

@@ -34,7 +34,7 @@ function readModel() {
   const features = content.features;
   const columns = columnsOf(features);
   const model = { ...content, columns, spread: unpacked(content.spread) };
-  model.colours = readColours(content.colours);
+  model.colors = readColors(content.colors);
   model.rows = content.rows && readRows(content.rows, features.length);
   model.trees = content.trees.map((tree) => readTree(tree, model));
   return model;
@@ -58,12 +58,12 @@ function columnsOf(features) {
   return columns;
 }
 
-function readColours(colours) {
+function readColors(colors) {
   return {
-    ...colours,
-    groupOfClass: unpacked(colours.groupOfClass),
-    low: unpacked(colours.low),
-    high: unpacked(colours.high),
+    ...colors,
+    groupOfClass: unpacked(colors.groupOfClass),
+    low: unpacked(colors.low),
+    high: unpacked(colors.high),
   };
 }
 
@@ -144,12 +144,12 @@ function wayTo(tree, node) {
 }
 
 /**
- * How many rows reach each node, by colour, (nodes, groups): rows of the table that was given, or
- * training rows by the shares that the leaves state (all in the first colour, where these do not).
+ * How many rows reach each node, by color, (nodes, groups): rows of the table that was given, or
+ * training rows by the shares that the leaves state (all in the first color, where these do not).
  * Null where not even the number of rows is known.
  */
 function rowsAtNodes(tree, model) {
-  const groups = model.colours.groups;
+  const groups = model.colors.groups;
   const rows = new Float64Array(tree.nNodes * groups);
   if (tree.histograms) {
     rows.set(tree.histograms.leafCounts, tree.nSplits * groups);
@@ -173,7 +173,7 @@ function addGroups(rows, groups, to, from) {
 }
 
 function trainingRowsAtLeaves(tree, model, rows) {
-  const { groups, groupOfClass } = model.colours;
+  const { groups, groupOfClass } = model.colors;
   for (let leaf = 0; leaf < tree.nLeaves; leaf++) {
     const node = tree.nSplits + leaf;
     if (!tree.knowsClasses) {
@@ -193,8 +193,8 @@ function rowCount(tree, node, model) {
   return groupsAt(tree, node, model).reduce((a, b) => a + b, 0);
 }
 
-/** How many rows reach a node, by colour. */
+/** How many rows reach a node, by color. */
 function groupsAt(tree, node, model) {
-  const groups = model.colours.groups;
+  const groups = model.colors.groups;
   return tree.rowsAt.subarray(node * groups, (node + 1) * groups);
 }

@@ -1,6 +1,6 @@
 // The tree's answer to a row, computed as the library's engine computes it.
 //
-// Splits are scored in float32. A number meets its weight less its centre; sixteen running sums
+// Splits are scored in float32. A number meets its weight less its center; sixteen running sums
 // take the products in turn and are added up in one fixed order; where the engine's processor fuses
 // a product with its addition (`model.fused`), so does this. Hence a row goes to the same leaf here
 // as there, bit for bit. Constant leaves answer with the library's own numbers; linear leaves are
@@ -24,11 +24,11 @@ function fusedProductSum(a, b, c) {
   const virtual = sum - product;
   const lost = product - (sum - virtual) + (c - virtual);
   if (lost === 0 || !Number.isFinite(lost)) return Math.fround(sum);
-  return Math.fround(oddNeighbour(sum, lost > 0 === sum > 0));
+  return Math.fround(oddNeighbor(sum, lost > 0 === sum > 0));
 }
 
 /** A float64 whose last bit is set: the number itself, or the next one outward or toward zero. */
-function oddNeighbour(number, outward) {
+function oddNeighbor(number, outward) {
   float64[0] = number;
   if (float64Words[0] & 1) return number;
   if (outward) {

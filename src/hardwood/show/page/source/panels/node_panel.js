@@ -121,8 +121,8 @@ function outputTable(of, outputs) {
   const rows = order.map((o) => {
     const value = outputs[o];
     const isShare = of.task !== "regression";
-    const colour = hasGroups() ? groupClass(model.colours.groupOfClass[o]) : "";
-    const bar = isShare ? plainBar(value, colour) : divergingBar(value / largest);
+    const color = hasGroups() ? groupClass(model.colors.groupOfClass[o]) : "";
+    const bar = isShare ? plainBar(value, color) : divergingBar(value / largest);
     const text = isShare ? shareText(value) : valueText(value, o);
     return barRow(nameElement(model.outputs[o]), [bar], [text], { title: String(value) });
   });

@@ -31,7 +31,7 @@ function chooseRow(i) {
   bringPathIntoView();
 }
 
-/** A row to start typing from: numbers near their centres, first levels. */
+/** A row to start typing from: numbers near their centers, first levels. */
 function typicalRow() {
   rowPlace = null;
   return Float64Array.from(model.features, ({ levels, center, first }) => {

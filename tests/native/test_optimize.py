@@ -1,4 +1,4 @@
-"""The engine's optimisers, penalties, clipping and schedules equal their NumPy twins."""
+"""The engine's optimizers, penalties, clipping and schedules equal their NumPy twins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hardwood import _probes
-from reference import optimise as twin
+from reference import optimize as twin
 
-ALL_OPTIMISERS = [
+ALL_OPTIMIZERS = [
     ("sgd", 0.0, 0.99, lambda: twin.SGD()),
     ("sgd", 0.9, 0.99, lambda: twin.SGD(momentum=0.9)),
     ("rmsprop", 0.0, 0.99, lambda: twin.RMSprop()),
@@ -23,15 +23,15 @@ def case(n: int, steps: int = 12):
     return rng.normal(size=n).astype(np.float32), rng.normal(size=(steps, n)).astype(np.float32)
 
 
-def follow(optimiser, start, gradients, *, l1=0.0, l2=0.0, clip_norm=np.inf, lr=0.01):
+def follow(optimizer, start, gradients, *, l1=0.0, l2=0.0, clip_norm=np.inf, lr=0.01):
     w = start.astype(np.float64)
     for g in gradients.astype(np.float64):
         (g,) = twin.clip_by_global_norm([g], clip_norm)
-        w = twin.step(w, g, optimiser, lr, l1=l1, l2=l2)
+        w = twin.step(w, g, optimizer, lr, l1=l1, l2=l2)
     return w
 
 
-@pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMISERS)
+@pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMIZERS)
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 100])
 def test_steps_equal_the_twin(name, momentum, decay, make, n):
     start, gradients = case(n)
@@ -41,7 +41,7 @@ def test_steps_equal_the_twin(name, momentum, decay, make, n):
     np.testing.assert_allclose(found, follow(make(), start, gradients), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMISERS)
+@pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMIZERS)
 @pytest.mark.parametrize(("l1", "l2", "clip"), [(0.05, 0, 1e30), (0, 0.1, 1e30), (0.02, 0.1, 0.5)])
 def test_penalties_and_clipping_equal_the_twin(name, momentum, decay, make, l1, l2, clip):
     start, gradients = case(40)
@@ -60,7 +60,7 @@ def test_penalties_and_clipping_equal_the_twin(name, momentum, decay, make, l1, 
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMISERS)
+@pytest.mark.parametrize(("name", "momentum", "decay", "make"), ALL_OPTIMIZERS)
 def test_l1_makes_weights_exactly_zero(name, momentum, decay, make):
     rng = np.random.default_rng(0)
     start, gradients = case(200, steps=300)
@@ -137,7 +137,7 @@ def test_one_cycle_rises_then_falls():
     assert rates[-1] == pytest.approx(1 / 25e4)
 
 
-def test_an_unknown_optimiser_is_named():
+def test_an_unknown_optimizer_is_named():
     with pytest.raises(ValueError, match="unknown optimizer 'lion'"):
         _probes.optimize(
             np.ones(1, np.float32), np.ones((1, 1), np.float32), optimizer="lion", learning_rate=1

@@ -1,7 +1,7 @@
-r"""NumPy twins of the engine's optimisers, schedules, clipping and penalties, in float64.
+r"""NumPy twins of the engine's optimizers, schedules, clipping and penalties, in float64.
 
 One step of the engine, in this order: clip the gradient of the data to a global norm, add the L2
-term, let the optimiser move the weights, shrink them towards zero by the proximal step of the L1
+term, let the optimizer move the weights, shrink them towards zero by the proximal step of the L1
 term. Penalties come after clipping, so that clipping a large gradient does not weaken them.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 
-class Optimiser(Protocol):
+class Optimizer(Protocol):
     """Moves one array of weights, and says how long its last step was per unit of gradient."""
 
     def step(self, w: np.ndarray, g: np.ndarray, lr: float) -> np.ndarray:
@@ -130,12 +130,12 @@ def soft_threshold(w: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
 
 
 def step(
-    w: np.ndarray, g: np.ndarray, optimiser: Optimiser, lr: float, l1: float = 0.0, l2: float = 0.0
+    w: np.ndarray, g: np.ndarray, optimizer: Optimizer, lr: float, l1: float = 0.0, l2: float = 0.0
 ) -> np.ndarray:
-    """One regularised step: the L2 term joins the gradient, L1 is a proximal step after it.
+    """One regularized step: the L2 term joins the gradient, L1 is a proximal step after it.
 
     The threshold of a coordinate is l1 times its own step size, so that under RMSprop and Adam the
     penalty and the loss are weighed against each other as the objective states.
     """
-    w = optimiser.step(w, g + l2 * w, lr)
-    return soft_threshold(w, l1 * optimiser.step_size(lr)) if l1 else w
+    w = optimizer.step(w, g + l2 * w, lr)
+    return soft_threshold(w, l1 * optimizer.step_size(lr)) if l1 else w

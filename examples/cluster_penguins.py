@@ -15,7 +15,8 @@ from importlib.resources import files
 import pandas as pd
 from scipy.cluster.hierarchy import dendrogram
 
-from hardwood import LatentTreeClustering, dendrogram_purity
+from hardwood import LatentTreeClustering
+from hardwood.report import dendrogram_purity
 
 TARGETS = ["bill_depth_mm", "body_mass_g"]
 

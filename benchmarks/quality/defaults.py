@@ -22,7 +22,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.quality.small_tables import HEIGHT, Dataset
 from benchmarks.record import Column, Table
 from benchmarks.timing import one_thread
-from hardwood import DGTClassifier, DGTRegressor, Training
+from hardwood import DGTClassifier, DGTRegressor
+from hardwood.learn import Training
 
 ALTERNATIVES: dict[str, dict[str, Any]] = {
     "defaults": {},

@@ -27,7 +27,8 @@ from benchmarks.quality.clustering_peers import Clustered, birch, hierarchical_k
 from benchmarks.quality.ledger import Entry, Ledger, alone
 from benchmarks.record import RESULTS
 from benchmarks.timing import one_thread
-from hardwood import LatentTreeClustering, dendrogram_purity
+from hardwood import LatentTreeClustering
+from hardwood.report import dendrogram_purity
 
 FOLDER = RESULTS / "latent_clustering"
 IMAGES = RESULTS.parents[1] / "docs" / "images"

@@ -31,6 +31,7 @@ from benchmarks.quality.learners import Method, Setting, tree
 from benchmarks.quality.trials import Pair, Run, add_options, run_of, some_of, summary, work
 from benchmarks.record import RESULTS, Column, Table
 from benchmarks.timing import one_thread
+from hardwood.errors import TableWarning
 
 FOLDER = RESULTS / "latent_tables"
 N_RUNS = 4
@@ -130,7 +131,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.jobs == 1:
         one_thread()
-    warnings.simplefilter("ignore", hardwood.TableWarning)
+    warnings.simplefilter("ignore", TableWarning)
     pairs = [(TASKS[n], METHODS[m]) for m in arguments.methods for n in arguments.names]
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as folder:
         arguments.data = linked_folder(arguments.data, Path(folder))

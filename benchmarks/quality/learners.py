@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hardwood
 from benchmarks.quality.dgt_paper import Task
+from hardwood.learn import Relaxation, Training
 
 Setting = dict[str, Any]
 Grid = list[dict[str, list[Any]]]
@@ -245,12 +246,12 @@ def _options(setting: Setting) -> dict[str, Any]:
     """Return an estimator's arguments: nested dictionaries become option objects."""
     options = dict(setting)
     if "training" in options:
-        options["training"] = hardwood.Training(**options["training"])
+        options["training"] = Training(**options["training"])
     if "relaxation" in options:
         relaxation = dict(options["relaxation"])
         if "sharpness" in relaxation:
             relaxation["sharpness"] = tuple(relaxation["sharpness"])
-        options["relaxation"] = hardwood.Relaxation(**relaxation)
+        options["relaxation"] = Relaxation(**relaxation)
     return options
 
 

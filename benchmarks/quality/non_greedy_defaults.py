@@ -18,7 +18,8 @@ import numpy as np
 
 from benchmarks.record import Column, Table
 from benchmarks.timing import one_thread
-from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier, Training
+from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier
+from hardwood.learn import Training
 
 DEPTHS = {"letter": 12, "pendigits": 10, "satimage": 8}
 ALTERNATIVES: dict[str, dict[str, Any]] = {

@@ -20,7 +20,8 @@ from benchmarks.quality.reinforced_paper import paper_parts, task_of
 from benchmarks.quality.trials import add_options
 from benchmarks.record import Column, Table
 from benchmarks.timing import one_thread
-from hardwood import ReinforcedTreeClassifier, Training
+from hardwood import ReinforcedTreeClassifier
+from hardwood.learn import Training
 
 NAMES = ("pendigits", "optdigits", "letter")
 DEPTH = 10

@@ -32,7 +32,8 @@ from benchmarks.quality.tel_tables import FOLDER, TEST_PART, Run, auc, chosen, t
 from benchmarks.quality.trials import some_of
 from benchmarks.record import RESULTS, versions
 from benchmarks.timing import one_thread
-from hardwood import TELClassifier, Training
+from hardwood import TELClassifier
+from hardwood.learn import Training
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "images"
 GAMMAS = (1e-3, 1e-2, 0.1, 1.0, 10.0)

@@ -28,7 +28,8 @@ from benchmarks.quality.parts import Parts, parts
 from benchmarks.record import Column, Table, verdict
 from benchmarks.speed.dgt_step import HardMax, Sign, dense_path_sums, doubling_path_sums
 from benchmarks.timing import in_turns, one_thread
-from hardwood import DGTClassifier, Training
+from hardwood import DGTClassifier
+from hardwood.learn import Training
 
 HEIGHT = 10
 BATCH = 128

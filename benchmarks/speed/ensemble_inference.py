@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import workloads
 from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.timing import interleaved, one_thread
-from hardwood import TreeEnsemble
+from hardwood.model import TreeEnsemble
 from hardwood.table import Schema
 
 N_TREES = 10

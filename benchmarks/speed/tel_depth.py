@@ -25,7 +25,8 @@ from sklearn.datasets import make_classification
 from benchmarks.record import Column, Table, asks_quick, verdict
 from benchmarks.speed.soft_trees import dense_ensemble, logistic
 from benchmarks.timing import Timing, in_turns, one_thread
-from hardwood import TELClassifier, Training
+from hardwood import TELClassifier
+from hardwood.learn import Training
 
 N_ROWS, D, N_TREES, BATCH, RATE, PASSES = 5120, 20, 10, 256, 0.1, 50
 STEPS = -(-N_ROWS // BATCH)

@@ -1,10 +1,6 @@
 # The public names of this package, and where they are defined: for type checkers and
 # `hardwood.lazy_names`.
-from hardwood.errors import FitInterruptedWarning as FitInterruptedWarning
 from hardwood.errors import HardwoodError as HardwoodError
-from hardwood.errors import ModelFileError as ModelFileError
-from hardwood.errors import TableError as TableError
-from hardwood.errors import TableWarning as TableWarning
 from hardwood.estimators.clustering import LatentTreeClustering as LatentTreeClustering
 from hardwood.estimators.dgt import DGTClassifier as DGTClassifier
 from hardwood.estimators.dgt import DGTRegressor as DGTRegressor
@@ -25,20 +21,10 @@ from hardwood.estimators.tel import TELClassifier as TELClassifier
 from hardwood.estimators.tel import TELRegressor as TELRegressor
 from hardwood.estimators.tree import TreeClassifier as TreeClassifier
 from hardwood.estimators.tree import TreeRegressor as TreeRegressor
-from hardwood.learn.dgt import Relaxation as Relaxation
-from hardwood.learn.losses import Huber as Huber
-from hardwood.learn.losses import Quantile as Quantile
-from hardwood.learn.training import Epoch as Epoch
-from hardwood.learn.training import Training as Training
-from hardwood.model import LatentTreeModel as LatentTreeModel
 from hardwood.model import ObliqueForest as ObliqueForest
 from hardwood.model import ObliqueTree as ObliqueTree
-from hardwood.model import PolicyTree as PolicyTree
-from hardwood.model import TreeEnsemble as TreeEnsemble
 from hardwood.model import from_sklearn as from_sklearn
 from hardwood.model import load as load
-from hardwood.report.purity import dendrogram_purity as dendrogram_purity
-from hardwood.report.purity import sampled_dendrogram_purity as sampled_dendrogram_purity
 from hardwood.search.refine import refine as refine
 from hardwood.selection.compare import compare as compare
 from hardwood.selection.tune import tune as tune

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "FitInterruptedWarning",
+    "HardwoodError",
+    "ModelFileError",
+    "TableError",
+    "TableWarning",
+]
+
 
 class HardwoodError(Exception):
     """Base class of every error raised on purpose by hardwood."""

@@ -73,7 +73,8 @@ def test_readme_has_one_install_line_for_the_wheel_test():
 
 
 def test_the_guide_has_every_parameter_with_its_default():
-    from hardwood import DGTClassifier, DGTRegressor, Training
+    from hardwood import DGTClassifier, DGTRegressor
+    from hardwood.learn import Training
 
     guide = (ROOT / "docs" / "guide" / "estimators.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) \|", guide, re.MULTILINE)

@@ -111,12 +111,14 @@ def test_module_names_in_comments_and_pages_exist():
 
 # --- rooms ------------------------------------------------------------------------------------
 
-MOST_FILES = 20  # in a folder, besides other folders
+MOST_FILES = 20  # in a folder, besides other folders and the stub of its own names
 
 
 def test_no_folder_is_too_full_to_look_through():
     counts = Counter(
-        os.path.dirname(path) for path in tracked() if path.startswith(("src/", "native/"))
+        os.path.dirname(path)
+        for path in tracked()
+        if path.startswith(("src/", "native/")) and not path.endswith("__init__.pyi")
     )
     full = {folder: n for folder, n in counts.items() if n > MOST_FILES}
     assert not full, full

@@ -19,7 +19,6 @@ from hardwood import (
     NonGreedyTreeRegressor,
     ReinforcedTreeClassifier,
     ReinforcedTreeRegressor,
-    Relaxation,
     TAOClassifier,
     TAORegressor,
     TELClassifier,
@@ -27,6 +26,7 @@ from hardwood import (
     TreeClassifier,
     TreeRegressor,
 )
+from hardwood.learn import Relaxation
 
 _SEARCH: dict[str, Any] = {
     "time_limit": None,

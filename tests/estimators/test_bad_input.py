@@ -14,11 +14,11 @@ from hardwood import (
     DGTRegressor,
     GreedyTreeClassifier,
     GreedyTreeRegressor,
-    TableError,
     TAORegressor,
-    Training,
     refine,
 )
+from hardwood.errors import TableError
+from hardwood.learn import Training
 from hardwood.learn.bagging import Bagging
 from hardwood.learn.losses import Logistic
 from hardwood.learn.tel import TEL

@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 import hardwood
 from hardwood import DGTClassifier, DGTForestClassifier, DGTForestRegressor, DGTRegressor
 from hardwood.errors import FitInterruptedWarning
+from hardwood.learn import Relaxation
 
 OPTIONS = {"n_estimators": 6, "max_depth": 3, "max_epochs": 15, "random_state": 0}
 
@@ -165,7 +166,7 @@ def test_every_parameter_of_a_tree_is_one_of_a_forest():
 
 @pytest.mark.parametrize(
     "options",
-    [{"leaves": "linear"}, {"layers": [6]}, {"relaxation": hardwood.Relaxation(path="product")}],
+    [{"leaves": "linear"}, {"layers": [6]}, {"relaxation": Relaxation(path="product")}],
     ids=str,
 )
 def test_members_are_learned_in_every_way(options, cancer):

@@ -24,11 +24,11 @@ from hardwood import (
     GreedyTreeRegressor,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
-    Quantile,
-    Relaxation,
     TELClassifier,
     _native,
 )
+from hardwood.errors import FitInterruptedWarning
+from hardwood.learn import Quantile, Relaxation
 
 SPLITS = ("axis", "random", "oc1", "co2")
 QUICK = {"n_candidates": 8, "n_split_restarts": 2, "n_jumps": 2, "max_sweeps": 3, "max_epochs": 4}
@@ -312,7 +312,7 @@ def test_an_interrupt_keeps_the_tree_so_far(split, monkeypatch):
 
     monkeypatch.setattr(_native, "fit_greedy", grow_interrupted)
     model = GreedyTreeClassifier(splitter=split, max_depth=None, random_state=0, **slow)
-    with pytest.warns(hardwood.FitInterruptedWarning, match="the tree so far is kept"):
+    with pytest.warns(FitInterruptedWarning, match="the tree so far is kept"):
         model.fit(X, y)
     timers[0].join()
     assert model.score(X, y) < 1.0  # by heart, had it gone on

@@ -16,13 +16,12 @@ from hardwood import (
     DGTRegressor,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
-    Relaxation,
     TAOClassifier,
     TAORegressor,
     TELClassifier,
     TELRegressor,
-    Training,
 )
+from hardwood.learn import Relaxation, Training
 
 
 @pytest.fixture

@@ -16,16 +16,10 @@ from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
 
 import hardwood
-from hardwood import (
-    FitInterruptedWarning,
-    Huber,
-    LatentTreeClassifier,
-    LatentTreeModel,
-    LatentTreeRegressor,
-    ObliqueTree,
-    Quantile,
-)
-from hardwood.learn import losses
+from hardwood import LatentTreeClassifier, LatentTreeRegressor, ObliqueTree
+from hardwood.errors import FitInterruptedWarning, TableError
+from hardwood.learn import Huber, Quantile, losses
+from hardwood.model import LatentTreeModel
 from held_out import held_out_rows
 from reference import latent as reference
 from reference import losses as twin
@@ -465,7 +459,7 @@ def test_hostile_entries_have_finite_answers(cancer):
     far[1] *= -1
     probability = model.predict_proba(far)
     assert np.isfinite(probability).all()
-    with pytest.raises(hardwood.TableError, match="infin"):
+    with pytest.raises(TableError, match="infin"):
         model.predict(np.full((1, 30), np.inf))
 
 

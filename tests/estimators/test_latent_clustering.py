@@ -19,7 +19,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 import hardwood
-from hardwood import FitInterruptedWarning, LatentTreeClustering, dendrogram_purity
+from hardwood import LatentTreeClustering
+from hardwood.errors import FitInterruptedWarning
+from hardwood.report import dendrogram_purity
 
 QUICK = {"max_depth": 3, "max_epochs": 20, "random_state": 0}
 

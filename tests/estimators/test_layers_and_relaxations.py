@@ -7,7 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
-from hardwood import DGTClassifier, DGTRegressor, Quantile, Relaxation, Training
+from hardwood import DGTClassifier, DGTRegressor
+from hardwood.learn import Quantile, Relaxation, Training
 from hardwood.learn.dgt import DGT
 from reference import losses as twin
 

@@ -17,9 +17,10 @@ from hardwood import (
     GreedyTreeClassifier,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
-    Training,
     _native,
 )
+from hardwood.errors import FitInterruptedWarning
+from hardwood.learn import Training
 from hardwood.learn import non_greedy as learner
 from held_out import held_out_rows
 
@@ -306,7 +307,7 @@ def test_an_interrupt_after_the_search_keeps_its_best_tree(noise, monkeypatch, f
     max_epochs = 1 if init == "oc1" else 30
     model = NonGreedyTreeClassifier(**search, max_epochs=max_epochs)
     interrupt_while(monkeypatch, function, call=2, after=0.05)
-    with pytest.warns(hardwood.FitInterruptedWarning, match="the best model so far is kept"):
+    with pytest.warns(FitInterruptedWarning, match="the best model so far is kept"):
         model.fit(*noise)
     assert len(model.trials_) == 3
     assert len(model.history_) == max_epochs

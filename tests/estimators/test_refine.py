@@ -11,13 +11,13 @@ from sklearn.tree import DecisionTreeClassifier
 import hardwood
 from hardwood import (
     DGTClassifier,
-    FitInterruptedWarning,
     GreedyTreeClassifier,
     GreedyTreeRegressor,
     TAOClassifier,
     TAORegressor,
     refine,
 )
+from hardwood.errors import FitInterruptedWarning
 
 
 @pytest.fixture(scope="module")

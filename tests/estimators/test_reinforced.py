@@ -15,7 +15,6 @@ from hardwood import (
     LatentTreeClassifier,
     NonGreedyTreeClassifier,
     ObliqueTree,
-    PolicyTree,
     ReinforcedTreeClassifier,
     ReinforcedTreeRegressor,
     TAOClassifier,
@@ -23,6 +22,7 @@ from hardwood import (
 )
 from hardwood.learn.losses import Misclassification
 from hardwood.learn.reinforced import perfect_parents
+from hardwood.model import PolicyTree
 
 QUICK = {"max_depth": 4, "max_epochs": 30, "random_state": 0}
 THREE_WAYS = perfect_parents(3, 3)

@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 
 import hardwood
 from hardwood import ReinforcedTreeClassifier, learn_from_rewards
+from hardwood.model import PolicyTree
 
 QUICK = {"max_depth": 2, "max_epochs": 5, "random_state": 0}
 
@@ -108,7 +109,7 @@ def test_three_ways_and_a_validation_part():
         max_epochs=200,
         random_state=0,
     )
-    assert isinstance(learned.tree_, hardwood.PolicyTree)
+    assert isinstance(learned.tree_, PolicyTree)
     best = min(epoch.validation_loss for epoch in learned.history_)
     assert best < -0.85
     assert learned.tree_.record["validation_loss"] == best

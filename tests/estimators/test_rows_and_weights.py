@@ -16,12 +16,12 @@ from hardwood import (
     DGTRegressor,
     NonGreedyTreeClassifier,
     NonGreedyTreeRegressor,
-    Relaxation,
     TAOClassifier,
     TAORegressor,
     TELClassifier,
     TELRegressor,
 )
+from hardwood.learn import Relaxation
 
 OPTIONS = {"max_depth": 3, "max_epochs": 25, "random_state": 3}
 ESTIMATORS = [DGTClassifier, DGTRegressor]

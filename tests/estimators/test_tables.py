@@ -18,8 +18,8 @@ from hardwood import (
     DGTForestRegressor,
     DGTRegressor,
     ObliqueTree,
-    TableError,
 )
+from hardwood.errors import TableError
 
 OPTIONS = {"max_depth": 3, "max_epochs": 80, "random_state": 0}
 FOREST = {"n_estimators": 3, **OPTIONS}

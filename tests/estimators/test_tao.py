@@ -11,12 +11,13 @@ from sklearn.model_selection import train_test_split
 import hardwood
 from hardwood import (
     DGTClassifier,
-    FitInterruptedWarning,
     GreedyTreeClassifier,
     GreedyTreeRegressor,
     TAOClassifier,
     TAORegressor,
 )
+from hardwood.errors import FitInterruptedWarning
+from hardwood.learn import Quantile
 from hardwood.learn.tao import PENALTIES
 from held_out import held_out_rows
 
@@ -150,7 +151,7 @@ def test_what_is_kept_is_what_was_judged(digits):
 
 @pytest.mark.parametrize("leaves", ["constant", "linear"])
 @pytest.mark.parametrize(
-    "loss", ["squared_error", "absolute_error", "huber", hardwood.Quantile(0.9), "poisson"]
+    "loss", ["squared_error", "absolute_error", "huber", Quantile(0.9), "poisson"]
 )
 def test_every_loss_of_numbers_is_learned(diabetes, loss, leaves):
     X, y = diabetes
@@ -158,7 +159,7 @@ def test_every_loss_of_numbers_is_learned(diabetes, loss, leaves):
     assert model.objective_[-1] < model.objective_[0]
     assert (np.diff(model.objective_) <= 1e-6 * np.abs(model.objective_[:-1]) + 1e-7).all()
     above = (y <= model.predict(X)).mean()
-    assert above > 0.8 if isinstance(loss, hardwood.Quantile) else 0.3 < above < 0.7
+    assert above > 0.8 if isinstance(loss, Quantile) else 0.3 < above < 0.7
 
 
 def test_linear_leaves_predict_what_the_tree_does(diabetes):

@@ -11,7 +11,8 @@ from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
 
 import hardwood
-from hardwood import ObliqueForest, TELClassifier, TELRegressor, TreeEnsemble
+from hardwood import ObliqueForest, TELClassifier, TELRegressor
+from hardwood.model import TreeEnsemble
 from held_out import held_out_rows
 from reference import losses as twin
 
@@ -200,7 +201,7 @@ def test_a_callback_may_end_it(cancer):
         ({"l2": -1.0}, "l2 must be a number"),
         ({"n_restarts": "auto"}, "n_restarts must be an integer"),
         ({"combine_runs": "all"}, "combine_runs must be one of"),
-        ({"training": "adam"}, "training must be None or a hardwood.Training"),
+        ({"training": "adam"}, "training must be None or a hardwood.learn.Training"),
     ],
 )
 def test_wrong_parameters_are_named(wrong, message, cancer):

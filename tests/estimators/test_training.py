@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from hardwood import DGTClassifier, DGTRegressor, ObliqueTree, Training
+from hardwood import DGTClassifier, DGTRegressor, ObliqueTree
 from hardwood.errors import FitInterruptedWarning
+from hardwood.learn import Training
 from hardwood.learn.losses import CrossEntropy, Custom, Huber, Logistic, Quantile
 from reference import losses as twin
 

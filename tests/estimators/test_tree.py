@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import hardwood
-from hardwood import FitInterruptedWarning, TreeClassifier, TreeRegressor
+from hardwood import TreeClassifier, TreeRegressor
+from hardwood.errors import FitInterruptedWarning
 from hardwood.learn.clock import Clock, Stop, Whole
 from hardwood.learn.tao import TAO
 from hardwood.learn.training import Epoch

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-import hardwood
 from hardwood import explain, report
+from hardwood.model import LatentTreeModel
 from ledger import models
 from ledger.cases import Case, each_of
 from ledger.models import Subject
@@ -90,7 +90,7 @@ _EDITS: Mapping[str, Callable[[Subject], Any]] = {
     "oblique": lambda s: s.model.to_oblique(),
     "harden": lambda s: _hardened(s),
     "hardening cost": lambda s: s.model.hardening_cost(
-        *([_hardened(s)] if isinstance(s.model, hardwood.LatentTreeModel) else []),
+        *([_hardened(s)] if isinstance(s.model, LatentTreeModel) else []),
         s.table.X,
         s.table.y,
     ),
@@ -98,7 +98,7 @@ _EDITS: Mapping[str, Callable[[Subject], Any]] = {
 
 
 def _hardened(subject: Subject) -> Any:
-    if isinstance(subject.model, hardwood.LatentTreeModel):
+    if isinstance(subject.model, LatentTreeModel):
         return subject.model.harden(subject.table.X, subject.table.y)
     return subject.model.harden()
 

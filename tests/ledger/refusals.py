@@ -14,6 +14,8 @@ import pandas as pd
 
 import hardwood
 from hardwood import bandit, explain, export, report
+from hardwood.learn import Huber, Quantile, Relaxation, Training
+from hardwood.report import dendrogram_purity
 from ledger import fits, models, tables
 from ledger.cases import Case, each_of
 
@@ -156,17 +158,17 @@ _OF_BANDITS: Mapping[str, Callable[[], Any]] = {
 }
 
 _OF_VALUES: Mapping[str, Callable[[], Any]] = {
-    "a delta of zero": lambda: hardwood.Huber(0.0),
-    "a level of one": lambda: hardwood.Quantile(1.0),
-    "a wrong optimizer": lambda: hardwood.Training("lbfgs"),
-    "a wrong path": lambda: hardwood.Relaxation("mean"),
-    "a wrong sharpness": lambda: hardwood.Relaxation(routing="annealed", sharpness=(5.0, 1.0)),
+    "a delta of zero": lambda: Huber(0.0),
+    "a level of one": lambda: Quantile(1.0),
+    "a wrong optimizer": lambda: Training("lbfgs"),
+    "a wrong path": lambda: Relaxation("mean"),
+    "a wrong sharpness": lambda: Relaxation(routing="annealed", sharpness=(5.0, 1.0)),
     "tuned by nothing": lambda: hardwood.tune(3, _X, _Y),
     "tuned in no space": lambda: hardwood.tune(hardwood.DGTClassifier(), _X, _Y, space={"a": [1]}),
     "compared with nothing": lambda: hardwood.compare(_X, _Y, models=["CARD"]),
     "refined by nothing": lambda: hardwood.refine(_tree(), _X, _Y, with_=["boosting"]),
     "rewarded by nothing": lambda: hardwood.learn_from_rewards(_X, None, actions=[0, 1]),
-    "no purity": lambda: hardwood.dendrogram_purity(_Y, None),
+    "no purity": lambda: dendrogram_purity(_Y, None),
 }
 
 

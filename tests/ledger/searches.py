@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import hardwood
+from hardwood.report import dendrogram_purity, sampled_dendrogram_purity
 from ledger import tables
 from ledger.cases import Case
 from ledger.fits import model_bytes
@@ -105,10 +106,8 @@ def _purity() -> dict[str, Any]:
     found = hardwood.LatentTreeClustering(max_depth=3, max_epochs=8, random_state=0).fit(table.X)
     merges, leaves = found.children_, found.apply(table.X)
     return {
-        "exact": hardwood.dendrogram_purity(table.y, merges, leaves),
-        "sampled": hardwood.sampled_dendrogram_purity(
-            table.y, merges, leaves, n_pairs=500, random_state=0
-        ),
+        "exact": dendrogram_purity(table.y, merges, leaves),
+        "sampled": sampled_dendrogram_purity(table.y, merges, leaves, n_pairs=500, random_state=0),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import hardwood
-from hardwood import Huber, Quantile, Relaxation, Training
+from hardwood.learn import Huber, Quantile, Relaxation, Training
 from ledger import tables
 
 Settings = Mapping[str, Any]

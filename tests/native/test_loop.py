@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hardwood import DGTClassifier, DGTRegressor, Training, _native, _probes
+from hardwood import DGTClassifier, DGTRegressor, _native, _probes
+from hardwood.learn import Training
 from hardwood.learn.dgt import DGT
 from hardwood.table import Feature, Schema
 from reference import dgt, layers, losses, optimize

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hardwood import Training, _native
+from hardwood import _native
+from hardwood.learn import Training
 from hardwood.learn.tel import TEL
 from hardwood.table import Schema
 from reference import optimize

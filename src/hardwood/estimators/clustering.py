@@ -137,7 +137,8 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from hardwood import LatentTreeClustering, dendrogram_purity
+    >>> from hardwood import LatentTreeClustering
+    >>> from hardwood.report import dendrogram_purity
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
     >>> model = LatentTreeClustering(max_depth=3, n_clusters=3, random_state=0).fit(X)
     >>> sorted(set(model.labels_.tolist()))

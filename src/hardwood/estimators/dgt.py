@@ -137,8 +137,8 @@ class DGTRegressor(DGTParameters, SingleTreeRegressor):
     Parameters
     ----------
     loss : str, Loss or function, default="squared_error"
-        "squared_error", "absolute_error", "huber", "quantile" or "poisson"; `hardwood.Huber` and
-        `hardwood.Quantile` for another bend or level. A function takes predictions (B, k)
+        "squared_error", "absolute_error", "huber", "quantile" or "poisson"; `hardwood.learn.Huber`
+        and `hardwood.learn.Quantile` for another bend or level. A function takes predictions (B, k)
         and targets (B, k) and returns the gradient by the prediction, or a pair of losses (B,) and
         gradient.
 

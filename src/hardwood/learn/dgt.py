@@ -183,7 +183,7 @@ class DGT(GradientLearner):
     l1: float = real_field(0.0, 0, LARGEST)
     l2: float = real_field(0.0, 0, LARGEST)
     n_restarts: int | Literal["auto"] = integer_field("auto", 1, _MAX_RESTARTS, or_auto=True)
-    relaxation: Relaxation = object_field(Relaxation(), named="hardwood.Relaxation")
+    relaxation: Relaxation = object_field(Relaxation(), named="hardwood.learn.Relaxation")
 
     def __post_init__(self) -> None:
         super().__post_init__()

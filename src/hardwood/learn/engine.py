@@ -25,7 +25,7 @@ class GradientLearner(Learner):
     batch_size: int = integer_field(128, 1, None)
     max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     early_stopping: bool | str = switch_field()
-    training: Training = object_field(Training(), named="hardwood.Training")
+    training: Training = object_field(Training(), named="hardwood.learn.Training")
 
     def loop_options(
         self,

@@ -95,7 +95,7 @@ class NonGreedy(GradientLearner):
     momentum: float = real_field(0.9, 0, 1)
     l1: float = real_field(0.0, 0, LARGEST)
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
-    training: Training = object_field(TRAINING, named="hardwood.Training")
+    training: Training = object_field(TRAINING, named="hardwood.learn.Training")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -169,7 +169,7 @@ class Policies(GradientLearner):
     learning_rate: float = real_field(0.03, 0, LARGEST, open_low=True)
     l1: float = real_field(0.0, 0, LARGEST)
     l2: float = real_field(0.0, 0, LARGEST)
-    training: Training = object_field(TRAINING, named="hardwood.Training")
+    training: Training = object_field(TRAINING, named="hardwood.learn.Training")
 
     @property
     def topology(self) -> tuple[int, ...]:

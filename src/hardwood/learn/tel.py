@@ -85,7 +85,7 @@ class TEL(GradientLearner):
     batch_norm: bool = flag_field(True)
     n_restarts: int = integer_field(1, 1, _MAX_RESTARTS)
     combine_runs: Literal["best", "mean"] = choice_field("best", ("best", "mean"))
-    training: Training = object_field(TRAINING, named="hardwood.Training")
+    training: Training = object_field(TRAINING, named="hardwood.learn.Training")
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Learn an ensemble from R starts at once; the best on validation data is kept, or all.

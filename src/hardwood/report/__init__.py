@@ -11,6 +11,7 @@ from hardwood.report.benchmark import Benchmark, benchmark
 from hardwood.report.curves import LearningCurves, learning_curves
 from hardwood.report.description import Description, describe
 from hardwood.report.evaluation import Evaluation, evaluate
+from hardwood.report.purity import dendrogram_purity, sampled_dendrogram_purity
 from hardwood.text.report import Report, page
 
 __all__ = [
@@ -22,8 +23,10 @@ __all__ = [
     "Report",
     "analyze",
     "benchmark",
+    "dendrogram_purity",
     "describe",
     "evaluate",
     "learning_curves",
     "page",
+    "sampled_dendrogram_purity",
 ]

@@ -72,7 +72,7 @@ def dendrogram_purity(
 
     Examples
     --------
-    >>> from hardwood import dendrogram_purity
+    >>> from hardwood.report import dendrogram_purity
     >>> dendrogram_purity(["a", "a", "b", "b"], [[0, 1], [2, 3], [4, 5]])
     1.0
     >>> dendrogram_purity(["a", "b", "a", "b"], [[0, 1], [2, 3], [4, 5]])

@@ -10,12 +10,9 @@ from hardwood.selection.result import FinishedTrial, TuningResult
 from hardwood.selection.spaces import SPACES, space_of
 from hardwood.selection.tune import tune
 
-Entrant = ModelResult  # its first name
-
 __all__ = [
     "SPACES",
     "Comparison",
-    "Entrant",
     "FinishedTrial",
     "Interval",
     "ModelResult",

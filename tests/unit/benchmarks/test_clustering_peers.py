@@ -7,7 +7,7 @@ import pytest
 from benchmarks.quality.clustering_peers import birch, hierarchical_kmeans
 from sklearn.datasets import make_blobs
 
-from hardwood import dendrogram_purity
+from hardwood.report import dendrogram_purity
 
 
 @pytest.mark.parametrize("depth", [1, 3])

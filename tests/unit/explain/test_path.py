@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from forests import make_forest
-from hardwood import ObliqueTree, TableError
+from hardwood import ObliqueTree
+from hardwood.errors import TableError
 from hardwood.explain import ForestPath, TreePath, path
 from hardwood.table import Feature, Schema
 from trees import LINKS, make_rows, make_tree

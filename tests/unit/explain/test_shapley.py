@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from forests import make_forest
-from hardwood import DGTClassifier, ObliqueTree, TableError
-from hardwood.errors import MissingExtraError
+from hardwood import DGTClassifier, ObliqueTree
+from hardwood.errors import MissingExtraError, TableError
 from hardwood.explain import ShapleyValues, shapley
 from hardwood.model import TreeEnsemble
 from hardwood.table import Feature, Schema

@@ -11,6 +11,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hardwood
 from hardwood.errors import TableError
+from hardwood.learn import Quantile
 from hardwood.model import ObliqueTree
 from hardwood.model.cost import remaining
 from hardwood.model.edit import (
@@ -377,9 +378,9 @@ def test_weights_count_as_repeated_rows():
 def test_new_leaves_of_quantiles_minimize_the_pinball_loss(level, rng):
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 0.0])
     X, y, weight = rng.normal(size=(31, 1)), rng.normal(size=31), rng.integers(1, 4, 31)
-    value = prune(
-        tree, X, y, alpha=99.0, sample_weight=weight, criterion=hardwood.Quantile(level)
-    ).values[0, 0]
+    value = prune(tree, X, y, alpha=99.0, sample_weight=weight, criterion=Quantile(level)).values[
+        0, 0
+    ]
 
     def pinball(f):
         return weight @ np.maximum(level * (y - f), (level - 1) * (y - f))

@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import DGTClassifier, FitInterruptedWarning, TableError, compare
+from hardwood import DGTClassifier, compare
+from hardwood.errors import FitInterruptedWarning, TableError
 from hardwood.selection import models, other_libraries
 from hardwood.selection.comparison import Comparison, ModelResult, interval
 from hardwood.selection.other_libraries import CART_HEIGHTS

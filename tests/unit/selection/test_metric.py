@@ -6,7 +6,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss, mean_absolute_error, mean_pinball_loss, mean_squared_error
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import DGTClassifier, DGTRegressor, Huber, Quantile
+from hardwood import DGTClassifier, DGTRegressor
+from hardwood.learn import Huber, Quantile
 from hardwood.selection.metric import metric_of
 from hardwood.selection.rows import LabeledRows
 

@@ -12,8 +12,8 @@ from hardwood import (
     DGTRegressor,
     TAOClassifier,
     TAORegressor,
-    Training,
 )
+from hardwood.learn import Training
 from hardwood.learn.tao import PENALTIES as TAO_PENALTIES
 from hardwood.selection import SPACES, Range, When, grid, space_of
 from hardwood.selection.mapping_space import described

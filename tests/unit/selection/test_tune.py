@@ -13,8 +13,9 @@ import pytest
 from sklearn.exceptions import FitFailedWarning
 from sklearn.tree import DecisionTreeClassifier
 
-from hardwood import DGTClassifier, DGTRegressor, Training
+from hardwood import DGTClassifier, DGTRegressor
 from hardwood.errors import MissingExtraError
+from hardwood.learn import Training
 from hardwood.selection import Range, loop, tune
 
 SPACE = {"max_depth": [1, 2, 3], "momentum": [0.0, 0.3], "learning_rate": [0.003, 0.03]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hardwood import TableError
+from hardwood.errors import TableError
 from hardwood.table.split import fold_numbers, hold_out, separated, validation_folds
 
 

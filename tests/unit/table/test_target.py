@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from hardwood import TableError
+from hardwood.errors import TableError
 from hardwood.table.target import (
     are_whole,
     class_target,

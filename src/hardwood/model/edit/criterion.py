@@ -165,7 +165,7 @@ def criterion_for(model: Model, criterion: Any = None) -> Criterion:
     criterion
         For classes and labels ``"log_loss"`` (the default), ``"squared_error"`` (the Brier score)
         or ``"misclassification"``; for numbers ``"squared_error"`` (the default),
-        ``"absolute_error"``, or a loss with a ``level``, such as ``hardwood.Quantile(0.9)``.
+        ``"absolute_error"``, or a loss with a ``level``, such as ``hardwood.learn.Quantile(0.9)``.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def criterion_for(model: Model, criterion: Any = None) -> Criterion:
     if model.task == "regression" and isinstance(level, float) and 0 < level < 1:
         return QuantileError(level)
     if not isinstance(criterion, str) or criterion not in known:
-        more = " or hardwood.Quantile(level)" if model.task == "regression" else ""
+        more = " or hardwood.learn.Quantile(level)" if model.task == "regression" else ""
         raise ValueError(
             f"criterion for a {model.task} tree must be one of "
             f"{', '.join(map(repr, known))}{more}, not {criterion!r:.80}"
@@ -209,7 +209,7 @@ def _check_learned_means(model: Model) -> None:
         raise ValueError(
             f"the tree was learned with the loss {loss!r}, whose best leaf is not the mean of its "
             "rows: say what the new leaves should hold, criterion='squared_error' (means), "
-            "'absolute_error' (medians) or hardwood.Quantile(level)"
+            "'absolute_error' (medians) or hardwood.learn.Quantile(level)"
         )
 
 

@@ -92,7 +92,7 @@ class PolicyTree(SingleTree):
 
     Examples
     --------
-    >>> from hardwood import PolicyTree
+    >>> from hardwood.model import PolicyTree
     >>> from hardwood.table import Schema, encode_row
     >>> tree = PolicyTree([-1, 0, 0, 0], [[0.0], [-2.0], [0.0], [2.0]], [0.0, -1.0, 0.0, -1.0],
     ...                   [[10.0], [20.0], [30.0]], schema=Schema.numeric(1), task="regression")

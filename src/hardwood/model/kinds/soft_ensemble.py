@@ -101,7 +101,7 @@ class TreeEnsemble(Ensemble):
 
     Examples
     --------
-    >>> from hardwood import TreeEnsemble
+    >>> from hardwood.model import TreeEnsemble
     >>> from hardwood.table import Schema
     >>> soft = TreeEnsemble([[[1.0]]], [[0.0]], [[[0.0], [8.0]]], gamma=2.0,
     ...                     schema=Schema.numeric(1), task="regression")

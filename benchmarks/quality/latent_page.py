@@ -30,7 +30,7 @@ _HEAD = [
     "# Latent trees: results",
     "",
     "Written by `python -m benchmarks.quality.latent_page` from recorded runs; "
-    "[the paper in the code](../papers/latent_trees.md).",
+    "[the paper in the code](../papers/latent.md).",
     "",
 ]
 

@@ -464,7 +464,7 @@ def test_hostile_entries_have_finite_answers(cancer):
 
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
-    page = Path(__file__).parents[2] / "docs" / "papers" / "latent_trees.md"
+    page = Path(__file__).parents[2] / "docs" / "papers" / "latent.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,7 @@ from hardwood.bandit import DGTBandit, classification_bandit, compare, evaluate,
 
 BANDITS = {
     "replay": lambda world, seed: DGTBandit(world.actions, random_state=seed),
-    "paper": lambda world, seed: DGTBandit(world.actions, estimator="paper", random_state=seed),
+    "paper": lambda world, seed: DGTBandit(world.actions, method="paper", random_state=seed),
 }
 
 

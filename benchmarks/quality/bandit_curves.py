@@ -35,7 +35,7 @@ QUERIES = {
     "satimage": 20_000,
 }
 FLOORS = {"covtype": (10_000, 62.5), "mnist": (76_000, 80.0)}
-CURVES = {"tree": "DGTBandit", "paper": 'DGTBandit(estimator="paper")', "vw": "Vowpal Wabbit"}
+CURVES = {"tree": "DGTBandit", "paper": 'DGTBandit(method="paper")', "vw": "Vowpal Wabbit"}
 PAPER_HEIGHT = 6
 MOST_TEST_ROWS = 10_000
 LONGEST_PASS = 60.0  # seconds of one of VW's

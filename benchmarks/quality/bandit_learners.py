@@ -12,7 +12,6 @@ a tenth more; it keeps every row.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -67,14 +66,14 @@ class Learner(NamedTuple):
 # --- ours --------------------------------------------------------------------------------------
 
 
-def _defaults(estimator: str) -> Callable[[], list[Setting]]:
+def _defaults(method: str) -> Callable[[], list[Setting]]:
     """Return the one setting, every default of it by name: what had another is made anew."""
 
     def settings() -> list[Setting]:
         from hardwood.bandit import DGTBandit
 
-        bandit = DGTBandit(2, estimator=estimator)
-        return [dataclasses.asdict(bandit.options) | {"max_depth": bandit.max_depth}]
+        used = DGTBandit(2, method=method).parameters_
+        return [{name: value for name, value in used.items() if name != "max_open"}]
 
     return settings
 

@@ -13,7 +13,6 @@ squared one.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import time
 from typing import Any, Protocol
@@ -74,7 +73,7 @@ class LinearBandit:
         return np.hstack([(X - self._mean) / self._deviation, np.ones((len(X), 1))])
 
     def replay(self, X: np.ndarray, y: np.ndarray, loss: str) -> None:
-        columns, batch = self._columns(X), self._setting["accumulate"]
+        columns, batch = self._columns(X), self._setting["gradient_accumulation"]
         targets = (y - self._start) / self._scale
         for i in range(0, len(X), batch):
             rows = columns[i : i + batch]
@@ -111,13 +110,13 @@ class _Tree:
     """`DGTBanditRegressor`, called as the baseline is."""
 
     def __init__(
-        self, estimator: str, setting: Setting, about: tuple[float, float], seed: int
+        self, method: str, setting: Setting, about: tuple[float, float], seed: int
     ) -> None:
         from hardwood.bandit import DGTBanditRegressor
 
         start, scale = about
         self._model = DGTBanditRegressor(
-            estimator=estimator, start=start, scale=scale, random_state=seed, **setting
+            method=method, start=start, scale=scale, random_state=seed, **setting
         )
 
     def replay(self, X: np.ndarray, y: np.ndarray, loss: str) -> None:
@@ -133,7 +132,7 @@ def grid(learner: str, estimator: str) -> list[Setting]:
     if learner == "tree":
         return [_defaults(estimator) | {"max_depth": height} for height in heights]
     deltas = (0.5,) if estimator == "two_point" else (1.0, 0.5, 0.1)
-    keys = ("learning_rate", "perturbation", "accumulate")
+    keys = ("learning_rate", "perturbation", "gradient_accumulation")
     settings = [
         dict(zip(keys, values, strict=True))
         for values in itertools.product((1e-2, 3e-3, 1e-3), deltas, (4, 32))
@@ -143,12 +142,12 @@ def grid(learner: str, estimator: str) -> list[Setting]:
     return [{"max_depth": height} | setting for height in heights for setting in settings]
 
 
-def _defaults(estimator: str) -> Setting:
+def _defaults(method: str) -> Setting:
     """Return every default by name: what had another is made anew."""
     from hardwood.bandit import DGTBanditRegressor
 
-    options = dataclasses.asdict(DGTBanditRegressor(estimator=estimator).options)
-    return {k: v for k, v in options.items() if k not in ("estimator", "start", "scale")}
+    used = DGTBanditRegressor(method=method).parameters_
+    return {k: v for k, v in used.items() if k not in ("method", "start", "scale", "max_open")}
 
 
 def regressor(

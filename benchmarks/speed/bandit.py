@@ -120,7 +120,7 @@ def vw_file(case: Case, path: Path, more: str) -> Call:
 
 def our_bulk(case: Case, given: Problem) -> Call:
     def call() -> None:
-        bandit = DGTBandit(case.k, estimator="paper", max_depth=case.h, random_state=0)
+        bandit = DGTBandit(case.k, method="paper", max_depth=case.h, random_state=0)
         bandit.replay(given.X, given.y)
 
     return call
@@ -185,7 +185,7 @@ def bulk_table(is_quick: bool) -> bool:
 
 def our_rounds(case: Case, given: Problem, estimator: str) -> Call:
     def call() -> None:
-        bandit = DGTBandit(case.k, estimator=estimator, max_depth=case.h, random_state=0)
+        bandit = DGTBandit(case.k, method=estimator, max_depth=case.h, random_state=0)
         for x, label in zip(given.X, given.y, strict=True):
             decision = bandit.decide(x)
             bandit.learn(decision.token, reward=float(decision.action == label))
@@ -313,7 +313,7 @@ def best_block(blocks: list[np.ndarray]) -> dict[str, float]:
 
 def decide_rows(case: Case, estimator: str, n: int, n_blocks: int) -> list[dict[str, Any]]:
     given = problem(case, 2000)
-    bandit = DGTBandit(case.k, estimator=estimator, max_depth=case.h, random_state=0)
+    bandit = DGTBandit(case.k, method=estimator, max_depth=case.h, random_state=0)
     bandit.replay(given.X, given.y)
     facts = {**case._asdict(), "estimator": estimator}
 
@@ -370,9 +370,9 @@ def memory_rows(estimator: str, n_rounds: int) -> dict[str, Any]:
     """Go through rounds of a small problem; the store of rounds is full after a tenth of them."""
     case = Case(3, 4, 3)
     given = problem(case, 10_000)
-    options = {"reservoir": 50_000} if estimator == "replay" else {}
+    options = {"buffer_size": 50_000} if estimator == "replay" else {}
     bandit = DGTBandit(
-        case.k, estimator=estimator, max_depth=case.h, max_open=10_000, random_state=0, **options
+        case.k, method=estimator, max_depth=case.h, max_open=10_000, random_state=0, **options
     )
     process, sizes, start = psutil.Process(), [], time.process_time()
     n_marks = 20

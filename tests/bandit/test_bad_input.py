@@ -198,7 +198,7 @@ def test_a_feedback_function_that_fails_leaves_what_was_learned_before():
         ({"n_actions": ["a", "a"]}, ValueError, "n_actions.*occurs twice"),
         ({"n_actions": [None, 1]}, TypeError, "n_actions"),
         ({"n_actions": {"a", "b"}}, TypeError, "n_actions .* found a set"),
-        ({"estimator": "best"}, ValueError, "estimator must be one of"),
+        ({"method": "best"}, ValueError, "method must be one of"),
         ({"max_depth": 0}, ValueError, "max_depth must be an integer from 1 to 10"),
         ({"max_depth": 11}, ValueError, "max_depth"),
         ({"max_open": 0}, ValueError, "max_open"),
@@ -206,10 +206,29 @@ def test_a_feedback_function_that_fails_leaves_what_was_learned_before():
         ({"learning_rate": NAN}, ValueError, "learning_rate"),
         ({"learning_rate": 1e30}, ValueError, "learning_rate"),
         ({"exploration": -0.1}, ValueError, "exploration"),
-        ({"estimator": "paper", "exploration": 1.1}, ValueError, "exploration.* 1]"),
-        ({"reservoir": 0}, ValueError, "reservoir"),
+        ({"method": "paper", "epsilon": 1.1}, ValueError, "epsilon.* 1]"),
+        (
+            {"method": "paper", "exploration": 2.0},
+            ValueError,
+            "exploration is not used with .*'replay'",
+        ),
+        (
+            {"method": "paper", "batch_size": 8},
+            ValueError,
+            "batch_size is not used with method='paper'",
+        ),
+        ({"method": "paper", "buffer": "recent"}, ValueError, "buffer is not used"),
+        (
+            {"epsilon": 0.1},
+            ValueError,
+            "epsilon is not used with method='replay', only with 'paper'",
+        ),
+        ({"gradient_accumulation": 2}, ValueError, "gradient_accumulation is not used"),
+        ({"learning_rate": "fast"}, ValueError, "learning_rate must be a number"),
+        ({"buffer": "newest"}, ValueError, "buffer must be one of"),
+        ({"buffer_size": 0}, ValueError, "buffer_size"),
         ({"batch_size": True}, ValueError, "batch_size"),
-        ({"learning_speed": 1.0}, TypeError, "'learning_speed' is no option.*It has: .*reservoir"),
+        ({"learning_speed": 1.0}, TypeError, "argument 'learning_speed'"),
         ({"random_state": -1}, ValueError, "random_state"),
         ({"random_state": "a"}, ValueError, "random_state"),
         ({"features": 0}, ValueError, "features must be an integer"),
@@ -280,9 +299,9 @@ REGRESSION = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "given", "error", "words"), REGRESSION)
-def test_losses_of_numbers(estimator, given, error, words):
-    learner = small_regressor(estimator=estimator)
+@pytest.mark.parametrize(("method", "given", "error", "words"), REGRESSION)
+def test_losses_of_numbers(method, given, error, words):
+    learner = small_regressor(method=method)
     token = learner.decide([1.0, 2.0]).token
     before = all_of(learner)
     with pytest.raises(error, match=words):

@@ -140,11 +140,11 @@ def test_native_rounds_are_those_of_decide_and_learn(table, rng, kind, is_named,
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "absolute"])
-@pytest.mark.parametrize("estimator", ["two_point", "one_point"])
-def test_native_losses_are_those_of_decide_and_learn(table, loss, estimator):
+@pytest.mark.parametrize("method", ["two_point", "one_point"])
+def test_native_losses_are_those_of_decide_and_learn(table, loss, method):
     X, _ = table
     world = regression_bandit(X, X[:, 0], loss=loss)
-    options = {"max_depth": 2, "estimator": estimator, "random_state": 5}
+    options = {"max_depth": 2, "method": method, "random_state": 5}
     one = simulate(DGTBanditRegressor(**options), world)
     other = simulate(DGTBanditRegressor(**options), world.delayed(0))
     np.testing.assert_allclose(one.loss, other.loss, rtol=1e-5, atol=1e-6)

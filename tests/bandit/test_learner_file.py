@@ -61,7 +61,7 @@ def some_rounds(learner, rows, first=0):
 def tell(learner, token, i):
     if isinstance(learner, DGTBandit):
         learner.learn(token, reward=float(i % 4) - 1.5)
-    elif learner.options.estimator == "two_point":
+    elif learner.parameters_["method"] == "two_point":
         learner.learn(token, losses=(float(i % 4), float(i % 3)))
     else:
         learner.learn(token, loss=float(i % 4))
@@ -70,14 +70,14 @@ def tell(learner, token, i):
 NUMBERS = list(contexts(np.random.default_rng(1), 60))
 MAKERS = {
     "replay": (small_bandit, NUMBERS),
-    "paper": (lambda: small_bandit(estimator="paper"), NUMBERS),
-    "full reservoir": (lambda: small_bandit(reservoir=7), NUMBERS),
-    "newest": (lambda: small_bandit(reservoir=7, keep="newest"), NUMBERS),
+    "paper": (lambda: small_bandit(method="paper"), NUMBERS),
+    "full reservoir": (lambda: small_bandit(buffer_size=7), NUMBERS),
+    "newest": (lambda: small_bandit(buffer_size=7, buffer="recent"), NUMBERS),
     "table": (mixed_bandit, mixed_rows(60)),
     "named": (lambda: small_bandit(features=["a", "b", "c"]), NUMBERS),
     "expiring": (lambda: small_bandit(max_open=3), NUMBERS),
     "two points": (small_regressor, NUMBERS),
-    "one point": (lambda: small_regressor(estimator="one_point"), NUMBERS),
+    "one point": (lambda: small_regressor(method="one_point"), NUMBERS),
 }
 
 
@@ -247,8 +247,8 @@ def forged(content, change):
         ({"actions": [0, 0, 1]}, "occurs twice"),
         ({"actions": None}, "."),
         ({"actions": "abc"}, "actions must be a list"),
-        ({"options": {}}, "options must be"),
-        ({"options": []}, "options must be a mapping"),
+        ({"parameters": {}}, "parameters must be"),
+        ({"parameters": []}, "parameters must be a mapping"),
         ({"schema": None}, "."),
         ({"schema": {"named": False, "features": []}}, "at least one feature"),
         ({"takes_missing": 1}, "takes_missing must be"),
@@ -269,8 +269,8 @@ def test_a_header_cannot_ask_for_more_memory_than_the_file_has():
         one = document["schema"]["features"][0]
         document["schema"]["features"] = [one | {"name": f"x{j}"} for j in range(20_000)]
         document["max_depth"] = 10
-        document["options"]["reservoir"] = 2**31 - 1
-        document["options"]["batch_size"] = 65_536
+        document["parameters"]["buffer_size"] = 2**31 - 1
+        document["parameters"]["batch_size"] = 65_536
 
     spoiled = forged(CONTENTS["replay"], widen)
     tracemalloc.start()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,12 +9,10 @@ from hypothesis import strategies as st
 from rounds import all_of, contexts, small_regressor
 
 from hardwood import DGTRegressor
-from hardwood.bandit import DGTBanditRegressor
-from hardwood.bandit.parameters import REGRESSION_DEFAULTS
 from hardwood.bandit.regressor import one_point_slope, two_point_slope
 
 CHANCES = {"two_point": 1.0, "one_point": 0.25, "paper_two_point": 1.0, "paper_one_point": 0.5}
-ESTIMATORS = list(CHANCES)
+METHODS = list(CHANCES)
 
 
 @pytest.fixture
@@ -46,10 +42,10 @@ def test_one_point_estimates_have_the_mean_of_two(at, target, delta):
     assert mean == pytest.approx(two_point_slope(*losses, delta), rel=1e-9, abs=1e-6)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_what_is_tried_is_around_the_prediction(rounds, estimator):
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_tried_is_around_the_prediction(rounds, method):
     X, y = rounds
-    learner = small_regressor(estimator=estimator, perturbation=0.25, scale=2.0)
+    learner = small_regressor(method=method, perturbation=0.25, scale=2.0)
     learner.replay(X, y)
     directions = set()
     for x in X[:30]:
@@ -60,20 +56,20 @@ def test_what_is_tried_is_around_the_prediction(rounds, estimator):
         after = learner.predict(x[None])[0]
         away = np.abs(tried[:, None] - [after, before])
         assert np.isclose(away, 0.5).any() or (
-            estimator == "one_point" and np.isclose(away, 1.0).any()
+            method == "one_point" and np.isclose(away, 1.0).any()
         )
-        assert decision.propensity == CHANCES[estimator]
-        if estimator.endswith("two_point"):
+        assert decision.propensity == CHANCES[method]
+        if method.endswith("two_point"):
             assert decision.action[0] < decision.action[1]
         directions.add(float(np.sign(tried[-1] - after)))
-    assert directions == ({1.0} if estimator.endswith("two_point") else {-1.0, 1.0})
+    assert directions == ({1.0} if method.endswith("two_point") else {-1.0, 1.0})
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("form", ["targets", "loss of targets", "function"])
-def test_replay_is_decide_and_learn(rounds, estimator, form):
+def test_replay_is_decide_and_learn(rounds, method, form):
     X, y = rounds
-    step, bulk = (small_regressor(estimator=estimator) for _ in range(2))
+    step, bulk = (small_regressor(method=method) for _ in range(2))
     seen = []
     for x, target in zip(X, y, strict=True):
         decision = step.decide(x)
@@ -113,7 +109,7 @@ def asymmetric(target, tried):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "loss"),
+    ("method", "loss"),
     [
         ("two_point", "squared"),
         ("two_point", "huber"),
@@ -123,14 +119,14 @@ def asymmetric(target, tried):
         ("paper_two_point", asymmetric),
     ],
 )
-def test_it_learns_what_costs_least(rng, estimator, loss):
+def test_it_learns_what_costs_least(rng, method, loss):
     X = contexts(rng, 3000)
     y = np.where(X[:, 0] > 0, 2.0, -1.0)
-    given = {"learning_rate": 0.02} if estimator.startswith("paper") else {}
-    learner = small_regressor(estimator=estimator, **given)
+    given = {"learning_rate": 0.02} if method.startswith("paper") else {}
+    learner = small_regressor(method=method, **given)
     history = learner.replay(X, y, loss=loss)
     # The perturbation costs something, even around the best numbers.
-    most = 0.85 if estimator == "one_point" else 0.6
+    most = 0.85 if method == "one_point" else 0.6
     assert history.loss[-500:].mean() < most * history.loss[:100].mean()
     assert np.sqrt(np.mean((learner.predict(X) - y) ** 2)) < 0.6
 
@@ -150,11 +146,3 @@ def test_it_starts_from_a_supervised_tree(rounds):
     learner = small_regressor(init=model)
     np.testing.assert_allclose(learner.predict(X), model.predict(X), atol=1e-5)
     assert learner.replay(X, y).loss[:50].mean() < small_regressor().replay(X, y).loss[:50].mean()
-
-
-def test_the_signature_has_every_option():
-    parameters = inspect.signature(DGTBanditRegressor).parameters
-    for name, value in vars(REGRESSION_DEFAULTS["two_point"]).items():
-        assert parameters[name].default == value, name
-    for estimator, options in REGRESSION_DEFAULTS.items():
-        assert DGTBanditRegressor(estimator=estimator).options == options

@@ -34,11 +34,11 @@ def test_deciding_and_learning_in_several_threads(rng):
     assert (bandit.n_rounds_, bandit.n_open_) == (400, 0)
 
 
-@pytest.mark.parametrize("estimator", ["replay", "paper"])
-def test_asking_and_saving_while_another_thread_learns(rng, estimator):
+@pytest.mark.parametrize("method", ["replay", "paper"])
+def test_asking_and_saving_while_another_thread_learns(rng, method):
     X = contexts(rng, 200)
     y = labels(X)
-    bandit = small_bandit(estimator=estimator, features=3)
+    bandit = small_bandit(method=method, features=3)
     bandit.replay(X[:50], y[:50])
     ended = threading.Event()
 
@@ -127,7 +127,7 @@ def test_saving_does_not_wait_for_a_bulk_run_to_end(rng):
 
 def test_bulk_runs_in_several_threads_lose_no_round_and_no_step(rng):
     n, part = 4, contexts(rng, 2000)
-    bandit = small_bandit(reservoir=500)
+    bandit = small_bandit(buffer_size=500)
     with ThreadPoolExecutor(n) as pool:
         list(pool.map(lambda _: bandit.replay(part, labels(part)), range(n)))
     state, n_rounds = bandit._engine.state(), n * len(part)

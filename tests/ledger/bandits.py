@@ -16,16 +16,16 @@ from ledger.cases import Case, each_of
 
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
-    "paper": {"estimator": "paper"},
-    "newest": {"keep": "newest", "reservoir": 60},
-    "many batches": {"batches_per_round": 2.5, "batch_size": 8, "accumulate": 2, "blur": 0.0},
+    "paper": {"method": "paper"},
+    "recent": {"buffer": "recent", "buffer_size": 60},
+    "many updates": {"updates_per_round": 2.5, "batch_size": 8, "input_noise": 0.0},
     "explores": {"exploration": 3.0, "max_open": 10},
 }
 _REGRESSIONS: Mapping[str, Mapping[str, Any]] = {
     "two points": {},
-    "one point": {"estimator": "one_point", "perturbation": 0.25},
-    "two points of the paper": {"estimator": "paper_two_point", "start": 1.0, "scale": 2.0},
-    "one point of the paper": {"estimator": "paper_one_point", "reservoir": 50},
+    "one point": {"method": "one_point", "perturbation": 0.25},
+    "two points of the paper": {"method": "paper_two_point", "start": 1.0, "scale": 2.0},
+    "one point of the paper": {"method": "paper_one_point", "gradient_accumulation": 2},
 }
 _METHODS = ("dm", "ips", "snips", "dr", "switch")
 

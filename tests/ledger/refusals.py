@@ -142,7 +142,7 @@ _OF_MODELS: Mapping[str, Callable[[], Any]] = {
 
 _OF_BANDITS: Mapping[str, Callable[[], Any]] = {
     "one action": lambda: bandit.DGTBandit(1),
-    "a wrong estimator": lambda: bandit.DGTBandit(2, estimator="best"),
+    "a bandit's wrong method": lambda: bandit.DGTBandit(2, method="best"),
     "negative depth": lambda: bandit.DGTBandit(2, max_depth=-1),
     "exploration of text": lambda: bandit.DGTBandit(2, exploration="much"),
     "no such token": lambda: bandit.DGTBandit(2).learn(7, reward=1.0),

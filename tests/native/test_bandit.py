@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.bandit.parameters import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
+from hardwood.bandit.parameters import BanditParameters, RegressionParameters
 from reference import bandit as twin
 
 N_COLUMNS, K, HEIGHT = 5, 3, 3
@@ -26,12 +26,12 @@ def engine_of(options: dict, seed: int = 7):
     return _native.BanditEngine(N_COLUMNS, K, HEIGHT, options, seed)
 
 
-def options_of(estimator: str, **changes) -> dict:
-    return BANDIT_DEFAULTS[estimator].for_engine(N_COLUMNS, K) | changes
+def options_of(method: str, **changes) -> dict:
+    return BanditParameters(method=method).for_engine(N_COLUMNS, K) | changes
 
 
 @pytest.mark.parametrize(
-    ("estimator", "n", "missing", "changes"),
+    ("method", "n", "missing", "changes"),
     [
         ("paper", 1000, 0.0, {}),
         ("paper", 200, 0.2, {"batch_size": 1, "exploration": 0.05}),
@@ -39,8 +39,8 @@ def options_of(estimator: str, **changes) -> dict:
         ("replay", 200, 0.2, {"batch_size": 40, "batches_per_round": 1.5, "blur": 0.0}),
     ],
 )
-def test_rounds_are_those_of_the_twin(estimator, n, missing, changes):
-    options = options_of(estimator, **changes)
+def test_rounds_are_those_of_the_twin(method, n, missing, changes):
+    options = options_of(method, **changes)
     X, rewards, masks = world(n, missing=missing)
     engine = engine_of(options)
     start = engine.state()["parameters"]
@@ -84,10 +84,10 @@ def test_rewards_are_scaled_as_the_twin_does(name):
     assert (center, scale) == pytest.approx((by_hand.rewards.center, by_hand.rewards.scale))
 
 
-@pytest.mark.parametrize("estimator", ["paper", "replay"])
-def test_a_bulk_replay_is_the_rounds_one_by_one(estimator):
+@pytest.mark.parametrize("method", ["paper", "replay"])
+def test_a_bulk_replay_is_the_rounds_one_by_one(method):
     X, rewards, masks = world(300)
-    at_once, one_by_one = (engine_of(options_of(estimator)) for _ in range(2))
+    at_once, one_by_one = (engine_of(options_of(method)) for _ in range(2))
     actions, propensities, received = at_once.replay(
         X, rewards.astype(np.float32), masks.astype(np.uint8)
     )
@@ -100,11 +100,11 @@ def test_a_bulk_replay_is_the_rounds_one_by_one(estimator):
         np.testing.assert_array_equal(value, one_by_one.state()[key])
 
 
-@pytest.mark.parametrize("estimator", ["paper", "replay"])
+@pytest.mark.parametrize("method", ["paper", "replay"])
 @pytest.mark.parametrize("stop", [3, 18, 150])
-def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(estimator, stop):
+def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(method, stop):
     # Steps are left over between rounds, and the reservoir is full before the end.
-    options = options_of(estimator, capacity=100, batches_per_round=0.7)
+    options = options_of(method, capacity=100, batches_per_round=0.7)
     X, rewards, _ = world(300)
     rewards = rewards.astype(np.float32)
     whole, first, second = (engine_of(options) for _ in range(3))
@@ -198,8 +198,8 @@ def test_one_reward_far_out_does_not_spoil_what_was_learned(outlier):
 
 def test_the_tree_in_raw_units_answers_as_the_engine():
     X, rewards, _ = world(500)
-    for estimator in ("paper", "replay"):
-        engine = engine_of(options_of(estimator))
+    for method in ("paper", "replay"):
+        engine = engine_of(options_of(method))
         engine.replay(X, rewards.astype(np.float32), None)
         tree = engine.tree()
         scores = X.astype(np.float64) @ tree["weights"].T + tree["bias"]
@@ -236,12 +236,12 @@ def test_a_wrong_state_is_refused_and_changes_nothing(key, value):
 # Numbers
 
 
-def regression_options(estimator, **changes):
-    return REGRESSION_DEFAULTS[estimator].for_engine(N_COLUMNS) | changes
+def regression_options(method, **changes):
+    return RegressionParameters(method=method).for_engine(N_COLUMNS) | changes
 
 
-def regression_engine(estimator="two_point", seed=0, **changes):
-    options = regression_options(estimator, **changes)
+def regression_engine(method="two_point", seed=0, **changes):
+    options = regression_options(method, **changes)
     return _native.BanditRegressionEngine(N_COLUMNS, HEIGHT, options, seed)
 
 
@@ -249,8 +249,8 @@ def regression_engine(estimator="two_point", seed=0, **changes):
 def test_rounds_of_the_papers_numbers_are_those_of_the_twin(points):
     X, _, _ = world(400)
     y = X[:, 0].astype(np.float64)
-    estimator = "paper_two_point" if points == 2 else "paper_one_point"
-    engine, options = regression_engine(estimator), regression_options(estimator)
+    method = "paper_two_point" if points == 2 else "paper_one_point"
+    engine, options = regression_engine(method), regression_options(method)
     delta, size = options["perturbation"], options["batch_size"]
     tree = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
     moments, waiting = twin.Moments(), []
@@ -280,19 +280,19 @@ def huber(r):
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
-@pytest.mark.parametrize("estimator", ["two_point", "one_point"])
-def test_rounds_of_numbers_are_those_of_the_twin(estimator, loss):
+@pytest.mark.parametrize("method", ["two_point", "one_point"])
+def test_rounds_of_numbers_are_those_of_the_twin(method, loss):
     """Until a context lies on the edge of a split by the last bit, and they part."""
-    X, _, _ = world(300 if estimator == "two_point" else 40)
+    X, _, _ = world(300 if method == "two_point" else 40)
     y = X[:, 0].astype(np.float64)
-    options = regression_options(estimator, batch_size=8)
-    engine = regression_engine(estimator, batch_size=8)
+    options = regression_options(method, batch_size=8)
+    engine = regression_engine(method, batch_size=8)
     by_hand = twin.Regression(engine.state(), N_COLUMNS, HEIGHT, options, seed=0)
     delta, of = options["perturbation"], np.square if loss == "squared" else huber
     losses = engine.replay(X, y, loss, 1.0)
     for i, x in enumerate(X):
         prediction = by_hand.predict(x)
-        if estimator == "two_point":
+        if method == "two_point":
             below, above = of(prediction - delta - y[i]), of(prediction + delta - y[i])
             by_hand.learn_two(x, prediction, below, above)
             expected = (below + above) / 2
@@ -307,11 +307,11 @@ def test_rounds_of_numbers_are_those_of_the_twin(estimator, loss):
         np.testing.assert_allclose(part, expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("estimator", REGRESSION_DEFAULTS)
-def test_numbers_that_are_taken_up_again_go_on_as_without_a_break(estimator):
+@pytest.mark.parametrize("method", RegressionParameters.METHODS)
+def test_numbers_that_are_taken_up_again_go_on_as_without_a_break(method):
     X, _, _ = world(203)
     y = X[:, 0].astype(np.float64)
-    whole, first, second = (regression_engine(estimator, capacity=60) for _ in range(3))
+    whole, first, second = (regression_engine(method, capacity=60) for _ in range(3))
     expected = whole.replay(X, y, "huber", 1.0)
     found = first.replay(X[:101], y[:101], "huber", 1.0)
     second.set_state(first.state())
@@ -321,10 +321,10 @@ def test_numbers_that_are_taken_up_again_go_on_as_without_a_break(estimator):
         np.testing.assert_array_equal(value, second.state()[key])
 
 
-def bend_of(state, estimator, delta):
+def bend_of(state, method, delta):
     """How much the loss bends, from the engine's sums."""
     a, b, c, d, e = state["losses_seen"][:5]
-    if estimator == "two_point":
+    if method == "two_point":
         return 0.5 * (a * d - b * b) / (a * e - b * c)
     return 2 * (d / c - b / a) / (3 * delta**2)
 

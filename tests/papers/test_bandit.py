@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from hardwood import _native
-from hardwood.bandit.parameters import BANDIT_DEFAULTS, REGRESSION_DEFAULTS
+from hardwood.bandit.parameters import BanditParameters, RegressionParameters
 from reference import bandit as twin
 
 numbers = st.floats(-3.0, 3.0)
@@ -28,7 +28,7 @@ def test_one_point_estimates_the_slope_of_the_smoothed_loss(prediction, target, 
 
 
 def test_many_one_point_estimates_of_the_engine_have_that_mean():
-    options = REGRESSION_DEFAULTS["paper_one_point"].for_engine(2)
+    options = RegressionParameters(method="paper_one_point").for_engine(2)
     engine = _native.BanditRegressionEngine(2, 1, options, 0)
     delta, prediction, target, n = 0.5, 0.3, 1.1, 40_000
     u = np.array([engine.direction() for _ in range(n)])
@@ -95,7 +95,7 @@ def test_probabilities_of_exploration(values, amount, data):
 def test_the_share_of_actions_is_their_propensity():
     """What decide returns as a propensity is how often it takes the action."""
     n, K = 20_000, 4
-    options = BANDIT_DEFAULTS["paper"].for_engine(1, K)
+    options = BanditParameters(method="paper").for_engine(1, K)
     engine = _native.BanditEngine(1, K, 1, options, 3)
     x = np.ones(1, np.float32)
     drawn = [engine.decide(x, None) for _ in range(n)]
@@ -112,7 +112,8 @@ def test_replay_learns_more_from_the_same_rounds_than_the_paper():
     y = rng.integers(0, 4, 3000).astype(np.int32)
     X = (rng.normal(size=(4, 6))[y] * 2 + rng.normal(size=(3000, 6))).astype(np.float32)
     means = {}
-    for name, defaults in BANDIT_DEFAULTS.items():
-        engine = _native.BanditEngine(6, 4, 6, defaults.for_engine(6, 4), 0)
-        means[name] = engine.replay(X, y, None)[2].mean()
+    for method in BanditParameters.METHODS:
+        options = BanditParameters(method=method).for_engine(6, 4)
+        engine = _native.BanditEngine(6, 4, 6, options, 0)
+        means[method] = engine.replay(X, y, None)[2].mean()
     assert means["replay"] > means["paper"] + 0.2

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from hardwood.atomic_file import checked_target, whole_file
 from hardwood.bandit import tokens
 from hardwood.bandit.contexts import Contexts
 from hardwood.bandit.online import OnlineLearner
-from hardwood.bandit.parameters import MAX_HEIGHT
+from hardwood.bandit.parameters import MAX_DEPTH, MAX_OPEN
 from hardwood.bandit.policy import DGTBandit
 from hardwood.bandit.regressor import DGTBanditRegressor
 from hardwood.errors import ModelFileError
@@ -31,15 +30,15 @@ KINDS: dict[str, type[OnlineLearner]] = {
 }
 # Entries of the header, with what they are; whole numbers lie in these ranges.
 _NUMBERS = {
-    "max_depth": (1, MAX_HEIGHT),
-    "max_open": (1, 2**53),
+    "max_depth": (1, MAX_DEPTH),
+    "max_open": (1, MAX_OPEN),
     "seed": (0, 2**63 - 1),
     "learner": (0, 2**tokens.LEARNER_BITS - 1),
     "next_token": (0, 2**53),
     "n_expired": (0, 2**53),
 }
 _OTHERS = {
-    "format", "kind", "options", "actions", "schema", "takes_missing", "n_features", "names"
+    "format", "kind", "parameters", "actions", "schema", "takes_missing", "n_features", "names"
 }  # fmt: skip
 _ENGINE = "engine."
 _CODES = {dtype: code for code, dtype in container.DTYPES.items()}
@@ -50,17 +49,17 @@ _Kind = TypeVar("_Kind", bound=OnlineLearner)
 def dumps(learner: OnlineLearner) -> bytes:
     """Return the bytes of a learner's file. Equal learners give equal bytes."""
     with learner._learning, learner._deciding:
-        contexts, opened = learner._contexts, learner._open
+        contexts, opened, used = learner._contexts, learner._open, learner.parameters_
         header = {
             "format": FORMAT,
             "kind": type(learner).__name__,
-            "options": asdict(learner.options),
+            "parameters": {name: value for name, value in used.items() if name not in _NUMBERS},
             "schema": None if contexts is None else contexts.schema.to_dict(),
             "takes_missing": contexts is not None and contexts.takes_missing,
             "n_features": learner._n_features,
             "names": None if learner._names is None else list(learner._names),
-            "max_depth": learner.max_depth,
-            "max_open": learner.max_open,
+            "max_depth": used["max_depth"],
+            "max_open": used["max_open"],
             "seed": learner._seed,
             "learner": opened.first_token >> tokens.COUNT_BITS,
             "next_token": opened.next_token,
@@ -169,23 +168,23 @@ def _check_features(head: Mapping[str, Any]) -> None:
         raise ModelFileError(
             f"takes_missing must be true or false, not {head['takes_missing']!r:.80}"
         )
-    if type(head["options"]) is not dict:
-        raise ModelFileError(f"options must be a mapping, not {head['options']!r:.80}")
+    if type(head["parameters"]) is not dict:
+        raise ModelFileError(f"parameters must be a mapping, not {head['parameters']!r:.80}")
     if head["actions"] is not None and type(head["actions"]) is not list:
         raise ModelFileError(f"actions must be a list or null, not {head['actions']!r:.80}")
 
 
 def _blank(head: Mapping[str, Any], max_depth: int) -> Any:
     """Make the learner as it was before its first context."""
-    options = dict(head["options"])
+    given = dict(head["parameters"])
     kind = KINDS[head["kind"]]
     features = head["names"] if head["names"] is not None else head["n_features"]
     made = kind._blank(
-        head, features=features, max_depth=max_depth, max_open=head["max_open"], **options
+        head, features=features, max_depth=max_depth, max_open=head["max_open"], **given
     )
-    expected = {option.name for option in fields(made.options)}
-    if options.keys() != expected:
-        raise ValueError(f"options must be {sorted(expected)}, not {sorted(options)!r:.200}")
+    expected = made.parameters_.keys() - _NUMBERS.keys()
+    if given.keys() != expected:
+        raise ValueError(f"parameters must be {sorted(expected)}, not {sorted(given)!r:.200}")
     return made
 
 
@@ -193,7 +192,7 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineL
     try:
         made: OnlineLearner = _blank(head, max_depth=head["max_depth"])
         made._seed = head["seed"]
-        made._open = tokens.OpenDecisions(head["learner"], made.max_open)
+        made._open = tokens.OpenDecisions(head["learner"], head["max_open"])
         made._open.restore(head["next_token"], head["n_expired"], arrays)
         made._check_open(arrays["open.action"], arrays["open.propensity"])
         if head["schema"] is None:
@@ -205,6 +204,8 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineL
             takes_missing=head["takes_missing"],
             who=type(made).__name__,
         )
+        if made.features is None and made._contexts.takes_missing:
+            made.features = made._contexts.schema
         _check_contexts(arrays["open.context"], made)
         made._engine = _engine_of(made, arrays)
     except (ValueError, TypeError, MemoryError) as error:

@@ -11,60 +11,65 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from hardwood import parameters
 from hardwood.bandit.contexts import Contexts, as_table, check_length, first_contexts
-from hardwood.bandit.parameters import MAX_HEIGHT, BanditOptions, RegressionOptions
+from hardwood.bandit.parameters import OnlineParameters
 from hardwood.bandit.tokens import LEARNER_BITS, OpenDecisions
 from hardwood.errors import FitInterruptedWarning, NotStartedError, TableError
 from hardwood.model import ObliqueTree
+from hardwood.parameters import parameters_of
 from hardwood.table import Schema, Table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 MAX_FEATURES = 1_000_000
-MAX_OPEN = 100_000_000
 LARGEST_FEEDBACK = 1e100  # sums of squares of rewards are float64
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OnlineLearner(ABC):
-    """An engine that decides and learns, behind what makes it safe to use.
+    """A learner from bandit feedback: its parameters, its open decisions and its engine.
 
-    Decisions and lessons may come from any thread: one lock is for deciding and for the open
-    decisions, held for microseconds; one for learning, so that nobody who decides waits for a
-    lesson to end. Whoever needs both takes that for learning first. Whatever is wrong with an
-    argument is found before the engine is asked, so that nothing changes.
+    Fields are the parameters, as they were given; `_parameters` holds them checked, with every
+    "auto" replaced. Arguments are checked before the engine is called, so that a call with a
+    wrong argument changes nothing.
+
+    Calls may come from any thread. The lock `_deciding` guards decisions and the list of open
+    ones, for microseconds; `_learning` guards learning, so that `decide` never waits for `learn`.
+    Code that needs both takes `_learning` first.
     """
 
-    options: BanditOptions | RegressionOptions
+    method: str
     max_depth: int
-    max_open: int
+    learning_rate: float | Literal["auto"] = "auto"
+    batch_size: int
+    updates_per_round: float = 1.0
+    buffer_size: int = 100_000
+    input_noise: float = 1.0
+    gradient_accumulation: int = 4
+    features: Any = None
+    init: Any = None
+    max_open: int = 100_000
+    random_state: Any = None
 
-    def __init__(
-        self,
-        options: BanditOptions | RegressionOptions,
-        *,
-        max_depth: Any,
-        features: Any,
-        init: Any,
-        max_open: Any,
-        random_state: Any,
-    ) -> None:
-        self.options = options
-        self.max_depth = parameters.integer("max_depth", max_depth, 1, MAX_HEIGHT)
-        self.max_open = parameters.integer("max_open", max_open, 1, MAX_OPEN)
-        self._seed, learner = drawn_seeds(random_state)
-        self._open = OpenDecisions(learner, self.max_open)
+    _parameters_type: ClassVar[type[OnlineParameters]]
+
+    def __post_init__(self) -> None:
+        self._parameters: Any = parameters_of(self._parameters_type, self)
+        self._seed, learner = drawn_seeds(self.random_state)
+        self._open = OpenDecisions(learner, self._parameters.max_open)
         self._deciding = threading.Lock()
         self._learning = threading.Lock()
         self._engine: Any = None
         self._contexts: Contexts | None = None
-        self._n_features, self._names, schema = read_features(features)
-        tree = start_tree(init)
+        self._n_features, self._names, schema = read_features(self.features)
+        tree = start_tree(self.init)
         if tree is not None:
             schema = _schema_of_start(tree, schema, self._n_features, self._names)
         if schema is not None:
@@ -73,6 +78,55 @@ class OnlineLearner(ABC):
             if tree is not None:
                 self._start_engine(engine, tree, contexts.schema)
             self._contexts, self._engine = contexts, engine
+
+    # Parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters as they were given, by name.
+
+        Parameters
+        ----------
+        deep
+            For scikit-learn; without effect, since no parameter has parameters of its own here.
+
+        Notes
+        -----
+        A learner that was loaded from a file has values in place of "auto", None for ``init`` and
+        ``random_state``, and a `Schema` for ``features`` that were given as a table or a tree.
+        """
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters of a learner that has not decided or learned anything yet.
+
+        Raises
+        ------
+        ValueError
+            If it has, or if a parameter does not exist or has a wrong value; nothing changes then.
+        """
+        names = [each.name for each in fields(self)]
+        for name in params:
+            if name not in names:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(names)}."
+                )
+        if not params:
+            return self
+        if self.n_rounds_ or self._open.next_token != self._open.first_token:
+            name = type(self).__name__
+            raise ValueError(
+                f"this {name} has already decided or learned, so its parameters are fixed. Make a "
+                f"new one: {name}(**(learner.get_params() | {{...}}))."
+            )
+        changed = type(self)(**(self.get_params() | params))
+        vars(self).update(vars(changed))
+        return self
+
+    @property
+    def parameters_(self) -> dict[str, Any]:
+        """The hyperparameters in use: those of the method, with a value for every "auto"."""
+        used: dict[str, Any] = self._parameters.used()
+        return used
 
     @abstractmethod
     def _new_engine(self, n_columns: int) -> Any:
@@ -207,7 +261,8 @@ class OnlineLearner(ABC):
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({self.options.estimator!r}, max_depth={self.max_depth}, "
+            f"{type(self).__name__}({self._parameters.method!r}, "
+            f"max_depth={self._parameters.max_depth}, "
             f"{self.n_rounds_} rounds, {self.n_open_} open)"
         )
 

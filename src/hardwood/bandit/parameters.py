@@ -1,49 +1,86 @@
-"""Every number that a learner from bandit feedback can be given, by name, with its default.
+"""The hyperparameters of `DGTBandit` and `DGTBanditRegressor`: ranges, defaults, what each is for.
 
-The engine is handed them as a dictionary. What is added here is a parameter of `DGTBandit` or
-`DGTBanditRegressor` at once: checked, saved and listed.
+The learners check what they are given by making one of these, and the engine takes it as a
+dictionary. The command line builds its options from the same fields.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
-from hardwood import parameters
-from hardwood.parameters import Parameters, choice_field, integer_field, real_field
+from hardwood.parameters import Parameters, choice_field, integer_field, is_auto, real_field
 
-MAX_HEIGHT = 10
-MAX_BATCH = 65_536
-MAX_RATE = 1000.0  # far beyond what learns anything; parameters are float32
+MAX_DEPTH = 10
+MAX_OPEN = 100_000_000
+_MAX_BATCH = 65_536
+_MAX_RATE = 1000.0  # far beyond any useful learning rate; weights are float32
 
 
-class OnlineOptions(Parameters):
-    """What both kinds of learners have, and how the engine takes it."""
+@dataclass(frozen=True, kw_only=True)
+class OnlineParameters(Parameters):
+    """Hyperparameters of both learners.
 
-    estimator: str
-    learning_rate: float
-    accumulate: int
+    Once made, every "auto" is replaced by its value for the method. A parameter that the method
+    does not use must have its default.
+    """
+
+    method: str
+    max_depth: int
+    learning_rate: float = real_field(
+        "auto", 0.0, _MAX_RATE, open_low=True, open_high=False, or_auto=True
+    )
     batch_size: int
-    batches_per_round: float
-    reservoir: int
-    blur: float
+    updates_per_round: float = real_field(1.0, 0.0, 1000.0, open_high=False)
+    buffer_size: int = integer_field(100_000, 1)
+    input_noise: float = real_field(1.0, 0.0)
+    gradient_accumulation: int = integer_field(4, 1, _MAX_BATCH)
+    max_open: int = integer_field(100_000, 1, MAX_OPEN)
+
+    METHODS: ClassVar[tuple[str, ...]]
+    REPLAY_ONLY: ClassVar[frozenset[str]] = frozenset(
+        {"batch_size", "updates_per_round", "buffer_size", "input_noise"}
+    )
+    PAPER_ONLY: ClassVar[frozenset[str]] = frozenset({"gradient_accumulation"})
+    AUTO: ClassVar[dict[str, dict[str, float]]]
+    """Values that "auto" stands for, by parameter and method."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        defaults = {each.name: each.default for each in fields(self)}
+        for name in sorted(self._unused):
+            if getattr(self, name) != defaults[name]:
+                others = [m for m in self.METHODS if is_paper(m) != self.is_paper]
+                raise ValueError(
+                    f"{name} is not used with method={self.method!r}, only with "
+                    f"{' or '.join(map(repr, others))}. Leave it out."
+                )
+        for name, values in self.AUTO.items():
+            if is_auto(getattr(self, name)):
+                object.__setattr__(self, name, values[self.method])
 
     @property
     def is_paper(self) -> bool:
-        """Whether nothing is stored."""
-        return self.estimator.startswith("paper")
+        """Whether the method is the paper's, which stores no rounds."""
+        return is_paper(self.method)
+
+    @property
+    def _unused(self) -> frozenset[str]:
+        return self.REPLAY_ONLY if self.is_paper else self.PAPER_ONLY
+
+    def used(self) -> dict[str, Any]:
+        """Return the parameters that the method uses, by name."""
+        names = [each.name for each in fields(self) if each.name not in self._unused]
+        return {name: getattr(self, name) for name in names}
 
     def _shared(self) -> dict[str, Any]:
         return {
             "is_paper": self.is_paper,
-            "batch_size": self.accumulate if self.is_paper else self.batch_size,
-            "batches_per_round": self.batches_per_round,
-            "capacity": self.reservoir,
-            "blur": self.blur,
+            "batch_size": self.gradient_accumulation if self.is_paper else self.batch_size,
+            "batches_per_round": self.updates_per_round,
+            "capacity": self.buffer_size,
+            "blur": self.input_noise,
             "learning_rate": self.learning_rate,
             "slowing": math.inf,
             "starts_level": not self.is_paper,
@@ -51,121 +88,71 @@ class OnlineOptions(Parameters):
         }
 
 
-@dataclass(frozen=True)
-class BanditOptions(OnlineOptions):
-    """How a `DGTBandit` learns and explores.
+@dataclass(frozen=True, kw_only=True)
+class BanditParameters(OnlineParameters):
+    """Hyperparameters of a `DGTBandit`, which documents them."""
 
-    Parameters
-    ----------
-    estimator
-        ``"replay"``: the tree regresses the reward of the action that was taken, explores by
-        inverse gap weighting and replays stored rounds. ``"paper"``: the estimator of the paper,
-        Eqs. (7) and (8), one gradient per round.
-    exploration
-        ``"paper"``: the probability of a random action, Eq. (7). ``"replay"``: how much it
-        explores, relative to the default.
-    learning_rate
-        Of the leaves, by Adam (``"replay"``) or RMSprop (``"paper"``). ``"replay"``: that of the
-        splits is 4 / sqrt(columns) times as large, so that a step moves the score of a split by
-        about as much, however many columns there are.
-    accumulate
-        ``"paper"``: rounds whose gradients are put together, as their mean, before a step.
-    batch_size
-        ``"replay"``: stored rounds per step.
-    batches_per_round
-        ``"replay"``: steps per round, in the mean.
-    reservoir
-        ``"replay"``: rounds that are kept.
-    blur
-        ``"replay"``: deviation of the noise that stored contexts are replayed with, in deviations
-        of the columns, times the fourth root of the number of stored rounds.
-    keep
-        ``"replay"``: which rounds are kept, ``"all"``: a uniform sample of all, ``"newest"``: the
-        newest ones, for a world that changes.
-    """
+    METHODS = ("replay", "paper")
+    REPLAY_ONLY = OnlineParameters.REPLAY_ONLY | {"exploration", "buffer"}
+    PAPER_ONLY = OnlineParameters.PAPER_ONLY | {"epsilon"}
+    # [DGT22], Sec. C.3.2, has the learning rate, epsilon and the accumulation over 4 rounds.
+    AUTO: ClassVar[dict[str, dict[str, float]]] = {"learning_rate": {"replay": 5e-3, "paper": 1e-3}}
 
-    estimator: str = choice_field("replay", ("replay", "paper"))
+    method: str = choice_field("replay", METHODS)
+    max_depth: int = integer_field(8, 1, MAX_DEPTH)
     exploration: float = real_field(1.0, 0.0)
-    learning_rate: float = real_field(5e-3, 0.0, MAX_RATE, open_low=True, open_high=False)
-    accumulate: int = integer_field(4, 1, MAX_BATCH)
-    batch_size: int = integer_field(64, 1, MAX_BATCH)
-    batches_per_round: float = real_field(1.0, 0.0, 1000.0, open_high=False)
-    reservoir: int = integer_field(100_000, 1)
-    blur: float = real_field(1.0, 0.0)
-    keep: str = choice_field("all", ("all", "newest"))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.is_paper:  # there it is a probability
-            parameters.real("exploration", self.exploration, low=0.0, high=1.0, open_high=False)
+    epsilon: float = real_field(0.3, 0.0, 1.0, open_high=False)
+    batch_size: int = integer_field(64, 1, _MAX_BATCH)
+    buffer: str = choice_field("uniform", ("uniform", "recent"))
 
     def for_engine(self, n_columns: int, n_actions: int) -> dict[str, Any]:
         """Return what the engine takes."""
         if self.is_paper:
-            gamma = self.exploration
-        else:  # so little exploration as to make it infinite is none
+            gamma = self.epsilon
+        else:  # so little exploration that gamma would be infinite is none
             gamma = min(_GAMMA / self.exploration, _GREEDY) if self.exploration > 0 else _GREEDY
         widening = 1.0 if self.is_paper else 4.0 / math.sqrt(n_columns)
         return self._shared() | {
             "split_rate": self.learning_rate * widening,
             "exploration": gamma,
-            "keeps_newest": self.keep == "newest",
+            "keeps_newest": self.buffer == "recent",
             "n_first": min(max(_FIRST_ROUNDS, 2 * n_actions), _MOST_FIRST_ROUNDS),
             "hidden": [],
         }
 
 
-@dataclass(frozen=True)
-class RegressionOptions(OnlineOptions):
-    """How a `DGTBanditRegressor` learns.
+@dataclass(frozen=True, kw_only=True)
+class RegressionParameters(OnlineParameters):
+    """Hyperparameters of a `DGTBanditRegressor`, which documents them."""
 
-    Parameters
-    ----------
-    estimator
-        ``"two_point"``: two numbers are tried per round. ``"one_point"``: one. Both store rounds
-        and replay them: the tree regresses where the loss was least, as its slope and its bend
-        have it. ``"paper_two_point"``, ``"paper_one_point"``: one gradient per round, by Eq. (10)
-        or (9) of the paper.
-    perturbation
-        How far from the prediction numbers are tried, delta, in units of `scale`;
-        ``"one_point"``: in half of the rounds twice as far, which tells how much the loss bends.
-    learning_rate
-        Of the leaves, by Adam; that of the splits as for a `DGTBandit`. Estimators of the paper:
-        of RMSprop.
-    accumulate
-        Estimators of the paper: rounds whose gradients are summed before a step.
-    batch_size
-        Stored rounds per step.
-    batches_per_round
-        Steps per round, in the mean.
-    reservoir
-        Rounds that are kept, the newest ones.
-    blur
-        Deviation of the noise that stored contexts are replayed with, in deviations of the columns,
-        times the fourth root of the number of stored rounds.
-    start
-        What is predicted at first.
-    scale
-        How far good predictions lie from `start`, roughly.
-    """
+    METHODS = ("two_point", "one_point", "paper_two_point", "paper_one_point")
+    AUTO: ClassVar[dict[str, dict[str, float]]] = {
+        "learning_rate": {
+            "two_point": 5e-3,
+            "one_point": 5e-3,
+            "paper_two_point": 1e-3,  # [DGT22], Sec. C.3.2
+            "paper_one_point": 1e-3,
+        },
+        # With one point, a loss close to the prediction is mostly noise.
+        "perturbation": {
+            "two_point": 0.5,
+            "one_point": 0.7,
+            "paper_two_point": 0.5,
+            "paper_one_point": 0.5,
+        },
+    }
 
-    estimator: str = choice_field(
-        "two_point", ("two_point", "one_point", "paper_two_point", "paper_one_point")
-    )
-    perturbation: float = real_field(0.5, 0.0, open_low=True)
-    learning_rate: float = real_field(5e-3, 0.0, open_low=True)
-    accumulate: int = integer_field(4, 1, MAX_BATCH)
-    batch_size: int = integer_field(256, 1, MAX_BATCH)
-    batches_per_round: float = real_field(1.0, 0.0, 1000.0, open_high=False)
-    reservoir: int = integer_field(100_000, 1)
-    blur: float = real_field(1.0, 0.0)
+    method: str = choice_field("two_point", METHODS)
+    max_depth: int = integer_field(6, 1, MAX_DEPTH)
+    perturbation: float = real_field("auto", 0.0, open_low=True, or_auto=True)
     start: float = real_field(0.0, -math.inf)
     scale: float = real_field(1.0, 0.0, open_low=True)
+    batch_size: int = integer_field(256, 1, _MAX_BATCH)
 
     @property
     def has_two_points(self) -> bool:
         """Whether two numbers are tried per round."""
-        return self.estimator.endswith("two_point")
+        return self.method.endswith("two_point")
 
     def for_engine(self, n_columns: int) -> dict[str, Any]:
         """Return what the engine takes."""
@@ -185,77 +172,27 @@ class RegressionOptions(OnlineOptions):
         }
 
 
-# gamma of inverse gap weighting is this times the square root of the round; without exploration,
-# so large that what is not the best is never taken.
+def is_paper(method: str) -> bool:
+    """Whether a method is one of the paper's."""
+    return method.startswith("paper")
+
+
+# gamma of inverse gap weighting is this times the square root of the round. Without exploration it
+# is so large that only the best action is ever taken.
 _GAMMA = 100.0
 _GREEDY = 1e300
-# Rounds before the first step, at least: they say what rewards are like.
+# Minimum number of rounds before the first step: they show the size of rewards.
 _FIRST_ROUNDS = 20
 _MOST_FIRST_ROUNDS = 500
-# Of a tree of numbers: widths between its three linear layers, and the part of all steps that the
-# tree it decides by is the mean of.
+# For regression: widths between the three linear layers of the tree, and the fraction of all steps
+# over which the tree that decides is averaged.
 _HIDDEN = [32, 32]
 _AVERAGED = 0.1
-# Rounds that are drawn for one to be replayed, the newest of them: old ones know little of a loss
-# that is not quadratic.
+# Rounds that are drawn for each one that is replayed; the most recent of them is used. Old rounds
+# say little about a loss that is not quadratic.
 _RECENCY = 2
-# The farthest that one loss may tell to go, in perturbations.
+# The largest step that a single loss may suggest, in perturbations.
 _REACH = 6.0
 _ADAM = {"optimizer": "adam", "momentum": 0.9, "decay": 0.999, "epsilon": 1e-8}
 # The paper has no momentum; epsilon is that of the authors' code.
 _RMSPROP = {"optimizer": "rmsprop", "momentum": 0.0, "decay": 0.99, "epsilon": 1e-5}
-
-# The defaults of each estimator.
-BANDIT_DEFAULTS: dict[str, BanditOptions] = {
-    "replay": BanditOptions(),
-    # Sec. C.3.2
-    "paper": BanditOptions(estimator="paper", exploration=0.3, learning_rate=1e-3),
-}
-REGRESSION_DEFAULTS: dict[str, RegressionOptions] = {
-    "two_point": RegressionOptions(),
-    # Closer to the prediction, what one loss says is mostly noise.
-    "one_point": RegressionOptions(estimator="one_point", perturbation=0.7),
-    # Sec. C.3.2
-    "paper_two_point": RegressionOptions(estimator="paper_two_point", learning_rate=1e-3),
-    "paper_one_point": RegressionOptions(estimator="paper_one_point", learning_rate=1e-3),
-}
-
-_Kind = TypeVar("_Kind", BanditOptions, RegressionOptions)
-
-
-def chosen(defaults: Mapping[str, _Kind], estimator: Any, given: Mapping[str, Any]) -> _Kind:
-    """Return an estimator's defaults with what was given in their place.
-
-    Raises
-    ------
-    TypeError
-        For an option that does not exist.
-    ValueError
-        For one out of its range; the message names it.
-    """
-    base = defaults[parameters.choice("estimator", estimator, tuple(defaults))]
-    known = {option.name for option in dataclasses.fields(base)}
-    for name in given:
-        if name not in known:
-            raise TypeError(
-                f"{name!r} is no option of the estimator {estimator!r}. It has: "
-                f"{', '.join(sorted(known))}."
-            )
-    return dataclasses.replace(base, **given)
-
-
-def with_options(signature: inspect.Signature, options: Parameters) -> inspect.Signature:
-    """Return a constructor's signature with every option and its default in place of ``**``."""
-    parameters = [
-        parameter
-        for name, parameter in signature.parameters.items()
-        if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    named = {parameter.name for parameter in parameters}
-    for option in dataclasses.fields(options):
-        if option.name not in named:
-            value = getattr(options, option.name)
-            parameters.append(
-                inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=value)
-            )
-    return signature.replace(parameters=parameters)

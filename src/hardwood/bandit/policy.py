@@ -6,9 +6,9 @@ Quantized Gradient Descent. TMLR 2022. [DGT22] Algorithm 1, Eq. (7) and (8).
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from hardwood import parameters
 from hardwood.bandit import log, trees
 from hardwood.bandit.history import History, name_array
 from hardwood.bandit.online import LARGEST_FEEDBACK, OnlineLearner, finite, warn_if_interrupted
-from hardwood.bandit.parameters import BANDIT_DEFAULTS, BanditOptions, chosen, with_options
+from hardwood.bandit.parameters import BanditParameters, OnlineParameters
 from hardwood.bandit.tokens import Decision
 from hardwood.model import ObliqueTree
 from hardwood.model.structure import Label, class_labels
@@ -28,38 +28,66 @@ if TYPE_CHECKING:
 MAX_ACTIONS = 10_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DGTBandit(OnlineLearner):
-    r"""Decide which of K actions to take; learn from what the action that was taken earned.
+    r"""Choose one of K actions for each context; learn from the reward of the chosen action.
 
-    One tree holds the expected reward of each action in each leaf. `decide` mostly takes the
-    best, sometimes another, and says with what probability; `learn` hears the reward, at once or
-    much later, in any order, or never.
+    One tree holds the expected reward of every action in each leaf. `decide` usually takes the best
+    action and sometimes explores another one; it returns the probability of its choice. `learn`
+    takes the reward, immediately or much later, in any order, or never.
 
     Parameters
     ----------
-    n_actions
-        Number of actions, which are then called 0 to K - 1; or their K different names (text or
-        numbers).
-    estimator
-        ``"replay"``: the tree regresses the reward of the action that was taken, explores by
-        inverse gap weighting, and replays stored rounds. ``"paper"``: Algorithm 1 of the paper,
-        with Eqs. (7) and (8).
-    max_depth
-        Height of the tree, 1 to 10.
-    features
-        What contexts are: None or their number (plain numbers), a list of their names, or a table
-        or `Schema` with a few example rows, which says what is categorical and what can be missing.
-    init
-        An `ObliqueTree` to start from, or an estimator that has one: a classifier of the actions,
-        whose probabilities are taken for expected rewards, or a regressor with K outputs. Its
-        features are then those of the contexts.
-    max_open
-        How many decisions may wait for their reward; beyond, the oldest expire.
-    random_state
-        None, an integer or a NumPy generator: the same rounds with the same number give the same
-        decisions.
-    **options
-        Everything else, by name: see `hardwood.bandit.parameters.BanditOptions`.
+    n_actions : int or sequence
+        Number of actions, which are then named 0 to K - 1; or their K different names (text or
+        numbers), from 2 to 10,000.
+    method : "replay" or "paper", default="replay"
+        "replay": the leaves are fitted to the observed rewards by mini-batches from a replay
+        buffer; exploration is by inverse gap weighting, which takes an action the more rarely the
+        further its expected reward is below the best. "paper": Algorithm 1 of the paper, with one
+        gradient per round by Eq. (8), no stored rounds, and the exploration of Eq. (7).
+    max_depth : int, default=8
+        Depth of the tree, 1 to 10.
+    learning_rate : float or "auto", default="auto"
+        Step size of the leaves; "auto": 0.005 for "replay" (Adam), 0.001 for "paper" (RMSprop).
+        With "replay", the splits have 4 / sqrt(columns) times this rate, so that the score of a
+        split moves by about the same amount whatever the number of columns.
+    exploration : float, default=1.0
+        For "replay": how much to explore, relative to the default. 0 never explores; 2 explores
+        about twice as often.
+    epsilon : float, default=0.3
+        For "paper": the probability of an action drawn at random, from 0 to 1.
+    batch_size : int, default=64
+        For "replay": stored rounds per gradient step.
+    updates_per_round : float, default=1.0
+        For "replay": gradient steps per learned round, on average. 0.25 is a step every four
+        rounds.
+    buffer_size : int, default=100_000
+        For "replay": the number of rounds that the replay buffer holds.
+    buffer : "uniform" or "recent", default="uniform"
+        For "replay": which rounds the buffer holds once it is full. "uniform": a uniform sample of
+        all rounds. "recent": the most recent ones, for an environment that changes.
+    input_noise : float, default=1.0
+        For "replay": noise added to replayed contexts, against overfitting. Its standard deviation
+        is this divided by the fourth root of the number of stored rounds, in standard deviations
+        of each column.
+    gradient_accumulation : int, default=4
+        For "paper": rounds whose gradients are averaged for one step.
+    features : None, int, sequence of str, table or Schema, default=None
+        The features of a context. None or their number: plain numbers. A list: their names. A
+        table with a few example rows, or a `Schema`: says which features are categorical and which
+        may be missing.
+    init : ObliqueTree or fitted estimator, default=None
+        A tree to start from: a classifier of the actions, whose probabilities are taken as
+        expected rewards, or a regressor with K outputs. Its features become those of the contexts.
+    max_open : int, default=100_000
+        How many decisions may wait for their reward; beyond that, the oldest expire.
+    random_state : None, int or Generator, default=None
+        The same seed and the same rounds give the same decisions.
+
+    Notes
+    -----
+    A parameter that the method does not use raises ``ValueError`` if it is not left at its default.
 
     Examples
     --------
@@ -73,35 +101,20 @@ class DGTBandit(OnlineLearner):
     1
     """
 
-    options: BanditOptions
+    n_actions: Any = field(kw_only=False)
+    method: Literal["replay", "paper"] = "replay"
+    max_depth: int = 8
+    exploration: float = 1.0
+    epsilon: float = 0.3
+    batch_size: int = 64
+    buffer: Literal["uniform", "recent"] = "uniform"
 
-    def __init__(
-        self,
-        n_actions: int | Iterable[Any],
-        *,
-        estimator: str = "replay",
-        max_depth: int = 8,
-        features: Any = None,
-        init: Any = None,
-        max_open: int = 100_000,
-        random_state: Any = None,
-        **options: Any,
-    ) -> None:
-        self.actions_ = _action_names(n_actions)
+    _parameters_type: ClassVar[type[OnlineParameters]] = BanditParameters
+
+    def __post_init__(self) -> None:
+        self.actions_ = _action_names(self.n_actions)
         self._labels = name_array(self.actions_)
-        super().__init__(
-            chosen(BANDIT_DEFAULTS, estimator, options),
-            max_depth=max_depth,
-            features=features,
-            init=init,
-            max_open=max_open,
-            random_state=random_state,
-        )
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions, K."""
-        return len(self.actions_)
+        super().__post_init__()
 
     # Round by round
 
@@ -183,7 +196,7 @@ class DGTBandit(OnlineLearner):
         chances = np.full(n, propensity) if np.ndim(propensity) == 0 else propensity
         chances = log.propensities(chances, n)
         if mask is not None:
-            masks = log.masks_of(mask, n, self.n_actions)
+            masks = log.masks_of(mask, n, len(self.actions_))
             log.check_within("action", np.arange(n), taken, masks, self.actions_)
         rows = self._begun(X, rows, contexts)
         before = self.n_rounds_
@@ -286,10 +299,10 @@ class DGTBandit(OnlineLearner):
     def _allowed(self, mask: Any) -> np.ndarray:
         """Return one mask as (K,) uint8."""
         array = np.asarray(mask)
-        if array.dtype != np.bool_ or array.shape != (self.n_actions,):
+        if array.dtype != np.bool_ or array.shape != (len(self.actions_),):
             raise ValueError(
-                f"mask must be {self.n_actions} booleans, True where an action may be taken, found "
-                f"{array.dtype} of shape {array.shape}."
+                f"mask must be {len(self.actions_)} booleans, True where an action may be taken, "
+                f"found {array.dtype} of shape {array.shape}."
             )
         if 1 not in array.tobytes():  # a microsecond faster than array.any()
             raise ValueError("mask allows no action; at least one must be allowed.")
@@ -299,7 +312,7 @@ class DGTBandit(OnlineLearner):
         """Return masks as (n, K) uint8, or None."""
         if mask is None:
             return None
-        return np.ascontiguousarray(log.masks_of(mask, n, self.n_actions)).view(np.uint8)
+        return np.ascontiguousarray(log.masks_of(mask, n, len(self.actions_))).view(np.uint8)
 
     def _feedback(self, feedback: Any, n: int) -> np.ndarray:
         """Return labels as (n,) int32 positions, or rewards as (n, K) float64."""
@@ -309,7 +322,7 @@ class DGTBandit(OnlineLearner):
             return log.action_positions("feedback", labels, self.actions_).astype(np.int32)
         instead = f" (or {n} labels, or a function of row number and action)"
         return log.number_table(
-            "feedback", array, n, self.n_actions, largest=LARGEST_FEEDBACK, instead=instead
+            "feedback", array, n, len(self.actions_), largest=LARGEST_FEEDBACK, instead=instead
         )
 
     # What its base class asks for
@@ -317,12 +330,13 @@ class DGTBandit(OnlineLearner):
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditEngine
 
-        options = self.options.for_engine(n_columns, self.n_actions)
-        return BanditEngine(n_columns, self.n_actions, self.max_depth, options, self._seed)
+        chosen, n_actions = self._parameters, len(self.actions_)
+        options = chosen.for_engine(n_columns, n_actions)
+        return BanditEngine(n_columns, n_actions, chosen.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
         columns = trees.action_values(tree, self.actions_)
-        start = trees.start_of(tree, schema, self.max_depth)
+        start = trees.start_of(tree, schema, self._parameters.max_depth)
         start["values"] = np.ascontiguousarray(start["values"][:, columns])
         engine.start_from(**start)
 
@@ -334,15 +348,10 @@ class DGTBandit(OnlineLearner):
         return cls(header["actions"], **arguments)
 
     def _check_open(self, action: np.ndarray, propensity: np.ndarray) -> None:
-        if ((action < 0) | (action >= self.n_actions)).any():
+        if ((action < 0) | (action >= len(self.actions_))).any():
             raise ValueError("an open decision has an action that does not exist")
         if not ((propensity > 0) & (propensity <= 1)).all():
             raise ValueError("an open decision has a propensity outside (0, 1]")
-
-
-DGTBandit.__signature__ = with_options(  # type: ignore[attr-defined]
-    inspect.signature(DGTBandit.__init__), BANDIT_DEFAULTS["replay"]
-)
 
 
 def _action_names(n_actions: Any) -> tuple[Label, ...]:

@@ -14,9 +14,9 @@ l'         ``slope`` of the loss at the prediction
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from hardwood import parameters
 from hardwood.bandit import log, trees
 from hardwood.bandit.history import LossHistory
 from hardwood.bandit.online import OnlineLearner, finite, warn_if_interrupted
-from hardwood.bandit.parameters import REGRESSION_DEFAULTS, RegressionOptions, chosen, with_options
+from hardwood.bandit.parameters import OnlineParameters, RegressionParameters
 from hardwood.bandit.tokens import Decision
 from hardwood.model import ObliqueTree
 from hardwood.table import Schema
@@ -48,25 +48,48 @@ def two_point_slope(below: float, above: float, perturbation: float) -> float:
     return (above - below) / (2 * perturbation)  # Eq. (10)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DGTBanditRegressor(OnlineLearner):
-    """Set a number for each context; learn from what it cost.
+    """Set a number for each context; learn from its loss, whatever the loss is.
 
     Parameters
     ----------
-    estimator
-        ``"two_point"``: each round tries the prediction less and plus ``perturbation``, and hears
-        both losses. ``"one_point"``: each round tries one number near the prediction, drawn at
-        random. Both replay stored rounds. ``"paper_two_point"`` and ``"paper_one_point"``: the
-        estimators of the paper, one gradient per round.
-    max_depth
-        Height of the tree, 1 to 10.
+    method : str, default="two_point"
+        "two_point": each round tries the prediction minus and plus a perturbation, and observes
+        both losses. "one_point": each round tries one number near the prediction, drawn at random.
+        Both learn from a replay buffer. "paper_two_point" and "paper_one_point": the estimators of
+        the paper, Eqs. (10) and (9), with one gradient per round and no stored rounds.
+    max_depth : int, default=6
+        Depth of the tree, 1 to 10.
+    learning_rate : float or "auto", default="auto"
+        Step size; "auto": 0.005 with a replay buffer (Adam; splits as for `DGTBandit`), 0.001 for
+        the methods of the paper (RMSprop).
+    perturbation : float or "auto", default="auto"
+        How far from the prediction numbers are tried, in units of `scale`; "auto": 0.7 for
+        "one_point", 0.5 for the others. With "one_point", half of the rounds try twice as far,
+        which shows how curved the loss is.
+    start : float, default=0.0
+        The first prediction.
+    scale : float, default=1.0
+        Roughly how far good predictions lie from `start`.
+    batch_size : int, default=256
+        With a replay buffer: stored rounds per gradient step.
+    updates_per_round : float, default=1.0
+        With a replay buffer: gradient steps per learned round, on average.
+    buffer_size : int, default=100_000
+        The number of rounds that the replay buffer holds: the most recent ones.
+    input_noise : float, default=1.0
+        With a replay buffer: noise added to replayed contexts, as for `DGTBandit`.
+    gradient_accumulation : int, default=4
+        For the methods of the paper: rounds whose gradients are summed for one step.
     features, max_open, random_state
-        As for `DGTBandit`.
-    init
-        An `ObliqueTree` of one regression output to start from, or an estimator that has one.
-    **options
-        ``perturbation`` and everything else, by name: see
-        `hardwood.bandit.parameters.RegressionOptions`.
+        Same as for `DGTBandit`.
+    init : ObliqueTree or fitted estimator, default=None
+        A tree to start from: a regression with one output.
+
+    Notes
+    -----
+    A parameter that the method does not use raises ``ValueError`` if it is not left at its default.
 
     Examples
     --------
@@ -79,29 +102,19 @@ class DGTBanditRegressor(OnlineLearner):
     >>> controller.learn(decision.token, losses=(3.0, 2.5))
     """
 
-    options: RegressionOptions
+    method: Literal["two_point", "one_point", "paper_two_point", "paper_one_point"] = "two_point"
+    max_depth: int = 6
+    perturbation: float | Literal["auto"] = "auto"
+    start: float = 0.0
+    scale: float = 1.0
+    batch_size: int = 256
 
-    def __init__(
-        self,
-        *,
-        estimator: str = "two_point",
-        max_depth: int = 6,
-        features: Any = None,
-        init: Any = None,
-        max_open: int = 100_000,
-        random_state: Any = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            chosen(REGRESSION_DEFAULTS, estimator, options),
-            max_depth=max_depth,
-            features=features,
-            init=init,
-            max_open=max_open,
-            random_state=random_state,
-        )
-        self._has_two_points = self.options.has_two_points
-        self._distance = self.options.perturbation * self.options.scale
+    _parameters_type: ClassVar[type[OnlineParameters]] = RegressionParameters
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._has_two_points = self._parameters.has_two_points
+        self._distance = self._parameters.perturbation * self._parameters.scale
 
     # Round by round
 
@@ -148,7 +161,7 @@ class DGTBanditRegressor(OnlineLearner):
             (losses, "losses=(below, above)") if self._has_two_points else (loss, "loss=")
         )
         if given is None or (loss is not None and losses is not None):
-            raise TypeError(f"with {self.options.estimator!r}, give {wanted} and nothing else")
+            raise TypeError(f"with {self._parameters.method!r}, give {wanted} and nothing else")
         lost = _pair(given) if self._has_two_points else [finite("loss", given)]
         self._learn(token, lambda x, direction, at: self._tell(x, at, direction, lost))
 
@@ -157,7 +170,7 @@ class DGTBanditRegressor(OnlineLearner):
         """What may be tried, in perturbations from the prediction."""
         if self._has_two_points:
             return (1,)
-        return (-1, 1) if self.options.is_paper else (-2, -1, 1, 2)
+        return (-1, 1) if self._parameters.is_paper else (-2, -1, 1, 2)
 
     def _tell(self, x: np.ndarray, prediction: float, direction: int, lost: list[float]) -> None:
         """Let the engine learn; slopes must be numbers that it can take."""
@@ -243,13 +256,14 @@ class DGTBanditRegressor(OnlineLearner):
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditRegressionEngine
 
-        options = self.options.for_engine(n_columns)
-        return BanditRegressionEngine(n_columns, self.max_depth, options, self._seed)
+        chosen = self._parameters
+        options = chosen.for_engine(n_columns)
+        return BanditRegressionEngine(n_columns, chosen.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
         if tree.task != "regression" or tree.n_outputs != 1:
             raise ValueError(f"init must be a regression tree of one output, found {tree!r}.")
-        engine.start_from(**trees.start_of(tree, schema, self.max_depth))
+        engine.start_from(**trees.start_of(tree, schema, self._parameters.max_depth))
 
     def _header(self) -> dict[str, Any]:
         return {"actions": None}
@@ -263,11 +277,6 @@ class DGTBanditRegressor(OnlineLearner):
     def _check_open(self, action: np.ndarray, propensity: np.ndarray) -> None:
         if not (np.isin(action, self._directions).all() and np.isfinite(propensity).all()):
             raise ValueError("an open decision has an impossible direction or prediction")
-
-
-DGTBanditRegressor.__signature__ = with_options(  # type: ignore[attr-defined]
-    inspect.signature(DGTBanditRegressor.__init__), REGRESSION_DEFAULTS["two_point"]
-)
 
 
 def _pair(losses: Any) -> list[float]:

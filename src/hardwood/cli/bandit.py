@@ -258,7 +258,9 @@ def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any,
     from hardwood.bandit import DGTBandit, DGTBanditRegressor
 
     given = {name: value for name, value in options.items() if value is not None}
-    given["estimator"] = chosen
+    given["method"] = chosen
+    if chosen == "paper" and "exploration" in given:
+        given["epsilon"] = given.pop("exploration")
 
     def bandit(world: Any, seed: int) -> Any:
         own = {"features": world.features, "random_state": seed} | given

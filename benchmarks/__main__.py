@@ -12,7 +12,7 @@ SCRIPTS = (
     "speed.inference",
     "speed.forest_inference",
     "speed.one_row",
-    "speed.nearest",
+    "speed.counterfactual",
     "speed.gemm",
     "speed.import_time",
     "speed.memory",

@@ -53,7 +53,7 @@ void bind_learn_tao(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_latent(nb::module_& m);
 void bind_bandit(nb::module_& m);
-void bind_nearest(nb::module_& m);
+void bind_counterfactual(nb::module_& m);
 void bind_core(nb::module_& m);
 
 }  // namespace hardwood

@@ -19,6 +19,6 @@ NB_MODULE(_native, m) {
   hardwood::bind_nn(m);
   hardwood::bind_latent(m);
   hardwood::bind_bandit(m);
-  hardwood::bind_nearest(m);
+  hardwood::bind_counterfactual(m);
   hardwood::bind_core(m);
 }

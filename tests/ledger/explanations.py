@@ -32,16 +32,16 @@ def _path(subject: Subject) -> Any:
     return explain.path(subject.model, subject.named.iloc[3].to_dict(), X=subject.named)
 
 
-def _change(subject: Subject, **asked: Any) -> Any:
+def _counterfactual(subject: Subject, **options: Any) -> Any:
     model, rows = subject.model, subject.named[:5]
     if model.task == "regression":
         middle = np.median(model.predict(subject.named).reshape(len(subject.named), -1), axis=0)
-        asked["wanted"] = [(float(low), None) for low in middle]
+        options["wanted"] = [(float(low), None) for low in middle]
         if model.n_outputs == 1:
-            asked["wanted"] = asked["wanted"][0]
+            options["wanted"] = options["wanted"][0]
     if model.task == "multilabel":
-        asked["wanted"] = [1, *[None] * (model.n_outputs - 1)]
-    return explain.nearest_change(model, rows, **asked)
+        options["wanted"] = [1, *[None] * (model.n_outputs - 1)]
+    return explain.counterfactual(model, rows, **options)
 
 
 def _evaluation(subject: Subject) -> Any:
@@ -58,9 +58,9 @@ _REPORTS: Mapping[str, Callable[[Subject], Any]] = {
     "shapley": _shapley,
     "shapley, sampled": _sampled,
     "path": _path,
-    "nearest change": _change,
-    "nearest change, l1": lambda s: _change(s, norm="l1", fixed=[s.model.feature_names[0]]),
-    "nearest change, integers": lambda s: _change(
+    "counterfactual": _counterfactual,
+    "counterfactual, l1": lambda s: _counterfactual(s, norm="l1", fixed=[s.model.feature_names[0]]),
+    "counterfactual, integers": lambda s: _counterfactual(
         s, norm="l0", integers=[s.model.feature_names[-1]], margin=1e-3
     ),
     "evaluate": _evaluation,

@@ -124,7 +124,7 @@ _OF_MODELS: Mapping[str, Callable[[], Any]] = {
     ),
     "explain an unfitted estimator": lambda: explain.shapley(hardwood.DGTClassifier(), _X),
     "explain nothing": lambda: explain.path(3, _X),
-    "change to an unknown class": lambda: explain.nearest_change(
+    "counterfactual of an unknown class": lambda: explain.counterfactual(
         _tree(), tables.classes("iris").X[:1], wanted=7
     ),
     "export nothing": lambda: export.to_sql(None),

@@ -7,7 +7,7 @@
 #include "bind/bind.hpp"
 #include "bind/interruptible.hpp"
 #include "core/threads.hpp"
-#include "explain/counterfactual/nearest.hpp"
+#include "explain/counterfactual/search.hpp"
 
 namespace hardwood {
 
@@ -20,13 +20,14 @@ Norm norm_of(std::string_view name) {
   return Norm::kCount;
 }
 
-// The regions of one question; keeps what they are made of.
-class NearestChange {
+// The regions of one goal. Owns the arrays that they point to.
+class CounterfactualSearch {
  public:
-  NearestChange(Array1<std::uint8_t> kind, Array1<std::int32_t> first_column,
-                Array1<std::int32_t> n_levels, Array1<double> cost, Array1<std::uint8_t> may_become,
-                Array2<double> normals, Array1<double> bias, Array1<double> sizes,
-                Array1<std::int64_t> first, Array1<std::int32_t> members)
+  CounterfactualSearch(Array1<std::uint8_t> kind, Array1<std::int32_t> first_column,
+                       Array1<std::int32_t> n_levels, Array1<double> cost,
+                       Array1<std::uint8_t> may_become, Array2<double> normals, Array1<double> bias,
+                       Array1<double> sizes, Array1<std::int64_t> first,
+                       Array1<std::int32_t> members)
       : kind_(kind),
         first_column_(first_column),
         n_levels_(n_levels),
@@ -53,42 +54,42 @@ class NearestChange {
                 members.data()};
   }
 
-  nb::tuple ask(Array2<double> X, Array2<double> low, Array2<double> high, Array2<double> columns,
-                Array2<std::uint8_t> sides, std::string_view norm, double margin, bool everywhere,
-                std::int64_t most_steps, int n_threads) const {
+  nb::tuple search(Array2<double> X, Array2<double> low, Array2<double> high,
+                   Array2<double> columns, Array2<std::uint8_t> sides, std::string_view norm,
+                   double margin, bool everywhere, std::int64_t most_steps, int n_threads) const {
     const std::size_t n = X.shape(0), p = kind_.size();
     check_rows(X, low, high, columns, sides);
-    const NearestOptions options{norm_of(norm), {margin, everywhere}, most_steps};
+    const SearchOptions options{norm_of(norm), {margin, everywhere}, most_steps};
     double* changed = nullptr;
     bool *found = nullptr, *is_proven = nullptr;
     auto changed_array = new_array<double>({n, p}, [&](double* out) { changed = out; });
     auto found_array = new_array<bool>({n}, [&](bool* out) { found = out; });
     auto proven_array = new_array<bool>({n}, [&](bool* out) { is_proven = out; });
     std::copy_n(X.data(), n * p, changed);
-    const auto ask_row = [&](NearestSearch& search, Nearest& nearest, std::size_t r) {
+    const auto find_row = [&](RowSearch& row_search, Nearest& nearest, std::size_t r) {
       const std::size_t c = columns.shape(1), n_sides = sides.shape(1);
-      is_proven[r] = search.ask(
+      is_proven[r] = row_search.find(
           {X.data() + r * p, low.data() + r * p, high.data() + r * p, columns.data() + r * c,
            sides.data() + r * n_sides, static_cast<int>(n_sides)},
           nearest);
       found[r] = nearest.found;
       if (nearest.found) std::copy(nearest.x.begin(), nearest.x.end(), changed + r * p);
     };
-    run(n, n_threads, options, ask_row);
+    run(n, n_threads, options, find_row);
     return nb::make_tuple(changed_array, found_array, proven_array);
   }
 
  private:
-  template <class AskRow>
-  void run(std::size_t n, int n_threads, const NearestOptions& options, AskRow&& ask_row) const {
+  template <class FindRow>
+  void run(std::size_t n, int n_threads, const SearchOptions& options, FindRow&& find_row) const {
     constexpr std::size_t kChunk = 64;  // rows; one may take a thousand times longer than another
     run_whole([&](const std::atomic<bool>& stop) {
       parallel_for(static_cast<int>((n + kChunk - 1) / kChunk), n_threads, [&](int chunk) {
-        NearestSearch search(regions_, options, stop);
+        RowSearch search(regions_, options, stop);
         Nearest nearest;
         const std::size_t begin = chunk * kChunk;
         for (std::size_t r = begin; r < std::min(n, begin + kChunk) && !stop; ++r)
-          ask_row(search, nearest, r);
+          find_row(search, nearest, r);
       });
     });
   }
@@ -144,9 +145,9 @@ class NearestChange {
 
 }  // namespace
 
-void bind_nearest(nb::module_& m) {
-  nb::class_<NearestChange>(
-      m, "NearestChange",
+void bind_counterfactual(nb::module_& m) {
+  nb::class_<CounterfactualSearch>(
+      m, "CounterfactualSearch",
       "Regions of a table's rows, each where some half-spaces of the schema's columns hold.")
       .def(nb::init<Array1<std::uint8_t>, Array1<std::int32_t>, Array1<std::int32_t>,
                     Array1<double>, Array1<std::uint8_t>, Array2<double>, Array1<double>,
@@ -154,10 +155,11 @@ void bind_nearest(nb::module_& m) {
            nb::arg("kind"), nb::arg("first_column"), nb::arg("n_levels"), nb::arg("cost"),
            nb::arg("may_become"), nb::arg("normals"), nb::arg("bias"), nb::arg("sizes"),
            nb::arg("first"), nb::arg("members"))
-      .def("ask", &NearestChange::ask, nb::arg("X"), nb::arg("low"), nb::arg("high"),
+      .def("search", &CounterfactualSearch::search, nb::arg("X"), nb::arg("low"), nb::arg("high"),
            nb::arg("columns"), nb::arg("sides"), nb::kw_only(), nb::arg("norm"), nb::arg("margin"),
            nb::arg("everywhere"), nb::arg("most_steps"), nb::arg("n_threads"),
-           "The nearest rows that are in a region (n, p), which were found, and which are proven.");
+           "The nearest row in a region for each row (n, p), which were found, and which are "
+           "proven.");
 }
 
 }  // namespace hardwood

@@ -1,4 +1,4 @@
-"""What may change in a row, how far, and what it costs."""
+"""Constraints on a counterfactual: which features may change, how far, and at what cost."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ CONTINUOUS, WHOLE, CATEGORY = 0, 1, 2  # as the engine numbers them
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What may change, feature by feature.
+    """Constraints and costs of each feature.
 
     Parameters
     ----------
     kind
-        (p,) uint8, one of the above.
+        (p,) uint8: ``CONTINUOUS``, ``WHOLE`` or ``CATEGORY``.
     cost
-        (p,) positive: per unit of a number, or of another level.
+        (p,) positive: per unit of a number, or of a change of category.
     low, high
-        (p,) where numbers may lie; the same for features that may not move.
+        (p,) bounds of numbers.
     is_fixed
-        (p,) whether a feature may not move.
+        (p,) whether a feature must not change.
     may_become
         (c,) uint8, which levels may be chosen.
     """
@@ -52,7 +52,7 @@ class Constraints:
         bounds: Mapping[Any, Any] | None,
         integers: Iterable[Any],
     ) -> Constraints:
-        """Read what `nearest_change` was told."""
+        """Read the arguments of `counterfactual`."""
         p = schema.n_features
         self = cls(
             schema,
@@ -80,8 +80,8 @@ class Constraints:
     def _make_whole(self, j: int) -> None:
         if self.kind[j] == CATEGORY:
             raise ValueError(
-                f"integers names {self.schema.names[j]!r}, which is categorical: its levels are "
-                "kept as they are. Leave it out"
+                f"integers names {self.schema.names[j]!r}, which is categorical. List numeric "
+                "features only"
             )
         self.kind[j] = WHOLE
 
@@ -103,10 +103,10 @@ class Constraints:
         self.may_become[first : first + n] = 0
 
     def boxes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the numbers of rows (n, p) may lie: low and high, (n, p).
+        """Return the bounds of each row's numbers: low and high, (n, p).
 
-        What is missing, fixed or categorical stays; a number outside of its bounds may stay or come
-        nearer to them.
+        Missing, fixed and categorical values stay. A number outside its bounds may stay or move
+        toward them.
 
         Raises
         ------
@@ -124,13 +124,13 @@ class Constraints:
         if is_off.any():
             row, j = np.argwhere(is_off)[0].tolist()
             raise TableError(
-                f"{column_label(self.schema.names, j)} holds {X[row, j]} at row {row}, where a "
-                "whole number was expected: it is true or false, or one of integers. Round it, or "
-                "name the column in fixed"
+                f"{column_label(self.schema.names, j)} holds {X[row, j]} at row {row}, but it must "
+                "hold whole numbers: it is boolean, or listed in integers. Round it, or list the "
+                "column in fixed"
             )
 
-    def steps(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """Return what each feature's change counts, (n, p): its size times its cost."""
+    def sizes(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """Return the size of each feature's change, (n, p): its absolute value times its cost."""
         with np.errstate(invalid="ignore"):
             change = np.abs(after - before)
         change[np.isnan(change)] = 0.0
@@ -139,13 +139,13 @@ class Constraints:
 
 
 def _usual_costs(schema: Schema) -> np.ndarray:
-    """One over the standard deviation of a number; 1 for another level."""
+    """One over the standard deviation of a number; 1 for a change of category."""
     costs = 1.0 / deviations(schema)[schema.first_column]
     return np.where(schema.n_levels > 0, 1.0, costs)
 
 
 def deviations(schema: Schema) -> np.ndarray:
-    """Return the standard deviation of each column, (c,); its scale where not known or zero."""
+    """Return the standard deviation of each column, (c,); its scale where that is unknown or 0."""
     return np.where(schema.column_spread > 0, schema.column_spread, schema.column_scale)
 
 
@@ -170,8 +170,8 @@ def _position(schema: Schema, name: Any, argument: str) -> int:
 
 
 def _ends(feature: Feature, bound: Any) -> tuple[float, float]:
-    """Read the bounds of a number, a date or a duration; None is open."""
-    problem = f"bounds of {feature.name!r:.80} must be (low, high), None for an open end, "
+    """Read the bounds of a number, a date or a duration; None is an open end."""
+    problem = f"bounds of {feature.name!r:.80} must be (low, high), with None for an open end, "
     if isinstance(bound, str) or not isinstance(bound, Iterable):
         raise TypeError(f"{problem}found {bound!r:.80}")
     ends = list(bound)
@@ -192,14 +192,14 @@ def _ends(feature: Feature, bound: Any) -> tuple[float, float]:
 def _allowed(feature: Feature, bound: Any) -> list[bool]:
     if isinstance(bound, str) or not isinstance(bound, Iterable):
         raise TypeError(
-            f"bounds of the categorical feature {feature.name!r:.80} must be a list of levels that "
-            f"may be chosen, found {bound!r:.80}"
+            f"bounds of the categorical feature {feature.name!r:.80} must be a list of the "
+            f"categories that may be chosen, found {bound!r:.80}"
         )
     levels = list(bound)
     for level in levels:
         if level not in feature.levels:
             raise ValueError(
-                f"bounds of {feature.name!r:.80} list the level {level!r:.80}, but the levels are "
-                f"{list(feature.levels)!r:.300}"
+                f"bounds of {feature.name!r:.80} list the category {level!r:.80}, but there are "
+                f"only {list(feature.levels)!r:.300}"
             )
     return [level in levels for level in feature.levels]

@@ -1,9 +1,10 @@
-"""The nearest change of mind: the smallest change of a row that makes a tree answer as wanted.
+"""Counterfactuals: the smallest change to a row that gives it the wanted prediction.
 
-A leaf of an oblique tree is reached by the rows for which each split on the way to it has the right
-sign: a polyhedron of at most `depth` half-spaces. The nearest row of every leaf with the wanted
-answer is a small projection, done in the engine (native/explain/), and the nearest of all leaves is
-the answer: no gradient, no sampling, and a proof where there is none.
+The rows that reach a leaf of an oblique tree are those for which every split on the path has the
+right sign: a polyhedron of at most `depth` half-spaces. To find the nearest point of such a leaf is
+a small projection, which the engine computes (native/explain/). The nearest point over all leaves
+with the wanted prediction is the counterfactual. The search uses no gradients and no sampling, and
+it can prove that no counterfactual exists.
 """
 
 from __future__ import annotations
@@ -28,91 +29,98 @@ from hardwood.text.numbers import format_quantity
 from hardwood.text.terms import label_text
 
 if TYPE_CHECKING:
-    from hardwood._native import NearestChange
+    from hardwood._native import CounterfactualSearch
 
 Norm = Literal["l2", "l1", "l0"]
 
-_BLOCK = 2**22  # entries of a matrix to hold at a time
-_WIDER = 8.0  # times the margin, where rounding errors spoiled it
-_WIDEST = 1.0  # standard deviation: no rounding error is larger that a tree could be asked about
+_BLOCK = 2**22  # values of a matrix to hold at a time
+_WIDER = 8.0  # factor for the margin, where rounding errors were larger than it
+_WIDEST = 1.0  # standard deviations: larger than any rounding error that matters
 
 
 @dataclass(frozen=True)
-class Move:
-    """One feature that changes.
+class FeatureChange:
+    """The change of one feature.
 
-    ``step`` is what it counts: the size of the change times its weight, in standard deviations by
-    default; for another level, its weight.
+    ``size`` is the change times the feature's weight; with default weights it is in standard
+    deviations. A change of category has the size of its weight.
     """
 
     feature: str
     before: Any
     after: Any
-    step: float
-    words: str = field(repr=False, compare=False)
+    size: float
+    text: str = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return self.words
+        return self.text
 
 
 @dataclass(frozen=True)
-class Change:
-    """The smallest change of one row.
+class Counterfactual:
+    """The smallest change to one row that gives it the wanted prediction.
 
     Attributes
     ----------
     row
-        Number of the row in the table.
+        Position of the row in the table.
     found
-        Whether there is a change that leads to the wanted answer.
+        Whether a counterfactual was found.
     is_exact
-        Whether the search was complete: no smaller change exists, or none at all.
+        Whether the search was complete. If so, no smaller change exists; with ``found`` false, no
+        counterfactual exists.
     distance
-        0 where the answer is as wanted already; infinity where no change was found.
-    moves
-        What changes, the largest step first.
+        Size of the whole change: 0 where the prediction was already as wanted, infinity where no
+        counterfactual was found.
+    changes
+        The features that change, the largest change first.
     x
-        The changed row, by the names of the features; None where no change was found.
+        The changed row, by feature name; None where no counterfactual was found.
     leaf, prediction
-        Where the changed row arrives, and what it is answered; None where no change was found.
+        The leaf that the changed row reaches and its prediction; None where no counterfactual was
+        found.
     """
 
     row: int
     found: bool
     is_exact: bool
     distance: float
-    moves: tuple[Move, ...]
+    changes: tuple[FeatureChange, ...]
     x: dict[str, Any] | None
     leaf: int | None
     prediction: Any
 
     def __str__(self) -> str:
         if not self.found:
-            return "no change leads there" if self.is_exact else "no change was found"
-        words = ", ".join(map(str, self.moves)) or "as it is"
+            return (
+                "no counterfactual exists"
+                if self.is_exact
+                else "no counterfactual found within max_steps"
+            )
+        text = ", ".join(map(str, self.changes)) or "no change needed"
         is_array = isinstance(self.prediction, np.ndarray | np.generic)
-        return f"{words}: {self.prediction.tolist() if is_array else self.prediction!r}"
+        return f"{text}: {self.prediction.tolist() if is_array else self.prediction!r}"
 
 
 @dataclass(frozen=True, eq=False)
-class Changes(Sequence[Change]):
-    """The smallest changes of the rows of a table: a sequence of `Change`, and arrays of them all.
+class Counterfactuals(Sequence[Counterfactual]):
+    """The counterfactuals of a table's rows: a sequence of `Counterfactual`, and arrays.
 
     Attributes
     ----------
     tree
-        What was asked.
+        The tree that predicts.
     norm
-        How changes were measured.
+        How the size of a change was measured.
     found, is_exact, distance
-        (n,) as in `Change`.
+        (n,) as in `Counterfactual`.
     before, after
-        (n, p) float64: the rows and the changed rows as the engine takes them, levels by their
-        positions. A row for which no change was found stays as it was.
+        (n, p) float64: the rows and the changed rows, with categories as the positions of their
+        levels. A row without a counterfactual is unchanged.
     leaf
-        (n,) leaves that the changed rows reach; -1 where no change was found.
+        (n,) leaves that the changed rows reach; -1 where no counterfactual was found.
     outputs
-        (n, k) what they are given there: probabilities or values.
+        (n, k) probabilities or values that the tree predicts for the changed rows.
     """
 
     tree: ObliqueTree
@@ -129,44 +137,46 @@ class Changes(Sequence[Change]):
 
     @cached_property
     def X(self) -> np.ndarray:
-        """The changed rows as a table that the model reads, (n, p).
+        """The changed rows as a table that the model can predict, (n, p).
 
-        Float64, or objects where there are categories: levels, numbers, None where missing.
+        Float64; with categorical features an array of objects: categories, numbers, and None where
+        a value is missing.
         """
         schema = self.tree.schema
         return self.after if schema.is_numeric else entries_of(schema, self.after)
 
     @cached_property
-    def has_moved(self) -> np.ndarray:
+    def has_changed(self) -> np.ndarray:
         """Which features change, (n, p)."""
-        return self._steps > 0
+        return self._sizes > 0
 
     @cached_property
-    def _steps(self) -> np.ndarray:
-        return self.constraints.steps(self.before, self.after)
+    def _sizes(self) -> np.ndarray:
+        return self.constraints.sizes(self.before, self.after)
 
-    def _move(self, i: int, j: int) -> Move:
+    def _feature_change(self, i: int, j: int) -> FeatureChange:
         schema, feature = self.tree.schema, self.tree.schema.features[j]
         before, after = (entry(schema, j, float(rows[i, j])) for rows in (self.before, self.after))
         if feature.levels:
             texts = [label_text(level) for level in (before, after)]
         else:
-            # Digits enough for the smaller of what it varies by and what it moves by.
+            # Enough digits for the standard deviation and for the change, whichever is smaller.
             fine = min(1 / self.constraints.cost[j], abs(after - before))
             texts = [format_quantity(x, feature.origin, 3, spread=fine) for x in (before, after)]
-        words = f"{feature.name} {texts[0]} -> {texts[1]}"
-        return Move(feature.name, before, after, float(self._steps[i, j]), words)
+        text = f"{feature.name} {texts[0]} -> {texts[1]}"
+        return FeatureChange(feature.name, before, after, float(self._sizes[i, j]), text)
 
-    def _change(self, i: int) -> Change:
-        moved = sorted(np.flatnonzero(self.has_moved[i]).tolist(), key=lambda j: -self._steps[i, j])
+    def _counterfactual(self, i: int) -> Counterfactual:
+        changed = np.flatnonzero(self.has_changed[i]).tolist()
+        changed.sort(key=lambda j: -self._sizes[i, j])
         found = bool(self.found[i])
         entries = entries_of(self.tree.schema, self.after[i : i + 1])[0].tolist()
-        return Change(
+        return Counterfactual(
             row=i,
             found=found,
             is_exact=bool(self.is_exact[i]),
             distance=float(self.distance[i]),
-            moves=tuple(self._move(i, j) for j in moved),
+            changes=tuple(self._feature_change(i, j) for j in changed),
             x=dict(zip(self.tree.schema.names, entries, strict=True)) if found else None,
             leaf=int(self.leaf[i]) if found else None,
             prediction=self.predictions[i] if found else None,
@@ -176,39 +186,39 @@ class Changes(Sequence[Change]):
         return len(self.found)
 
     @overload
-    def __getitem__(self, which: int) -> Change: ...
+    def __getitem__(self, which: int) -> Counterfactual: ...
     @overload
-    def __getitem__(self, which: slice) -> list[Change]: ...
-    def __getitem__(self, which: int | slice) -> Change | list[Change]:
+    def __getitem__(self, which: slice) -> list[Counterfactual]: ...
+    def __getitem__(self, which: int | slice) -> Counterfactual | list[Counterfactual]:
         places = range(len(self))[which]
-        return (
-            [self._change(i) for i in places] if isinstance(places, range) else self._change(places)
-        )
+        if isinstance(places, range):
+            return [self._counterfactual(i) for i in places]
+        return self._counterfactual(places)
 
-    def __iter__(self) -> Iterator[Change]:
-        return map(self._change, range(len(self)))
+    def __iter__(self) -> Iterator[Counterfactual]:
+        return map(self._counterfactual, range(len(self)))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the changed rows column by column, then what is known of them.
+        """Return the changed rows as columns, followed by columns that describe the result.
 
-        Further columns are ``(found)``, ``(is_exact)``, ``(distance)``, ``(leaf)`` and, but for
-        several outputs, ``(prediction)``.
+        These are ``(found)``, ``(is_exact)``, ``(distance)``, ``(leaf)`` and, for a model with one
+        output, ``(prediction)``.
         """
         rows = self.X.tolist()
         table = {name: [row[j] for row in rows] for j, name in enumerate(self.tree.schema.names)}
         for name in ("found", "is_exact", "distance", "leaf"):
             table[f"({name})"] = getattr(self, name).tolist()
         if self.predictions.ndim == 1:
-            told = zip(self.predictions.tolist(), self.found.tolist(), strict=True)
-            table["(prediction)"] = [answer if found else None for answer, found in told]
+            pairs = zip(self.predictions.tolist(), self.found.tolist(), strict=True)
+            table["(prediction)"] = [value if found else None for value, found in pairs]
         return table
 
     def to_frame(self, *, backend: Backend | None = None) -> Any:
-        """Return `to_dict` as a data frame of pandas, polars or pyarrow: the first there is."""
-        return make_frame(self.to_dict(), backend, purpose="Changes as a data frame")
+        """Return `to_dict` as a data frame of pandas, polars or pyarrow: the first installed."""
+        return make_frame(self.to_dict(), backend, purpose="Counterfactuals as a data frame")
 
     def __str__(self) -> str:
-        lines = [f"row {change.row}: {change}" for change in self[:20]]
+        lines = [f"row {one.row}: {one}" for one in self[:20]]
         more = len(self) - len(lines)
         return "\n".join([*lines, *([f"... and {more} more rows"] if more else [])])
 
@@ -216,12 +226,12 @@ class Changes(Sequence[Change]):
         n, stay = len(self), int((self.distance == 0).sum())
         found = int(self.found.sum())
         return (
-            f"Changes({n} rows, {self.norm}: {found - stay} changed, {stay} as wanted already, "
-            f"{n - found} without a change)"
+            f"Counterfactuals({n} rows, {self.norm}: {found - stay} changed, {stay} already as "
+            f"wanted, {n - found} not found)"
         )
 
 
-def nearest_change(
+def counterfactual(
     model: Any,
     X: Any,
     *,
@@ -234,82 +244,81 @@ def nearest_change(
     margin: float = 1e-6,
     max_steps: int = 20_000,
     n_jobs: int | None = 1,
-) -> Changes:
-    r"""Find the smallest change of each row that makes a tree answer as wanted.
+) -> Counterfactuals:
+    r"""Find the smallest change to each row that gives it the wanted prediction.
 
-    .. math:: \min_{x'} \|x' - x\| \quad\text{where the tree's answer to } x' \text{ is wanted}
+    .. math:: \min_{x'} \|x' - x\| \quad\text{where the tree's prediction for } x' \text{ is wanted}
 
-    Exact: over all leaves with the wanted answer, each a polyhedron. Every row that is returned has
-    been put to the tree, and is answered as wanted.
+    The search is exact: it covers all leaves with the wanted prediction, each a polyhedron. The
+    tree itself has confirmed the prediction of every row that is returned.
 
     Parameters
     ----------
     model
-        A tree, or an estimator that has learned one. Not a forest: see Notes.
+        A tree, or a fitted estimator whose model is one tree. Not a forest: see Notes.
     X
         Rows to change.
     wanted
-        A class, or several in a list; None for any class but the present one. Of a regression an
-        interval ``(low, high)`` with its ends, None for an open end; of several outputs or labels a
-        mapping or a list of intervals, or of 1 and 0, with None where any answer will do.
+        For classification, a class or a list of classes; None means any class but the predicted
+        one. For regression, an interval ``(low, high)`` that includes its ends; None is an open
+        end. For several targets, a mapping or a list of intervals; for labels, of 1 and 0. None
+        accepts any prediction for that target.
     norm
-        ``"l2"``: the root of the sum of squared steps. ``"l1"``: the sum of steps, which moves few
-        features. ``"l0"``: the number of features that move, and of all such changes the shortest.
-        A *step* is the change of a number times its weight; another level counts its weight.
+        What to minimize. ``"l2"``: the root of the sum of squared change sizes. ``"l1"``: the sum
+        of change sizes, which changes few features. ``"l0"``: the number of features that change;
+        among those with the fewest, the smallest by ``"l2"``. The size of a change is its absolute
+        value times the feature's weight; a change of category has the size of its weight.
     weights
-        By feature. Where nothing is said: one over the standard deviation in training, and 1 for
-        another level.
+        Weights by feature. Default: one over the standard deviation in training; 1 for a category.
     fixed
-        Features that may not move.
+        Features that must not change.
     bounds
-        By feature, where it may move: ``(low, high)``, None for an open end, numbers or dates; of a
-        categorical feature the levels that may be chosen. A number that is outside already may
-        stay, or come nearer to its bounds.
+        Limits by feature: ``(low, high)`` with numbers or dates, None for an open end; for a
+        categorical feature, the list of categories that may be chosen. A number that is already
+        outside its bounds may stay or move toward them.
     integers
-        Features that are whole numbers. True and false are, without being named.
+        Features that must stay whole numbers. Boolean features always do.
     margin
-        How far beyond every threshold a changed row must be, in standard deviations of the score:
-        a row on the threshold itself would be at the mercy of rounding. Where it still is, the
-        margin is widened for that row. Integers and levels may be on a threshold, and what was
-        nearer to one already, on the right side, may stay there.
+        How far beyond every threshold a changed row must lie, in standard deviations of the score,
+        so that rounding cannot undo the change. Where this is not enough, the margin is widened
+        for that row. Splits on integers and categories alone need no margin, and a value that was
+        already closer to a threshold, on the right side, may stay there.
     max_steps
-        Projections to make for one row. Numbers alone take at most one per leaf; whole numbers,
-        categories and ``"l0"`` may take many. Where they run out, the best so far is returned, and
-        ``is_exact`` is false.
+        Largest number of projections per row. Continuous features alone need at most one per leaf;
+        integers, categories and ``"l0"`` can need many. When they run out, the best result so far
+        is returned with ``is_exact`` false.
     n_jobs
-        Threads, by rows; -1 for all processors. The changes do not depend on it.
+        Number of threads; -1 uses all processors. The result does not depend on it.
 
     Returns
     -------
-    changes
-        One `Change` per row.
+    counterfactuals
+        One `Counterfactual` per row.
 
     Raises
     ------
     TypeError
-        For a forest or a soft ensemble, or an answer that the tree cannot give.
+        For a forest or a soft ensemble, or a prediction that the tree cannot make.
     ValueError, TableError
         For names, bounds or rows that do not fit; the message says which.
 
     Notes
     -----
-    Missing entries stay missing, and none are made: there is no distance between something and
-    nothing. Levels that training did not see are missing entries.
+    Missing values stay missing and no value becomes missing, because the distance to a missing
+    value is not defined. Categories that were not seen in training count as missing.
 
-    The leaves of a forest's trees overlap in as many regions as there are combinations of them; an
-    exact search of these is not small, and is refused. Ask one of ``forest.trees``, or learn one
-    tree.
+    Forests are refused: the leaves of their trees overlap in a number of regions that grows
+    exponentially with the number of trees. Search one of ``forest.trees``, or learn a single tree.
 
     Examples
     --------
     >>> from hardwood import ObliqueTree
-    >>> from hardwood.explain import nearest_change
+    >>> from hardwood.explain import counterfactual
     >>> tree = ObliqueTree.of([[1.0, 1.0]], thresholds=[10.0], values=[[1, 0], [0, 1]],
     ...                       feature_names=["income", "savings"], classes=["no", "yes"])
-    >>> change = nearest_change(tree, [[4.0, 2.0]], wanted="yes")[0]
-    >>> print(change)
+    >>> print(counterfactual(tree, [[4.0, 2.0]], wanted="yes")[0])
     income 4 -> 6, savings 2 -> 4: 'yes'
-    >>> print(nearest_change(tree, [[4.0, 2.0]], wanted="yes", fixed=["savings"])[0])
+    >>> print(counterfactual(tree, [[4.0, 2.0]], wanted="yes", fixed=["savings"])[0])
     income 4 -> 8: 'yes'
     """
     tree = _tree_of(model)
@@ -322,28 +331,28 @@ def nearest_change(
     after, outputs = rows.matrix.copy(), rows.outputs()
     found, is_exact = np.zeros(len(after), dtype=bool), np.ones(len(after), dtype=bool)
     threads = n_threads(n_jobs)
-    for goal, asked in _goals(tree, wanted, outputs):
-        is_there = goal.holds(outputs[asked])
-        found[asked[is_there]] = True
+    for goal, members in _goals(tree, wanted, outputs):
+        is_met = goal.holds(outputs[members])
+        found[members[is_met]] = True
         search = _Search(tree, goal, constraints, norm, margin, max_steps, threads)
-        for block in search.blocks(asked[~is_there]):
+        for block in search.blocks(members[~is_met]):
             part = _Rows(tree, rows.matrix[block])
             outcome = search.solve(part, low[block], high[block])
             after[block], found[block], is_exact[block] = outcome
-    return _changes(tree, norm, constraints, rows.matrix, after, found, is_exact)
+    return _counterfactuals(tree, norm, constraints, rows.matrix, after, found, is_exact)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows as the engine takes them, (n, p) float64: levels by position, NaN where missing."""
+    """Rows as the engine reads them, (n, p) float64: positions of levels, NaN where missing."""
 
     tree: ObliqueTree
     matrix: np.ndarray
 
     @classmethod
     def of(cls, tree: ObliqueTree, X: Any) -> _Rows:
-        matrix = dense_matrix(tree.schema, X, "nearest_change")
-        tree.apply(X)  # says which column holds infinity, if one does
+        matrix = dense_matrix(tree.schema, X, "counterfactual")
+        tree.apply(X)  # raises an error that names the column if one holds infinity
         return cls(tree, np.array(matrix, dtype=np.float64))
 
     def leaves(self) -> np.ndarray:
@@ -351,14 +360,14 @@ class _Rows:
         return self.tree._router.apply(self.matrix, 1)
 
     def outputs(self) -> np.ndarray:
-        """Return what the tree answers, (n, k)."""
+        """Return the tree's outputs, (n, k)."""
         if self.tree.leaf_weights is None:
             constants: np.ndarray = self.tree.values[self.leaves()]
             return constants
         return self.tree._router.answer(self.tree._leaf_models, self.matrix, 1)
 
     def columns(self) -> np.ndarray:
-        """Return the columns that splits weigh, (n, c), in float64."""
+        """Return the encoded columns that splits weigh, (n, c), in float64."""
         schema = self.tree.schema
         columns = schema.encoder.encode(self.matrix).astype(np.float64)
         numbers = np.flatnonzero(schema.n_levels == 0)
@@ -368,9 +377,9 @@ class _Rows:
         return columns
 
     def sides(self) -> np.ndarray:
-        """Whether each row would go right at each split, met or not, (n, m) uint8.
+        """Whether each row would go right at each split, on its path or not, (n, m) uint8.
 
-        Asked of the engine, whose arithmetic decides on a threshold.
+        The engine computes this, because its arithmetic decides for rows on a threshold.
         """
         from hardwood._native import Router
 
@@ -386,7 +395,7 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """One goal, for many rows."""
+    """The search for one goal, over many rows."""
 
     tree: ObliqueTree
     goal: Goal
@@ -398,18 +407,18 @@ class _Search:
 
     @cached_property
     def regions(self) -> Regions:
-        """Where the goal is reached."""
+        """Regions where the goal holds."""
         return regions_of(self.tree, self.goal)
 
     def blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        """Split rows into parts, of which everything there is to know fits into memory."""
+        """Split row positions into blocks whose matrices fit into memory."""
         size = max(1, _BLOCK // (self.tree.n_splits + self.tree.schema.n_columns))
         return (rows[i : i + size] for i in range(0, rows.size, size))
 
     def solve(
         self, rows: _Rows, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return changed rows (n, p), which of them were found, and which outcomes are proven."""
+        """Return changed rows (n, p), which of them were found, and which results are proven."""
         n, margin = len(rows.matrix), self.margin
         after, found, is_exact = rows.matrix.copy(), np.zeros(n, bool), np.ones(n, bool)
         if not len(self.regions):
@@ -417,7 +426,7 @@ class _Search:
         columns, sides = rows.columns(), rows.sides()
         left, everywhere = np.arange(n), False
         while left.size and margin <= max(_WIDEST, self.margin):
-            after[left], found[left], is_exact[left] = self._engine(margin).ask(
+            after[left], found[left], is_exact[left] = self._engine(margin).search(
                 rows.matrix[left],
                 low[left],
                 high[left],
@@ -429,17 +438,17 @@ class _Search:
                 most_steps=self.max_steps,
                 n_threads=self.n_threads,
             )
-            there = self.goal.holds(_Rows(self.tree, after[left]).outputs())
-            left = left[found[left] & ~there]
+            is_met = self.goal.holds(_Rows(self.tree, after[left]).outputs())
+            left = left[found[left] & ~is_met]
             margin, everywhere = margin * _WIDER, True
         after[left], found[left], is_exact[left] = rows.matrix[left], False, False
         return after, found, is_exact
 
-    def _engine(self, margin: float) -> NearestChange:
-        from hardwood._native import NearestChange
+    def _engine(self, margin: float) -> CounterfactualSearch:
+        from hardwood._native import CounterfactualSearch
 
         schema, regions = self.tree.schema, self.regions
-        return NearestChange(
+        return CounterfactualSearch(
             self.constraints.kind,
             schema.first_column,
             schema.n_levels,
@@ -458,30 +467,30 @@ def _tree_of(model: Any) -> ObliqueTree:
     if isinstance(model, ObliqueTree):
         return model
     raise TypeError(
-        f"nearest_change needs one tree, found a forest of {model.n_trees}: where its trees agree "
-        "on an answer is not a small number of regions, so that no exact answer is at hand. Ask "
-        "one of its trees (forest.trees[0]), or learn a single tree"
+        f"counterfactual needs a single tree, found a forest of {model.n_trees}: the leaves of its "
+        "trees overlap in too many regions for an exact search. Pass one of its trees "
+        "(forest.trees[0]), or learn a single tree"
     )
 
 
 def _goals(
     tree: ObliqueTree, wanted: Any, outputs: np.ndarray
 ) -> Iterator[tuple[Goal, np.ndarray]]:
-    """Yield what is wanted, and of which rows."""
+    """Yield each goal with the positions of its rows."""
     if wanted is not None:
         yield read_goal(tree, wanted), np.arange(len(outputs))
         return
     if tree.classes is None:
         raise TypeError(
-            "any other answer is a change of mind about classes only. Say what is wanted: "
-            + ("1, 0 or None for each label" if tree.task == "multilabel" else "(low, high)")
+            "wanted is required, because only a classifier has other classes to choose from. Pass "
+            + ("1, 0 or None for each label" if tree.task == "multilabel" else "wanted=(low, high)")
         )
-    present = outputs.argmax(axis=1)
-    for position in np.unique(present).tolist():
-        yield other_classes(tree, position), np.flatnonzero(present == position)
+    predicted = outputs.argmax(axis=1)
+    for position in np.unique(predicted).tolist():
+        yield other_classes(tree, position), np.flatnonzero(predicted == position)
 
 
-def _changes(
+def _counterfactuals(
     tree: ObliqueTree,
     norm: Norm,
     constraints: Constraints,
@@ -489,15 +498,15 @@ def _changes(
     after: np.ndarray,
     found: np.ndarray,
     is_exact: np.ndarray,
-) -> Changes:
+) -> Counterfactuals:
     rows = _Rows(tree, after)
-    outputs, steps = rows.outputs(), constraints.steps(before, after)
+    outputs, sizes = rows.outputs(), constraints.sizes(before, after)
     distance = {
-        "l2": np.sqrt(np.square(steps).sum(axis=1)),
-        "l1": steps.sum(axis=1),
-        "l0": (steps > 0).sum(axis=1).astype(np.float64),
+        "l2": np.sqrt(np.square(sizes).sum(axis=1)),
+        "l1": sizes.sum(axis=1),
+        "l0": (sizes > 0).sum(axis=1).astype(np.float64),
     }[norm]
-    return Changes(
+    return Counterfactuals(
         tree=tree,
         norm=norm,
         constraints=constraints,

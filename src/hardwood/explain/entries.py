@@ -1,4 +1,4 @@
-"""The entries of a row as a person wrote them: levels by name, dates as dates."""
+"""The values of a row as in the user's table: category names, dates as dates."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hardwood.text.terms import label_text
 
 
 def entry(schema: Schema, feature: int, value: float) -> Any:
-    """Return an entry of what `Schema.read` gave: a number, the name of a level, None if missing.
+    """Return a value read by `Schema.read`: a number, a category, None if missing.
 
-    A level that training did not see is missing, too.
+    A category that was not seen in training counts as missing.
     """
     if np.isnan(value):
         return None
@@ -23,7 +23,7 @@ def entry(schema: Schema, feature: int, value: float) -> Any:
 
 
 def entry_text(schema: Schema, feature: int, value: float, digits: int | None = 4) -> str:
-    """Write an entry: ``39.1``, ``Dream``, ``2019-01-22``, ``missing``."""
+    """Format a value: ``39.1``, ``Dream``, ``2019-01-22``, ``missing``."""
     found = entry(schema, feature, value)
     if found is None:
         return "missing"

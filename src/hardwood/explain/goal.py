@@ -1,4 +1,4 @@
-"""What a tree is wanted to answer, and where it answers so: a union of polyhedra."""
+"""The wanted prediction, and the regions where a tree makes it: a union of polyhedra."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ LeafRegion = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Goal(ABC):
-    """An answer that is asked for."""
+    """A wanted prediction."""
 
     @abstractmethod
     def holds(self, outputs: np.ndarray) -> np.ndarray:
-        """Whether outputs (n, k) give the answer, (n,)."""
+        """Whether outputs (n, k) are as wanted, (n,)."""
 
     @abstractmethod
     def in_leaf(self, values: np.ndarray, weights: np.ndarray) -> Iterator[LeafRegion]:
-        """Where a linear leaf gives the answer: regions, in any one of which it does.
+        """Yield the regions in which a linear leaf predicts what is wanted.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class Goal(ABC):
 
 @dataclass(frozen=True)
 class ClassGoal(Goal):
-    """One of some classes, by their positions."""
+    """One of several classes, given by their positions."""
 
     positions: frozenset[int]
 
@@ -49,8 +49,8 @@ class ClassGoal(Goal):
         return np.isin(outputs.argmax(axis=1), list(self.positions))
 
     def in_leaf(self, values: np.ndarray, weights: np.ndarray) -> Iterator[LeafRegion]:
-        # One class has at least the score of every class that is not wanted. The first of equal
-        # classes is predicted, so that against earlier ones it takes more.
+        # A wanted class needs at least the score of every unwanted class, and more than that of an
+        # earlier one: of equal classes the first is predicted.
         others = np.array([i for i in range(len(values)) if i not in self.positions], dtype=int)
         for mine in sorted(self.positions):
             lead = values[mine] - values[others]
@@ -60,7 +60,7 @@ class ClassGoal(Goal):
 
 @dataclass(frozen=True, eq=False)
 class LabelsGoal(Goal):
-    """Yes (1) or no (0) to each of k labels; NaN where either will do."""
+    """1 or 0 for each of k labels; NaN accepts either."""
 
     answers: np.ndarray
 
@@ -82,7 +82,7 @@ class LabelsGoal(Goal):
 class IntervalGoal(Goal):
     """Outputs between bounds (k,), which are included and may be infinite.
 
-    ``score_low`` and ``score_high`` are the same bounds before the link.
+    ``score_low`` and ``score_high`` are the same bounds on the score before the link function.
     """
 
     low: np.ndarray
@@ -94,11 +94,11 @@ class IntervalGoal(Goal):
         return np.all((self.low <= outputs) & (outputs <= self.high), axis=1)
 
     def in_leaf(self, values: np.ndarray, weights: np.ndarray) -> Iterator[LeafRegion]:
-        # Two half-spaces per output; a margin may take up a quarter of what is between them.
+        # Two half-spaces per output; a margin may use a quarter of the interval.
         room = np.maximum(self.score_high - self.score_low, 0.0) / 4
         above, below = np.isfinite(self.score_low), np.isfinite(self.score_high)
         if (self.score_low == np.inf).any() or (self.score_high == -np.inf).any():
-            return  # no score is so
+            return  # no score satisfies this
         yield (
             np.vstack([weights[above], -weights[below]]),
             np.concatenate([(values - self.score_low)[above], (self.score_high - values)[below]]),
@@ -107,12 +107,12 @@ class IntervalGoal(Goal):
 
 
 def read_goal(tree: ObliqueTree, wanted: Any) -> Goal:
-    """Read what `nearest_change` was asked for.
+    """Read the argument ``wanted`` of `counterfactual`.
 
     Raises
     ------
     ValueError, TypeError
-        If the tree cannot give such an answer; the message says which ones it can.
+        If the tree cannot make such a prediction; the message says which ones it can.
     """
     if tree.classes is not None:
         return _classes(tree.classes, wanted)
@@ -124,11 +124,11 @@ def read_goal(tree: ObliqueTree, wanted: Any) -> Goal:
     pairs = [_interval(pair) for pair in _per_output(wanted, names, "output")]
     low, high = np.array(pairs).T
     if np.isinf(low).all() and np.isinf(high).all():
-        raise ValueError("wanted says nothing: every number lies in it. Give a bound")
+        raise ValueError("wanted includes every number: at least one bound is needed")
     if tree.has_linear_leaves and (low == high).any():
         raise ValueError(
-            "the numbers of linear leaves are reached up to rounding errors only: wanted must be "
-            "an interval with low < high"
+            "wanted must be an interval with low < high, because the tree has linear leaves, whose "
+            "values can be reached only up to rounding errors"
         )
     return IntervalGoal(low, high, *_before_link(tree.link, low, high))
 
@@ -143,7 +143,7 @@ def _classes(classes: Sequence[Any], wanted: Any) -> ClassGoal:
                 f"a list, found {label!r:.80}"
             )
     if not labels:
-        raise ValueError("wanted is an empty list of classes: name one at least")
+        raise ValueError("wanted is an empty list: it needs at least one class")
     return ClassGoal(frozenset(classes.index(label) for label in labels))
 
 
@@ -157,7 +157,7 @@ def _plain(label: Any) -> Any:
 
 
 def _per_output(wanted: Any, names: Sequence[str], what: str) -> list[Any]:
-    """One entry per output, None where any answer will do."""
+    """Return one wanted value per output; None accepts any."""
     if isinstance(wanted, Mapping):
         for name in wanted:
             if name not in names:
@@ -179,7 +179,9 @@ def _yes_or_no(answer: Any) -> float:
         return math.nan
     if _plain(answer) in (0, 1):
         return float(answer)
-    raise ValueError(f"what is wanted of a label is 1, 0, or None for either, found {answer!r:.80}")
+    raise ValueError(
+        f"wanted must be 1, 0, or None for either, for each label, found {answer!r:.80}"
+    )
 
 
 def _interval(pair: Any) -> tuple[float, float]:
@@ -194,22 +196,21 @@ def _interval(pair: Any) -> tuple[float, float]:
         )
     except (TypeError, ValueError):
         raise TypeError(
-            "what is wanted of a number is an interval (low, high), None for an open end, found "
-            f"{pair!r:.80}"
+            f"wanted must be an interval (low, high), with None for an open end, found {pair!r:.80}"
         ) from None
     if not ends[0] <= ends[1]:
-        raise ValueError(f"an interval has low <= high, found {pair!r:.80}")
+        raise ValueError(f"wanted must have low <= high, found {pair!r:.80}")
     return ends
 
 
 def _before_link(link: str, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if link == "identity":
         return low, high
-    with np.errstate(divide="ignore"):  # whatever the score, its exponential is above 0
+    with np.errstate(divide="ignore"):  # the exponential of any score is above 0
         return np.log(np.maximum(low, 0.0)), np.log(np.maximum(high, 0.0))
 
 
-# Where the goal is reached
+# Regions where the goal holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +222,7 @@ class Regions:
     normals, bias
         (h, c), (h,): the scores. The first m are those of the splits.
     room
-        (h,) what a margin may take up at most, in units of the score.
+        (h,) the most that a margin may use, in units of the score.
     first, members
         Region r is ``members[first[r]:first[r + 1]]``: i where score i must be at least 0, ~i where
         it must be below.
@@ -237,9 +238,9 @@ class Regions:
         return self.first.size - 1
 
     def sizes(self, spread: np.ndarray, margin: float) -> np.ndarray:
-        """Return the standard deviation of each score, as if columns varied on their own, (h,).
+        """Return the standard deviation of each score, as if columns were independent, (h,).
 
-        Less where `margin` times that is more than there is room for.
+        Smaller where `margin` times that would exceed ``room``.
         """
         with np.errstate(over="ignore"):
             deviations = np.sqrt(np.square(self.normals * spread).sum(axis=1))
@@ -247,15 +248,15 @@ class Regions:
 
 
 def regions_of(tree: ObliqueTree, goal: Goal) -> Regions:
-    """List the regions where a tree gives the wanted answer.
+    """List the regions where a tree makes the wanted prediction.
 
-    A region is the way to a subtree of which all leaves give it, or to a linear leaf together with
-    the half-spaces in which that leaf does.
+    A region is the path to a subtree all of whose leaves make it, or the path to a linear leaf with
+    the half-spaces in which that leaf makes it.
     """
     weights, bias, _ = engine.scaled_splits(tree)
     if tree.leaf_weights is None:
-        ways = _ways(tree)
-        lists = [ways[node] for node in _highest(tree, goal.holds(tree.values))]
+        paths = _paths(tree)
+        lists = [paths[node] for node in _highest(tree, goal.holds(tree.values))]
         return _packed(weights, bias, np.full(bias.size, np.inf), lists)
     return _with_linear_leaves(tree, goal, weights, bias)
 
@@ -264,13 +265,13 @@ def _with_linear_leaves(
     tree: ObliqueTree, goal: Goal, weights: np.ndarray, bias: np.ndarray
 ) -> Regions:
     assert tree.leaf_weights is not None
-    ways = _ways(tree)
+    paths = _paths(tree)
     normals, biases, rooms = [weights], [bias], [np.full(bias.size, np.inf)]
     lists, n = [], bias.size
     for leaf in range(tree.n_leaves):
         for region in goal.in_leaf(tree.values[leaf], tree.leaf_weights[leaf]):
             of_leaf = _scaled(*region, tree.schema)
-            lists.append([*ways[tree.n_splits + leaf], *range(n, n + region[1].size)])
+            lists.append([*paths[tree.n_splits + leaf], *range(n, n + region[1].size)])
             n += region[1].size
             for whole, part in zip((normals, biases, rooms), of_leaf, strict=True):
                 whole.append(part)
@@ -280,7 +281,7 @@ def _with_linear_leaves(
 def _scaled(
     normals: np.ndarray, bias: np.ndarray, room: np.ndarray, schema: Schema
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Divide half-spaces by the size of their largest term, as those of splits are."""
+    """Divide half-spaces by the size of their largest term, as is done for splits."""
     terms = np.abs(normals * schema.column_scale).max(axis=1, initial=0.0)
     size = np.maximum(terms, np.abs(bias))
     size[size == 0] = 1.0
@@ -291,23 +292,25 @@ def _packed(
     normals: np.ndarray, bias: np.ndarray, room: np.ndarray, lists: list[list[int]]
 ) -> Regions:
     first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-    members = np.array([member for way in lists for member in way], dtype=np.int32)
+    members = np.array([member for path in lists for member in path], dtype=np.int32)
     return Regions(np.ascontiguousarray(normals), bias, room, first, members)
 
 
-def _ways(tree: ObliqueTree) -> list[list[int]]:
-    """List the way to each node, splits before leaves: i where it goes right at i, else ~i."""
+def _paths(tree: ObliqueTree) -> list[list[int]]:
+    """List the path to each node, splits before leaves: i to go right at split i, ~i to go left."""
     m = tree.n_splits
     right = np.where(tree.children >= 0, tree.children, m + ~tree.children)[:, 1].tolist()
-    ways: list[list[int]] = []
+    paths: list[list[int]] = []
     for node, parent in enumerate(parents_of(tree.children).tolist()):  # parents come first
-        way = [] if parent < 0 else [*ways[parent], parent if right[parent] == node else ~parent]
-        ways.append(way)
-    return ways
+        if parent < 0:
+            paths.append([])
+        else:
+            paths.append([*paths[parent], parent if right[parent] == node else ~parent])
+    return paths
 
 
 def _highest(tree: ObliqueTree, is_wanted: np.ndarray) -> list[int]:
-    """List the highest nodes of which all leaves are wanted, splits before leaves."""
+    """List the highest nodes all of whose leaves are wanted, splits before leaves."""
     m = tree.n_splits
     nodes = np.where(tree.children >= 0, tree.children, m + ~tree.children)
     whole = np.concatenate([np.zeros(m, dtype=bool), is_wanted])

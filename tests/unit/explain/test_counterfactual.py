@@ -1,4 +1,4 @@
-"""Nearest changes of mind equal a solver that tries every leaf, level, integer and subset."""
+"""Counterfactuals equal those of a solver that tries every leaf, category, integer and subset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.optimize import linprog, nnls
 
 from hardwood import ObliqueForest, ObliqueTree
 from hardwood.errors import TableError
-from hardwood.explain import nearest_change
+from hardwood.explain import counterfactual
 from hardwood.explain.constraints import deviations
 from hardwood.table import Feature, Schema, Table
 from trees import make_rows, make_tree
@@ -25,7 +25,7 @@ MARGIN = 1e-5
 TOLERANCE = 1e-3  # a thousand times what a margin adds, a thousandth of a usual distance
 
 
-# A solver that tries everything
+# A brute-force solver
 
 
 def least_length(G, h):
@@ -78,10 +78,10 @@ def leaf_paths(tree):
 
 @dataclasses.dataclass
 class BruteForce:
-    """The smallest change of a row, for given extra half-spaces per leaf."""
+    """The smallest change to a row, with given extra half-spaces per leaf."""
 
     tree: ObliqueTree
-    in_leaf: object  # leaf -> list of lists of (normal, bias), none where it is not wanted
+    in_leaf: object  # leaf -> list of lists of (normal, bias), empty where it is not wanted
     norm: str
     low: np.ndarray  # (p,) numbers
     high: np.ndarray
@@ -113,12 +113,12 @@ class BruteForce:
         return [None] if self.norm != "l0" else [x[j], None]
 
     def of_numbers(self, x, decided, free):
-        """Of one choice of levels and integers, over all leaves."""
+        """Distance for one choice of levels and integers, over all leaves."""
         cost = self.costs
         moved = decided != x
         moved &= ~np.isnan(x)
         is_level = self.tree.schema.n_levels > 0
-        steps = np.where(is_level, moved, np.abs(np.nan_to_num(decided - x))) * cost
+        sizes = np.where(is_level, moved, np.abs(np.nan_to_num(decided - x))) * cost
         columns = columns_of(self.tree.schema, decided)
         best = np.inf
         for leaf, way in leaf_paths(self.tree):
@@ -134,7 +134,7 @@ class BruteForce:
                 of_numbers = least_length(G, h) if self.norm == "l2" else least_sum(G, h)
                 if of_numbers is not None:
                     joined = np.hypot if self.norm == "l2" else np.add
-                    rest = np.linalg.norm(steps) if self.norm == "l2" else steps.sum()
+                    rest = np.linalg.norm(sizes) if self.norm == "l2" else sizes.sum()
                     best = min(best, joined(of_numbers, rest))
         return best
 
@@ -181,11 +181,11 @@ def constant_leaves(tree, classes):
     return lambda leaf: [[]] if tree.values[leaf].argmax() in good else []
 
 
-def assert_equal_to(brute, changes, rows):
+def assert_equal_to(brute, results, rows):
     for i, x in enumerate(rows):
-        expected = 0.0 if changes.distance[i] == 0 else brute.distance(x)
-        assert changes.is_exact[i]
-        assert changes.distance[i] == pytest.approx(expected, abs=TOLERANCE, rel=TOLERANCE), i
+        expected = 0.0 if results.distance[i] == 0 else brute.distance(x)
+        assert results.is_exact[i]
+        assert results.distance[i] == pytest.approx(expected, abs=TOLERANCE, rel=TOLERANCE), i
 
 
 def read(tree, rows):
@@ -196,7 +196,7 @@ def numeric_rows(tree, seed, n=6):
     return read(tree, make_rows(seed, tree.schema, n))
 
 
-# Equal to it
+# Comparison with brute force
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -205,10 +205,10 @@ def test_numbers_equal_brute_force(norm, seed):
     tree = make_tree(seed, n_splits=7, n_features=4, counts=False)
     rows = np.nan_to_num(numeric_rows(tree, seed), nan=0.5)
     wanted = tree.classes[seed % 3]
-    changes = nearest_change(tree, rows, wanted=wanted, norm=norm, margin=MARGIN)
+    results = counterfactual(tree, rows, wanted=wanted, norm=norm, margin=MARGIN)
     brute = BruteForce(tree, constant_leaves(tree, {wanted}), norm, *unbounded(tree))
-    assert_equal_to(brute, changes, rows)
-    assert (changes.predictions[changes.found] == wanted).all()
+    assert_equal_to(brute, results, rows)
+    assert (results.predictions[results.found] == wanted).all()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -220,15 +220,15 @@ def test_bounds_and_fixed_features_equal_brute_force(norm):
         scale = 1 / BruteForce(tree, None, norm, None, None).costs
         low, high = rows.min(axis=0) - 0.3 * scale, rows.max(axis=0) + 0.3 * scale
         bounds = {f"f{j}": (low[j], high[j]) for j in range(4)}
-        changes = nearest_change(
+        results = counterfactual(
             tree, rows, wanted="class 0", norm=norm, bounds=bounds, fixed=["f2"], margin=MARGIN
         )
         wanted = constant_leaves(tree, {"class 0"})
-        assert_equal_to(BruteForce(tree, wanted, norm, low, high, fixed=(2,)), changes, rows)
-        assert (changes.after[:, 2] == rows[:, 2]).all()
-        assert (low <= changes.after).all()
-        assert (changes.after <= high).all()
-        n_without += int((~changes.found).sum())
+        assert_equal_to(BruteForce(tree, wanted, norm, low, high, fixed=(2,)), results, rows)
+        assert (results.after[:, 2] == rows[:, 2]).all()
+        assert (low <= results.after).all()
+        assert (results.after <= high).all()
+        n_without += int((~results.found).sum())
     assert n_without > 0
 
 
@@ -263,7 +263,7 @@ def test_integers_equal_enumeration(norm):
         rows[:, :2] = rng.integers(0, 4, size=(3, 2))
         low, high = unbounded(tree)
         low[:2], high[:2] = -1, 4
-        changes = nearest_change(
+        results = counterfactual(
             tree,
             rows,
             wanted="class 1",
@@ -273,26 +273,26 @@ def test_integers_equal_enumeration(norm):
             margin=MARGIN,
         )
         brute = BruteForce(tree, constant_leaves(tree, {"class 1"}), norm, low, high, whole=(0, 1))
-        assert_equal_to(brute, changes, rows)
-        assert (changes.after[:, :2] == np.round(changes.after[:, :2])).all()
-        n_changed += int((changes.after[:, :2] != rows[:, :2]).any(axis=1).sum())
+        assert_equal_to(brute, results, rows)
+        assert (results.after[:, :2] == np.round(results.after[:, :2])).all()
+        n_changed += int((results.after[:, :2] != rows[:, :2]).any(axis=1).sum())
     assert n_changed > 0
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_categories_and_missing_entries_equal_enumeration(norm):
+def test_categories_and_missing_values_equal_enumeration(norm):
     n_changed = n_missing = 0
     for seed in range(5):
         tree = make_tree(seed, n_splits=6, n_features=4, mixed=True, counts=False)
         table = make_rows(seed, tree.schema, 5)
         rows = read(tree, table)
-        changes = nearest_change(tree, table, wanted="class 2", norm=norm, margin=MARGIN)
+        results = counterfactual(tree, table, wanted="class 2", norm=norm, margin=MARGIN)
         brute = BruteForce(tree, constant_leaves(tree, {"class 2"}), norm, *unbounded(tree))
-        assert_equal_to(brute, changes, rows)
-        assert (np.isnan(changes.after) == np.isnan(rows)).all()
-        n_changed += int(changes.has_moved[:, 1::2].sum())
+        assert_equal_to(brute, results, rows)
+        assert (np.isnan(results.after) == np.isnan(rows)).all()
+        n_changed += int(results.has_changed[:, 1::2].sum())
         n_missing += int(np.isnan(rows).sum())
-        assert (tree.predict(changes.X)[changes.found] == "class 2").all()
+        assert (tree.predict(results.X)[results.found] == "class 2").all()
     assert n_changed > 0
     assert n_missing > 0
 
@@ -314,26 +314,26 @@ def tree_of_levels(seed, n_levels, n_numbers, depth):
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_many_levels_equal_enumeration(norm):
-    """Numbers are dear, so that levels change."""
+    """Changes of numbers are expensive, so that categories change."""
     n_changed = 0
     for seed in range(3):
         tree = tree_of_levels(seed, n_levels=9, n_numbers=1, depth=3)
         rows = np.array([[1.0, 2.0, 0.3], [0.0, 8.0, -0.7], [4.0, 4.0, 1.2]])
         table = [[f"level {a:.0f}", f"level {b:.0f}", x] for a, b, x in rows]
-        changes = nearest_change(tree, table, wanted="b", norm=norm, margin=MARGIN)
+        results = counterfactual(tree, table, wanted="b", norm=norm, margin=MARGIN)
         brute = BruteForce(tree, constant_leaves(tree, {"b"}), norm, *unbounded(tree))
-        assert_equal_to(brute, changes, rows)
-        n_changed += int(changes.has_moved[:, :2].sum())
+        assert_equal_to(brute, results, rows)
+        n_changed += int(results.has_changed[:, :2].sum())
     assert n_changed > 0
 
 
-def test_a_search_that_is_cut_short_has_something_to_show():
+def test_a_search_that_is_cut_short_returns_its_best_result():
     tree = tree_of_levels(0, n_levels=4, n_numbers=8, depth=7)
     rng = np.random.default_rng(0)
     table = [["level 0", "level 1", *rng.integers(-3, 4, size=8).tolist()] for _ in range(30)]
     integers = [f"n{j}" for j in range(8)]
-    full = nearest_change(tree, table, wanted="b", integers=integers)
-    cut = nearest_change(tree, table, wanted="b", integers=integers, max_steps=40)
+    full = counterfactual(tree, table, wanted="b", integers=integers)
+    cut = counterfactual(tree, table, wanted="b", integers=integers, max_steps=40)
     assert full.is_exact.all()
     assert not cut.is_exact.all()
     assert (cut.found & ~cut.is_exact).any()
@@ -352,9 +352,9 @@ def test_linear_leaves_with_classes_equal_brute_force(norm):
             W, v = tree.leaf_weights[leaf], tree.values[leaf]
             return [[(W[1] - W[j], v[1] - v[j]) for j in (0, 2)]]
 
-        changes = nearest_change(tree, rows, wanted="class 1", norm=norm, margin=MARGIN)
-        assert_equal_to(BruteForce(tree, in_leaf, norm, *unbounded(tree)), changes, rows)
-        assert changes.found.any()
+        results = counterfactual(tree, rows, wanted="class 1", norm=norm, margin=MARGIN)
+        assert_equal_to(BruteForce(tree, in_leaf, norm, *unbounded(tree)), results, rows)
+        assert results.found.any()
 
 
 @pytest.mark.parametrize("link", ["identity", "exp"])
@@ -374,9 +374,9 @@ def test_linear_leaves_with_intervals_equal_brute_force(link, interval):
         below = [] if high is None else [(-w, high - v)]
         return [above + below]
 
-    changes = nearest_change(tree, rows, wanted=interval, margin=MARGIN)
-    assert_equal_to(BruteForce(tree, in_leaf, "l2", *unbounded(tree)), changes, rows)
-    values = tree.predict(changes.X)[changes.found]
+    results = counterfactual(tree, rows, wanted=interval, margin=MARGIN)
+    assert_equal_to(BruteForce(tree, in_leaf, "l2", *unbounded(tree)), results, rows)
+    values = tree.predict(results.X)[results.found]
     assert (values >= (interval[0] or -np.inf)).all()
     assert (values <= (np.inf if interval[1] is None else interval[1])).all()
 
@@ -385,22 +385,22 @@ def test_several_outputs_and_labels():
     tree = make_tree(0, n_splits=6, k=2, task="regression", counts=False)
     rows = np.nan_to_num(numeric_rows(tree, 0), nan=0.5)
     high = float(np.median(tree.values[:, 1]))
-    changes = nearest_change(tree, rows, wanted={"y1": (None, high)})
-    assert changes.found.all()
-    assert (tree.predict(changes.X)[:, 1] <= high).all()
-    same = nearest_change(tree, rows, wanted=[None, (None, high)])
-    assert (same.after == changes.after).all()
+    results = counterfactual(tree, rows, wanted={"y1": (None, high)})
+    assert results.found.all()
+    assert (tree.predict(results.X)[:, 1] <= high).all()
+    same = counterfactual(tree, rows, wanted=[None, (None, high)])
+    assert (same.after == results.after).all()
 
     for linear in (False, True):
         tree = make_tree(1, n_splits=6, k=3, task="multilabel", linear=linear, counts=False)
         rows = np.nan_to_num(numeric_rows(tree, 0), nan=0.5)
-        changes = nearest_change(tree, rows, wanted={"y0": 1, "y2": 0})
-        assert changes.found.all()
-        answers = tree.predict(changes.X)
+        results = counterfactual(tree, rows, wanted={"y0": 1, "y2": 0})
+        assert results.found.all()
+        answers = tree.predict(results.X)
         assert (answers[:, [0, 2]] == [1, 0]).all()
 
 
-# What is promised
+# Promises of the docstring
 
 
 @st.composite
@@ -435,87 +435,87 @@ def is_wanted(tree, wanted, before, after):
 
 @settings(max_examples=60, deadline=None)
 @given(questions())
-def test_every_change_is_wanted_and_allowed(question):
+def test_every_counterfactual_is_wanted_and_allowed(question):
     tree, table, wanted, norm, fixed = question
-    changes = nearest_change(tree, table, wanted=wanted, norm=norm, fixed=fixed)
-    before, after = tree.predict(table), tree.predict(changes.X)
+    results = counterfactual(tree, table, wanted=wanted, norm=norm, fixed=fixed)
+    before, after = tree.predict(table), tree.predict(results.X)
     there = is_wanted(tree, wanted, before, after)
-    assert there[changes.found].all()
-    stays = changes.distance == 0
+    assert there[results.found].all()
+    stays = results.distance == 0
     already = (
         np.zeros(len(table), bool) if wanted is None else is_wanted(tree, wanted, before, before)
     )
     assert (stays == already).all()
-    assert (changes.before[stays] == changes.after[stays])[~np.isnan(changes.before[stays])].all()
-    assert (np.isnan(changes.before) == np.isnan(changes.after)).all()
+    assert (results.before[stays] == results.after[stays])[~np.isnan(results.before[stays])].all()
+    assert (np.isnan(results.before) == np.isnan(results.after)).all()
     for name in fixed:
-        assert not changes.has_moved[:, tree.feature_names.index(name)].any()
-    assert not changes.has_moved[~changes.found].any()
-    assert (changes.leaf[changes.found] == tree.apply(changes.X)[changes.found]).all()
-    for change in changes:
-        assert change.found == np.isfinite(change.distance)
-        if change.found:
-            steps = np.array([move.step for move in change.moves])
-            expected = {"l2": np.linalg.norm(steps), "l1": steps.sum(), "l0": steps.size}[norm]
-            assert change.distance == pytest.approx(expected)
-            assert (np.diff(steps) <= 0).all()
+        assert not results.has_changed[:, tree.feature_names.index(name)].any()
+    assert not results.has_changed[~results.found].any()
+    assert (results.leaf[results.found] == tree.apply(results.X)[results.found]).all()
+    for result in results:
+        assert result.found == np.isfinite(result.distance)
+        if result.found:
+            sizes = np.array([change.size for change in result.changes])
+            expected = {"l2": np.linalg.norm(sizes), "l1": sizes.sum(), "l0": sizes.size}[norm]
+            assert result.distance == pytest.approx(expected)
+            assert (np.diff(sizes) <= 0).all()
 
 
 @settings(max_examples=25, deadline=None)
 @given(questions())
 def test_norms_bound_each_other(question):
-    """A change that is smallest by one measure is no smaller by another than the smallest there."""
+    """The smallest change by one norm is at least as large, by another, as the smallest by that."""
     tree, table, wanted, _, fixed = question
     by = {
-        norm: nearest_change(tree, table, wanted=wanted, norm=norm, fixed=fixed) for norm in NORMS
+        norm: counterfactual(tree, table, wanted=wanted, norm=norm, fixed=fixed) for norm in NORMS
     }
-    steps = {norm: by[norm].constraints.steps(by[norm].before, by[norm].after) for norm in NORMS}
+    sizes = {norm: by[norm].constraints.sizes(by[norm].before, by[norm].after) for norm in NORMS}
     for norm in NORMS:
         assert (by[norm].found == by["l2"].found).all()
         found = by[norm].found
-        length = np.sqrt(np.square(steps[norm]).sum(axis=1))
+        length = np.sqrt(np.square(sizes[norm]).sum(axis=1))
         assert (by["l2"].distance[found] <= length[found] + 1e-4).all()
-        assert (by["l1"].distance[found] <= steps[norm].sum(axis=1)[found] + 1e-4).all()
-        assert (by["l0"].distance[found] <= (steps[norm] > 0).sum(axis=1)[found]).all()
+        assert (by["l1"].distance[found] <= sizes[norm].sum(axis=1)[found] + 1e-4).all()
+        assert (by["l0"].distance[found] <= (sizes[norm] > 0).sum(axis=1)[found]).all()
 
 
 # Thresholds
 
 
-def test_a_threshold_that_integers_meet_exactly_is_met():
-    """x >= 3 holds for 3; a margin would ask for 4."""
+def test_integers_may_lie_on_a_threshold():
+    """x >= 3 holds for 3; a margin would require 4."""
     tree = ObliqueTree.of([[1.0]], thresholds=[3.0], values=[0.0, 1.0])
-    up = nearest_change(tree, [[1.0]], wanted=(1, 1), integers=["x0"])
+    up = counterfactual(tree, [[1.0]], wanted=(1, 1), integers=["x0"])
     assert up.X.tolist() == [[3.0]]
-    down = nearest_change(tree, [[5.0]], wanted=(0, 0), integers=["x0"])
+    down = counterfactual(tree, [[5.0]], wanted=(0, 0), integers=["x0"])
     assert down.X.tolist() == [[2.0]]
     assert up.is_exact.all()
     assert down.is_exact.all()
 
 
-def test_what_is_on_a_threshold_already_need_not_move():
-    """The second split is met at its threshold: only the first feature moves."""
+def test_a_value_on_a_threshold_may_stay_there():
+    """The row lies on the threshold of the second split: only the first feature changes."""
     tree = ObliqueTree.of(
         [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]],
         thresholds=[1.0, 2.0, 2.0],
         values=[0.0, 0.0, 0.0, 1.0],
     )
     for norm in NORMS:
-        change = nearest_change(tree, [[0.0, 2.0]], wanted=(1, 1), norm=norm)[0]
-        assert [move.feature for move in change.moves] == ["x0"]
+        result = counterfactual(tree, [[0.0, 2.0]], wanted=(1, 1), norm=norm)[0]
+        assert [change.feature for change in result.changes] == ["x0"]
 
 
 def test_far_from_the_center_rounding_widens_the_margin():
-    """Without a center, float32 is a step of 64 wide at 1e9; the tree itself decides there."""
+    """Without a center, float32 values near 1e9 are 64 apart; the tree itself decides there."""
     tree = ObliqueTree.of([[1.0, 1e-3]], thresholds=[1e9], values=[0.0, 1.0])
     rows = 1e9 - np.random.default_rng(0).random((20, 2)) * 100
-    changes = nearest_change(tree, rows, wanted=(1, 1))
-    assert changes.found.all()
-    assert (tree.predict(changes.X) == 1).all()
+    results = counterfactual(tree, rows, wanted=(1, 1))
+    assert results.found.all()
+    assert (tree.predict(results.X) == 1).all()
 
 
 def test_the_margin_is_kept():
-    """Beyond every threshold on the way, or where the row was, if it was on that side already."""
+    """A changed row is beyond every threshold on its path, or where it was on the right side."""
     tree = make_tree(1, n_splits=5, n_features=3, k=1, task="regression", counts=False)
     rows = np.nan_to_num(numeric_rows(tree, 0, 20), nan=0.5)
     wanted = tree.values[2, 0]
@@ -526,19 +526,19 @@ def test_the_margin_is_kept():
         return (columns @ tree.weights.T + tree.bias) / sizes
 
     for margin in (1e-6, 0.01, 0.1):
-        changes = nearest_change(tree, rows, wanted=(wanted, wanted), margin=margin)
-        assert changes.found.all()
-        before, after = heights(rows), heights(changes.after)
+        results = counterfactual(tree, rows, wanted=(wanted, wanted), margin=margin)
+        assert results.found.all()
+        before, after = heights(rows), heights(results.after)
         nearer = (before * after > 0) & (np.abs(before) < margin)
         needed = np.where(nearer, np.abs(before), margin)
-        visited = tree.decision_path(changes.X).toarray()[:, : tree.n_splits] > 0
-        visited &= changes.distance[:, None] > 0
+        visited = tree.decision_path(results.X).toarray()[:, : tree.n_splits] > 0
+        visited &= results.distance[:, None] > 0
         assert visited.any()
         assert (np.abs(after) >= needed * (1 - 1e-3))[visited].all()
         assert np.isclose(np.abs(after), margin, rtol=1e-3)[visited].any()
 
 
-# Answers
+# Results
 
 
 def loan_tree():
@@ -567,85 +567,85 @@ def loan_tree():
 ROW = [2500.0, 2.0, False, "part", datetime.datetime(2019, 1, 1)]
 
 
-def test_booleans_stay_booleans_and_categories_levels():
+def test_booleans_and_categories_keep_valid_values():
     tree = loan_tree()
-    change = nearest_change(tree, [ROW], wanted="yes", norm="l0")[0]
-    assert change.found
-    assert len(change.moves) == 1
+    result = counterfactual(tree, [ROW], wanted="yes", norm="l0")[0]
+    assert result.found
+    assert len(result.changes) == 1
     for norm in ("l1", "l2"):
-        changes = nearest_change(
+        results = counterfactual(
             tree, [ROW], wanted="yes", norm=norm, weights={"income": 1.0}, integers=["children"]
         )
-        assert changes.found.all()
-        after = changes[0].x
+        assert results.found.all()
+        after = results[0].x
         assert after["owner"] in (0.0, 1.0)
         assert after["job"] in ("none", "part", "full")
         assert after["children"] == round(after["children"])
 
 
-def test_bounds_of_levels_and_dates():
+def test_bounds_of_categories_and_dates():
     tree = loan_tree()
     options = {"wanted": "yes", "fixed": ["income", "children", "owner"]}
-    change = nearest_change(tree, [ROW], **options)[0]
-    assert [(m.feature, m.before, m.after) for m in change.moves] == [("job", "part", "full")]
-    assert not nearest_change(tree, [ROW], **options, bounds={"job": ["none"]}).found.any()
-    assert str(change).startswith("job part -> full: 'yes'")
+    result = counterfactual(tree, [ROW], **options)[0]
+    assert [(m.feature, m.before, m.after) for m in result.changes] == [("job", "part", "full")]
+    assert not counterfactual(tree, [ROW], **options, bounds={"job": ["none"]}).found.any()
+    assert str(result).startswith("job part -> full: 'yes'")
 
     late = [*ROW[:3], "full", datetime.datetime(2022, 1, 1)]
-    change = nearest_change(tree, [late], **options)[0]
-    assert [m.feature for m in change.moves] == ["since"]
-    assert "2022-01-01" in str(change)
+    result = counterfactual(tree, [late], **options)[0]
+    assert [m.feature for m in result.changes] == ["since"]
+    assert "2022-01-01" in str(result)
     limits = {"since": (datetime.datetime(2021, 6, 1), None)}
-    assert not nearest_change(tree, [late], **options, bounds=limits).found.any()
+    assert not counterfactual(tree, [late], **options, bounds=limits).found.any()
 
 
-def test_a_number_outside_of_its_bounds_may_stay_or_come_nearer():
+def test_a_number_outside_its_bounds_may_stay_or_move_toward_them():
     tree = ObliqueTree.of([[1.0, 0.0]], thresholds=[0.0], values=[0.0, 1.0])
-    changes = nearest_change(
+    results = counterfactual(
         tree, [[-5.0, 7.0], [5.0, -5.0]], wanted=(1, 1), bounds={"x0": (0, 1), "x1": (0, 1)}
     )
-    assert changes.found.all()
-    assert changes.X[0] == pytest.approx([0, 7], abs=1e-5)
-    assert changes.X[1].tolist() == [5.0, -5.0]
+    assert results.found.all()
+    assert results.X[0] == pytest.approx([0, 7], abs=1e-5)
+    assert results.X[1].tolist() == [5.0, -5.0]
 
 
 def test_any_other_class():
     tree = make_tree(2, n_splits=8, counts=False)
     rows = np.nan_to_num(numeric_rows(tree, 0, 20), nan=0.5)
-    changes = nearest_change(tree, rows)
-    assert (tree.predict(changes.X) != tree.predict(rows)).all()
+    results = counterfactual(tree, rows)
+    assert (tree.predict(results.X) != tree.predict(rows)).all()
     for label in tree.classes:
-        of_one = nearest_change(tree, rows, wanted=label)
+        of_one = counterfactual(tree, rows, wanted=label)
         others = tree.predict(rows) != label
-        assert (of_one.distance >= changes.distance - 1e-5)[others].all()
+        assert (of_one.distance >= results.distance - 1e-5)[others].all()
 
 
-def test_nothing_leads_to_an_answer_that_no_leaf_gives():
+def test_a_prediction_that_no_leaf_makes_has_no_counterfactual():
     tree = make_tree(0, n_splits=3, k=1, task="regression", counts=False)
-    changes = nearest_change(tree, numeric_rows(tree, 0), wanted=(1e6, None))
-    assert not changes.found.any()
-    assert changes.is_exact.all()
-    assert np.isinf(changes.distance).all()
-    assert changes[0].x is None
-    assert changes[0].prediction is None
-    assert str(changes[0]) == "no change leads there"
+    results = counterfactual(tree, numeric_rows(tree, 0), wanted=(1e6, None))
+    assert not results.found.any()
+    assert results.is_exact.all()
+    assert np.isinf(results.distance).all()
+    assert results[0].x is None
+    assert results[0].prediction is None
+    assert str(results[0]) == "no counterfactual exists"
 
 
-def test_integers_without_end_are_given_up_and_said_so():
-    """0.2 <= x0 - x1 <= 0.8 has no integers, and no end of places to look."""
+def test_a_search_over_unbounded_integers_gives_up_and_says_so():
+    """0.2 <= x0 - x1 <= 0.8 has no integer solution, and infinitely many candidates."""
     tree = ObliqueTree.of(
         [[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]],
         thresholds=[0.2, 0.8, 0.8],
         values=[0.0, 0.0, 1.0, 0.0],
     )
     for norm in NORMS:
-        changes = nearest_change(
+        results = counterfactual(
             tree, [[0.0, 0.0]], wanted=(1, 1), integers=["x0", "x1"], norm=norm, max_steps=500
         )
-        assert not changes.found.any()
-        assert not changes.is_exact.any()
-        assert str(changes[0]) == "no change was found"
-    bounded = nearest_change(
+        assert not results.found.any()
+        assert not results.is_exact.any()
+        assert str(results[0]) == "no counterfactual found within max_steps"
+    bounded = counterfactual(
         tree,
         [[0.0, 0.0]],
         wanted=(1, 1),
@@ -656,46 +656,46 @@ def test_integers_without_end_are_given_up_and_said_so():
     assert bounded.is_exact.all()
 
 
-def test_few_features_where_the_fewest_are_too_much_work():
+def test_few_features_where_finding_the_fewest_takes_too_long():
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(63, 30))
     tree = ObliqueTree.of(weights, thresholds=rng.normal(size=63), values=np.arange(64.0))
     rows = rng.normal(size=(6, 30))
     options = {"wanted": (63, 63), "norm": "l0"}
-    patient = nearest_change(tree, rows, **options)
-    hurried = nearest_change(tree, rows, **options, max_steps=10)
+    patient = counterfactual(tree, rows, **options)
+    hurried = counterfactual(tree, rows, **options, max_steps=10)
     assert patient.is_exact.all()
     assert not hurried.is_exact.all()
     assert hurried.found.all()
     assert (tree.predict(hurried.X) == 63).all()
     assert (patient.distance <= hurried.distance).all()
-    assert (hurried.distance <= 6).all()  # no more than splits on the way
+    assert (hurried.distance <= 6).all()  # no more than splits on the path
 
 
-def test_the_answer_as_sequence_table_and_words():
+def test_the_result_as_sequence_table_and_text():
     tree = loan_tree()
-    changes = nearest_change(tree, [ROW, ROW], wanted="yes")
-    assert len(changes) == 2
-    assert changes[-1].row == 1
-    assert len(changes[:1]) == 1
-    assert [change.row for change in changes] == [0, 1]
+    results = counterfactual(tree, [ROW, ROW], wanted="yes")
+    assert len(results) == 2
+    assert results[-1].row == 1
+    assert len(results[:1]) == 1
+    assert [result.row for result in results] == [0, 1]
     with pytest.raises(IndexError):
-        changes[2]
-    columns = changes.to_dict()
+        results[2]
+    columns = results.to_dict()
     assert list(columns)[:5] == list(tree.feature_names)
     assert columns["(found)"] == [True, True]
     assert columns["(prediction)"] == ["yes", "yes"]
     pd = pytest.importorskip("pandas")
-    frame = changes.to_frame(backend="pandas")
+    frame = results.to_frame(backend="pandas")
     assert isinstance(frame, pd.DataFrame)
     assert tree.predict(frame).tolist() == ["yes", "yes"]
-    assert repr(changes).startswith("Changes(2 rows, l2: 2 changed")
-    assert str(changes).startswith("row 0: ")
-    assert Table.of(changes.X).n_rows == 2
-    assert pickle.loads(pickle.dumps(changes))[0].x == changes[0].x
+    assert repr(results).startswith("Counterfactuals(2 rows, l2: 2 changed")
+    assert str(results).startswith("row 0: ")
+    assert Table.of(results.X).n_rows == 2
+    assert pickle.loads(pickle.dumps(results))[0].x == results[0].x
 
 
-def test_estimators_and_sparse_tables_are_asked_too():
+def test_estimators_and_sparse_tables_are_accepted():
     from scipy.sparse import csr_array
 
     from hardwood import DGTClassifier
@@ -703,9 +703,9 @@ def test_estimators_and_sparse_tables_are_asked_too():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     estimator = DGTClassifier(max_depth=2, max_epochs=3, random_state=0).fit(X, X[:, 0] > X[:, 1])
-    dense = nearest_change(estimator, X[:9])
+    dense = counterfactual(estimator, X[:9])
     assert (estimator.predict(dense.X) != estimator.predict(X[:9])).all()
-    sparse = nearest_change(estimator, csr_array(X[:9]))
+    sparse = counterfactual(estimator, csr_array(X[:9]))
     assert (sparse.after == dense.after).all()
 
 
@@ -728,71 +728,71 @@ def test_estimators_and_sparse_tables_are_asked_too():
         ({"bounds": {"income": (1, 2, 3)}}, ValueError, r"\(low, high\)"),
         ({"bounds": {"income": ("a", "b")}}, TypeError, "text"),
         ({"bounds": {"job": ["chef"]}}, ValueError, "'chef'"),
-        ({"bounds": {"job": "full"}}, TypeError, "list of levels"),
+        ({"bounds": {"job": "full"}}, TypeError, "list of the categories"),
         ({"margin": 0.0}, ValueError, "margin"),
         ({"max_steps": 0}, ValueError, "max_steps"),
     ],
 )
-def test_what_cannot_be_asked_is_said(options, error, words):
+def test_invalid_arguments_are_refused(options, error, words):
     with pytest.raises(error, match=words):
-        nearest_change(loan_tree(), [ROW], **({"wanted": "yes"} | options))
+        counterfactual(loan_tree(), [ROW], **({"wanted": "yes"} | options))
 
 
 def test_a_fraction_of_an_integer_is_refused():
     rows = [ROW, [2500.0, 1.5, *ROW[2:]]]
     with pytest.raises(TableError, match=r"'children' holds 1.5 at row 1"):
-        nearest_change(loan_tree(), rows, wanted="yes", integers=["children"])
-    fixed = nearest_change(loan_tree(), rows, wanted="yes", integers=["children"], fixed="children")
+        counterfactual(loan_tree(), rows, wanted="yes", integers=["children"])
+    fixed = counterfactual(loan_tree(), rows, wanted="yes", integers=["children"], fixed="children")
     assert fixed.found.all()
 
 
 @pytest.mark.parametrize(
     ("wanted", "error", "words"),
     [
-        (None, TypeError, "Say what is wanted"),
+        (None, TypeError, "wanted is required"),
         (3.0, TypeError, r"interval \(low, high\)"),
         ((2.0, 1.0), ValueError, "low <= high"),
         ((float("nan"), 1.0), ValueError, "low <= high"),
-        ((None, None), ValueError, "says nothing"),
+        ((None, None), ValueError, "at least one bound"),
         ({"z": (0, 1)}, ValueError, "'z'"),
     ],
 )
-def test_intervals_that_are_none_are_refused(wanted, error, words):
+def test_invalid_intervals_are_refused(wanted, error, words):
     tree = make_tree(0, k=1, task="regression")
     with pytest.raises(error, match=words):
-        nearest_change(tree, numeric_rows(tree, 0), wanted=wanted)
+        counterfactual(tree, numeric_rows(tree, 0), wanted=wanted)
 
 
-def test_other_unclear_wishes_are_refused():
+def test_other_invalid_goals_are_refused():
     tree = make_tree(0, k=1, task="regression", linear=True)
     with pytest.raises(ValueError, match="low < high"):
-        nearest_change(tree, numeric_rows(tree, 0), wanted=(1.0, 1.0))
+        counterfactual(tree, numeric_rows(tree, 0), wanted=(1.0, 1.0))
     tree = make_tree(0, k=3, task="multilabel")
     for wanted, words in (([1, 0], "3 labels"), ([2, 0, 0], "1, 0, or None")):
         with pytest.raises(ValueError, match=words):
-            nearest_change(tree, numeric_rows(tree, 0), wanted=wanted)
+            counterfactual(tree, numeric_rows(tree, 0), wanted=wanted)
     with pytest.raises(TypeError, match="one entry per label"):
-        nearest_change(tree, numeric_rows(tree, 0), wanted="y0")
+        counterfactual(tree, numeric_rows(tree, 0), wanted="y0")
 
 
-def test_forests_and_strangers_are_refused():
+def test_forests_and_other_objects_are_refused():
     tree = make_tree(0)
     with pytest.raises(TypeError, match="forest of 2"):
-        nearest_change(ObliqueForest([tree, tree]), numeric_rows(tree, 0), wanted="class 0")
+        counterfactual(ObliqueForest([tree, tree]), numeric_rows(tree, 0), wanted="class 0")
     with pytest.raises(TypeError, match="got a dict"):
-        nearest_change({}, numeric_rows(tree, 0), wanted="class 0")
+        counterfactual({}, numeric_rows(tree, 0), wanted="class 0")
 
 
 def test_infinity_is_named():
     tree = loan_tree()
     with pytest.raises(TableError, match="column 0 .* holds infinity"):
-        nearest_change(tree, [[np.inf, *ROW[1:]]], wanted="yes")
+        counterfactual(tree, [[np.inf, *ROW[1:]]], wanted="yes")
     tree = make_tree(0)
     with pytest.raises(TableError, match="'f1' holds infinity"):
-        nearest_change(tree, np.array([[0.0, np.inf, 0.0, 0.0]]), wanted="class 0")
+        counterfactual(tree, np.array([[0.0, np.inf, 0.0, 0.0]]), wanted="class 0")
 
 
-def test_an_unseen_level_is_missing_and_stays():
+def test_an_unseen_category_is_missing_and_stays():
     tree = loan_tree()
-    changes = nearest_change(tree, [[2500.0, 2.0, False, "chef", ROW[4]]], wanted="yes")
-    assert changes.X[0, 3] is None
+    results = counterfactual(tree, [[2500.0, 2.0, False, "chef", ROW[4]]], wanted="yes")
+    assert results.X[0, 3] is None

@@ -1,10 +1,11 @@
-"""Time of the nearest changes of mind: 1,000 rows of a tree with 255 leaves.
+"""Time to find the counterfactuals of 1,000 rows of a tree with 255 leaves.
 
-    python -m benchmarks.speed.nearest [--quick]
+    python -m benchmarks.speed.counterfactual [--quick]
 
-Dense random splits, two classes, one thread; every row is asked for the other class, and once for
-one class of 20, which about 13 leaves give. The peer is SciPy: `minimize(method="SLSQP")` (l2) or
-`linprog` (l1) for every leaf of the other class, for a few rows, whose distances must agree.
+Dense random splits, two classes, one thread. The wanted prediction is the other class; in one case
+it is one class of 20, which about 13 leaves predict. The comparison is SciPy:
+`minimize(method="SLSQP")` (l2) or `linprog` (l1) for every leaf of the other class, for a few rows,
+whose distances must agree.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks import workloads
 from benchmarks.record import Column, Table, asks_quick
 from benchmarks.timing import in_turns, one_thread
 from hardwood import ObliqueTree
-from hardwood.explain import Changes, nearest_change
+from hardwood.explain import Counterfactuals, counterfactual
 
 N_ROWS, N_PEER_ROWS, H = 1_000, 3, 8
 WIDTHS = (10, 54)
@@ -36,7 +37,7 @@ COLUMNS = [
     Column("us", "us per row", ".0f"),
     Column("found", "found", ".1%"),
     Column("exact", "exact", ".1%"),
-    Column("features_moved", "features moved", ".2f"),
+    Column("features_changed", "features changed", ".2f"),
     Column("peer_us", "SciPy, us per row", ".0f"),
     Column("speedup", "times SciPy's speed", ".0f"),
 ]
@@ -104,13 +105,13 @@ def scipy_distance(tree: ObliqueTree, x: np.ndarray, wanted: int, norm: str) -> 
     return best
 
 
-def peer(tree: ObliqueTree, X: np.ndarray, changes: Changes, norm: str) -> float:
+def peer(tree: ObliqueTree, X: np.ndarray, results: Counterfactuals, norm: str) -> float:
     """Return the seconds per row of SciPy, whose distances must be ours."""
     answers = tree.predict(X)
     start = time.process_time()
     distances = [scipy_distance(tree, x, 1 - y, norm) for x, y in zip(X, answers, strict=True)]
     seconds = (time.process_time() - start) / len(X)
-    np.testing.assert_allclose(distances, changes.distance[: len(X)], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(distances, results.distance[: len(X)], rtol=1e-4, atol=1e-5)
     return seconds
 
 
@@ -132,9 +133,9 @@ def questions(d: int) -> Iterator[tuple[str, str, ObliqueTree, np.ndarray, dict[
 
 def measure(table: Table, d: int, rounds: int) -> None:
     for norm, words, tree, X, limits in questions(d):
-        ask = partial(nearest_change, tree, X, norm=norm, margin=MARGIN, **limits)
-        changes = ask()
-        timing = in_turns({"ours": ask}, rounds=rounds)["ours"]
+        search = partial(counterfactual, tree, X, norm=norm, margin=MARGIN, **limits)
+        results = search()
+        timing = in_turns({"ours": search}, rounds=rounds)["ours"]
         row: dict[str, Any] = {
             "d": d,
             "norm": norm,
@@ -142,12 +143,12 @@ def measure(table: Table, d: int, rounds: int) -> None:
             "seconds": timing.best,
             "median_seconds": timing.median,
             "us": 1e6 * timing.best / N_ROWS,
-            "found": changes.found.mean(),
-            "exact": changes.is_exact.mean(),
-            "features_moved": changes.has_moved[changes.distance > 0].sum(axis=1).mean(),
+            "found": results.found.mean(),
+            "exact": results.is_exact.mean(),
+            "features_changed": results.has_changed[results.distance > 0].sum(axis=1).mean(),
         }
         if words == "none" and norm != "l0":
-            row["peer_us"] = 1e6 * peer(tree, X[:N_PEER_ROWS], changes, norm)
+            row["peer_us"] = 1e6 * peer(tree, X[:N_PEER_ROWS], results, norm)
             row["speedup"] = row["peer_us"] / row["us"]
         table.add(**row)
 
@@ -157,8 +158,8 @@ def main() -> int:
     quick = asks_quick(__doc__, "one round")
     rounds = 1 if quick else 5
     table = Table(
-        "nearest",
-        f"Nearest changes of {N_ROWS:,} rows of a tree with 255 leaves, one thread.",
+        "counterfactual",
+        f"Counterfactuals of {N_ROWS:,} rows of a tree with 255 leaves, one thread.",
         COLUMNS,
         {"rounds": rounds, "rows": N_ROWS, "peer_rows": N_PEER_ROWS},
         kept=not quick,

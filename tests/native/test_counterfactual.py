@@ -1,4 +1,4 @@
-"""The engine's search for the nearest row in a region: its own checks, threads and interruption."""
+"""The engine's counterfactual search: its own checks, threads and interruption."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hardwood import _native
-from hardwood.explain import nearest_change
+from hardwood.explain import counterfactual
 from trees import make_rows, make_tree
 
 # Two numbers and a category of three levels; x0 + x1 >= 1 with the second level adding 2.
@@ -27,7 +27,7 @@ PARTS = {
 }
 
 
-def ask(parts, rows=None, **options):
+def search(parts, rows=None, **options):
     rows = {
         "X": np.array([[-0.5, 0.0, 0.0]]),
         "low": np.full((1, 3), -9.0),
@@ -36,22 +36,24 @@ def ask(parts, rows=None, **options):
         "sides": np.zeros((1, 1), np.uint8),
     } | (rows or {})
     settings = {"norm": "l2", "margin": 1e-6, "everywhere": False, "most_steps": 1000}
-    return _native.NearestChange(**parts).ask(**rows, **(settings | {"n_threads": 1} | options))
+    return _native.CounterfactualSearch(**parts).search(
+        **rows, **(settings | {"n_threads": 1} | options)
+    )
 
 
 @pytest.mark.parametrize(
     ("norm", "expected"),
     [("l2", [-0.5, 0.0, 1.0]), ("l1", [-0.5, 0.0, 1.0]), ("l0", [-0.5, 0.0, 1.0])],
 )
-def test_another_level_is_nearer_than_numbers(norm, expected):
-    changed, found, is_proven = ask(PARTS, norm=norm)
+def test_another_category_is_nearer_than_numbers(norm, expected):
+    changed, found, is_proven = search(PARTS, norm=norm)
     assert found.all()
     assert is_proven.all()
     assert changed[0].tolist() == expected
 
 
-def test_numbers_are_nearer_than_a_level_that_costs_more():
-    changed, _, _ = ask(PARTS | {"cost": np.array([1.0, 1.0, 9.0])})
+def test_numbers_are_nearer_than_a_category_that_costs_more():
+    changed, _, _ = search(PARTS | {"cost": np.array([1.0, 1.0, 9.0])})
     assert changed[0] == pytest.approx([0.0, 1.0, 0.0], abs=1e-5)
 
 
@@ -73,9 +75,9 @@ def test_numbers_are_nearer_than_a_level_that_costs_more():
         ({"members": np.array([-2], np.int32)}, "no such half-space"),
     ],
 )
-def test_regions_that_are_none_are_refused(wrong, words):
+def test_invalid_regions_are_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
-        ask(PARTS | wrong)
+        search(PARTS | wrong)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,9 @@ def test_regions_that_are_none_are_refused(wrong, words):
 )
 def test_rows_that_do_not_fit_are_refused(wrong, words):
     with pytest.raises(ValueError, match=words):
-        ask(PARTS, wrong)
+        search(PARTS, wrong)
     with pytest.raises(ValueError, match="l2, l1 or l0"):
-        ask(PARTS, norm="l3")
+        search(PARTS, norm="l3")
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1", "l0"])
@@ -101,15 +103,15 @@ def test_rows_do_not_depend_on_company_or_threads(norm):
     tree = make_tree(5, n_splits=12, n_features=5, mixed=True)
     table = make_rows(0, tree.schema, 80)
     options = {"wanted": "class 0", "norm": norm}
-    together = nearest_change(tree, table, **options)
-    threads = nearest_change(tree, table, n_jobs=3, **options)
-    alone = [nearest_change(tree, [row], **options).after for row in table[:30]]
+    together = counterfactual(tree, table, **options)
+    threads = counterfactual(tree, table, n_jobs=3, **options)
+    alone = [counterfactual(tree, [row], **options).after for row in table[:30]]
     assert np.array_equal(together.after, threads.after, equal_nan=True)
     assert np.array_equal(together.after[:30], np.vstack(alone), equal_nan=True)
 
 
-def test_an_interrupt_ends_a_search_without_end():
-    """0.2 <= x0 - x1 <= 0.8 has no whole numbers, and no end of places to look."""
+def test_an_interrupt_ends_an_endless_search():
+    """0.2 <= x0 - x1 <= 0.8 has no integer solution, and infinitely many candidates."""
     parts = PARTS | {
         "kind": np.array([1, 1, 2], np.uint8),
         "normals": np.array([[1.0, -1.0, 0.0, 0.0, 0.0], [-1.0, 1.0, 0.0, 0.0, 0.0]]),
@@ -128,4 +130,4 @@ def test_an_interrupt_ends_a_search_without_end():
     alarm = threading.Timer(0.3, _thread.interrupt_main)
     alarm.start()
     with pytest.raises(KeyboardInterrupt):
-        ask(parts, rows, most_steps=2**40)  # for weeks
+        search(parts, rows, most_steps=2**40)  # for weeks

@@ -1,4 +1,4 @@
-#include "explain/counterfactual/nearest.hpp"
+#include "explain/counterfactual/search.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,14 +6,14 @@
 
 namespace hardwood {
 
-NearestSearch::NearestSearch(const Regions& regions, const NearestOptions& options,
-                             const std::atomic<bool>& stop)
+RowSearch::RowSearch(const Regions& regions, const SearchOptions& options,
+                     const std::atomic<bool>& stop)
     : options_(options), row_(regions), branch_(row_, effort_), every_region_(regions.size()) {
   effort_.stop = &stop;
   std::iota(every_region_.begin(), every_region_.end(), 0);
 }
 
-bool NearestSearch::ask(const AskedRow& row, Nearest& nearest) {
+bool RowSearch::find(const AskedRow& row, Nearest& nearest) {
   row_.meet(row, options_.margin);
   effort_.n_steps = 0;
   effort_.most_steps = options_.most_steps;
@@ -24,7 +24,7 @@ bool NearestSearch::ask(const AskedRow& row, Nearest& nearest) {
   return effort_.is_proven;
 }
 
-bool NearestSearch::fewest_features(Nearest& nearest) {
+bool RowSearch::fewest_features(Nearest& nearest) {
   const std::vector<Reachable> places = reachable();
   std::size_t most = 0;
   for (const Reachable& place : places) most = std::max(most, place.features.size());
@@ -41,7 +41,7 @@ bool NearestSearch::fewest_features(Nearest& nearest) {
 }
 
 // Regions that the row can come to, nearest first.
-std::vector<NearestSearch::Reachable> NearestSearch::reachable() {
+std::vector<RowSearch::Reachable> RowSearch::reachable() {
   std::vector<Reachable> places;
   for (const std::int32_t region : every_region_) {
     if (std::isinf(row_.least_distance(region, row_.all(), Norm::kLength))) continue;
@@ -53,7 +53,7 @@ std::vector<NearestSearch::Reachable> NearestSearch::reachable() {
   return places;
 }
 
-std::vector<std::int32_t> NearestSearch::features_of(int region) const {
+std::vector<std::int32_t> RowSearch::features_of(int region) const {
   const auto members = row_.regions().members_of(region);
   std::vector<std::int32_t> features;
   for (const std::vector<std::int32_t>* list : {&row_.all().numbers, &row_.all().categories})
@@ -67,8 +67,7 @@ std::vector<std::int32_t> NearestSearch::features_of(int region) const {
 }
 
 // All sets of a size. False where some were left out for want of steps.
-bool NearestSearch::try_size(const std::vector<Reachable>& places, std::size_t size,
-                             Nearest& nearest) {
+bool RowSearch::try_size(const std::vector<Reachable>& places, std::size_t size, Nearest& nearest) {
   for (const Reachable& place : places) {
     if (place.distance >= nearest.distance) break;
     if (place.features.size() < size) continue;
@@ -79,7 +78,7 @@ bool NearestSearch::try_size(const std::vector<Reachable>& places, std::size_t s
   return effort_.is_proven;
 }
 
-void NearestSearch::find_limits(const Reachable& place) {
+void RowSearch::find_limits(const Reachable& place) {
   const auto members = row_.regions().members_of(place.region);
   const std::size_t h = members.size(), n = place.features.size();
   missing_.resize(h);
@@ -98,7 +97,7 @@ void NearestSearch::find_limits(const Reachable& place) {
 }
 
 // The most that a feature can give a member's score.
-double NearestSearch::limit(std::int32_t member, std::int32_t feature) const {
+double RowSearch::limit(std::int32_t member, std::int32_t feature) const {
   if (row_.is_category(feature)) return std::max(row_.most_gain(member, feature), 0.0);
   const double weight = sign_of(member) * row_.by_u(half_space_of(member), feature);
   if (weight == 0.0) return 0.0;
@@ -106,8 +105,8 @@ double NearestSearch::limit(std::int32_t member, std::int32_t feature) const {
 }
 
 // Adds `size` more features, from number `from` on, in all ways. False where some were left out.
-bool NearestSearch::choose(const Reachable& place, std::size_t from, std::size_t size,
-                           Nearest& nearest) {
+bool RowSearch::choose(const Reachable& place, std::size_t from, std::size_t size,
+                       Nearest& nearest) {
   if (size == 0) {
     try_chosen(place.region, nearest);
     return true;
@@ -129,8 +128,7 @@ bool NearestSearch::choose(const Reachable& place, std::size_t from, std::size_t
 }
 
 // Whether n more features, from number `from` on, could give every half-space what it misses.
-bool NearestSearch::may_suffice(const Reachable& place, std::size_t from,
-                                std::size_t n_more) const {
+bool RowSearch::may_suffice(const Reachable& place, std::size_t from, std::size_t n_more) const {
   const std::size_t h = row_.regions().members_of(place.region).size();
   const double* missing = missing_.data() + chosen_.size() * h;
   const double n = static_cast<double>(n_more);
@@ -139,21 +137,21 @@ bool NearestSearch::may_suffice(const Reachable& place, std::size_t from,
   return true;
 }
 
-void NearestSearch::take(const std::vector<std::int32_t>& features) {
+void RowSearch::take(const std::vector<std::int32_t>& features) {
   movable_.numbers.clear();
   movable_.categories.clear();
   for (const std::int32_t f : features)
     (row_.is_category(f) ? movable_.categories : movable_.numbers).push_back(f);
 }
 
-void NearestSearch::try_chosen(std::int32_t region, Nearest& nearest) {
+void RowSearch::try_chosen(std::int32_t region, Nearest& nearest) {
   take(chosen_);
   row_.find_effects(region, movable_);
   branch_.search({&region, 1}, movable_, Norm::kLength, nearest);
 }
 
 // Few features, not proven to be the fewest.
-void NearestSearch::few_features(Nearest& nearest) {
+void RowSearch::few_features(Nearest& nearest) {
   effort_.n_steps = 0;
   branch_.search(every_region_, row_.all(), Norm::kSum, nearest);
   if (!nearest.found) return;
@@ -175,7 +173,7 @@ void NearestSearch::few_features(Nearest& nearest) {
   }
 }
 
-void NearestSearch::search_with(const std::vector<std::int32_t>& features, Nearest& nearest) {
+void RowSearch::search_with(const std::vector<std::int32_t>& features, Nearest& nearest) {
   take(features);
   for (const std::int32_t region : every_region_) row_.find_effects(region, movable_);
   branch_.search(every_region_, movable_, Norm::kLength, nearest);

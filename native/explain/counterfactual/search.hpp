@@ -17,20 +17,19 @@
 
 namespace hardwood {
 
-struct NearestOptions {
+struct SearchOptions {
   Norm norm = Norm::kLength;
   Margin margin;
   std::int64_t most_steps = 0;  // polyhedra to look at for one row
 };
 
 // Memory and methods of one thread.
-class NearestSearch {
+class RowSearch {
  public:
-  NearestSearch(const Regions& regions, const NearestOptions& options,
-                const std::atomic<bool>& stop);
+  RowSearch(const Regions& regions, const SearchOptions& options, const std::atomic<bool>& stop);
 
   // Returns whether the outcome is proven: that the change is the smallest, or that there is none.
-  bool ask(const AskedRow& row, Nearest& nearest);
+  bool find(const AskedRow& row, Nearest& nearest);
 
  private:
   struct Reachable {
@@ -53,7 +52,7 @@ class NearestSearch {
   void search_with(const std::vector<std::int32_t>& features, Nearest& nearest);
 
   Effort effort_;
-  const NearestOptions options_;
+  const SearchOptions options_;
   RowRegions row_;
   BranchAndBound branch_;
   std::vector<std::int32_t> every_region_;

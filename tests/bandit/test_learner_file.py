@@ -158,9 +158,9 @@ def test_each_loads_its_own(tmp_path):
     assert isinstance(DGTBanditRegressor.load(tmp_path / "regressor"), DGTBanditRegressor)
     with pytest.raises(ModelFileError, match=r"holds a DGTBanditRegressor. Use DGTBanditRegressor"):
         DGTBandit.load(tmp_path / "regressor")
-    with pytest.raises(ModelFileError, match="'ObliqueTree'.*hardwood.load"):
+    with pytest.raises(ModelFileError, match="holds a 'tree'.*hardwood.load"):
         load(tmp_path / "tree")
-    with pytest.raises(ModelFileError, match="DGTBandit"):
+    with pytest.raises(ModelFileError, match=r"holds a 'bandit'.*hardwood\.bandit\.load"):
         hardwood.load(tmp_path / "bandit")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing")
@@ -228,9 +228,10 @@ def forged(content, change):
     ("change", "words"),
     [
         ({"format": 2}, "newer hardwood"),
-        ({"format": "1"}, "its format is"),
-        ({"kind": "DGTForest"}, "expected DGTBandit or"),
-        ({"kind": "DGTBanditRegressor"}, "."),
+        ({"format": "1"}, "format must be a positive integer"),
+        ({"kind": "grove"}, "kind must be 'bandit' or 'bandit_regressor'"),
+        ({"kind": "tree"}, "holds a 'tree'. Load it with hardwood.load"),
+        ({"kind": "bandit_regressor"}, "."),
         ({"max_depth": 10}, "too small for its features"),
         ({"max_depth": 2}, "."),
         ({"max_depth": 10**9}, "max_depth must be from 1 to 10"),
@@ -254,7 +255,7 @@ def forged(content, change):
         ({"takes_missing": 1}, "takes_missing must be"),
         ({"names": ["a"]}, "."),
         ({"n_features": 0}, "n_features must be"),
-        ({"more": 1}, r"unknown ones \['more'\]"),
+        ({"more": 1}, r"unknown keys \['more'\]"),
     ],
 )
 def test_a_header_that_lies_is_refused(change, words):

@@ -48,7 +48,7 @@ def test_it_is_described(run, latent, latent_file):
     assert "node 0, activity 1: if width >= 0:" in lines
     assert "|   |   stays at node 2" in lines
     assert "|   node 1, activity 1" in lines
-    assert "format 4" in result.stdout
+    assert "format 1" in result.stdout
     assert describe(latent).to_dict()
     assert "and more below" in latent.to_text(max_depth=1)
 

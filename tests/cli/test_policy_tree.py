@@ -79,7 +79,7 @@ def test_describe(run, fork_file, tmp_path):
     assert "Policy tree: classification of answer, 2 classes" in done.stdout
     assert "way 3 of 3, score 2*width:" in done.stdout
     assert "Not used: height" in done.stdout
-    assert "format 4" in done.stdout
+    assert "format 1" in done.stdout
     found = json.loads(run("describe", fork_file, "--json").stdout)
     assert (found["kind"], found["n_splits"], found["n_leaves"]) == ("PolicyTree", 1, 3)
     assert [term["way"] for term in found["terms"][0]] == [2, 3]

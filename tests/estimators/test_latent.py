@@ -480,7 +480,7 @@ def make_model(**changes):
         "bias": [0.0, 1.0],
         "head_weights": [0.0, 1.0, 2.0, 3.0, 1.0],
         "head_bias": [0.5],
-        "skip": True,
+        "skip_connection": True,
         "schema": hardwood.table.Schema.numeric(1),
         "task": "regression",
     }
@@ -517,7 +517,7 @@ def test_answers_beyond_float64_are_infinite_without_a_warning():
         ({"weights": [[1.0], [1e300]]}, "weights and bias of split 1 are too large"),
         ({"widths": (0,)}, "widths must be whole numbers"),
         ({"activation": "tanh"}, "activation must be"),
-        ({"skip": 1}, "skip must be true or false"),
+        ({"skip_connection": 1}, "skip_connection must be true or false"),
         ({"link": "softmax"}, "link"),
     ],
 )

@@ -176,7 +176,7 @@ def test_sparse_rows_and_a_single_column():
     np.testing.assert_array_equal(of_sparse.predict(sparse.csr_array(X)), dense.labels_)
     alone = LatentTreeClustering(**QUICK).fit(X[:, :1])
     assert alone.targets_.tolist() == [0]
-    assert not alone.latent_.skip
+    assert not alone.latent_.skip_connection
     assert alone.n_leaves_ > 1
 
 
@@ -299,8 +299,8 @@ def test_a_name_of_a_nameless_table_and_too_early_questions(wine):
 def test_the_regression_sees_the_other_columns_however_many_are_targets(n_targets):
     X = np.random.default_rng(0).normal(size=(40, 4))
     options = QUICK | {"max_epochs": 2, "targets": n_targets}
-    assert LatentTreeClustering(**options).fit(X).latent_.skip
-    assert not LatentTreeClustering(**(options | {"targets": "all"})).fit(X).latent_.skip
+    assert LatentTreeClustering(**options).fit(X).latent_.skip_connection
+    assert not LatentTreeClustering(**(options | {"targets": "all"})).fit(X).latent_.skip_connection
 
 
 def test_targets_may_be_any_collection_of_names(wine):

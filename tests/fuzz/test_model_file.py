@@ -48,7 +48,7 @@ def make_latent(seed: int, *, mixed: bool, widths: tuple[int, ...] = (), **parts
         rng.normal(size=sum(a * b for a, b in itertools.pairwise(sizes))),
         rng.normal(size=sum(sizes[1:])),
         widths=widths,
-        skip=True,
+        skip_connection=True,
         schema=schema,
         classes=["no", "yes"] if k == 2 else None,
         **parts,

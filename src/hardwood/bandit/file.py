@@ -21,12 +21,12 @@ from hardwood.bandit.regressor import DGTBanditRegressor
 from hardwood.errors import ModelFileError
 from hardwood.model.files import container
 from hardwood.model.files.container import Kinds
+from hardwood.model.files.format import FORMAT, check_format, check_keys
 from hardwood.table import Schema
 
-FORMAT = 1
 KINDS: dict[str, type[OnlineLearner]] = {
-    "DGTBandit": DGTBandit,
-    "DGTBanditRegressor": DGTBanditRegressor,
+    "bandit": DGTBandit,
+    "bandit_regressor": DGTBanditRegressor,
 }
 # Entries of the header, with what they are; whole numbers lie in these ranges.
 _NUMBERS = {
@@ -52,7 +52,7 @@ def dumps(learner: OnlineLearner) -> bytes:
         contexts, opened, used = learner._contexts, learner._open, learner.parameters_
         header = {
             "format": FORMAT,
-            "kind": type(learner).__name__,
+            "kind": next(kind for kind, of in KINDS.items() if isinstance(learner, of)),
             "parameters": {name: value for name, value in used.items() if name not in _NUMBERS},
             "schema": None if contexts is None else contexts.schema.to_dict(),
             "takes_missing": contexts is not None and contexts.takes_missing,
@@ -130,27 +130,8 @@ def _contents(head: Any) -> tuple[Kinds, Kinds]:
 
 
 def _check_header(head: Any) -> None:
-    if not isinstance(head, dict) or "format" not in head:
-        raise ModelFileError("it holds no learner of hardwood: the JSON has no 'format'")
-    kind, version = head.get("kind"), head["format"]
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ModelFileError(
-            f"it holds a {kind!r:.80}, expected {' or '.join(KINDS)}. Load models of hardwood with "
-            "hardwood.load"
-        )
-    if type(version) is not int or version < 1:
-        raise ModelFileError(f"its format is {version!r:.80}, expected a whole number from 1")
-    if version > FORMAT:
-        raise ModelFileError(
-            f"it was written by a newer hardwood (format {version!r:.80}, this one reads up to "
-            f"{FORMAT}). Upgrade with:  pip install --upgrade hardwood"
-        )
-    keys = _NUMBERS.keys() | _OTHERS
-    if head.keys() != keys:
-        missing, unknown = sorted(keys - head.keys()), sorted(head.keys() - keys)
-        raise ModelFileError(
-            f"its JSON lacks the keys {missing}, has unknown ones {unknown!r:.200}"
-        )
+    check_format(head, KINDS)
+    check_keys(head, _NUMBERS.keys() | _OTHERS)
     for name, (low, high) in _NUMBERS.items():
         if type(head[name]) is not int or not low <= head[name] <= high:
             raise ModelFileError(f"{name} must be from {low} to {high}, not {head[name]!r:.80}")

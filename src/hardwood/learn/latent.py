@@ -139,7 +139,7 @@ class Latent(Learner):
             np.concatenate([layer[0].ravel() for layer in layers]),
             np.concatenate([layer[1] for layer in layers]),
             widths=self.head,
-            skip=self.skip_connection,
+            skip_connection=self.skip_connection,
             activation=self.activation,
             schema=task.schema,
             task=task.kind,

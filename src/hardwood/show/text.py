@@ -148,7 +148,7 @@ def _sizes(model: Tree | Trees) -> str:
 
 def _latent_summary(model: LatentTreeModel) -> str:
     head = "linear" if not model.widths else f"layers of {', '.join(map(str, model.widths))}"
-    seen = "shares and row" if model.skip else "shares"
+    seen = "shares and row" if model.skip_connection else "shares"
     return (
         f"Latent tree: {model.task}, depth {model.depth}, active nodes: {model.n_nodes}, "
         f"splits: {model.n_splits}, features: {model.n_features}, predictor of {seen}: {head}"

@@ -22,10 +22,13 @@ from safetensors.numpy import save as to_safetensors
 
 from ensembles import make_ensemble
 from forests import make_forest
+from hardwood.bandit.file import KINDS as BANDIT_KINDS
 from hardwood.errors import ModelFileError
 from hardwood.model import ObliqueForest, ObliqueTree, TreeEnsemble, dumps, load, loads
+from hardwood.model.files.arrays import KINDS as MODEL_KINDS
 from hardwood.model.files.arrays import concatenate
 from hardwood.model.files.container import MAX_HEADER_BYTES
+from hardwood.model.files.format import FORMAT, READERS
 from trees import make_rows, make_tree
 
 
@@ -124,14 +127,20 @@ def test_a_forest_that_is_saved_is_loaded(
     assert path.read_bytes() == dumps(again)
 
 
-def test_a_plain_tree_is_still_of_the_first_format() -> None:
-    def format_of(model: Any) -> int:
-        return json.loads(parts(dumps(model))[0]["__metadata__"]["hardwood"])["format"]
+@pytest.mark.parametrize(
+    ("model", "kind"), [(TREE, "tree"), (LINEAR, "tree"), (SUM, "forest"), (SOFT, "ensemble")]
+)
+def test_the_header_says_format_and_kind(model: Any, kind: str) -> None:
+    head = json.loads(parts(dumps(model))[0]["__metadata__"]["hardwood"])
+    assert (head["format"], head["kind"]) == (FORMAT, kind)
 
-    assert [format_of(make_tree(0, task=t)) for t in ("classification", "regression")] == [1, 1]
-    later = [make_tree(0, task="multilabel"), LINEAR, FOREST, make_forest(0, sizes=(1,))]
-    assert [format_of(model) for model in later] == [2, 2, 2, 2]
-    assert [format_of(model) for model in (SUM, SOFT)] == [3, 3]
+
+def test_every_kind_has_a_reader() -> None:
+    assert (
+        dict.fromkeys(MODEL_KINDS, "hardwood.load")
+        | dict.fromkeys(BANDIT_KINDS, "hardwood.bandit.load")
+        == READERS
+    )
 
 
 def test_the_schema_of_a_forest_is_written_once() -> None:
@@ -316,27 +325,29 @@ def place(name: str = "weights", **changes: Any) -> bytes:
         (joined(HEADER | {"__metadata__": {"hardwood": "{"}}, DATA), "JSON is broken"),
         (joined(HEADER | {"__metadata__": {"hardwood": '"\\ud800"'}}, DATA), "not valid Unicode"),
         (joined(HEADER | {"__metadata__": {"hardwood": "[]"}}, DATA), "has no 'format'"),
-        (joined(HEADER | {"extra": PLACE}, DATA), r"unknown ones \['extra'\]"),
-        (joined(HEADER | {"leaf_weights": PLACE}, DATA), r"unknown ones \['leaf_weights'\]"),
-        (joined(HEADER | {"n_splits": PLACE}, DATA), r"unknown ones \['n_splits'\]"),
+        (joined(HEADER | {"extra": PLACE}, DATA), r"unknown arrays \['extra'\]"),
+        (joined(HEADER | {"leaf_weights": PLACE}, DATA), "'leaf_weights' has shape .* expected 3"),
+        (joined(HEADER | {"n_splits": PLACE}, DATA), r"unknown arrays \['n_splits'\]"),
         (joined({k: v for k, v in HEADER.items() if k != "bias"}, DATA), r"lacks .*\['bias'\]"),
-        (with_document(CONTENT, format=5), r"newer hardwood \(format 5.*pip install --upgrade"),
-        (with_document(CONTENT, format=5, kind="Grove", schema=...), "newer hardwood"),
-        (with_document(CONTENT, format=2), r"lacks the keys \['link'\]"),
-        (with_document(CONTENT, link="identity"), r"unknown keys \['link'\]"),
-        (with_document(CONTENT, format=0), "expected a whole number"),
-        (with_document(CONTENT, format=True), "expected a whole number"),
-        (with_document(CONTENT, format="1"), "expected a whole number"),
+        (with_document(CONTENT, format=2), r"newer hardwood \(format 2.*pip install --upgrade"),
+        (with_document(CONTENT, format=2, kind="grove", schema=...), "newer hardwood"),
+        (with_document(CONTENT, link=...), r"lacks the keys \['link'\]"),
+        (with_document(CONTENT, combine="mean"), r"unknown keys \['combine'\]"),
+        (with_document(CONTENT, format=0), "format must be a positive integer"),
+        (with_document(CONTENT, format=True), "format must be a positive integer"),
+        (with_document(CONTENT, format="1"), "format must be a positive integer"),
         (with_document(CONTENT, format=...), "has no 'format'"),
-        (with_document(CONTENT, kind="ObliqueForest"), "holds a 'ObliqueForest'"),
+        (with_document(CONTENT, kind="forest"), r"lacks the keys \['combine', 'trees'\]"),
+        (with_document(CONTENT, kind="ObliqueTree"), "kind must be 'tree' or 'forest' or"),
+        (with_document(CONTENT, kind="bandit"), "holds a 'bandit'.*hardwood.bandit.load"),
         (with_document(CONTENT, schema=...), r"lacks the keys \['schema'\]"),
         (with_document(CONTENT, code="import os"), r"unknown keys \['code'\]"),
         (with_document(CONTENT, schema=[]), "schema must be a mapping"),
         (with_document(CONTENT, schema={"named": True, "features": []}), "at least one feature"),
         (with_document(CONTENT, task="ranking"), "task must be"),
         (with_document(CONTENT, task=["classification"]), "task must be"),
-        (with_document(CONTENT, task="multilabel"), "task must be .* in format 1"),
-        (with_document(CONTENT, kind=["ObliqueTree"]), r"holds a \['ObliqueTree'\]"),
+        (with_document(CONTENT, task="multilabel"), "classes"),
+        (with_document(CONTENT, kind=["tree"]), r"kind must be .*not \['tree'\]"),
         (with_document(CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
         (with_document(CONTENT, classes=["a", "b", ["c"]]), "a class must be"),
         (with_document(CONTENT, classes="abc"), "classes must be a list"),
@@ -397,7 +408,7 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (with_document(LINEAR_CONTENT, format=1, link=...), r"unknown ones \['leaf_weights'\]"),
+        (with_document(LINEAR_CONTENT, link=...), r"lacks the keys \['link'\]"),
         (with_document(LINEAR_CONTENT, link="identity"), "must be 'softmax'"),
         (with_document(LINEAR_CONTENT, link=["softmax"]), "must be 'softmax'"),
         (with_document(LINEAR_CONTENT, link=None), "must be 'softmax'"),
@@ -407,9 +418,10 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_arrays(LINEAR, leaf_weights=np.zeros((6, 3, 2))), "leaf_weights must have shape"),
         (with_arrays(LINEAR, leaf_weights=np.zeros((6, 3))), "expected 3 sizes"),
         (with_arrays(LINEAR, leaf_weights=LINEAR.leaf_weights * np.nan), "must be finite"),
-        (with_document(FOREST_CONTENT, format=1), "expected 'ObliqueTree' in format 1"),
-        (with_document(FOREST_CONTENT, kind="ObliqueTree"), r"lacks the keys \['link'\]"),
-        (with_document(FOREST_CONTENT, kind="Grove"), "holds a 'Grove'"),
+        (with_document(FOREST_CONTENT, kind="tree"), r"unknown keys \['combine', 'trees'\]"),
+        (with_document(FOREST_CONTENT, kind="grove"), "kind must be .* not 'grove'"),
+        (with_document(FOREST_CONTENT, link="softmax"), "link and classes are for combine='sum'"),
+        (with_document(FOREST_CONTENT, link=None), "link and classes are for combine='sum'"),
         (with_document(FOREST_CONTENT, combine="median"), "combine must be"),
         (with_document(FOREST_CONTENT, combine=...), r"lacks the keys \['combine'\]"),
         (with_document(FOREST_CONTENT, task="regression", classes=None), "target name"),
@@ -427,8 +439,8 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_member(1, record="x"), "tree 1: record must be a dict"),
         (with_member(1, counts=1), "counts of a tree must be true or false"),
         (with_member(1, counts=True), "the trees have 17 rows of counts, but there are 16"),
-        (with_member(0, linear_leaves=True), "the trees have 6 rows of leaf_weights"),
-        (with_member(1, linear_leaves=False), "leaf_weights is there and no tree has it"),
+        (with_member(0, leaf_weights=True), "the trees have 6 rows of leaf_weights"),
+        (with_member(1, leaf_weights=False), "has an array leaf_weights, but no tree"),
         (with_arrays(FOREST, n_splits=SIZES + 1), "the trees have 10 rows of weights"),
         (with_arrays(FOREST, n_splits=SIZES - 1), "n_splits must not be negative"),
         (with_arrays(FOREST, n_splits=SIZES[:2]), "n_splits has 2 entries for 3 trees"),
@@ -437,7 +449,7 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_arrays(FOREST, n_splits=SIZES.astype(np.int64)), "has dtype 'I64'"),
         (with_arrays(FOREST, n_splits=SIZES[:, None]), "expected 1 sizes"),
         (with_arrays(FOREST, n_splits=...), r"lacks the arrays \['n_splits'\]"),
-        (with_arrays(FOREST, counts=...), "counts is there and no tree has it, or the other way"),
+        (with_arrays(FOREST, counts=...), "no array counts, but a tree has counts"),
         (
             with_arrays(FOREST, leaf_weights=LEAF_WEIGHTS[:0]),
             "of leaf_weights, but there are 0",
@@ -449,7 +461,7 @@ LEAF_WEIGHTS = concatenate(FOREST.trees)["leaf_weights"]
         (with_arrays(FOREST, weights=np.zeros((7, 3))), "tree 0: weights must have shape"),
     ],
 )
-def test_what_is_wrong_in_format_2_is_said(content: bytes, words: str) -> None:
+def test_what_is_wrong_in_a_forest_is_said(content: bytes, words: str) -> None:
     with pytest.raises(ModelFileError, match=words) as caught:
         loads(content)
     assert len(str(caught.value)) < 1500
@@ -461,15 +473,9 @@ LARGE = np.full((3, 8, 3), 1e308)
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (with_document(SUM_CONTENT, format=2, link=...), "combine must be 'mean' or 'vote' in for"),
-        (with_document(SUM_CONTENT, format=2), r"unknown keys \['link'\]"),
-        (
-            with_document(SUM_CONTENT, combine="mean"),
-            "combine must be 'sum' in format 3, not 'mean'",
-        ),
-        (with_document(FOREST_CONTENT, format=3), r"lacks the keys \['link'\]"),
-        (with_document(FOREST_CONTENT, format=3, link="identity"), "combine must be 'sum'"),
-        (with_document(FOREST_CONTENT, combine="sum"), "combine must be 'mean' or 'vote'"),
+        (with_document(SUM_CONTENT, link=...), r"lacks the keys \['link'\]"),
+        (with_document(SUM_CONTENT, combine="mean"), "tree 0: "),
+        (with_document(FOREST_CONTENT, combine="sum"), "tree 1: the link of a regression tree"),
         (with_document(SUM_CONTENT, link="exp"), "has no classes"),
         (with_document(SUM_CONTENT, link="exp", classes=None), "expected 3 target name"),
         (with_document(SUM_CONTENT, link=3), "link of a sum must be"),
@@ -482,12 +488,11 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_document(SUM_CONTENT, task=["classification"]), "is for classification"),
         (with_document(SUM_CONTENT, classes=["a", "b"]), "3 columns, but there are 2 classes"),
         (with_document(SUM_CONTENT, target_names=["a", "b"]), "expected 1 target name"),
-        (with_document(SUM_CONTENT, kind="ObliqueTree"), "holds a 'ObliqueTree', expected"),
+        (with_document(SUM_CONTENT, kind="tree"), r"unknown keys \['combine', 'trees'\]"),
         (with_arrays(SUM, values=concatenate(SUM.trees)["values"] + 1.7e308), "more than float64"),
         (with_arrays(SUM, n_splits=np.array([2**31 - 1] * 3, np.int32)), "6442450941 rows"),
-        (with_document(SOFT_CONTENT, format=2), "expected 'ObliqueTree' or 'ObliqueForest' in f"),
         (
-            with_document(SOFT_CONTENT, kind="ObliqueForest"),
+            with_document(SOFT_CONTENT, kind="forest"),
             r"lacks the keys \['combine', 'trees'\]",
         ),
         (with_document(SOFT_CONTENT, gamma=...), r"lacks the keys \['gamma'\]"),
@@ -502,7 +507,7 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_document(SOFT_CONTENT, activation="relu"), "activation must be one of"),
         (with_document(SOFT_CONTENT, activation={}), "activation must be one of"),
         (with_document(SOFT_CONTENT, link="identity"), "classification ensemble must be 'softmax'"),
-        (with_document(SOFT_CONTENT, link=None), "must say its link"),
+        (with_document(SOFT_CONTENT, link=None), "link of an ensemble must not be null"),
         (with_document(SOFT_CONTENT, link=["softmax"]), "ensemble must be 'softmax'"),
         (with_document(SOFT_CONTENT, task="ranking"), "task must be"),
         (with_document(SOFT_CONTENT, task=["classification"]), "task must be"),
@@ -527,10 +532,10 @@ LARGE = np.full((3, 8, 3), 1e308)
         (with_arrays(SOFT, counts=-SOFT.counts), "counts must not be negative"),
         (with_arrays(SOFT, counts=SOFT.counts[:, :3].copy()), "counts must have shape"),
         (with_arrays(SOFT, counts=SOFT.counts[0]), "expected 2 sizes"),
-        (with_arrays(SOFT, children=np.zeros((3, 2), np.int32)), r"unknown ones \['children'\]"),
+        (with_arrays(SOFT, children=np.zeros((3, 2), np.int32)), r"unknown arrays \['children'\]"),
     ],
 )
-def test_what_is_wrong_in_format_3_is_said(content: bytes, words: str) -> None:
+def test_what_is_wrong_in_a_sum_or_an_ensemble_is_said(content: bytes, words: str) -> None:
     with pytest.raises(ModelFileError, match=words) as caught:
         loads(content)
     assert len(str(caught.value)) < 1500

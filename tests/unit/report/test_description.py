@@ -9,6 +9,7 @@ from ensembles import make_ensemble
 from forests import make_forest
 from hardwood import DGTForestRegressor, ObliqueTree
 from hardwood.model import dumps
+from hardwood.model.files.arrays import kind_of
 from hardwood.report import describe
 from hardwood.report.feature_use import feature_use
 from trees import make_tree
@@ -35,7 +36,7 @@ def test_facts_are_the_models_own(model, tmp_path):
     written = (tmp_path / "m.hardwood").read_bytes()
     assert found.file.n_bytes == len(written)
     assert found.file.sha256 == hashlib.sha256(written).hexdigest()
-    assert found.file.kind == type(model).__name__
+    assert (found.file.format, found.file.kind) == (1, kind_of(model))
     assert content["record"] == model.record
     assert sum(use["share_of_weight"] for use in content["features"]) == pytest.approx(1)
     assert str(found).splitlines()[0] == found.title

@@ -1,10 +1,10 @@
-"""Which arrays a file or a JSON text of each kind and format has; and those of a forest's trees.
+"""The arrays of each kind of model, as a file and a JSON text have them.
 
-The trees of a forest are one set of arrays in a file, one tree after the other. ``n_splits`` (T,)
-is the number of splits of each. A tree with m splits takes m rows of ``weights``, ``bias`` and
-``children``, which are numbered within the tree, and m + 1 rows of ``values``. Of what is optional,
-``counts`` (2 m + 1 entries) and ``leaf_weights`` (m + 1 rows), only those trees have a share that
-have such things at all.
+A file holds the trees of a forest as one set of arrays, one tree after the other. ``n_splits`` (T,)
+is the number of splits of each tree. A tree with m splits has m rows of ``weights``, ``bias`` and
+``children``, which count its own splits and leaves from 0, and m + 1 rows of ``values``. Of the
+optional arrays, ``counts`` (2 m + 1 entries) and ``leaf_weights`` (m + 1 rows), only the trees that
+have them take rows.
 """
 
 from __future__ import annotations
@@ -22,26 +22,40 @@ from hardwood.model.kinds.soft_ensemble import TreeEnsemble
 from hardwood.model.kinds.tree import ObliqueTree
 from hardwood.model.structure import Array
 
-_KINDS = (ObliqueTree, ObliqueForest, TreeEnsemble, PolicyTree, LatentTreeModel)
-KINDS: dict[str, type[Model]] = {kind.__name__: kind for kind in _KINDS}
+KINDS: dict[str, type[Model]] = {
+    "tree": ObliqueTree,
+    "forest": ObliqueForest,
+    "ensemble": TreeEnsemble,
+    "policy_tree": PolicyTree,
+    "latent_tree": LatentTreeModel,
+}
 N_SPLITS = Array("n_splits", "T", is_whole=True)
+TREE_ARRAYS = tuple(array.name for array in ObliqueTree.arrays)
+OPTIONAL_OF_A_TREE = tuple(array.name for array in ObliqueTree.arrays if array.is_optional)
 
 
-def arrays_of(version: int, kind: str) -> tuple[Array, ...]:
-    """Return the arrays of a kind of model in a format; of a forest, those of its trees."""
-    arrays = (ObliqueTree if KINDS[kind] is ObliqueForest else KINDS[kind]).arrays
-    return tuple(a for a in arrays if version > 1 or a.name != "leaf_weights")
+def kind_of(model: Model) -> str:
+    """Return the kind that a file of a model has."""
+    return next(name for name, kind in KINDS.items() if isinstance(model, kind))
 
 
-def contents(version: int, kind: str) -> tuple[Kinds, Kinds]:
-    """Return dtypes and dimensions of what a file holds: what must be there, and what may be."""
-    arrays = (*arrays_of(version, kind), *((N_SPLITS,) if KINDS[kind] is ObliqueForest else ()))
-    places = {a.name: ("I32" if a.is_whole else "F64", len(a.axes)) for a in arrays}
-    optional = {a.name for a in arrays if a.is_optional}
-    return (
-        {name: place for name, place in places.items() if name not in optional},
-        {name: place for name, place in places.items() if name in optional},
+def arrays_of(kind: str) -> tuple[Array, ...]:
+    """Return the arrays of a kind of model; for a forest, those of each tree."""
+    return (ObliqueTree if kind == "forest" else KINDS[kind]).arrays
+
+
+def contents(kind: str) -> tuple[Kinds, Kinds]:
+    """Return dtypes and dimensions of the arrays in a file: the required and the optional ones."""
+    arrays = (*arrays_of(kind), *((N_SPLITS,) if kind == "forest" else ()))
+    required, optional = (
+        {
+            array.name: ("I32" if array.is_whole else "F64", len(array.axes))
+            for array in arrays
+            if array.is_optional == is_optional
+        }
+        for is_optional in (False, True)
     )
+    return required, optional
 
 
 def arrays_in(model: Model) -> dict[str, np.ndarray]:
@@ -53,7 +67,7 @@ def arrays_in(model: Model) -> dict[str, np.ndarray]:
 
 
 def concatenate(trees: Sequence[ObliqueTree]) -> dict[str, np.ndarray]:
-    """Put the arrays of trees one after the other; what no tree has is left out."""
+    """Put the arrays of trees one after the other; leave out arrays that no tree has."""
     arrays = {N_SPLITS.name: np.array([tree.n_splits for tree in trees], dtype=np.int32)}
     for part in ObliqueTree.arrays:
         parts = [array for tree in trees if (array := getattr(tree, part.name)) is not None]
@@ -65,17 +79,17 @@ def concatenate(trees: Sequence[ObliqueTree]) -> dict[str, np.ndarray]:
 def separate(
     arrays: Mapping[str, np.ndarray], has: Mapping[str, Sequence[bool]]
 ) -> list[dict[str, np.ndarray | None]]:
-    """Take the arrays apart again: for each tree, those of its constructor.
+    """Split the arrays of a forest into those of each tree.
 
     Parameters
     ----------
     has
-        By the names of the arrays that are optional, whether each tree has one.
+        For each optional array, by name, whether each tree has it.
 
     Raises
     ------
     ValueError
-        If the sizes do not add up. What the arrays hold is for the constructor to check.
+        If the sizes do not add up. The constructor of each tree checks the contents.
     """
     n_trees = len(next(iter(has.values())))
     m = _sizes(arrays[N_SPLITS.name], n_trees)
@@ -103,9 +117,11 @@ def _sizes(n_splits: np.ndarray, n_trees: int) -> np.ndarray:
 def _pieces(
     name: str, array: np.ndarray | None, sizes: np.ndarray, owns: np.ndarray
 ) -> list[np.ndarray | None]:
-    """Cut an array into the trees' shares, None for a tree without one; each row is somebody's."""
-    if (array is not None) != bool(owns.any()):
-        raise ValueError(f"{name} is there and no tree has it, or the other way round")
+    """Cut an array into one piece per tree, None for a tree without it; use every row."""
+    if array is not None and not owns.any():
+        raise ValueError(f"the file has an array {name}, but no tree has {name}")
+    if array is None and owns.any():
+        raise ValueError(f"the file has no array {name}, but a tree has {name}")
     if array is None:
         return [None] * owns.size
     sizes = np.where(owns, sizes, 0)

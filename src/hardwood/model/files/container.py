@@ -1,11 +1,11 @@
 """Arrays and a JSON header in one file: safetensors, with the header in its metadata.
 
-Layout (https://github.com/huggingface/safetensors): 8 bytes, the length of a JSON text; that text,
-which gives each array its dtype, shape and place; the arrays, without gaps. Nothing in it is ever
-executed. The reader below trusts nothing: each size is compared with the size of the file before
-anything of that size is made, so that the memory needed is bounded by a small multiple of the file.
-The last array, ``sha256``, is a digest of all the rest, so that a flipped bit is noticed. (It is no
-signature: whoever can write the file can write the digest.)
+Layout (https://github.com/huggingface/safetensors): 8 bytes with the length of a JSON text; that
+text, which gives the dtype, shape and offsets of each array; the arrays, without gaps. Nothing in
+the file is ever executed. The reader compares each size with the size of the file before it
+allocates memory, so it needs at most a small multiple of the file's size. The last array,
+``sha256``, is a digest of everything before it, which detects any flipped bit. It is not a
+signature: whoever can write the file can write the digest.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Kinds = Mapping[str, tuple[str, int]]
 """Arrays by their names: dtype and number of dimensions."""
 
 Contents = Callable[[Any], tuple[Kinds, Kinds]]
-"""From a header, which it checks, to the arrays that must be there and those that may be."""
+"""Checks a header and returns the arrays that are required and those that are optional."""
 
 _Built = TypeVar("_Built")
 Build = Callable[[Any, dict[str, np.ndarray]], _Built]
-"""From a checked header and arrays to what the file holds; ``ModelFileError`` where it cannot."""
+"""Builds what the file holds from a checked header and arrays; raises ``ModelFileError``."""
 
 
 def pack(header: Any, arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -68,19 +68,19 @@ def pack(header: Any, arrays: Mapping[str, np.ndarray]) -> bytes:
 def load(
     path: str | os.PathLike[str], contents: Contents, build: Build[_Built], *, reads_bytes: str
 ) -> _Built:
-    """Read a file; what it holds is checked by ``contents`` and made by ``build``.
+    """Read a file: ``contents`` checks its header, ``build`` makes the result.
 
     Parameters
     ----------
     reads_bytes
-        The function to suggest for what is no regular file.
+        The function that the error for a pipe or a device suggests.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ModelFileError
-        If it is damaged, hostile, or holds something else; the message says which.
+        If the file is damaged, hostile, or holds something else; the message says which.
     """
     path = Path(path)
     kind = path.stat().st_mode
@@ -115,7 +115,7 @@ def _read(file: BinaryIO, size: int, contents: Contents, build: Build[_Built]) -
         head = strict_json.parse(text)
     except ValueError as error:
         raise ModelFileError(f"its 'hardwood' entry cannot be read: {error}") from error
-    needed, optional = contents(head)  # before the arrays: a newer format may have others
+    needed, optional = contents(head)  # before the arrays: a newer format may have other arrays
     _check_places(places, size - start, needed, optional)
     file.seek(0)
     content = file.read(size)
@@ -124,7 +124,7 @@ def _read(file: BinaryIO, size: int, contents: Contents, build: Build[_Built]) -
     data = memoryview(content)[start:]
     arrays = {name: _array(place, data) for name, place in places.items() if name != DIGEST}
     built = build(head, arrays)
-    # Last, so that a file which says something impossible is told what.
+    # Last, because the other errors say more precisely what is wrong.
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise ModelFileError(
             "it does not match its own checksum: it was damaged or changed after it was written. "
@@ -142,12 +142,11 @@ def _read_header(file: BinaryIO, size: int) -> tuple[dict[str, Any], str, int]:
         raise ModelFileError(f"it is cut short: it has only {size} bytes. Copy or save it again")
     if not 2 <= length <= MAX_HEADER_BYTES:
         raise ModelFileError(
-            "it does not start as a model file does. Was it written by hardwood, "
-            "with model.save(path)?"
+            "it does not start as a model file does. Was it written by hardwood, with save(path)?"
         )
     if length > size - 8:
         raise ModelFileError(
-            f"it is cut short or no model file: its header should have {length} bytes, only "
+            f"it is cut short or not a model file: its header should have {length} bytes, but only "
             f"{size - 8} are there. Copy or save it again"
         )
     try:
@@ -170,7 +169,7 @@ def _check_places(places: dict[str, Any], size: int, needed: Kinds, optional: Ki
     missing = sorted(needed.keys() - places.keys())
     unknown = sorted(places.keys() - needed.keys() - optional.keys())
     if missing or unknown:
-        raise ModelFileError(f"it lacks the arrays {missing} and has unknown ones {unknown!r:.200}")
+        raise ModelFileError(f"it lacks the arrays {missing}, has unknown arrays {unknown!r:.200}")
     for name, place in places.items():
         _check_place(name, place, *{**optional, **needed}[name])
     end = 0

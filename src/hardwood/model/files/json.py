@@ -10,8 +10,8 @@ import numpy as np
 from hardwood.errors import ModelFileError
 from hardwood.model.base import Model
 from hardwood.model.files import strict_json
-from hardwood.model.files.arrays import arrays_of
-from hardwood.model.files.header import FOREST, TREE, Arrays, build, check_header, header
+from hardwood.model.files.arrays import KINDS, arrays_of
+from hardwood.model.files.header import Arrays, build, check_header, header, header_of_tree
 from hardwood.model.kinds.forest import ObliqueForest
 from hardwood.model.structure import Array
 from hardwood.table import Schema
@@ -20,20 +20,17 @@ M = TypeVar("M", bound=Model)
 
 
 def to_json(model: Model) -> str:
-    """Write a model as JSON text; floats are written so that they read back exactly."""
+    """Write a model as JSON text, with enough digits to read every float back exactly."""
     content = header(model)
     if isinstance(model, ObliqueForest):
-        content["trees"] = [
-            {"link": tree.link, "record": tree.record} | _lists(tree, arrays_of(2, TREE))
-            for tree in model.trees
-        ]
+        content["trees"] = [header_of_tree(tree) | _lists(tree) for tree in model.trees]
     else:
-        content |= _lists(model, arrays_of(content["format"], content["kind"]))
+        content |= _lists(model)
     return strict_json.write(content)
 
 
-def _lists(model: Model, parts: tuple[Array, ...]) -> dict[str, Any]:
-    arrays = {part.name: getattr(model, part.name) for part in parts}
+def _lists(model: Model) -> dict[str, Any]:
+    arrays = {part.name: getattr(model, part.name) for part in model.arrays}
     return {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
 
@@ -43,14 +40,15 @@ def from_json(kind: type[M], text: str | bytes) -> M:
     Raises
     ------
     ModelFileError
-        If the text is anything but a complete, consistent model of that kind.
+        If the text is not a complete, consistent model of that kind.
     """
     try:
         content = check_header(strict_json.parse(text), in_json=True)
-        if content["kind"] != kind.__name__:
-            raise ValueError(f"it holds an {content['kind']}: use {content['kind']}.from_json")
-        holders = content["trees"] if content["kind"] == FOREST else [content]
-        parts = arrays_of(content["format"], content["kind"])
+        found = KINDS[content["kind"]]
+        if found is not kind:
+            raise ValueError(f"it holds {found.noun}: use {found.__name__}.from_json")
+        holders = content["trees"] if content["kind"] == "forest" else [content]
+        parts = arrays_of(content["kind"])
         n_columns = Schema.from_dict(content["schema"]).n_columns
         model = build(content, lambda i: _arrays(holders[i], parts, n_columns))
     except (ValueError, TypeError) as error:
@@ -60,7 +58,7 @@ def from_json(kind: type[M], text: str | bytes) -> M:
 
 
 def _arrays(content: Mapping[str, Any], parts: tuple[Array, ...], n_columns: int) -> Arrays:
-    """Take the arrays of one model from its JSON."""
+    """Read the arrays of one model from its JSON."""
     return {part.name: _array(part, content[part.name], n_columns) for part in parts}
 
 
@@ -106,5 +104,5 @@ def _matrices(part: Array, items: Any, width: int | None) -> np.ndarray:
         raise ValueError(f"{name} must be {or_else}a list with a matrix for each {of}")
     matrices = [_matrix(name, item, width) for item in items]
     if len({matrix.shape for matrix in matrices}) > 1:
-        raise ValueError(f"each {of} of {name} must have a matrix of as many rows and numbers")
+        raise ValueError(f"each {of} of {name} must have a matrix of the same shape")
     return np.stack(matrices)

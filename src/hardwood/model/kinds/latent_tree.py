@@ -63,10 +63,11 @@ class LatentTreeModel(Model):
         these nodes, in ascending order: see `splits`.
     head_weights, head_bias
         Of the predictor's layers, one after the other, flat: each (out, in) and (out,). The first
-        takes z of the nodes and, with `skip`, the columns of the schema; the last gives k scores.
+        takes z of the nodes and, with `skip_connection`, the columns of the schema; the last gives
+        k scores.
     widths
         Outputs of all layers but the last; () for a linear predictor. Between layers is an ELU.
-    skip
+    skip_connection
         Whether the predictor sees the row beside its traversals.
     activation
         ``"linear"``, or ``"elu"`` where scores of splits pass through an ELU.
@@ -94,7 +95,7 @@ class LatentTreeModel(Model):
         Array("head_weights", "H"),
         Array("head_bias", "B"),
     )
-    options = ("widths", "skip", "activation", "link")
+    options = ("widths", "skip_connection", "activation", "link")
     nodes: np.ndarray
     activity: np.ndarray
     weights: np.ndarray
@@ -102,7 +103,7 @@ class LatentTreeModel(Model):
     head_weights: np.ndarray
     head_bias: np.ndarray
     widths: tuple[int, ...]
-    skip: bool
+    skip_connection: bool
     activation: Literal["linear", "elu"]
 
     def __init__(
@@ -115,7 +116,7 @@ class LatentTreeModel(Model):
         head_bias: Any,
         *,
         widths: Sequence[int] = (),
-        skip: bool = False,
+        skip_connection: bool = False,
         activation: Literal["linear", "elu"] = "linear",
         schema: Schema,
         task: TaskKind,
@@ -125,14 +126,16 @@ class LatentTreeModel(Model):
         record: Mapping[str, Any] | None = None,
     ) -> None:
         arrays = (nodes, activity, weights, bias, head_weights, head_bias)
-        head = {"widths": widths, "skip": skip, "activation": activation}
+        head = {"widths": widths, "skip_connection": skip_connection, "activation": activation}
         self._keep(arrays, schema, task, classes, target_names, record, link=link, **head)
 
     def _check(self) -> None:
         _check_activity(self.nodes, self.activity)
         self.__dict__["widths"] = _widths(self.widths)
-        if not isinstance(self.skip, bool):
-            raise TypeError(f"skip must be true or false, not {self.skip!r:.80}")
+        if not isinstance(self.skip_connection, bool):
+            raise TypeError(
+                f"skip_connection must be true or false, not {self.skip_connection!r:.80}"
+            )
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be 'linear' or 'elu', not {self.activation!r:.80}")
         if self.n_outputs < 1 or (self.classes and self.n_outputs != len(self.classes)):
@@ -188,7 +191,7 @@ class LatentTreeModel(Model):
     @property
     def _layer_sizes(self) -> list[tuple[int, int]]:
         """How many inputs and outputs each layer of the predictor has."""
-        n_inputs = self.n_nodes + (self.schema.n_columns if self.skip else 0)
+        n_inputs = self.n_nodes + (self.schema.n_columns if self.skip_connection else 0)
         sizes = (n_inputs, *self.widths, self.n_outputs)
         return list(zip(sizes, sizes[1:], strict=False))
 
@@ -280,7 +283,7 @@ class LatentTreeModel(Model):
 
     def predicted(self, z: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the predictor's scores (n, k) for traversals (n, A) and columns (n, c)."""
-        values = np.hstack([z, columns]) if self.skip else z
+        values = np.hstack([z, columns]) if self.skip_connection else z
         with np.errstate(over="ignore", invalid="ignore"):  # answers may be infinite, as in leaves
             for i, (weights, bias) in enumerate(self.layers):
                 values = times(elu(values) if i else values, weights) + bias

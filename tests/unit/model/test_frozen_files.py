@@ -1,4 +1,4 @@
-"""Files of every format ever written still load and answer as they did when they were written."""
+"""One frozen file of every kind of model loads, predicts as recorded, and is written back equal."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from safetensors import safe_open
 
 from hardwood.model import LatentTreeModel, TreeEnsemble, dumps, load
 from hardwood.model.base import Model
-from hardwood.model.files.header import FORMAT, FURTHER_KEYS
+from hardwood.model.files.arrays import KINDS
+from hardwood.model.files.format import FORMAT
 
 DATA = Path(__file__).parents[2] / "data"
-FILES = sorted(DATA.glob("*_format_*.hardwood"))
+FILES = sorted(DATA.glob("*.hardwood"))
 
 
 def written_header(path: Path) -> dict[str, object]:
@@ -23,26 +24,24 @@ def written_header(path: Path) -> dict[str, object]:
     return header
 
 
-def test_there_is_a_file_of_every_format_and_kind() -> None:
-    heads = [(path.stem.rsplit("_", 1)[1], written_header(path)) for path in FILES]
-    assert all(int(number) == head["format"] for number, head in heads)
-    found = {(head["format"], head["kind"]) for _, head in heads}
-    assert found == set(FURTHER_KEYS)
-    assert max(format_ for format_, _ in found) == FORMAT
+def test_there_is_a_file_of_every_kind() -> None:
+    heads = [written_header(path) for path in FILES]
+    assert {head["format"] for head in heads} == {FORMAT}
+    assert {head["kind"] for head in heads} == set(KINDS)
 
 
 def tolerance(model: Model) -> float:
-    """How far an answer may be off, relatively."""
+    """The relative difference from the recorded prediction that is allowed."""
     if isinstance(model, TreeEnsemble):
-        return 1e-5  # float32, in which instruction sets differ by roundings
+        return 1e-5  # float32, where instruction sets round differently
     if isinstance(model, LatentTreeModel):
-        return 1e-9  # sums in the order of whichever BLAS there is
-    # exp is the processor's or the system's, which may round its last bit otherwise.
+        return 1e-9  # the order of sums depends on the BLAS library
+    # exp comes from the processor or the system library, which may round the last bit differently.
     return 1e-13 if model.has_linear_leaves or model.link != "identity" else 0.0
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_an_old_file_answers_as_ever(path: Path) -> None:
+def test_a_frozen_file_predicts_as_recorded(path: Path) -> None:
     model = load(path)
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = expected["rows"]
@@ -60,7 +59,7 @@ def test_an_old_file_answers_as_ever(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_saved_again_it_is_the_same_to_the_byte(path: Path) -> None:
-    """What is written may change in a new format only, for models that older ones cannot hold."""
+    """Bytes may change only together with the number of the format."""
     model = load(path)
     assert dumps(model) == path.read_bytes()
     again = type(model).from_json(model.to_json())

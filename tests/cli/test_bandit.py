@@ -34,7 +34,7 @@ def test_curves_are_printed_and_drawn(run, flowers, tmp_path):
     assert result.exit_code == 0, result.stderr
     for words in (
         "flowers.csv: 120 rows, 3 features",
-        "Actions: the 2 values of 'kind'; the right one earns 1",
+        "Actions: the 2 values of 'kind'; the right one has reward 1",
         "Mean reward over 120 rounds, 2 runs each",
         "supervised tree",
         "Learning curve: mean reward so far",
@@ -48,7 +48,7 @@ def test_json_has_the_runs_of_the_library(run, flowers, tmp_path):
     result = run(*arguments("--runs", 2, "--seed", 3, "--drop", "height", "--json"))
     payload = json.loads(result.stdout)
     assert payload["target"] == "kind"
-    assert payload["estimator"] == "replay"
+    assert payload["method"] == "replay"
     assert payload["n_rounds"] == payload["n_rows"] == 120
     assert payload["picture"] == "flowers_bandit.png"
     assert payload["left_out"] == [{"column": "height", "reason": "--drop"}]
@@ -56,28 +56,29 @@ def test_json_has_the_runs_of_the_library(run, flowers, tmp_path):
     assert set(by_name) == {"DGT", "linear", "random", "best constant", "supervised tree"}
     table = flowers.drop(columns=["kind", "height"])
     for seed, found in zip((3, 4), by_name["DGT"]["runs"], strict=True):
-        world = classification_bandit(table, flowers["kind"], random_state=seed)
-        bandit = DGTBandit(world.actions, max_depth=2, features=table, random_state=seed)
-        assert simulate(bandit, world).mean_reward[-1] == pytest.approx(found)
+        environment = classification_bandit(table, flowers["kind"], random_state=seed)
+        bandit = DGTBandit(environment.actions, max_depth=2, features=table, random_state=seed)
+        assert simulate(bandit, environment).mean_reward[-1] == pytest.approx(found)
     again = run(*arguments("--runs", 2, "--seed", 3, "--drop", "height", "--json"))
     assert again.stdout == result.stdout
 
 
-def test_worlds_that_are_late_forbid_and_change(run, flowers):
+def test_environments_with_delays_masks_and_drift(run, flowers):
     more = ["--delay", 5, "--lost", 0.2, "--allowed", 0.7, "--drift", 60, "--no-baselines"]
-    result = run(*arguments("--runs", 1, "--rounds", 150, "--estimator", "paper", "--json", *more))
+    result = run(*arguments("--runs", 1, "--rounds", 150, "--method", "paper", "--json", *more))
     payload = json.loads(result.stdout)
-    assert payload["estimator"] == "paper"
+    assert payload["method"] == "paper"
     assert payload["n_rounds"] == 150
     assert [curve["name"] for curve in payload["curves"]] == ["DGT"]
-    options = ["--exploration", 0.5, "--learning-rate", 0.1]
+    options = ["--exploration", 0.5, "--learning-rate", 0.1, "--buffer", "recent"]
+    options += ["--buffer-size", 50, "--batch-size", 16, "--updates-per-round", 0.5]
     other = json.loads(run(*arguments("--runs", 1, "--json", "--no-baselines", *options)).stdout)
     assert other["curves"][0]["runs"] != payload["curves"][0]["runs"]
 
 
-@pytest.mark.parametrize("estimator", ["two_point", "one_point"])
-def test_numbers_are_tried_in_deviations(run, flowers, estimator):
-    more = ["--estimator", estimator, "--learning-rate", 0.01, "--perturbation", 0.2]
+@pytest.mark.parametrize("method", ["two_point", "one_point"])
+def test_numbers_are_tried_in_deviations(run, flowers, method):
+    more = ["--method", method, "--learning-rate", 0.01, "--perturbation", 0.2]
     result = run(*arguments("--runs", 1, "--json", *more, target="height"))
     payload = json.loads(result.stdout)
     assert payload["what"] == "loss"
@@ -93,18 +94,27 @@ def test_numbers_are_tried_in_deviations(run, flowers, estimator):
     [
         ([], "kindness", "has no column 'kindness'. Did you mean 'kind'?"),
         ([], "kind,color", "--target takes one column"),
-        (["--estimator", "two_point"], "kind", "--estimator two_point is not for classification"),
-        (["--estimator", "paper"], "height", "use two_point or one_point or"),
-        (["--allowed", "0.5"], "height", "--allowed is for classes"),
-        (["--exploration", "0.5"], "height", "--exploration is for classes"),
-        (["--perturbation", "0.5"], "kind", "--perturbation is for numbers"),
+        (["--method", "two_point"], "kind", "--method two_point is not for classification"),
+        (["--method", "paper"], "height", "use two_point or one_point or"),
+        (["--allowed", "0.5"], "height", "--allowed is for classification"),
+        (["--exploration", "0.5"], "height", "--exploration is not for regression"),
+        (["--perturbation", "0.5"], "kind", "--perturbation is not for classification"),
         (["--drift", "120"], "kind", "--drift 120: there are only 120 rounds"),
         (["--plot", "curve.docx"], "kind", "unknown kind of picture"),
         (["--plot", "flowers.csv"], "kind", "is an input of this command"),
         (["--plot", "nowhere/curve.png"], "kind", "the folder nowhere does not exist"),
         (["--lost", "nan"], "kind", "--lost"),
         (["--exploration", "inf"], "kind", "inf is no finite number"),
-        (["--estimator", "paper", "--exploration", "3"], "kind", "with paper it is a probability"),
+        (
+            ["--method", "paper", "--exploration", "1"],
+            "kind",
+            "--exploration is not used with --method",
+        ),
+        (["--epsilon", "0.3"], "kind", "--epsilon is not used with --method replay"),
+        (["--method", "paper", "--epsilon", "3"], "kind", "--epsilon"),
+        (["--perturbation", "0"], "height", "perturbation must be a number in (0, inf)"),
+        (["--buffer", "newest"], "kind", "--buffer"),
+        (["--buffer-size", "0"], "kind", "--buffer-size"),
         (["--runs", "0"], "kind", "--runs"),
         (["--max-depth", "11"], "kind", "--max-depth"),
     ],

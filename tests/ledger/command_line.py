@@ -74,7 +74,7 @@ _LINES: dict[str, Sequence[str]] = {
     "prune unreached": ("prune", _MODEL, "shop.csv", "--min-samples", "3", "--readable", "0.05"),
     "demo": ("demo", "-o", "demo.png"),
     "bandit": (*_BANDIT, *_ANSWER),
-    "bandit of numbers": (*_BANDIT, *_AMOUNT, "--estimator", "one_point", "--delay", "5"),
+    "bandit of numbers": (*_BANDIT, *_AMOUNT, "--method", "one_point", "--delay", "5"),
     "bandit with drift": (
         *_BANDIT,
         *_ANSWER,

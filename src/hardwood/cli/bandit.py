@@ -1,61 +1,77 @@
-"""`hardwood bandit simulate`: what a bandit would earn on a table whose answers are known."""
+"""`hardwood bandit simulate`: the reward a bandit would collect on a table with known labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
+from hardwood.bandit.parameters import BanditParameters, RegressionParameters
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Dataset, Request, read_dataset
 from hardwood.cli.output import Notes, print_size, print_text, tell
 from hardwood.cli.progress import MoveBar, progress_bar
+from hardwood.parameters import Values
 from hardwood.text.numbers import plural
 
 if TYPE_CHECKING:
     from hardwood.bandit import LossSimulator, Simulator
 
-# Limits and defaults of the bandits, which are too slow to import for a help text.
-MAX_BANDIT_DEPTH = 10
-_DEPTHS = {"classification": 8, "regression": 6}
 MAX_ROUNDS = 100_000_000
+MAX_RUNS = 1000
 
-
-EstimatorChoice = Literal[
+MethodChoice = Literal[
     "replay", "paper", "two_point", "one_point", "paper_two_point", "paper_one_point"
 ]
-"""What `--estimator` takes."""
+"""What `--method` takes."""
 
+BufferChoice = Literal["uniform", "recent"]
+"""What `--buffer` takes."""
 
-# In deviations of the target. One point says more from farther away; what two points are apart
-# only costs.
-_PERTURBATIONS: dict[EstimatorChoice, float] = {
+# In standard deviations of the target. Smaller than the library's, because trying numbers far from
+# the prediction costs loss in the simulation and, without noise, gains nothing.
+_PERTURBATIONS: dict[str, float] = {
     "two_point": 0.1,
     "one_point": 0.5,
     "paper_two_point": 0.1,
     "paper_one_point": 0.5,
 }
-_ESTIMATORS: dict[str, tuple[EstimatorChoice, ...]] = {
-    "classification": ("replay", "paper"),
-    "regression": tuple(_PERTURBATIONS),
+_KINDS: dict[str, type[BanditParameters] | type[RegressionParameters]] = {
+    "classification": BanditParameters,
+    "regression": RegressionParameters,
 }
+
+
+def _hyperparameter(name: str, help: str, default: str | None = None) -> Any:
+    """Return the option of a learner's hyperparameter, with the limits of the library."""
+    declared = {f.name: f for kind in _KINDS.values() for f in fields(kind)}
+    values: Values = declared[name].metadata["values"]
+    if default is None:
+        default = f"{declared[name].default}"
+    if values.choices:
+        return opt.named("|".join(values.choices), help, default=default)
+    if values.kind == "integer":
+        low, high = (None if v is None else int(v) for v in (values.low, values.high))
+        return opt.count(help, low=low or 0, high=high, default=default)
+    return opt.number(help, low=values.low, high=values.high, default=default)
 
 
 def simulate(
     table: opt.TableFile,
     target: Annotated[
         str,
-        opt.target("The column with the best answer."),
+        opt.target("The column with the best action, or the number to predict."),
     ],
     task: opt.TaskOption = "auto",
     rounds: Annotated[
         int | None,
         opt.count(
-            "Rounds of a run; with more than rows, the rows come again.",
+            "Rounds per run; if there are more rounds than rows, rows repeat.",
             low=2,
             high=MAX_ROUNDS,
             default="every row once",
@@ -63,66 +79,104 @@ def simulate(
     ] = None,
     runs: Annotated[
         int,
-        opt.count("Runs, each in an order of its own.", high=1000),
+        opt.count("Runs, each with the rows in another order.", high=MAX_RUNS),
     ] = 5,
-    estimator: Annotated[
-        EstimatorChoice | None,
+    method: Annotated[
+        MethodChoice | None,
         opt.one_of(
-            EstimatorChoice,
-            "How it learns: the first two choose among classes, the others set a number.",
+            MethodChoice,
+            "replay and paper choose among classes; the other methods set a number.",
             default="replay, or two_point",
         ),
     ] = None,
     max_depth: Annotated[
         int | None,
-        opt.depth(
-            "8, of numbers 6",
-            "Splits on the longest path, of the supervised tree, too.",
-            high=MAX_BANDIT_DEPTH,
+        _hyperparameter(
+            "max_depth",
+            "Depth of the tree, and of the supervised tree.",
+            default="8 for classes, 6 for numbers",
         ),
     ] = None,
     learning_rate: Annotated[
         float | None,
-        opt.number("Size of its steps.", low=1e-12, default="the estimator's own"),
+        _hyperparameter(
+            "learning_rate", "Step size.", default="0.005, or 0.001 for the paper's methods"
+        ),
     ] = None,
     exploration: Annotated[
         float | None,
-        opt.number(
-            "Among actions: how much it explores, relative to the default; with paper, the "
-            "probability of an action at random.",
-            low=0,
-            default="the estimator's own",
+        _hyperparameter(
+            "exploration",
+            "replay: how much to explore, relative to the default; 0 never explores.",
         ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        _hyperparameter("epsilon", "paper: the probability of a random action."),
     ] = None,
     perturbation: Annotated[
         float | None,
-        opt.number(
-            "How far from its prediction a number is tried, in deviations of the target.",
-            low=1e-6,
-            default="0.1, of one point 0.5",
+        _hyperparameter(
+            "perturbation",
+            "Numbers: how far from the prediction to try, in standard deviations of the target.",
+            default="0.1, or 0.5 with one point",
         ),
     ] = None,
-    delay: Annotated[int, opt.count("Feedback comes up to so many rounds late.", low=0)] = 0,
+    buffer: Annotated[
+        BufferChoice | None,
+        _hyperparameter(
+            "buffer", "replay: which rounds the replay buffer holds: a sample, or the most recent."
+        ),
+    ] = None,
+    buffer_size: Annotated[
+        int | None,
+        _hyperparameter("buffer_size", "Rounds in the replay buffer."),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        _hyperparameter(
+            "batch_size",
+            "Stored rounds per gradient step.",
+            default="64 for classes, 256 for numbers",
+        ),
+    ] = None,
+    updates_per_round: Annotated[
+        float | None,
+        _hyperparameter("updates_per_round", "Gradient steps per round."),
+    ] = None,
+    input_noise: Annotated[
+        float | None,
+        _hyperparameter("input_noise", "Noise on replayed contexts."),
+    ] = None,
+    gradient_accumulation: Annotated[
+        int | None,
+        _hyperparameter("gradient_accumulation", "The paper's methods: rounds per gradient step."),
+    ] = None,
+    delay: Annotated[int, opt.count("Feedback comes up to this many rounds late.", low=0)] = 0,
     lost: Annotated[
         float,
-        opt.number("Share of the rounds whose feedback never comes.", low=0, high=1),
+        opt.number("Fraction of the rounds whose feedback never comes.", low=0, high=1),
     ] = 0.0,
     drift: Annotated[
         int | None,
         opt.count(
-            "From this round on each action earns what another one did.",
+            "From this round on the rewards of the actions are swapped.",
             metavar="ROUND",
-            default="the world stays as it is",
+            default="the environment does not change",
         ),
     ] = None,
     allowed: Annotated[
         float | None,
         opt.number(
-            "Probability of an action to be allowed in a round.", low=0, high=1, default="all are"
+            "Probability that an action is allowed in a round.",
+            low=0,
+            high=1,
+            default="all are allowed",
         ),
     ] = None,
     baselines: Annotated[
-        bool, opt.flag("Compare with chance, constants, a linear and a supervised one.")
+        bool,
+        opt.flag("Compare with random and constant actions, a linear and a supervised model."),
     ] = True,
     drop: opt.DroppedColumns = None,
     use: opt.UsedColumns = None,
@@ -135,12 +189,12 @@ def simulate(
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what a tree would earn that learns from its own choices alone.
+    """Simulate a bandit: a tree that learns only from the rewards of its own actions.
 
-    Every row becomes a round: the bandit sees the row, answers, and is told only what its answer
-    earned: 1 for the right class and 0 for any other, or for numbers the squared error, in units of
-    the target's variance. Prints the mean reward so far over the rounds, and draws it with 95 %
-    bands over the runs.
+    Every row becomes a round: the bandit observes the row without its target, acts, and receives
+    the reward of its action alone. The reward is 1 for the right class and 0 for any other. A
+    numeric target has a loss instead: the squared error, in units of the target's variance. Prints
+    the mean reward so far over the rounds, and draws it with 95 % bands over the runs.
     """
     from hardwood.bandit import compare
 
@@ -150,26 +204,30 @@ def simulate(
     request = Request(table, target, task, drop, use, None, 0.0)
     with notes.collecting():
         data = read_dataset(request, np.random.default_rng(seed))
-    chosen = _estimator(data, estimator)
-    of_classes = {"--allowed": allowed, "--exploration": exploration}
-    _check_task(data.target.task, of_classes, {"--perturbation": perturbation})
-    if chosen == "paper" and exploration is not None and exploration > 1:
-        raise CommandError(
-            f"--exploration {exploration:g}: with paper it is a probability, 0 to 1."
-        )
-    max_depth = max_depth or _DEPTHS[data.target.task]
-    options = {"max_depth": max_depth, "learning_rate": learning_rate}
-    options |= {"exploration": exploration, "perturbation": perturbation}
-    make_world = _worlds(data, rounds, drift, allowed, delay, lost)
+    given = {
+        "max_depth": max_depth,
+        "learning_rate": learning_rate,
+        "exploration": exploration,
+        "epsilon": epsilon,
+        "perturbation": perturbation,
+        "buffer": buffer,
+        "buffer_size": buffer_size,
+        "batch_size": batch_size,
+        "updates_per_round": updates_per_round,
+        "input_noise": input_noise,
+        "gradient_accumulation": gradient_accumulation,
+    }
+    chosen = _checked(data, method, given, allowed)
+    make_environment = _environments(data, rounds, drift, allowed, delay, lost)
     if not as_json:
         _print_problem(data)
     with data_mistakes(), notes.collecting(), progress_bar("Simulating") as move:
         found = compare(
-            make_world,
-            {"DGT": _bandits(chosen, options)},
+            make_environment,
+            {"DGT": _bandits(data.target.task, chosen)},
             n_runs=runs,
             random_state=seed,
-            max_depth=max_depth,
+            max_depth=chosen["max_depth"],
             with_baselines=baselines,
             on_rounds=_round_callback(move, runs * (2 if baselines else 1)),
         )
@@ -179,7 +237,7 @@ def simulate(
         "table": data.request.path,
         "target": data.target.name,
         "task": data.target.task,
-        "estimator": chosen,
+        "method": chosen["method"],
         "n_rows": data.features.num_rows,
         "n_missing_target": data.target.n_missing,
         "left_out": data.left_out_json,
@@ -187,30 +245,39 @@ def simulate(
     tell(found, str(found), of_table, notes, as_json=as_json, plot=plot)
 
 
-def _estimator(data: Dataset, estimator: EstimatorChoice | None) -> EstimatorChoice:
-    """Return how to learn, which must fit the target."""
+def _checked(
+    data: Dataset, method: str | None, given: dict[str, Any], allowed: float | None
+) -> dict[str, Any]:
+    """Return the hyperparameters in use; refuse options that the task or the method ignores."""
     target = data.target
     if len(target.names) > 1:
-        raise CommandError("A bandit has one answer per round: --target takes one column.")
-    possible = _ESTIMATORS[target.task]
-    if estimator is not None and estimator not in possible:
-        words = " or ".join(possible)
+        raise CommandError("A bandit takes one action per round: --target takes one column.")
+    kind = _KINDS[target.task]
+    if method is not None and method not in kind.METHODS:
         raise CommandError(
-            f"--estimator {estimator} is not for {target.task}, which '{target.name}' is "
-            f"because {target.reason}; use {words}, or --task."
+            f"--method {method} is not for {target.task}, which '{target.name}' is "
+            f"because {target.reason}; use {' or '.join(kind.METHODS)}, or --task."
         )
-    return estimator or possible[0]
+    if target.task == "regression" and allowed is not None:
+        raise CommandError("--allowed is for classification, and the task is regression.")
+    method = method or kind.METHODS[0]
+    options = {name: value for name, value in given.items() if value is not None}
+    known, used = {each.name for each in fields(kind)}, kind(method=method).used()
+    for name in options:
+        option = "--" + name.replace("_", "-")
+        if name not in known:
+            raise CommandError(f"{option} is not for {target.task}, which is the task.")
+        if name not in used:
+            raise CommandError(f"{option} is not used with --method {method}.")
+    if kind is RegressionParameters:
+        options = {"perturbation": _PERTURBATIONS[method]} | options
+    try:
+        return kind(method=method, **options).used()
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
-def _check_task(task: str, of_classes: dict[str, Any], of_numbers: dict[str, Any]) -> None:
-    """Refuse options that mean nothing for the task."""
-    others, kind = (of_numbers, "numbers") if task == "classification" else (of_classes, "classes")
-    for option, value in others.items():
-        if value is not None:
-            raise CommandError(f"{option} is for {kind}, and the task is {task}; leave it out.")
-
-
-def _worlds(
+def _environments(
     data: Dataset,
     rounds: int | None,
     drift: int | None,
@@ -218,7 +285,7 @@ def _worlds(
     delay: int,
     lost: float,
 ) -> Callable[[int], Simulator | LossSimulator]:
-    """Return what makes the rounds of a run of its seed."""
+    """Return a function from the seed of a run to its environment."""
     from hardwood.bandit import classification_bandit, regression_bandit
 
     X, y = data.features, data.target.values
@@ -229,7 +296,7 @@ def _worlds(
     if data.target.task == "regression":
         bandit_of, y = regression_bandit, _in_deviations(y, data.target.name)
 
-    def world(seed: int) -> Any:
+    def environment(seed: int) -> Any:
         made = bandit_of(X, y, n_rounds=n_rounds, random_state=seed)
         if drift is not None:
             made = made.drifting(drift, random_state=seed)
@@ -239,11 +306,11 @@ def _worlds(
             made = made.delayed((0, delay), lost=lost, random_state=seed)
         return made
 
-    return world
+    return environment
 
 
 def _in_deviations(y: np.ndarray, name: str) -> np.ndarray:
-    """Return numbers with mean 0 in units of their deviation."""
+    """Return numbers with mean 0 and standard deviation 1."""
     unit = float(np.abs(y).max()) or 1.0
     scaled = y / unit  # else squares of large numbers overflow
     deviation = float(scaled.std())
@@ -253,20 +320,15 @@ def _in_deviations(y: np.ndarray, name: str) -> np.ndarray:
     return centered
 
 
-def _bandits(chosen: EstimatorChoice, options: dict[str, Any]) -> Callable[[Any, int], Any]:
-    """Return what makes a bandit for a world, of its seed."""
+def _bandits(task: str, chosen: dict[str, Any]) -> Callable[[Any, int], Any]:
+    """Return a function from an environment and a seed to a new bandit."""
     from hardwood.bandit import DGTBandit, DGTBanditRegressor
 
-    given = {name: value for name, value in options.items() if value is not None}
-    given["method"] = chosen
-    if chosen == "paper" and "exploration" in given:
-        given["epsilon"] = given.pop("exploration")
-
-    def bandit(world: Any, seed: int) -> Any:
-        own = {"features": world.features, "random_state": seed} | given
-        if chosen in _PERTURBATIONS:
-            return DGTBanditRegressor(**{"perturbation": _PERTURBATIONS[chosen]} | own)
-        return DGTBandit(world.actions, **own)
+    def bandit(environment: Any, seed: int) -> Any:
+        own = {"features": environment.features, "random_state": seed} | chosen
+        if task == "regression":
+            return DGTBanditRegressor(**own)
+        return DGTBandit(environment.actions, **own)
 
     return bandit
 
@@ -279,14 +341,16 @@ def _print_problem(data: Dataset) -> None:
         print_text(f"Left out: {words} in which '{target.name}' is missing")
     if target.task == "classification":
         n_actions = np.unique(target.values).size
-        print_text(f"Actions: the {n_actions} values of '{target.name}'; the right one earns 1")
+        print_text(
+            f"Actions: the {n_actions} values of '{target.name}'; the right one has reward 1"
+        )
     else:
         print_text(f"Numbers are tried for '{target.name}'; loss: squared error / its variance")
     print_text()
 
 
 def _round_callback(move: MoveBar, n_passes: int) -> Callable[[str, int, int, int], None]:
-    """Return what `compare` calls: it counts the rounds of this many passes."""
+    """Return the callback of `compare`, which counts the rounds of all passes."""
     rounds_done: dict[tuple[str, int], int] = {}
 
     def on_rounds(name: str, run: int, done: int, n: int) -> None:

@@ -1,33 +1,127 @@
-"""What was measured: printed as a table while it arrives, kept as JSON with versions."""
+"""Results of experiments: kept as one JSON line each with its provenance, printed as a table.
+
+An experiment has one file, ``results/NAME.jsonl``. Each line is one result and says by itself where
+it was measured::
+
+    {"result": {...}, "provenance": {"commit": ..., "is_clean": ..., "date": ..., ...}}
+
+Only this module reads and writes these files.
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
+import fcntl
+import hashlib
 import json
 import os
-import platform
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-_HERE = Path(__file__).resolve().parent
-RESULTS = _HERE / "results"
-_PACKAGES = (
-    "hardwood",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "torch",
-    "lightgbm",
-    "xgboost",
-    "onnxruntime",
-    "skl2onnx",
-    "vowpalwabbit",
-    "contextualbandits",
-)
+from benchmarks.provenance import Provenance, provenance
+
+RESULTS = Path(__file__).resolve().parent / "results"
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a file: what was measured, and where and how."""
+
+    result: Result
+    provenance: Provenance
+
+    def line(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def file_of(experiment: str, folder: Path = RESULTS) -> Path:
+    """Return where the results of an experiment are."""
+    return folder / f"{experiment}.jsonl"
+
+
+def read(path: Path) -> list[Record]:
+    """Return all results of a file, oldest first; none where there is no file."""
+    if not path.exists():
+        return []
+    status = path.stat()
+    return list(_parsed(path, status.st_ino, status.st_mtime_ns, status.st_size))
+
+
+def results(experiment: str, folder: Path = RESULTS) -> list[Result]:
+    """Return the results of an experiment without their provenance."""
+    return [record.result for record in read(file_of(experiment, folder))]
+
+
+def append(path: Path, record: Record) -> None:
+    """Add a result to a file; several processes may do so at once."""
+    with _locked(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(record.line())
+
+
+def replace(path: Path, records: Iterable[Record]) -> None:
+    """Write a file anew, in one step."""
+    with _locked(path):
+        _write(path, records)
+
+
+def keep(path: Path, is_kept: Callable[[Record], bool]) -> None:
+    """Drop the results of a file that are not kept, in one step."""
+    with _locked(path):
+        found = read(path)
+        kept = [record for record in found if is_kept(record)]
+        if len(kept) < len(found):
+            _write(path, kept)
+
+
+@contextmanager
+def alone(name: str) -> Iterator[bool]:
+    """Yield whether this process may work on something: one process at a time may."""
+    with _lock_file(name).open("w") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the file for one change; wait until others have made theirs."""
+    with _lock_file(f"change {path.resolve()}").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _lock_file(name: str) -> Path:
+    folder = Path(tempfile.gettempdir()) / f"hardwood-benchmarks-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    return folder / hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def _write(path: Path, records: Iterable[Record]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text("".join(record.line() for record in records), encoding="utf-8")
+    os.replace(fresh, path)
+
+
+@lru_cache(maxsize=32)
+def _parsed(path: Path, *_state: int) -> tuple[Record, ...]:
+    """Return the lines of a file in one state of it: pages ask for the same file very often."""
+    with path.open(encoding="utf-8") as lines:
+        return tuple(Record(**json.loads(line)) for line in lines)
+
+
+# --- tables ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -69,7 +163,7 @@ class Table:
     Parameters
     ----------
     name
-        Of the file in ``results/``; never changes.
+        Of the experiment and its file in ``results/``; never changes.
     title
         The question, with what is timed.
     columns
@@ -77,7 +171,9 @@ class Table:
     settings
         Options of this run.
     kept
-        Whether to write the file; a quick look is only printed.
+        Whether to write the file; a quick run is only printed.
+    device
+        The accelerator, where one is used.
     """
 
     name: str
@@ -85,16 +181,24 @@ class Table:
     columns: Sequence[Column]
     settings: dict[str, Any] = field(default_factory=dict)
     kept: bool = True
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    device: str | None = None
+    records: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        provenance()  # the commit is that of the start
         print(f"\n{self.title}\n")
         print("| " + " | ".join(c.head for c in self.columns) + " |")
         print("|" + "|".join(c.rule for c in self.columns) + "|", flush=True)
 
+    @property
+    def rows(self) -> list[Result]:
+        """All rows so far."""
+        return [record.result for record in self.records]
+
     def add(self, **row: Any) -> None:
         """Print a row and keep it."""
-        self.rows.append(row)
+        found = provenance(title=self.title, settings=self.settings, device=self.device)
+        self.records.append(Record(row, found))
         print("| " + " | ".join(c.cell(row) for c in self.columns) + " |", flush=True)
 
     def finish(self, *notes: str) -> bool:
@@ -102,27 +206,14 @@ class Table:
         passed = [row["passed"] for row in self.rows if "passed" in row]
         if passed:
             notes = (*notes, f"Floors: {sum(passed)} of {len(passed)} rows keep theirs.")
-        facts = versions()
-        words = ", ".join(f"{name} {version}" for name, version in facts["packages"].items())
+        here = provenance()
+        words = ", ".join(f"{name} {version}" for name, version in here["versions"].items())
         print()
-        for note in (*notes, f"{facts['hardware']['processor']}; {words}."):
+        for note in (*notes, f"{here['processor']}; {words}."):
             print(note)
         if self.kept:
-            self._write(facts, notes)
+            replace(file_of(self.name), self.records)
         return all(passed)
-
-    def _write(self, facts: dict[str, Any], notes: Sequence[str]) -> None:
-        document = {
-            "name": self.name,
-            "title": self.title,
-            "settings": self.settings,
-            **facts,
-            "notes": list(notes),
-            "rows": self.rows,
-        }
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{self.name}.json"
-        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def asks_quick(about: str, how: str) -> bool:
@@ -138,57 +229,3 @@ def asks_quick(about: str, how: str) -> bool:
 def verdict(passed: bool) -> dict[str, Any]:
     """Entries of a row that has a floor."""
     return {"passed": passed, "verdict": "pass" if passed else "MISS"}
-
-
-def versions() -> dict[str, Any]:
-    """Return what figures depend on: packages, commit, machine, and how busy the machine was."""
-    return {
-        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
-        "commit": _commit(),
-        "python": platform.python_version(),
-        "hardware": {
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "system": f"{platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}",
-            "instruction_set": _instruction_set(),
-            "load_average": [round(load, 2) for load in os.getloadavg()],
-        },
-    }
-
-
-def _version(name: str) -> str | None:
-    if name == "hardwood":  # also where it is on the path without being installed
-        import hardwood
-
-        return hardwood.__version__
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _commit() -> str | None:
-    """Return the commit, marked as dirty where files differ from it; None outside a checkout."""
-    command = ["git", "-C", str(_HERE), "describe", "--always", "--abbrev=12", "--dirty"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.strip()
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
-        platform.machine(),
-    )
-
-
-def _instruction_set() -> str:
-    from hardwood import _native
-
-    return _native.instruction_set()

@@ -11,7 +11,7 @@ have the same seeds and splits, and are compared in pairs. One random start each
 several, a choice that makes starts differ more would look better than it is.
 
 PAT and annealed trees are soft until learning ends. What the hard tree then loses is reported, as
-part of its validation loss. Fits are in ``results/ablations/NAME.VARIANT.json``, written and
+part of its validation loss. Fits are in ``results/ablations.jsonl``, written and
 skipped as those of `dgt_tables`.
 """
 
@@ -27,10 +27,10 @@ import numpy as np
 from benchmarks.quality.dgt_paper import TASKS, Task
 from benchmarks.quality.learners import Grid, Method, tree
 from benchmarks.quality.trials import Run, add_options, paper_words, run_of, some_of, summary, work
-from benchmarks.record import RESULTS, Column, Table, verdict
+from benchmarks.record import Column, Table, file_of, verdict
 from benchmarks.timing import one_thread
 
-FOLDER = RESULTS / "ablations"
+RECORDED = file_of("ablations")
 NAMES = [task.name for task in TASKS.values() if 7 in task.tables]
 BASE = "dgt"
 # Three layers of narrow hidden sizes with a penalty: on validation rows as good as the hidden sizes
@@ -177,7 +177,7 @@ def main() -> int:
         one_thread()
     names, variants = arguments.names or NAMES, arguments.variants or list(VARIANTS)
     with tempfile.TemporaryDirectory() as scratch:
-        run = run_of(arguments, FOLDER, scratch)
+        run = run_of(arguments, RECORDED, scratch)
         if not arguments.report:
             work(run, [(TASKS[name], VARIANTS[variant]) for name in names for variant in variants])
         return 0 if report(run, names, variants) else 1

@@ -20,12 +20,12 @@ import numpy as np
 from benchmarks.quality import bandit_replay
 from benchmarks.quality.bandit_learners import LEARNERS, Setting, VWPolicy
 from benchmarks.quality.dgt_paper import TASKS
-from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.ledger import Entry, Ledger
 from benchmarks.quality.parts import parts
 from benchmarks.quality.trials import OutOfTimeError
-from benchmarks.record import RESULTS
+from benchmarks.record import alone, file_of
 
-FOLDER = RESULTS / "bandit_figures"
+RECORDED = file_of("bandit_figures")
 QUERIES = {
     "covtype": 50_000,
     "mnist": 76_000,
@@ -85,7 +85,7 @@ def order(n: int, queries: int, seed: int) -> np.ndarray:
 
 def vw_setting(name: str) -> Setting | None:
     """Return the best setting of VW's grid that is quick enough; None before the grid is there."""
-    ledger = bandit_replay.ledger_of(bandit_replay.FOLDER, name, LEARNERS["vw"])
+    ledger = bandit_replay.ledger_of(bandit_replay.RECORDED, name, LEARNERS["vw"])
     quick = [
         entry
         for entry in ledger.choosing
@@ -146,8 +146,8 @@ def curve_of(run: Run, name: str, curve: str, setting: Setting, seed: int) -> En
 
 
 def ledger_of(run: Run, name: str, curve: str) -> Ledger:
-    head = {"name": name, "curve": curve, "measure": "accuracy on held-out rows, percent"}
-    return Ledger(run.results / f"accuracy.{name}.{curve}.json", head)
+    measure = {"measure": "accuracy on held-out rows, percent"}
+    return Ledger(run.results, {"name": name, "curve": curve}, measure)
 
 
 def work(run: Run, names: list[str], curves: list[str]) -> None:
@@ -158,7 +158,7 @@ def work(run: Run, names: list[str], curves: list[str]) -> None:
             if setting is None:
                 print(f"{name} {curve}: no grid of bandit_replay yet, left out.", flush=True)
                 continue
-            with alone(ledger_of(run, name, curve).path) as is_alone:
+            with alone(ledger_of(run, name, curve).name) as is_alone:
                 if is_alone:
                     _seeds(run, name, curve, setting)
 

@@ -4,15 +4,13 @@
         [--seeds 10] [--budget SECONDS] [--report] [--quick]
 
 Figure 2 is made as `bandit_curves.py` says, Figure 3 and Table 6 as `bandit_regression.py` does.
-Every finished run is in ``results/bandit_figures/`` at once and not made again; pictures are in
-``docs/images``, with the points they are drawn of in ``results/bandit_*.json``: means over seeds
-and 95 % intervals of the mean, by Student's t.
+Every finished run is in ``results/bandit_figures.jsonl`` at once and is not repeated. Pictures are
+in ``docs/images``: means over seeds and 95 % intervals of the mean, by Student's t.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -24,11 +22,11 @@ import numpy as np
 from scipy.stats import t as student
 
 from benchmarks.quality import bandit_curves, bandit_regression
-from benchmarks.quality.bandit_curves import CURVES, FOLDER, QUERIES, Run
+from benchmarks.quality.bandit_curves import CURVES, QUERIES, RECORDED, Run
 from benchmarks.quality.ledger import Entry
 from benchmarks.quality.tel_figures import PICTURES
 from benchmarks.quality.trials import OutOfTimeError, some_of
-from benchmarks.record import RESULTS, Column, Table, verdict, versions
+from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
 
 Rows = list[dict[str, Any]]
@@ -184,28 +182,19 @@ def print_two_point(rows: Rows) -> None:
         table.add(**row)
 
 
-def write(name: str, folder: Path, rows: Rows) -> None:
-    document = {"name": name, "made": time.strftime("%Y-%m-%d"), **versions(), "rows": rows}
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def show(run: Run, asked: list[str], folders: tuple[Path, Path]) -> None:
-    """Print, draw and write what is recorded, of all data sets."""
-    kept, pictures = folders
+def show(run: Run, asked: list[str], pictures: Path) -> None:
+    """Print and draw everything that is recorded."""
     numbers = bandit_regression.NAMES
     if "2" in asked and (rows := accuracy_rows(run, QUERIES)):
         print_curves("bandit_accuracy", "Figure 2: accuracy on held-out rows, percent", rows)
         print_floors(rows)
         draw(rows, CURVES, "held-out accuracy, %", pictures / "bandit_accuracy.png")
-        write("bandit_accuracy", kept, rows)
     if "3" in asked and (rows := one_point_rows(run, numbers)):
         print_curves("bandit_one_point", "Figure 3: one-point feedback, test RMSE", rows)
         titles = bandit_regression.LEARNERS
         draw(rows, titles, "test RMSE", pictures / "bandit_one_point.png")
-        write("bandit_one_point", kept, rows)
     if "6" in asked and (rows := two_point_rows(run, numbers)):
         print_two_point(rows)
-        write("bandit_two_point", kept, rows)
 
 
 def work(run: Run, asked: list[str], names: list[str]) -> None:
@@ -233,7 +222,7 @@ def main(argv: list[str] | None = None) -> None:
         quick = Path(scratch)
         run = Run(
             options.data,
-            quick if options.quick else FOLDER,
+            quick / RECORDED.name if options.quick else RECORDED,
             2 if options.quick else options.seeds,
             time.monotonic() + options.budget,
             100 if options.quick else 1,
@@ -243,8 +232,7 @@ def main(argv: list[str] | None = None) -> None:
                 work(run, options.parts, options.names)
             except OutOfTimeError:
                 print("The budget is spent; run again to go on.", flush=True)
-        folders = (quick, quick) if options.quick else (RESULTS, PICTURES)
-        show(run, options.parts, folders)
+        show(run, options.parts, quick if options.quick else PICTURES)
 
 
 if __name__ == "__main__":

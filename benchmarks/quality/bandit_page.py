@@ -25,8 +25,8 @@ from benchmarks.quality.written_page import joined, write_or_check
 from benchmarks.record import RESULTS
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "bandit.md"
-_REPLAY = bandit_replay.Run(Path(), bandit_replay.FOLDER, 5, np.inf)
-_FIGURES = bandit_curves.Run(Path(), bandit_curves.FOLDER, 10, np.inf)
+_REPLAY = bandit_replay.Run(Path(), bandit_replay.RECORDED, 5, np.inf)
+_FIGURES = bandit_curves.Run(Path(), bandit_curves.RECORDED, 10, np.inf)
 Found = dict[str, dict[str, Any]]
 
 

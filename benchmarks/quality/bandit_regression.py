@@ -21,9 +21,10 @@ import numpy as np
 
 from benchmarks.quality.bandit_curves import Run, order
 from benchmarks.quality.dgt_paper import TASKS
-from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.ledger import Entry, Ledger
 from benchmarks.quality.parts import Parts, n_splits, parts
 from benchmarks.quality.trials import OutOfTimeError
+from benchmarks.record import alone
 
 Setting = dict[str, Any]
 
@@ -196,8 +197,8 @@ class Trial:
 
     def __init__(self, run: Run, name: str, learner: str, estimator: str) -> None:
         self.run, self.name, self.learner, self.estimator = run, name, learner, estimator
-        head = {"name": name, "learner": learner, "estimator": estimator, "measure": "rmse"}
-        self.ledger = Ledger(run.results / f"{estimator}.{name}.{learner}.json", head)
+        key = {"name": name, "learner": learner, "estimator": estimator}
+        self.ledger = Ledger(run.results, key, {"measure": "rmse"})
 
     def _errors(
         self, setting: Setting, split: int, seed: int, loss: str, mark: int | None = None
@@ -258,6 +259,6 @@ def work(run: Run, names: list[str], estimator: str) -> None:
     for name in names:
         for learner in LEARNERS:
             trial = Trial(run, name, learner, estimator)
-            with alone(trial.ledger.path) as is_alone:
+            with alone(trial.ledger.name) as is_alone:
                 if is_alone:
                     trial.work()

@@ -11,7 +11,7 @@ quarter is recorded too. A learner that has several settings runs all of them on
 them counts, by the very rewards that are reported: that favors it. Ours has one setting for all
 data sets. Settings that would need more than 15 minutes for one pass, by the pace of the first
 rows, are left out and recorded as such. Every finished pass is in
-``results/bandit_replay/NAME.LEARNER.json`` at once and is not made again.
+``results/bandit_replay.jsonl`` at once and is not made again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.quality.bandit_learners import LEARNERS, Learner, Setting, Stream, TooLongError
-from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.ledger import Entry, Ledger
 from benchmarks.quality.trials import OutOfTimeError, some_of
-from benchmarks.record import RESULTS, Column, Table
+from benchmarks.record import Column, Table, alone, file_of
 from benchmarks.timing import one_thread
 
-FOLDER = RESULTS / "bandit_replay"
+RECORDED = file_of("bandit_replay")
 NAMES = (
     "segment",
     "satimage",
@@ -67,8 +67,8 @@ class Run(NamedTuple):
 
 
 def ledger_of(results: Path, name: str, learner: Learner) -> Ledger:
-    head = {"name": name, "learner": learner.name, "measure": "mean reward"}
-    return Ledger(results / f"{name}.{learner.name}.json", head)
+    key = {"name": name, "learner": learner.name}
+    return Ledger(results, key, {"measure": "mean reward"})
 
 
 @lru_cache(maxsize=1)
@@ -167,7 +167,7 @@ def work(run: Run, names: list[str], learners: list[Learner]) -> None:
             print(f"{name}: no {name}.npz in {run.data}, left out.", flush=True)
             continue
         for learner in learners:
-            with alone(run.ledger(name, learner).path) as is_alone:
+            with alone(run.ledger(name, learner).name) as is_alone:
                 if is_alone:
                     work_on(run, name, learner)
                 else:
@@ -248,7 +248,7 @@ def main(argv: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         run = Run(
             options.data,
-            Path(scratch) if options.quick else FOLDER,
+            Path(scratch) / RECORDED.name if options.quick else RECORDED,
             2 if options.quick else options.seeds,
             time.monotonic() + options.budget,
             options.quick,

@@ -28,15 +28,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.quality.best_tree_aims import MAY_MISS, TABLES, Aim, tasks
-from benchmarks.quality.best_tree_methods import DGT, METHODS, RECORDED, methods_of
+from benchmarks.quality.best_tree_methods import DGT, DGT_TABLES, METHODS, methods_of
 from benchmarks.quality.dgt_paper import TASKS, Task
 from benchmarks.quality.learners import Method
 from benchmarks.quality.trials import Pair, Run, add_options, run_of, some_of, summary, work
-from benchmarks.record import RESULTS, Column, Table, verdict
+from benchmarks.record import Column, Table, file_of, verdict
 from benchmarks.timing import one_thread
 from hardwood.learn import clock
 
-FOLDER = RESULTS / "best_tree"
+RECORDED = file_of("best_tree")
 TIME_NAME = "best_tree_time"
 TIME_LIMIT = 60.0  # seconds: the default of `TreeClassifier`
 MOST_TIME = 2.0  # of XGBoost's
@@ -63,12 +63,12 @@ COLUMNS = [
 # --- what is recorded --------------------------------------------------------------------------
 
 
-def row_of(task: Task, method: str, folder: Path = FOLDER) -> dict[str, Any] | None:
+def row_of(task: Task, method: str, path: Path = RECORDED) -> dict[str, Any] | None:
     """Return what is recorded of a method on a data set, here or by DGT's tables; else None."""
     if method in DGT:
-        row = summary(Run(Path(), RECORDED), task, DGT[method])
+        row = summary(Run(Path(), DGT_TABLES), task, DGT[method])
     else:
-        row = summary(Run(Path(), folder), task, METHODS[method])
+        row = summary(Run(Path(), path), task, METHODS[method])
     if row is not None and row["nodes"] is None and row["splits"] is not None:
         row["nodes"] = 2 * row["splits"] + 1
     return row
@@ -101,17 +101,17 @@ class AgainstCart:
         return self.behind <= max(self.default["sd"], self.cart["sd"])
 
 
-def against_cart(cart: str = "cart", folder: Path = FOLDER) -> list[AgainstCart]:
+def against_cart(cart: str = "cart", path: Path = RECORDED) -> list[AgainstCart]:
     """Return the comparison with CART on all data sets that have both."""
-    found = [(t, row_of(t, "default", folder), row_of(t, cart, folder)) for t in tasks()]
+    found = [(t, row_of(t, "default", path), row_of(t, cart, path)) for t in tasks()]
     return [AgainstCart(t, ours, theirs) for t, ours, theirs in found if ours and theirs]
 
 
-def kept_floors(table: str, folder: Path = FOLDER) -> tuple[int, int, int]:
+def kept_floors(table: str, path: Path = RECORDED) -> tuple[int, int, int]:
     """Return how many floors of a table are kept, how many rows are recorded, and how many aims."""
     floors = recorded = reached = 0
     for name, aim in TABLES[table].items():
-        row = row_of(TASKS[name], JUDGED[table], folder)
+        row = row_of(TASKS[name], JUDGED[table], path)
         if row is not None:
             recorded += 1
             floors += TASKS[name].keeps(row["mean"], aim.floor)
@@ -239,7 +239,7 @@ def main() -> int:
         if not arguments.methods or method.name in arguments.methods
     ]
     with tempfile.TemporaryDirectory() as scratch:
-        run = run_of(arguments, FOLDER, scratch)
+        run = run_of(arguments, RECORDED, scratch)
         if arguments.time:
             return 0 if measure_time(run) else 1
         if not arguments.report:

@@ -6,7 +6,6 @@ same data, parts, seeds and procedure. They are read from there and not made aga
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +18,10 @@ from benchmarks.quality.best_tree_aims import tasks
 from benchmarks.quality.dgt_paper import Task
 from benchmarks.quality.learners import METHODS as DGT_METHODS
 from benchmarks.quality.learners import QUICK_TREE, Grid, Method, Setting, tree
-from benchmarks.record import RESULTS
+from benchmarks.quality.ledger import Ledger
+from benchmarks.record import file_of
 
-RECORDED = RESULTS / "dgt_tables"
+DGT_TABLES = file_of("dgt_tables")
 DGT = {name: DGT_METHODS[name] for name in ("dgt", "linear", "cart_free")}
 _JUDGING = 0.2  # of the rows: refinement keeps a stage by what these say
 _LARGE = ("mnist", "covtype", "hiv", "connect4")
@@ -83,10 +83,7 @@ class Refined(BaseEstimator):
 
 def recorded_setting(task: Task, method: str) -> Setting | None:
     """Return the setting that was chosen on validation rows before; None where none is recorded."""
-    path = RECORDED / f"{task.name}.{method}.json"
-    if not path.exists():
-        return None
-    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    runs = Ledger(DGT_TABLES, {"name": task.name, "method": method}).runs
     return runs[0]["setting"] if runs else None
 
 

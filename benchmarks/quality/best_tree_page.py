@@ -3,21 +3,20 @@
     python -m benchmarks.quality.best_tree_page [--check]
 
 Every figure of the page comes from ``results/best_tree``, ``results/dgt_tables``,
-``results/best_tree_time.json`` or the published numbers; with ``--check`` nothing is written, and
+``results/best_tree_time.jsonl`` or the published numbers; with ``--check`` nothing is written, and
 the exit status is 1 where the page is not what the results say.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 
 from benchmarks.quality.best_tree import (
-    FOLDER,
     JUDGED,
     MOST_OVER,
     MOST_TIME,
+    RECORDED,
     TIME_LIMIT,
     TIME_NAME,
     against_cart,
@@ -28,9 +27,10 @@ from benchmarks.quality.best_tree_aims import MAY_MISS, TABLES, Aim, tasks
 from benchmarks.quality.best_tree_methods import METHODS
 from benchmarks.quality.dgt_page import NOT_RECORDED, markdown
 from benchmarks.quality.dgt_paper import TASKS, Task
+from benchmarks.quality.ledger import Ledger
 from benchmarks.quality.trials import paper_words, words
 from benchmarks.quality.written_page import joined, write_or_check
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, file_of, read, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "best_tree.md"
 # What stands in the tables, ours first; CART of any height is no tree of the same height.
@@ -236,10 +236,9 @@ def time_section() -> list[str]:
 
 
 def _against_xgboost() -> list[str]:
-    path = RESULTS / f"{TIME_NAME}.json"
-    if not path.exists():
+    records = read(file_of(TIME_NAME))
+    if not records:
         return [f"`best_tree --time`: {NOT_RECORDED}.", ""]
-    document = json.loads(path.read_text(encoding="utf-8"))
     rows = [
         [
             str(row["round"] + 1),
@@ -249,10 +248,10 @@ def _against_xgboost() -> list[str]:
             f"{row['load']:.1f}",
             "yes" if row["passed"] else "**no**",
         ]
-        for row in document["rows"]
+        for row in results(TIME_NAME)
     ]
     head = ["turn", "default, s", "XGBoost, s", "ratio", "load of the machine", "kept"]
-    return [*markdown(head, rows), f"{document['hardware']['processor']}.", ""]
+    return [*markdown(head, rows), f"{records[0].provenance['processor']}.", ""]
 
 
 def _budgets() -> list[str]:
@@ -260,13 +259,11 @@ def _budgets() -> list[str]:
     longest, name, n = 0.0, "", 0
     for task in tasks():
         for method in ("default", "default_linear"):
-            path = FOLDER / f"{task.name}.{method}.json"
-            if path.exists():
-                runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-                n += len(runs)
-                found = max((run["processor_seconds"] for run in runs), default=0.0)
-                if found > longest:
-                    longest, name = found, task.title
+            runs = Ledger(RECORDED, {"name": task.name, "method": method}).runs
+            n += len(runs)
+            found = max((run["processor_seconds"] for run in runs), default=0.0)
+            if found > longest:
+                longest, name = found, task.title
     if not n:
         return []
     kept = "kept" if longest <= MOST_OVER * TIME_LIMIT else "**not kept**"

@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,8 +17,8 @@ from benchmarks.quality import ablations, dgt_tables
 from benchmarks.quality.dgt_paper import TASKS, Task
 from benchmarks.quality.learners import METHODS
 from benchmarks.quality.trials import Run, paper_words, split_counts, summary
-from benchmarks.quality.written_page import write_or_check
-from benchmarks.record import RESULTS
+from benchmarks.quality.written_page import place, write_or_check
+from benchmarks.record import RESULTS, file_of, read
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "dgt.md"
 NOT_RECORDED = "not recorded"
@@ -31,8 +30,8 @@ TITLES = {
     4: "Table 4: forests, test RMSE",
     5: "Table 5: linear leaves, test RMSE",
 }
-_RUN = Run(Path(), dgt_tables.FOLDER)
-_ABLATION_RUN = Run(Path(), ablations.FOLDER)
+_RUN = Run(Path(), dgt_tables.RECORDED)
+_ABLATION_RUN = Run(Path(), ablations.RECORDED)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -243,13 +242,11 @@ SPEED = {
 def speed_section(name: str) -> list[str]:
     """Return a recorded speed table, or that there is none."""
     title, floor, cells = SPEED[name]
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
+    records = read(file_of(name))
+    if not records:
         return [f"### {title}", "", f"{floor} {NOT_RECORDED.capitalize()}.", ""]
-    document = json.loads(path.read_text(encoding="utf-8"))
-    rows = [[cell(row) for _, cell in cells] for row in document["rows"]]
-    hardware = document["hardware"]
-    origin = f"{hardware['processor']}, {hardware['instruction_set']}, commit {document['commit']}"
+    rows = [[cell(record.result) for _, cell in cells] for record in records]
+    origin = place(records[0].provenance)
     command = f"`python -m benchmarks.speed.{name}`"
     head = [word for word, _ in cells]
     return [f"### {title}", "", floor, "", *markdown(head, rows), f"{command}; {origin}.", ""]
@@ -317,11 +314,9 @@ def splits_table() -> list[str]:
     """Return where each data set's parts come from, as recorded."""
     rows = []
     for task in TASKS.values():
-        paths = [_RUN.path(task, method) for method in METHODS.values()]
-        documents = [json.loads(p.read_text(encoding="utf-8")) for p in paths if p.exists()]
-        if found := [document for document in documents if document["runs"]]:
-            sizes = found[0]["runs"][0]["rows"].values()
-            rows.append([task.title, found[0]["parts"], *(str(size) for size in sizes)])
+        ledgers = (_RUN.ledger(task, method) for method in METHODS.values())
+        if run := next((ledger.runs[0] for ledger in ledgers if ledger.runs), None):
+            rows.append([task.title, run["parts"], *map(str, run["rows"].values())])
     if not rows:
         return []
     return markdown(["data", "parts", "training", "validation", "test"], rows)

@@ -5,7 +5,7 @@
 
 FOLDER holds ``NAME.npz`` (`parts.py` says what is in them, `fetch.py` makes them from OpenML). What
 is done with a data set and a method is in `trials.py`, the settings that are compared in
-`learners.py`. Every finished fit is in ``results/dgt_tables/NAME.METHOD.json`` at once and is not
+`learners.py`. Every finished fit is in ``results/dgt_tables.jsonl`` at once and is not
 made again: a run can be stopped and taken up, and the same command started twice shares the work.
 ``--report`` only prints; `dgt_page.py` writes the page.
 """
@@ -31,10 +31,10 @@ from benchmarks.quality.trials import (
     summary,
     work,
 )
-from benchmarks.record import RESULTS, Column, Table, verdict
+from benchmarks.record import Column, Table, file_of, verdict
 from benchmarks.timing import one_thread
 
-FOLDER = RESULTS / "dgt_tables"
+RECORDED = file_of("dgt_tables")
 # What is run by table, ours first. CART of any height is in no table of the paper: it is what a
 # user would compare with. Data sets in no table get the methods of Table 2.
 METHODS_BY_TABLE = {
@@ -113,7 +113,7 @@ def main() -> int:
     tables = [int(table) for table in arguments.tables]
     pairs = list(asked(tables, arguments.names, arguments.methods))
     with tempfile.TemporaryDirectory() as scratch:
-        run = run_of(arguments, FOLDER, scratch)
+        run = run_of(arguments, RECORDED, scratch)
         if not arguments.report:
             work(run, pairs)
         return 0 if report(run, pairs) else 1

@@ -24,13 +24,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.quality.clustering_peers import Clustered, birch, hierarchical_kmeans
-from benchmarks.quality.ledger import Entry, Ledger, alone
-from benchmarks.record import RESULTS
+from benchmarks.quality.ledger import Entry, Ledger
+from benchmarks.record import RESULTS, alone, file_of
 from benchmarks.timing import one_thread
 from hardwood import LatentTreeClustering
 from hardwood.report import dendrogram_purity
 
-FOLDER = RESULTS / "latent_clustering"
+RECORDED = file_of("latent_clustering")
 IMAGES = RESULTS.parents[1] / "docs" / "images"
 N_RUNS = 4
 PRICES = (1.0, 10.0, 100.0)
@@ -159,13 +159,13 @@ def peer(method: str, rows: Parts, depth: int, run: int) -> Clustered:
 
 
 def ledger_of(data: Data, method: str) -> Ledger:
-    head = {"data": data.name, "method": method, "targets": list(data.targets)}
-    return Ledger(FOLDER / f"{data.name}.{method}.json", head)
+    key = {"data": data.name, "method": method}
+    return Ledger(RECORDED, key, {"targets": list(data.targets)})
 
 
 def make(folder: Path, data: Data, method: str, max_rows: int) -> None:
     """Make the fits that are missing."""
-    with alone(FOLDER / f"{data.name}.{method}.json") as is_free:
+    with alone(ledger_of(data, method).name) as is_free:
         if not is_free:
             print(f"{data.name} {method}: another process is at it")
             return

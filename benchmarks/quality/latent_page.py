@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,14 @@ import numpy as np
 from benchmarks.quality import latent_clustering
 from benchmarks.quality.dgt_page import markdown
 from benchmarks.quality.dgt_paper import Task
-from benchmarks.quality.latent_tables import FOLDER, METHODS, N_RUNS, TASKS
+from benchmarks.quality.latent_tables import METHODS, N_RUNS, RECORDED, TASKS
 from benchmarks.quality.trials import Run, summary
 from benchmarks.quality.written_page import joined, write_or_check
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "latent.md"
 NOT_RECORDED = ["Not recorded yet.", ""]
-_RUN = Run(Path(), FOLDER, N_RUNS)
+_RUN = Run(Path(), RECORDED, N_RUNS)
 _HEAD = [
     "# Latent trees: results",
     "",
@@ -124,14 +123,9 @@ def _seconds(task: Task, name: str, row: dict[str, Any]) -> str:
 
 def projection() -> list[str]:
     """Return Figure 5 in words: what `benchmarks/speed/latent_projection.py` recorded."""
-    path = RESULTS / "latent_projection.json"
-    if not path.exists():
+    rows = [row for row in results("latent_projection") if row.get("over_sorted")]
+    if not rows:
         return NOT_RECORDED
-    rows = [
-        row
-        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]
-        if row.get("over_sorted")
-    ]
     sorted_ = [row["over_sorted"] for row in rows]
     generic = [row["over_generic"] for row in rows if row.get("over_generic")]
     lines = [

@@ -8,7 +8,7 @@ What is done is in `trials.py`: settings are chosen on validation rows, the chos
 from training and validation rows and judged on test rows. Where no split is published, run s has
 the split drawn with seed s. Chosen are CART's height and least leaf, the weight decay of latent
 trees and the height of DGT; all else has its default. Every finished fit is in
-``results/latent_tables/NAME.METHOD.json`` at once and is not made again.
+``results/latent_tables.jsonl`` at once and is not made again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from benchmarks.quality.dgt_paper import Task
 from benchmarks.quality.learners import METHODS as PEERS
 from benchmarks.quality.learners import Method, Setting, tree
 from benchmarks.quality.trials import Pair, Run, add_options, run_of, some_of, summary, work
-from benchmarks.record import RESULTS, Column, Table
+from benchmarks.record import Column, Table, file_of
 from benchmarks.timing import one_thread
 from hardwood.errors import TableWarning
 
-FOLDER = RESULTS / "latent_tables"
+RECORDED = file_of("latent_tables")
 N_RUNS = 4
 TASKS = {
     task.name: task
@@ -135,7 +135,7 @@ def main() -> int:
     pairs = [(TASKS[n], METHODS[m]) for m in arguments.methods for n in arguments.names]
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as folder:
         arguments.data = linked_folder(arguments.data, Path(folder))
-        run = run_of(arguments, FOLDER, scratch)
+        run = run_of(arguments, RECORDED, scratch)
         if not arguments.report:
             work(run, pairs)
         report(run, pairs)

@@ -1,29 +1,21 @@
-"""Finished fits of one method on one data set: written one by one, never made twice.
+"""The finished fits of one method on one data set: recorded one by one and never repeated.
 
-One file per data set and method, so that several processes can share the work: start the same
-command twice. A file is replaced in one step, and a process that finds another at work on it goes
-on with the next.
+All fits of an experiment are in one file (`benchmarks.record`). Several processes can share the
+work: start the same command twice, and each takes the methods that the other is not working on.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record import versions
+from benchmarks.provenance import provenance
+from benchmarks.record import Record, append, keep, read
 
 Entry = dict[str, Any]
 
-# Parameters that had another name when older files were recorded.
-_RENAMED = {"restarts": "n_restarts", "entropy": "entropy_bonus"}
+_CHOICE, _RUN = "choice", "run"
 
 
 class Ledger:
@@ -31,18 +23,30 @@ class Ledger:
 
     ``choosing`` has one entry per setting, split and repeat, scored on validation rows; ``runs``
     one per split and seed, scored on test rows.
+
+    Parameters
+    ----------
+    path
+        File of the experiment.
+    key
+        Entries that all of these fits share, and no other fits of the experiment have.
+    facts
+        Further entries that are recorded with every fit, such as the measure.
     """
 
-    def __init__(self, path: Path, head: Entry) -> None:
+    def __init__(self, path: Path, key: Entry, facts: Entry | None = None) -> None:
+        provenance()  # the commit is that of the start
         self.path = path
-        self.head = head
-        self.choosing: list[Entry] = []
-        self.runs: list[Entry] = []
-        if path.exists():
-            document = json.loads(path.read_text(encoding="utf-8"))
-            self.choosing, self.runs = (
-                [_renamed(entry) for entry in document[part]] for part in ("choosing", "runs")
-            )
+        self.key = key
+        self.facts = facts or {}
+        entries = [record.result for record in read(path) if _has(record.result, key)]
+        self.choosing = [entry for entry in entries if entry["phase"] == _CHOICE]
+        self.runs = [entry for entry in entries if entry["phase"] == _RUN]
+
+    @property
+    def name(self) -> str:
+        """Name for `benchmarks.record.alone`."""
+        return f"{self.path.resolve()} {self.key}"
 
     def choice(self, split: int, setting: Entry, repeat: int) -> Entry | None:
         """Return the entry of a fit that was made to choose a setting."""
@@ -55,49 +59,30 @@ class Ledger:
 
     def forget_runs(self, split: int, *, other_than: Entry) -> None:
         """Drop the fits of a split that had another setting than the one chosen now."""
-        self.runs = [e for e in self.runs if e["split"] != split or e["setting"] == other_than]
+        kept = [e for e in self.runs if e["split"] != split or e["setting"] == other_than]
+        if len(kept) == len(self.runs):
+            return
+        self.runs = kept
+        keep(self.path, lambda record: not self._is_run(record.result) or record.result in kept)
 
     def add_choice(self, entry: Entry) -> None:
-        self.choosing.append(entry)
-        self._write()
+        self.choosing.append(self._recorded(entry, _CHOICE))
 
     def add_run(self, entry: Entry) -> None:
-        self.runs.append(entry)
-        self._write()
+        self.runs.append(self._recorded(entry, _RUN))
 
-    def _write(self) -> None:
-        document = {**self.head, **_versions(), "runs": self.runs, "choosing": self.choosing}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        os.replace(fresh, self.path)
+    def _recorded(self, entry: Entry, phase: str) -> Entry:
+        result = {**self.key, "phase": phase, **self.facts, **entry}
+        append(self.path, Record(result, provenance()))
+        return result
 
-
-_versions = cache(versions)  # they ask git, which takes longer than many a fit
+    def _is_run(self, entry: Entry) -> bool:
+        return _has(entry, self.key) and entry["phase"] == _RUN
 
 
-def _renamed(entry: Entry) -> Entry:
-    """Return a recorded fit with today's names of the parameters."""
-    setting = entry.get("setting")
-    if not isinstance(setting, dict):
-        return entry
-    return {**entry, "setting": {_RENAMED.get(key, key): setting[key] for key in setting}}
+def _has(entry: Entry, key: Entry) -> bool:
+    return all(entry.get(name) == value for name, value in key.items())
 
 
 def _first(entries: list[Entry], matches: Callable[[Entry], bool]) -> Entry | None:
     return next((entry for entry in entries if matches(entry)), None)
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[bool]:
-    """Yield whether this process may work on a file; others get False until it is done or dead."""
-    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:24]
-    folder = Path(tempfile.gettempdir()) / f"hardwood-benchmarks-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
-    with (folder / name).open("w") as lock:
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True

@@ -15,7 +15,7 @@ Figure 3: leaves that training rows reach, against nu, on MNIST, and Connect4 an
 of the fits that chose nu for Figure 2, learned from training rows by stable SGD with a rate of 0.1.
 The dotted lines are the axis-aligned trees of the same depths and rows.
 
-Every fit is in ``results/non_greedy/NAME.METHOD-DEPTH.json`` at once and is not made again.
+Every fit is in ``results/non_greedy.jsonl`` at once and is not made again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import hashlib
 import json
 import sys
 import tempfile
-import time
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -40,12 +39,12 @@ from benchmarks.quality.learners import Grid, Method, Setting
 from benchmarks.quality.ledger import Ledger
 from benchmarks.quality.parts import Parts, parts
 from benchmarks.quality.trials import Pair, Run, add_options, run_of, some_of, summary, work
-from benchmarks.record import RESULTS, Column, Table, versions
+from benchmarks.record import RESULTS, Column, Table, file_of
 from benchmarks.timing import one_thread
 from hardwood import GreedyTreeClassifier, NonGreedyTreeClassifier
 from hardwood.learn.non_greedy import NU_GRID
 
-FOLDER = RESULTS / "non_greedy"
+RECORDED = file_of("non_greedy")
 PICTURES = RESULTS.parents[1] / "docs" / "images"
 NAMES = ("pendigits", "letter", "connect4", "mnist", "covtype")
 DEPTHS = tuple(range(6, 19, 2))
@@ -148,15 +147,14 @@ class FromCO2(BaseEstimator):
 class Tree(Method):
     """A method at one depth. A non-greedy tree starts from CO2 as it was chosen for that depth."""
 
-    results: Path = FOLDER
+    results: Path = RECORDED
     start: Method | None = None
 
     def settings(self, task: Task) -> list[Setting]:
         settings = super().settings(task)
         if self.start is None:
             return settings
-        path = self.results / f"{task.name}.{self.start.name}.json"
-        runs = Ledger(path, {}).runs
+        runs = Ledger(self.results, {"name": task.name, "method": self.start.name}).runs
         if not runs:
             raise SystemExit(f"{self.name} on {task.name} starts from {self.start.name}: run it.")
         return [{**setting, "start": runs[0]["setting"]} for setting in settings]
@@ -336,20 +334,22 @@ def report(run: Run, names: list[str], kinds: list[str], depths: list[int]) -> N
         table.add(**row)
 
 
-def keep(run: Run, results: Path, pictures: Path) -> None:
-    """Write and draw all that is recorded."""
-    found = {
-        "non_greedy_accuracy": accuracies(run, list(NAMES), list(TITLES), list(DEPTHS)),
-        "non_greedy_leaves": [
-            row for name in FIGURE_3 for row in leaves_by_nu(run, name, list(DEPTHS))
-        ],
-    }
-    for name, rows in found.items():
-        if rows:
-            document = {"name": name, "made": time.strftime("%Y-%m-%d"), **versions(), "rows": rows}
-            (results / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
-            draw = draw_accuracies if name == "non_greedy_accuracy" else draw_leaves
-            draw(rows, pictures / f"{name}.png")
+def figure_2_rows(run: Run) -> list[Any]:
+    """Return everything recorded for Figure 2."""
+    return accuracies(run, list(NAMES), list(TITLES), list(DEPTHS))
+
+
+def figure_3_rows(run: Run) -> list[Any]:
+    """Return everything recorded for Figure 3."""
+    return [row for name in FIGURE_3 for row in leaves_by_nu(run, name, list(DEPTHS))]
+
+
+def draw_figures(run: Run, pictures: Path) -> None:
+    """Draw everything that is recorded."""
+    if rows := figure_2_rows(run):
+        draw_accuracies(rows, pictures / "non_greedy_accuracy.png")
+    if rows := figure_3_rows(run):
+        draw_leaves(rows, pictures / "non_greedy_leaves.png")
 
 
 def main() -> int:
@@ -366,7 +366,7 @@ def main() -> int:
     names = arguments.names or list(NAMES[:2] if is_quick else NAMES)
     depths = [int(depth) for depth in arguments.depths] or list(DEPTHS[:1] if is_quick else DEPTHS)
     with tempfile.TemporaryDirectory() as scratch:
-        run = Figures(**vars(run_of(arguments, FOLDER, scratch)))
+        run = Figures(**vars(run_of(arguments, RECORDED, scratch)))
         pairs: list[Pair] = [
             (TASKS[name], method_of(run, TASKS[name], kind, depth))
             for name in names
@@ -376,7 +376,7 @@ def main() -> int:
         if not arguments.report:
             work(run, pairs)
         report(run, names, arguments.methods, depths)
-        keep(run, *((Path(scratch), Path(scratch)) if is_quick else (RESULTS, PICTURES)))
+        draw_figures(run, Path(scratch) if is_quick else PICTURES)
     return 0
 
 

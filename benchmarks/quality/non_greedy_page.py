@@ -8,9 +8,9 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.quality.dgt_page import markdown
@@ -21,14 +21,20 @@ from benchmarks.quality.non_greedy_figures import (
     GRIDS,
     NAMES,
     PASSES,
+    RECORDED,
     ROWS,
     TITLES,
+    Figures,
+    figure_2_rows,
+    figure_3_rows,
 )
 from benchmarks.quality.written_page import joined, write_or_check
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, file_of, read, results
+from benchmarks.speed.non_greedy_inference import inference_note, step_note
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "non_greedy.md"
 NOT_RECORDED = ["Not recorded yet.", ""]
+_RUN = Figures(Path(), RECORDED)  # reads only
 Row = dict[str, Any]
 
 
@@ -44,11 +50,6 @@ class Cell(NamedTuple):
         return float(self.rows[method]["train_score"] - self.rows[method]["mean"])
 
 
-def _recorded(name: str) -> dict[str, Any] | None:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
 def _picture(name: str, words: str) -> list[str]:
     if not (PAGE.parents[1] / "images" / f"{name}.png").exists():
         return NOT_RECORDED
@@ -59,8 +60,7 @@ def _picture(name: str, words: str) -> list[str]:
 
 
 def cells() -> list[Cell]:
-    document = _recorded("non_greedy_accuracy")
-    rows = [] if document is None else document["rows"]
+    rows = figure_2_rows(_RUN)
     found = {}
     for row in rows:
         key = (row["name"], row["depth"])
@@ -216,23 +216,23 @@ def _gaps(found: list[Cell]) -> str:
 
 
 def _pruned() -> str:
-    document = _recorded("non_greedy_leaves")
-    if document is None:
+    found = figure_3_rows(_RUN)
+    if not found:
         return "Not recorded yet."
     words = [
         f"{row['name']}, depth {row['depth']}: {row['leaves'][0]} leaves at nu = {row['nu'][0]:g}, "
         f"{row['leaves'][-1]} at {row['nu'][-1]:g}, axis-aligned {row['axis_leaves']}"
-        for row in document["rows"]
+        for row in found
         if row["name"] == FIGURE_3[0]
     ]
     return f"Here: {'; '.join(words)}."
 
 
 def _grown() -> str:
-    document = _recorded("non_greedy_inference")
-    if document is None:
+    found = results("non_greedy_inference")
+    if not found:
         return "Not recorded yet."
-    at = {(row["depth"], row["state"]): row for row in document["rows"]}
+    at = {(row["depth"], row["state"]): row for row in found}
     first, last = at[DEPTHS[0], "trained"], at[DEPTHS[-1], "trained"]
     times = {
         way: last[f"{way}_pass"] / first[f"{way}_pass"] for way in ("exhaustive", "fast", "exact")
@@ -268,12 +268,12 @@ def letter(found: list[Cell]) -> list[str]:
 
 
 def figure_3() -> list[str]:
-    document = _recorded("non_greedy_leaves")
-    if document is None:
+    found = figure_3_rows(_RUN)
+    if not found:
         return NOT_RECORDED
-    nus = sorted({nu for row in document["rows"] for nu in row["nu"]})
+    nus = sorted({nu for row in found for nu in row["nu"]})
     rows = []
-    for row in document["rows"]:
+    for row in found:
         leaves = dict(zip(row["nu"], row["leaves"], strict=True))
         valid = dict(zip(row["nu"], row["validation_accuracy"], strict=True))
         cells_of_nu = [f"{leaves[nu]} ({valid[nu]:.1f})" if nu in leaves else "" for nu in nus]
@@ -287,20 +287,23 @@ def figure_3() -> list[str]:
     ]
 
 
-def _table(name: str, columns: dict[str, tuple[str, str]]) -> list[str]:
-    """Return a recorded table: keys of its rows, with heads and formats, and its notes."""
-    document = _recorded(name)
-    if document is None:
+def _table(
+    name: str, columns: dict[str, tuple[str, str]], note: Callable[[list[Row]], str]
+) -> list[str]:
+    """Return a recorded table: keys of its rows, with heads and formats, and its note."""
+    records = read(file_of(name))
+    found = results(name)
+    if not found:
         return NOT_RECORDED
     rows = [
         [
             "" if row.get(key) is None else format(row[key], form)
             for key, (_, form) in columns.items()
         ]
-        for row in document["rows"]
+        for row in found
     ]
     heads = [head for head, _ in columns.values()]
-    return [document["title"], "", *markdown(heads, rows), *document["notes"], ""]
+    return [records[0].provenance["title"], "", *markdown(heads, rows), note(found), ""]
 
 
 def figure_4() -> list[str]:
@@ -315,10 +318,10 @@ def figure_4() -> list[str]:
     step |= {"microseconds": ("us per row", ".2f")}
     return [
         *_picture("non_greedy_inference", "seconds of a pass against depth"),
-        *_table("non_greedy_inference", columns),
+        *_table("non_greedy_inference", columns, inference_note),
         "### A step of the fast variant",
         "",
-        *_table("non_greedy_step", step),
+        *_table("non_greedy_step", step, step_note),
     ]
 
 

@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -16,19 +15,14 @@ from benchmarks.quality.dgt_page import markdown
 from benchmarks.quality.reinforced_figure import PICTURE
 from benchmarks.quality.reinforced_options import NAMES as OPTION_NAMES
 from benchmarks.quality.reinforced_paper import FLOORS, NAMES, SIZES, TABLE_1, task_of
-from benchmarks.quality.reinforced_tables import FOLDER, PASSES, RDT, PaperRun, method_of, row_of
+from benchmarks.quality.reinforced_tables import PASSES, RDT, RECORDED, PaperRun, method_of, row_of
 from benchmarks.quality.written_page import joined, write_or_check
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, file_of, read, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "reinforced.md"
 NOT_RECORDED = ["Not recorded yet.", ""]
-RUN = PaperRun(FOLDER, FOLDER)  # reads results only
+RUN = PaperRun(RECORDED, RECORDED)  # reads results only
 Cells = dict[tuple[str, str], dict[str, Any]]
-
-
-def recorded(name: str) -> dict[str, Any] | None:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def cells() -> Cells:
@@ -105,14 +99,14 @@ def tuned() -> list[str]:
 
 
 def options() -> list[str]:
-    document = recorded("reinforced_options")
-    if document is None:
+    records = read(file_of("reinforced_options"))
+    if not records:
         return NOT_RECORDED
     rows = [
         [row["line"], *(f"{row[name]:.2f}" for name in (*OPTION_NAMES, "mean"))]
-        for row in document["rows"]
+        for row in results("reinforced_options")
     ]
-    of = document["settings"]
+    of = records[0].provenance["settings"]
     return [
         f"Errors on **validation** rows in percent, depth {of['depth']}, {of['passes']} passes, "
         f"mean of {of['seeds']} seed(s). "
@@ -123,8 +117,8 @@ def options() -> list[str]:
 
 
 def speed() -> list[str]:
-    document = recorded("reinforced")
-    if document is None:
+    found = results("reinforced_speed")
+    if not found:
         return NOT_RECORDED
     rows = [
         [
@@ -136,7 +130,7 @@ def speed() -> list[str]:
             f"{row['ratio']:.1f}",
             f"{row['floor']:.0f}, {row['verdict']}" if "floor" in row else "",
         ]
-        for row in document["rows"]
+        for row in found
     ]
     head = ["rows", "depth", "gradient", "ours, ms", "PyTorch, ms", "times ours", "floor"]
     return [
@@ -147,12 +141,11 @@ def speed() -> list[str]:
 
 
 def frontier() -> list[str]:
-    document = recorded("reinforced_frontier")
-    if document is None or not PICTURE.exists():
+    found = results("reinforced_frontier")
+    if not found or not PICTURE.exists():
         return NOT_RECORDED
     words = "; ".join(
-        f"{row['method']}: {row['error']:.1f} % with {row['leaves']} leaves"
-        for row in document["rows"]
+        f"{row['method']}: {row['error']:.1f} % with {row['leaves']} leaves" for row in found
     )
     return [
         f"Test errors: {words}. `python -m benchmarks.quality.reinforced_figure`",

@@ -7,7 +7,7 @@ Parts have the paper's sizes (`reinforced_paper.py`). For each method the settin
 compared on validation rows; the best is learned from training rows alone, with five seeds, and
 judged on test rows. Beside reinforced trees stand scikit-learn's CART, of the same depths and
 without a limit, and its linear SVM, one class against the rest, on columns in standard units. Every
-fit is in ``results/reinforced/NAME.METHOD.json`` at once and is not made again.
+fit is in ``results/reinforced.jsonl`` at once and is not made again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from benchmarks.quality.reinforced_paper import (
     task_of,
 )
 from benchmarks.quality.trials import Run, add_options, run_of, some_of, summary, work
-from benchmarks.record import RESULTS, Column, Table
+from benchmarks.record import Column, Table, file_of
 from benchmarks.timing import one_thread
 from hardwood import ReinforcedTreeClassifier
 
-FOLDER = RESULTS / "reinforced"
+RECORDED = file_of("reinforced")
 _QUICK_ROWS = 400
 
 # --- what is tuned -----------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="sklearn")  # a peer that has not converged
-        asked = run_of(arguments, FOLDER, scratch)
+        asked = run_of(arguments, RECORDED, scratch)
         run = PaperRun(**vars(asked))
         pairs = [
             (task_of(name), method_of(method, task_of(name)))

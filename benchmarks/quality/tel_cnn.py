@@ -11,17 +11,15 @@ batches of 32, learning rates of 0.1 and 1e-5, and more than 20 passes. They are
 best accuracy after any pass on 10,000 training rows that are kept apart: all of them over 3 passes,
 the best quarter over 10, the best sixteenth over 20. The best, with its number of passes, is
 learned from all training rows, with so many seeds, and judged on the test rows. Every network that
-is finished is in ``tel_cnn.json`` at once and is not learned again. With ``--by loss`` loss takes
-the place of accuracy in all of this, and what comes of it is in ``tel_cnn_by_loss.json``. Needs
+is finished is in ``tel_cnn.jsonl`` at once and is not learned again. With ``--by loss`` loss takes
+the place of accuracy in all of this, and what comes of it is in ``tel_cnn_by_loss.jsonl``. Needs
 torch and NumPy alone, and uses a GPU where there is one.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +32,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.provenance import provenance
+from benchmarks.record import RESULTS, Record, append, file_of, read
 from hardwood.nn import TreeEnsembleLayer
 
 NAMES = ("mnist", "fashion_mnist")
@@ -225,31 +225,29 @@ def worse_by(what: str, entry: Entry) -> float:
     return entry["loss"] if what == "loss" else -entry["accuracy"]
 
 
-class Record:
-    """What is learned so far, in a file."""
+class Networks:
+    """The networks that are learned, in a file where they are recorded."""
 
-    def __init__(self, path: Path | None, head: Entry) -> None:
+    def __init__(self, path: Path | None, settings: Setting) -> None:
         self.path = path
-        self.document = {**head, "runs": [], "choosing": []}
-        if path is not None and path.exists():
-            self.document |= json.loads(path.read_text(encoding="utf-8"))
+        self.settings = settings
+        self.entries = [] if path is None else [record.result for record in read(path)]
 
     def entry(self, task: Task) -> Entry | None:
-        rows = self.document["runs" if task.is_final else "choosing"]
-        number = "seed" if task.is_final else "draw"
+        phase, number = ("run", "seed") if task.is_final else ("choice", "draw")
+        entries = (entry for entry in self.entries if entry["phase"] == phase)
         keys = ("name", "kind", number, "of_passes")
-        return next((row for row in rows if tuple(row[key] for key in keys) == task.key), None)
+        return next((e for e in entries if tuple(e[key] for key in keys) == task.key), None)
 
     def add(self, task: Task, entry: Entry) -> None:
-        self.document["runs" if task.is_final else "choosing"].append(entry)
-        if self.path is None:
-            return
-        fresh = self.path.with_suffix(".tmp")
-        fresh.write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
-        os.replace(fresh, self.path)
+        found = {"phase": "run" if task.is_final else "choice", **entry}
+        self.entries.append(found)
+        if self.path is not None:
+            device = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+            append(self.path, Record(found, provenance(settings=self.settings, device=device)))
 
 
-def made(tasks: list[Task], record: Record, pool: Any) -> list[Entry]:
+def made(tasks: list[Task], record: Networks, pool: Any) -> list[Entry]:
     """Return the tasks' results, learning what the record does not have yet, in parallel."""
     missing = [task for task in tasks if record.entry(task) is None]
     # The longest first: nobody then waits for one that began late.
@@ -260,7 +258,7 @@ def made(tasks: list[Task], record: Record, pool: Any) -> list[Entry]:
     return [entry for task in tasks if (entry := record.entry(task)) is not None]
 
 
-def chosen(options: Any, record: Record, pool: Any, names: list[str]) -> dict[Any, Entry]:
+def chosen(options: Any, record: Networks, pool: Any, names: list[str]) -> dict[Any, Entry]:
     """Return the best draw of each data set and kind of network."""
     keys = [(name, kind) for name in names for kind in KINDS]
     going_on = {key: list(range(options.draws)) for key in keys}
@@ -311,7 +309,7 @@ def asked_for() -> Any:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--by", choices=("accuracy", "loss"), default="accuracy")
     parser.add_argument("--workers", type=int, default=6, help="networks learned side by side")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--quick", action="store_true", help="few rows and draws, not recorded")
     options = parser.parse_args()
     options.rungs, options.max_rows = RUNGS, None
@@ -323,11 +321,9 @@ def asked_for() -> Any:
 
 def main() -> None:
     options = asked_for()
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    head = {"draws": options.draws, "rungs": options.rungs}
-    head |= {"torch": torch.__version__, "device": device}
-    name = "tel_cnn.json" if options.by == "accuracy" else f"tel_cnn_by_{options.by}.json"
-    record = Record(None if options.quick else options.out / name, head)
+    settings = {"draws": options.draws, "rungs": options.rungs}
+    name = "tel_cnn" if options.by == "accuracy" else f"tel_cnn_by_{options.by}"
+    record = Networks(None if options.quick else file_of(name, options.out), settings)
     spawn = multiprocessing.get_context("spawn")
     pool = spawn.Pool(options.workers) if options.workers > 1 else None
     how = (options.max_rows, options.by)

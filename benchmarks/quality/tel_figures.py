@@ -15,11 +15,9 @@ is recorded of a split is not made again.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +25,11 @@ import numpy as np
 from scipy.stats import sem
 from sklearn.model_selection import train_test_split
 
+from benchmarks.provenance import provenance
 from benchmarks.quality.tel_methods import METHODS, Method
-from benchmarks.quality.tel_tables import FOLDER, TEST_PART, Run, auc, chosen, table_of
+from benchmarks.quality.tel_tables import RECORDED, TEST_PART, Run, auc, chosen, table_of
 from benchmarks.quality.trials import some_of
-from benchmarks.record import RESULTS, versions
+from benchmarks.record import RESULTS, Record, append, file_of, read, replace
 from benchmarks.timing import one_thread
 from hardwood import TELClassifier
 from hardwood.learn import Training
@@ -95,7 +94,7 @@ def by_number_of_trees(run: Run, name: str, split: int) -> Rows:
     learned, judged = train_test_split(
         np.arange(len(y)), test_size=TEST_PART, random_state=split, stratify=y
     )
-    entry = run._replace(results=FOLDER).ledger(name, METHODS["tel"]).run(split, split)
+    entry = run._replace(results=RECORDED).ledger(name, METHODS["tel"]).run(split, split)
     if entry is None:
         raise SystemExit(f"{name}, split {split}: run tel_tables first, it chooses the setting")
     rows = []
@@ -109,13 +108,14 @@ def by_number_of_trees(run: Run, name: str, split: int) -> Rows:
 
 def all_numbers_of_trees(run: Run) -> Rows:
     """Make what is missing of Figure 4, split by split, and keep it."""
-    path = run.results / "tel_trees.json"
-    rows: Rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    path = file_of("tel_trees", run.results)
+    rows: Rows = [record.result for record in read(path)]
     for split in range(run.n_splits):
         for name in COMPARED:
             if not any((row["name"], row["split"]) == (name, split) for row in rows):
-                rows += by_number_of_trees(run, name, split)
-                keep(run.results, "tel_trees", rows)
+                for row in by_number_of_trees(run, name, split):
+                    append(path, Record(row, provenance()))
+                    rows.append(row)
     return rows
 
 
@@ -193,15 +193,11 @@ def main() -> None:
         run = Run(options.data, kept, options.seeds, options.rounds, 1, np.inf, None)
         if "2" in options.figures:
             rows = reachable_leaves(run, 5 if options.quick else PASSES)
-            keep(kept, "tel_reachable", rows)
+            found = [Record(row, provenance()) for row in rows]
+            replace(file_of("tel_reachable", kept), found)
             draw_reachable(rows, pictures / "tel_reachable.png")
         if "4" in options.figures and not options.quick:
             draw_trees(all_numbers_of_trees(run), pictures / "tel_trees.png")
-
-
-def keep(folder: Path, name: str, rows: Rows) -> None:
-    document = {"name": name, "made": time.strftime("%Y-%m-%d"), **versions(), "rows": rows}
-    (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ ends with status 1 where the page is not what the results say.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,7 +23,7 @@ from benchmarks.quality.tel_cnn import PAPER as TABLE_4
 from benchmarks.quality.tel_methods import METHODS, Method
 from benchmarks.quality.tel_paper import TABLE_3
 from benchmarks.quality.tel_tables import (
-    FOLDER,
+    RECORDED,
     TABLE_3_METHODS,
     Run,
     p_value,
@@ -32,7 +31,7 @@ from benchmarks.quality.tel_tables import (
     wins,
 )
 from benchmarks.quality.written_page import write_or_check
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, Result, file_of, read, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "tel.md"
 NOT_RECORDED = ["Not recorded yet.", ""]
@@ -56,9 +55,9 @@ BY_LOSS = (
     "CNN-TEL is then gone: a CNN-dense that is chosen by accuracy is too sure where it errs, and "
     "one that is chosen by loss has no more of it than CNN-TEL, and less on Fashion-MNIST."
 )
-_RUN = Run(Path(), FOLDER, 5, 20, 1, np.inf, None)
-_FOLDS = _RUN._replace(results=RESULTS / "tel_tables_folds")  # 40 rounds, always by folds
-_DEFAULT = _RUN._replace(results=RESULTS / "tel_tables_default")  # no choice
+_RUN = Run(Path(), RECORDED, 5, 20, 1, np.inf, None)
+_FOLDS = _RUN._replace(results=file_of("tel_tables_folds"))  # 40 rounds, always by folds
+_DEFAULT = _RUN._replace(results=file_of("tel_tables_default"))  # no choice
 
 
 def spread(values: np.ndarray) -> str:
@@ -280,13 +279,11 @@ def table_2() -> list[str]:
 
 def speed(name: str, columns: dict[str, str]) -> list[str]:
     """Return a recorded speed table: keys of its rows, and the formats of their values."""
-    document = _recorded(name)
-    if document is None:
+    records = read(file_of(name))
+    if not records:
         return NOT_RECORDED
-    rows = [
-        [_cell(row.get(key), form) for key, form in columns.items()] for row in document["rows"]
-    ]
-    return [document["title"], "", *markdown(list(columns), rows)]
+    rows = [[_cell(r.result.get(key), form) for key, form in columns.items()] for r in records]
+    return [records[0].provenance["title"], "", *markdown(list(columns), rows)]
 
 
 def _cell(value: Any, form: str) -> str:
@@ -294,49 +291,52 @@ def _cell(value: Any, form: str) -> str:
 
 
 def table_4() -> list[str]:
-    document = _recorded("tel_cnn")
-    if document is None:
+    records = read(file_of("tel_cnn"))
+    if not records:
         return NOT_RECORDED
-    earlier = document["earlier"]
+    here, found = records[0].provenance, results("tel_cnn")
+    earlier = read(file_of("tel_cnn_earlier"))
+    before = earlier[0].provenance["settings"]
     head = ["network", "seeds", "passes", "accuracy", "loss", "parameters", "paper"]
     return [
-        f"{document['draws']} draws of either kind, on an {document['device']}.",
+        f"{here['settings']['draws']} draws of either kind, on an {here['device']}.",
         "",
-        *markdown(head, _networks(document)),
-        *(_compared(document, name) for name in NAMES),
+        *markdown(head, _networks(found)),
+        *(_compared(found, name) for name in NAMES),
         "",
         "The paper chooses by accuracy, too, over up to 100 passes and by 25 rounds of TPE.",
         "",
         *_by_loss(head),
-        f"An earlier search had {earlier['draws']} draws over {earlier['epochs']} passes. "
+        f"An earlier search had {before['draws']} draws over {before['epochs']} passes. "
         f"{EARLIER_SEARCH}",
         "",
-        *markdown(head, _networks(earlier)),
+        *markdown(head, _networks(results("tel_cnn_earlier"))),
     ]
 
 
 def _by_loss(head: list[str]) -> list[str]:
-    document = _recorded("tel_cnn_by_loss")
-    if document is None:
+    found = results("tel_cnn_by_loss")
+    if not found:
         return []
-    said = [_compared(document, name) for name in NAMES]
-    return [BY_LOSS, "", *markdown(head, _networks(document)), *said, ""]
+    said = [_compared(found, name) for name in NAMES]
+    return [BY_LOSS, "", *markdown(head, _networks(found)), *said, ""]
 
 
-def _runs(document: dict[str, Any], name: str, kind: str) -> list[dict[str, Any]]:
-    return [run for run in document["runs"] if (run["name"], run["kind"]) == (name, kind)]
+def _runs(found: list[Result], name: str, kind: str) -> list[Result]:
+    key = ("run", name, kind)
+    return [entry for entry in found if (entry["phase"], entry["name"], entry["kind"]) == key]
 
 
-def _networks(document: dict[str, Any]) -> list[list[str]]:
+def _networks(found: list[Result]) -> list[list[str]]:
     rows = []
     for name, kind in ((name, kind) for name in NAMES for kind in KINDS):
-        runs, paper = _runs(document, name, kind), TABLE_4[name, kind]
+        runs, paper = _runs(found, name, kind), TABLE_4[name, kind]
         accuracy, loss = (np.array([run[what] for run in runs]) for what in ("accuracy", "loss"))
         rows.append(
             [
                 f"{name}, CNN-{kind}",
                 str(len(runs)),
-                str(runs[0].get("passes", document.get("epochs"))),
+                str(runs[0]["passes"]),
                 f"{accuracy.mean():.4f} ± {accuracy.std(ddof=1):.4f}",
                 f"{loss.mean():.4f} ± {loss.std(ddof=1):.4f}",
                 f"{runs[0]['parameters']:,}",
@@ -346,9 +346,9 @@ def _networks(document: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _compared(document: dict[str, Any], name: str) -> str:
+def _compared(found: list[Result], name: str) -> str:
     """Say by how much the two networks differ."""
-    tel, dense = (_runs(document, name, kind) for kind in ("tel", "dense"))
+    tel, dense = (_runs(found, name, kind) for kind in ("tel", "dense"))
 
     def values(what: str) -> tuple[np.ndarray, np.ndarray]:
         return np.array([run[what] for run in tel]), np.array([run[what] for run in dense])
@@ -364,15 +364,13 @@ def _compared(document: dict[str, Any], name: str) -> str:
 
 
 def gpu() -> list[str]:
-    document = _recorded("tel_gpu")
-    if document is None:
+    found = results("tel_gpu")
+    if not found:
         return NOT_RECORDED
     columns = {"n": "", "depth": "", "gamma": "g", "state": "", "leaves": ".1f"}
     columns |= dict.fromkeys(("ours_ms", "dense_ms", "logistic_ms"), ".2f")
     columns |= {"over_dense": ".1f", "ours_python_ms": ".2f", "dense_python_ms": ".2f"}
-    rows = [
-        [_cell(row.get(key), form) for key, form in columns.items()] for row in document["rows"]
-    ]
+    rows = [[_cell(row.get(key), form) for key, form in columns.items()] for row in found]
     return markdown(list(columns), rows)
 
 
@@ -384,13 +382,13 @@ def picture(name: str, words: str) -> list[str]:
 
 def figure_4() -> list[str]:
     """Show the picture, and say with how many trees TEL has what XGBoost has at its best."""
-    document = _recorded("tel_trees")
-    if document is None:
+    found = results("tel_trees")
+    if not found:
         return NOT_RECORDED
     rows = []
-    for name in dict.fromkeys(row["name"] for row in document["rows"]):
-        n_splits = len({row["split"] for row in document["rows"] if row["name"] == name})
-        tel, peer = (_by_trees(document["rows"], name, method) for method in ("tel", "xgboost"))
+    for name in dict.fromkeys(row["name"] for row in found):
+        n_splits = len({row["split"] for row in found if row["name"] == name})
+        tel, peer = (_by_trees(found, name, method) for method in ("tel", "xgboost"))
         enough = [n for n, mean in tel.items() if mean >= max(peer.values())]
         best = [f"{max(means.values()):.3f} ({max(means, key=means.get)})" for means in (tel, peer)]
         rows.append([name, str(n_splits), *best, str(min(enough, default="more than there are"))])
@@ -406,11 +404,6 @@ def _by_trees(rows: list[dict[str, Any]], name: str, method: str) -> dict[int, f
         n: float(np.mean([row["auc"] for row in of_both if row["n_trees"] == n]))
         for n in sorted({row["n_trees"] for row in of_both})
     }
-
-
-def _recorded(name: str) -> dict[str, Any] | None:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def figure_3() -> list[str]:

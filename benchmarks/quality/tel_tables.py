@@ -10,7 +10,7 @@ learned from all of that part and judged once on the test part. A round's score 
 3 folds where the part has fewer than 500 rows, else on a held-out fifth; at most 2500 rows serve
 to choose. All methods have the same rounds, rows and folds. AUC of several classes is the mean of
 one class against the rest. Columns are the numbers of the files: codes of categories are not
-unfolded for anybody. Every finished split is in ``results/tel_tables/NAME.METHOD.json`` at once and
+unfolded for anybody. Every finished split is in ``results/tel_tables.jsonl`` at once and
 is not made again. A search of another kind goes into a folder of its own.
 """
 
@@ -30,15 +30,15 @@ from scipy.stats import ttest_rel
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.ledger import Entry, Ledger
 from benchmarks.quality.tel_methods import METHODS, Method, Setting
 from benchmarks.quality.tel_paper import TABLE_3
 from benchmarks.quality.trials import OutOfTimeError, some_of
-from benchmarks.record import RESULTS, Column, Table
+from benchmarks.record import RESULTS, Column, Table, alone, file_of
 from benchmarks.timing import one_thread
 from hardwood.selection import space_of
 
-FOLDER = RESULTS / "tel_tables"
+RECORDED = file_of("tel_tables")
 TEST_PART = 0.3
 FOLDS_BELOW = 500
 N_FOLDS = 3
@@ -59,8 +59,7 @@ class Run(NamedTuple):
     folds_below: int = FOLDS_BELOW
 
     def ledger(self, name: str, method: Method) -> Ledger:
-        head = {"name": name, "method": method.name, "measure": "auc"}
-        return Ledger(self.results / f"{name}.{method.name}.json", head)
+        return Ledger(self.results, {"name": name, "method": method.name}, {"measure": "auc"})
 
 
 def table_of(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +174,7 @@ def work(run: Run, names: list[str], methods: list[Method]) -> None:
         for name in names:
             for method in methods:
                 ledger = run.ledger(name, method)
-                with alone(ledger.path) as is_alone:
+                with alone(ledger.name) as is_alone:
                     ledger = run.ledger(name, method)
                     if not is_alone or ledger.run(split, split) is not None:
                         continue
@@ -259,7 +258,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--folds-below", type=int, default=FOLDS_BELOW, metavar="ROWS")
-    parser.add_argument("--folder", default=FOLDER.name, help="of results/, where splits are kept")
+    parser.add_argument("--record", default=RECORDED.stem, help="name of the file in results/")
     parser.add_argument("--jobs", type=int, default=1, help="threads of one fit")
     parser.add_argument("--budget", type=float, default=np.inf, help="seconds; then no new fit")
     parser.add_argument("--report", action="store_true", help="print what is recorded, fit nothing")
@@ -272,7 +271,7 @@ def main(argv: list[str] | None = None) -> None:
         warnings.simplefilter("ignore")
         run = Run(
             options.data,
-            Path(scratch) if options.quick else RESULTS / options.folder,
+            file_of(options.record, Path(scratch) if options.quick else RESULTS),
             1 if options.quick else options.splits,
             2 if options.quick else options.rounds,
             options.jobs,

@@ -21,8 +21,9 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.quality.dgt_paper import Task
 from benchmarks.quality.learners import Method, Setting, sizes
-from benchmarks.quality.ledger import Entry, Ledger, alone
+from benchmarks.quality.ledger import Entry, Ledger
 from benchmarks.quality.parts import Parts, n_splits, parts, split_words
+from benchmarks.record import alone
 from hardwood.selection.size import microseconds, size_of
 
 Pair = tuple[Task, Method]
@@ -44,7 +45,7 @@ class Run:
     data
         Folder of tables.
     results
-        Folder of what is recorded, one file per data set and method.
+        File of the experiment.
     n_seeds
         Fits that count, per data set and method.
     n_jobs
@@ -72,12 +73,9 @@ class Run:
     def settings(self, method: Method, task: Task) -> list[Setting]:
         return method.settings(task)[: _QUICK["settings"] if self.is_quick else None]
 
-    def path(self, task: Task, method: Method) -> Path:
-        return self.results / f"{task.name}.{method.name}.json"
-
     def ledger(self, task: Task, method: Method) -> Ledger:
-        head = {"name": task.name, "method": method.name, "measure": task.measure}
-        return Ledger(self.path(task, method), head)
+        key = {"name": task.name, "method": method.name}
+        return Ledger(self.results, key, {"measure": task.measure})
 
 
 # --- the procedure -----------------------------------------------------------------------------
@@ -182,7 +180,7 @@ def _work_on(run: Run, pair: Pair) -> None:
     task, method = pair
     ledger = run.ledger(task, method)
     splits = n_splits(run.data, task)
-    ledger.head |= {"n_splits": splits, "parts": split_words(run.data, task)}
+    ledger.facts |= {"parts": split_words(run.data, task)}
     # A method that draws nothing gives the same model for every seed: once per split.
     n_runs = run.n_seeds if method.is_random else min(run.n_seeds, splits)
     chosen: dict[int, Setting] = {}
@@ -203,7 +201,7 @@ def work(run: Run, pairs: Iterable[Pair]) -> None:
         if not (run.data / f"{task.name}.npz").exists():
             print(f"{task.name}: no {task.name}.npz in {run.data}, left out.", flush=True)
             continue
-        with alone(run.path(task, method)) as is_alone:
+        with alone(run.ledger(task, method).name) as is_alone:
             if not is_alone:
                 print(f"{task.name} {method.name}: another process is at it.", flush=True)
                 continue
@@ -335,7 +333,7 @@ def run_of(arguments: argparse.Namespace, results: Path, scratch: str) -> Run:
     """Return the run that a command line asks for; a quick one records in the scratch folder."""
     return Run(
         arguments.data,
-        Path(scratch) if arguments.quick else results,
+        Path(scratch) / results.name if arguments.quick else results,
         _QUICK["seeds"] if arguments.quick else arguments.seeds,
         arguments.jobs,
         arguments.quick,

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from benchmarks.provenance import Provenance, is_clean
+
 
 def joined(head: list[str], sections: Iterable[tuple[str, list[str]]]) -> str:
     """Put a page together: its head, then sections with their titles."""
@@ -29,3 +31,10 @@ def write_or_check(page: Callable[[], str], path: Path, description: str) -> int
     path.write_text(text, encoding="utf-8")
     print(path)
     return 0
+
+
+def place(found: Provenance) -> str:
+    """Say where a figure was measured."""
+    state = "" if is_clean(found) else ", with changes that are not in it"
+    machine = ", ".join(found[key] for key in ("processor", "instruction_set") if found[key])
+    return f"{machine}, commit {found['commit']}{state}"

@@ -225,9 +225,7 @@ def figure_4(folder: Path, is_quick: bool) -> bool:
     )
     for depth in DEPTHS[:2] if is_quick else DEPTHS:
         measure(report, task, depth, 1 if is_quick else 4)
-    passed = report.finish(
-        "s per pass: for all training rows, by the examples per second of the rows timed."
-    )
+    passed = report.finish(inference_note(report.rows))
     if not is_quick:
         draw(report.rows)
     return passed
@@ -264,6 +262,23 @@ def exponents(rows: list[dict[str, float]], value: Callable[[dict[str, float]], 
     return f"depth^{a:.2f} p^{b:.2f}"
 
 
+def inference_note(_: list[dict[str, float]]) -> str:
+    """Say what the columns of the first table are."""
+    return "s per pass: for all training rows, by the examples per second of the rows timed."
+
+
+def step_note(rows: list[dict[str, float]]) -> str:
+    """Say how the cost of a step grows, fitted to the rows of the second table."""
+    near = [row for row in rows if 2 ** row["depth"] * row["p"] <= IN_CACHE]
+    times, of_near = (exponents(part, lambda row: row["microseconds"]) for part in (rows, near))
+    scored = exponents(rows, lambda row: row["scored"] * row["p"])
+    return (
+        f"Fitted: splits scored, times p, grow as {scored}; time as {of_near} for trees of at most "
+        f"1 MiB, as {times} over all, where larger trees wait for memory. The paper's bound is "
+        "depth^2 p^1."
+    )
+
+
 def steps(is_quick: bool) -> None:
     report = Table(
         "non_greedy_step",
@@ -275,16 +290,7 @@ def steps(is_quick: bool) -> None:
         for depth in STEP_DEPTHS[:3] if is_quick else STEP_DEPTHS:
             if 2**depth * p <= LARGEST_TREE:
                 step_cost(report, p, depth, 1 if is_quick else 5)
-    near = [row for row in report.rows if 2 ** row["depth"] * row["p"] <= IN_CACHE]
-    times, of_near = (
-        exponents(rows, lambda row: row["microseconds"]) for rows in (report.rows, near)
-    )
-    scored = exponents(report.rows, lambda row: row["scored"] * row["p"])
-    report.finish(
-        f"Fitted: splits scored, times p, grow as {scored}; time as {of_near} for trees of at most "
-        f"1 MiB, as {times} over all, where larger trees wait for memory. The paper's bound is "
-        "depth^2 p^1."
-    )
+    report.finish(step_note(report.rows))
 
 
 def main() -> int:

@@ -166,7 +166,7 @@ def main() -> int:
         Rows.drawn("mnist's shape", 5000, 784, 10),
     ]
     table = Printed(
-        "reinforced",
+        "reinforced_speed",
         __doc__.splitlines()[0],
         COLUMNS,
         {"passes": passes, "batch": BATCH, "samples": N_SAMPLES},

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +23,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from benchmarks.record import RESULTS, Column, Table
+from benchmarks.record import Column, Table, file_of, replace
 from benchmarks.speed.soft_trees import dense_ensemble, logistic, smooth_step
 from hardwood.nn import TreeEnsembleLayer
 
@@ -134,38 +132,18 @@ def compare(layer: TreeEnsembleLayer, n: int, is_compiled: bool) -> dict[str, fl
     return figures
 
 
-def machine() -> dict[str, str]:
-    import triton
-
-    return {
-        "gpu": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "cuda": torch.version.cuda,
-        "python": platform.python_version(),
-    }
-
-
 def write(table: Table, path: Path) -> str:
     """Keep what there is of a table; return what is to be said about it."""
     largest = max(row["difference"] for row in table.rows)
     note = f"Gradients differ from the dense ones by at most {largest:.1e} of their largest entry."
-    document = {
-        "name": table.name,
-        "title": table.title,
-        "settings": {"training_steps": TRAINING_STEPS, "training_batch": TRAINING_BATCH},
-        "machine": machine(),
-        "notes": [note],
-        "rows": table.rows,
-    }
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    replace(path, table.records)
     return note
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--depths", type=int, nargs="+", default=DEPTHS)
-    parser.add_argument("--out", type=Path, default=RESULTS / "tel_gpu.json")
+    parser.add_argument("--out", type=Path, default=file_of("tel_gpu"))
     options = parser.parse_args()
     if not torch.cuda.is_available():
         print("torch sees no GPU here", file=sys.stderr)
@@ -174,7 +152,9 @@ def main() -> int:
         f"Forward and backward of {N_TREES} trees over {D} columns with {K} outputs on a GPU, "
         "float32: milliseconds, and how many times faster the layer is."
     )
-    table = Table("tel_gpu", title, COLUMNS)
+    settings = {"training_steps": TRAINING_STEPS, "training_batch": TRAINING_BATCH}
+    device = torch.cuda.get_device_name()
+    table = Table("tel_gpu", title, COLUMNS, settings, device=device)
     torch.manual_seed(0)
     teacher = nn.Sequential(nn.Linear(D, 64), nn.Tanh(), nn.Linear(64, K)).cuda().eval()
     for depth, gamma in itertools.product(options.depths, GAMMAS):
@@ -187,7 +167,7 @@ def main() -> int:
                 figures = compare(layer, n, is_compiled)
                 table.add(n=n, depth=depth, gamma=gamma, state=state, **figures)
                 note = write(table, options.out)
-    print(f"\n{note}\n{', '.join(f'{name} {value}' for name, value in machine().items())}")
+    print(f"\n{note}\n{device}, torch {torch.__version__}")
     return 0
 
 

@@ -30,7 +30,7 @@ from benchmarks.record import Column, Table, verdict
 from benchmarks.timing import one_thread
 
 Rows = list[dict[str, Any]]
-ESTIMATORS = {"3": "one_point", "6": "two_point"}
+METHODS = {"3": "one_point", "6": "two_point"}
 
 
 def interval(values: np.ndarray) -> np.ndarray:
@@ -203,7 +203,7 @@ def work(run: Run, asked: list[str], names: list[str]) -> None:
     for part in ("3", "6"):
         if part in asked:
             numbers = [name for name in names if name in bandit_regression.NAMES]
-            bandit_regression.work(run, numbers, ESTIMATORS[part])
+            bandit_regression.work(run, numbers, METHODS[part])
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -233,17 +233,17 @@ def speeds() -> list[str]:
         *speed("bandit_bulk", {**size, **rates, "over_vw": ".1f", "over_torch": ".0f"} | _VERDICT),
         *speed(
             "bandit_rounds",
-            {**size, "estimator": "", "ours": ".1f", "vw": ".1f", "options": "", "ratio": ".2f"}
+            {**size, "method": "", "ours": ".1f", "vw": ".1f", "options": "", "ratio": ".2f"}
             | _VERDICT,
         ),
         *speed(
             "bandit_decide",
-            {**size, "estimator": "", "beside": "", "learned": ",.0f", "p50": ".1f", "p99": ".1f"}
+            {**size, "method": "", "beside": "", "learned": ",.0f", "p50": ".1f", "p99": ".1f"}
             | _VERDICT,
         ),
         *speed(
             "bandit_memory",
-            {"estimator": "", "rounds": ",d", "early": ".1f", "late": ".1f", "growth": ".1f"}
+            {"method": "", "rounds": ",d", "early": ".1f", "late": ".1f", "growth": ".1f"}
             | _VERDICT,
         ),
     ]

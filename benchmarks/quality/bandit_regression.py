@@ -2,7 +2,7 @@
 
 A round shows a row; the learner tries one number (Figure 3, Eq. 9) or two (Table 6, Eq. 10) and
 hears what they lose, nothing else. ``tree`` is `DGTBanditRegressor` with its defaults, ``paper`` is
-it with the paper's estimators; the baseline is a linear function learned by RMSprop from the
+it with the paper's methods; the baseline is a linear function learned by RMSprop from the
 paper's estimates of the slope. All are told where targets lie: the mean and the deviation of those
 of the rows to learn from (the authors scale targets to [0, 1]). Settings (of ours with defaults:
 the height), and for Table 6 the number of passes, are chosen on the validation part, split by
@@ -60,13 +60,13 @@ class LinearBandit:
     """A linear function of standardized columns, by RMSprop on estimated slopes."""
 
     def __init__(
-        self, X: np.ndarray, estimator: str, setting: Setting, about: tuple[float, float], seed: int
+        self, X: np.ndarray, method: str, setting: Setting, about: tuple[float, float], seed: int
     ) -> None:
         self._mean, deviation = X.mean(axis=0), X.std(axis=0)
         self._deviation = np.where(deviation > 0, deviation, 1)
         self._weights = np.zeros(X.shape[1] + 1)
         self._square = np.zeros_like(self._weights)
-        self._estimator, self._setting = estimator, setting
+        self._method, self._setting = method, setting
         self._start, self._scale = about
         self._rng = np.random.default_rng([seed, 1])
 
@@ -90,7 +90,7 @@ class LinearBandit:
         def lost(values: np.ndarray) -> np.ndarray:
             return losses(loss, self._scale * (values - targets)) / self._scale
 
-        if self._estimator == "two_point":
+        if self._method == "two_point":
             return (lost(predicted + delta) - lost(predicted - delta)) / (2 * delta)
         direction = self._rng.choice([-1.0, 1.0], len(predicted))
         return lost(predicted + delta * direction) * direction / delta
@@ -127,12 +127,12 @@ class _Tree:
         return self._model.predict(X)
 
 
-def grid(learner: str, estimator: str) -> list[Setting]:
+def grid(learner: str, method: str) -> list[Setting]:
     """Return the settings that are compared; of the paper's deltas those that matter."""
-    heights = (6, 8) if estimator == "two_point" else (8,)
+    heights = (6, 8) if method == "two_point" else (8,)
     if learner == "tree":
-        return [_defaults(estimator) | {"max_depth": height} for height in heights]
-    deltas = (0.5,) if estimator == "two_point" else (1.0, 0.5, 0.1)
+        return [_defaults(method) | {"max_depth": height} for height in heights]
+    deltas = (0.5,) if method == "two_point" else (1.0, 0.5, 0.1)
     keys = ("learning_rate", "perturbation", "gradient_accumulation")
     settings = [
         dict(zip(keys, values, strict=True))
@@ -152,13 +152,13 @@ def _defaults(method: str) -> Setting:
 
 
 def regressor(
-    learner: str, estimator: str, setting: Setting, table: tuple[np.ndarray, np.ndarray], seed: int
+    learner: str, method: str, setting: Setting, table: tuple[np.ndarray, np.ndarray], seed: int
 ) -> Regressor:
     X, y = table
     about = (float(y.mean()), float(y.std()))
     if learner == "linear":
-        return LinearBandit(X, estimator, setting, about, seed)
-    return _Tree(f"paper_{estimator}" if learner == "paper" else estimator, setting, about, seed)
+        return LinearBandit(X, method, setting, about, seed)
+    return _Tree(f"paper_{method}" if learner == "paper" else method, setting, about, seed)
 
 
 # --- one run -----------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ def errors_at(
     return found
 
 
-def marks_of(run: Run, learner: str, estimator: str, n_rows: int) -> list[int]:
+def marks_of(run: Run, learner: str, method: str, n_rows: int) -> list[int]:
     """Return at how many queries errors are measured: at passes, or for a curve."""
-    if estimator == "two_point":
+    if method == "two_point":
         return [n * n_rows for n in PASSES[learner][: 1 if run.divisor > 1 else None]]
     last = QUERIES // run.divisor
     return sorted({int(mark) for mark in np.geomspace(last / 200, last, 15)})
@@ -195,9 +195,9 @@ def marks_of(run: Run, learner: str, estimator: str, n_rows: int) -> list[int]:
 class Trial:
     """A learner on a data set: setting by validation, then as many seeds as asked for."""
 
-    def __init__(self, run: Run, name: str, learner: str, estimator: str) -> None:
-        self.run, self.name, self.learner, self.estimator = run, name, learner, estimator
-        key = {"name": name, "learner": learner, "estimator": estimator}
+    def __init__(self, run: Run, name: str, learner: str, method: str) -> None:
+        self.run, self.name, self.learner, self.method = run, name, learner, method
+        key = {"name": name, "learner": learner, "method": method}
         self.ledger = Ledger(run.results, key, {"measure": "rmse"})
 
     def _errors(
@@ -208,10 +208,10 @@ class Trial:
             raise OutOfTimeError
         table = parts(self.run.data, TASKS[self.name], split)
         rows = (table.train, table.valid) if mark is None else (table.learnable, table.test)
-        marks = marks_of(self.run, self.learner, self.estimator, len(rows[0]))
+        marks = marks_of(self.run, self.learner, self.method, len(rows[0]))
         marks = marks if mark is None else marks[: mark + 1]
         known = (table.X[rows[0]], table.y[rows[0]])
-        model = regressor(self.learner, self.estimator, setting, known, seed)
+        model = regressor(self.learner, self.method, setting, known, seed)
         start = time.process_time()
         errors = errors_at(table, rows, model, loss, marks, seed)
         seconds = time.process_time() - start
@@ -219,7 +219,7 @@ class Trial:
 
     def chosen(self, split: int) -> tuple[Setting, int]:
         """Return the setting with the least error on validation rows, and at which mark."""
-        settings = grid(self.learner, self.estimator)[: 2 if self.run.divisor > 1 else None]
+        settings = grid(self.learner, self.method)[: 2 if self.run.divisor > 1 else None]
         errors = []
         for setting in settings:
             entry = self.ledger.choice(split, setting, 0)
@@ -228,7 +228,7 @@ class Trial:
                 entry = {"split": split, "repeat": 0, "setting": setting, **found}
                 self.ledger.add_choice(entry)
             errors.append([v if np.isfinite(v) else np.inf for v in entry["values"]])
-        if self.estimator == "two_point":
+        if self.method == "two_point":
             best = np.unravel_index(np.argmin(errors), np.shape(errors))
             return settings[int(best[0])], int(best[1])
         # A curve is judged by all of its second half, not by one lucky point.
@@ -237,7 +237,7 @@ class Trial:
 
     def work(self) -> None:
         splits = n_splits(self.run.data, TASKS[self.name])
-        losses_met = LOSSES if self.estimator == "two_point" else LOSSES[:1]
+        losses_met = LOSSES if self.method == "two_point" else LOSSES[:1]
         for seed in range(self.run.n_seeds):
             split = seed % splits
             setting, mark = self.chosen(split)
@@ -255,10 +255,10 @@ class Trial:
                 )
 
 
-def work(run: Run, names: list[str], estimator: str) -> None:
+def work(run: Run, names: list[str], method: str) -> None:
     for name in names:
         for learner in LEARNERS:
-            trial = Trial(run, name, learner, estimator)
+            trial = Trial(run, name, learner, method)
             with alone(trial.ledger.name) as is_alone:
                 if is_alone:
                     trial.work()

@@ -124,7 +124,7 @@ def speed() -> list[str]:
         [
             row["name"],
             str(row["depth"]),
-            row["estimator"],
+            row["gradient"],
             f"{row['ours']:.1f}",
             f"{row['peer']:.1f}",
             f"{row['ratio']:.1f}",

@@ -183,9 +183,9 @@ def bulk_table(is_quick: bool) -> bool:
 # --- round by round from Python ----------------------------------------------------------------
 
 
-def our_rounds(case: Case, given: Problem, estimator: str) -> Call:
+def our_rounds(case: Case, given: Problem, method: str) -> Call:
     def call() -> None:
-        bandit = DGTBandit(case.k, method=estimator, max_depth=case.h, random_state=0)
+        bandit = DGTBandit(case.k, method=method, max_depth=case.h, random_state=0)
         for x, label in zip(given.X, given.y, strict=True):
             decision = bandit.decide(x)
             bandit.learn(decision.token, reward=float(decision.action == label))
@@ -222,7 +222,7 @@ def rounds_table(is_quick: bool) -> bool:
             Column("k", "actions"),
             Column("d", "columns"),
             Column("h", "height"),
-            Column("estimator", "estimator", width=9, words=True),
+            Column("method", "method", width=9, words=True),
             Column("ours", "hardwood, us", ".1f"),
             Column("vw", "VW, us", ".1f"),
             Column("options", "VW's options", width=18, words=True),
@@ -234,9 +234,9 @@ def rounds_table(is_quick: bool) -> bool:
     n, turns = (500, 1) if is_quick else (5000, 5)
     for case in CASES:
         given = problem(case, n)
-        for estimator, options in PEERS.items():
+        for method, options in PEERS.items():
             calls = {
-                "ours": our_rounds(case, given, estimator),
+                "ours": our_rounds(case, given, method),
                 "vw": vw_rounds(case, given, options),
             }
             times = in_turns(calls, rounds=turns)
@@ -245,7 +245,7 @@ def rounds_table(is_quick: bool) -> bool:
             ratio = row["vw"] / row["ours"]
             table.add(
                 **case._asdict(),
-                estimator=estimator,
+                method=method,
                 **row,
                 options=options,
                 ratio=ratio,
@@ -311,11 +311,11 @@ def best_block(blocks: list[np.ndarray]) -> dict[str, float]:
     }
 
 
-def decide_rows(case: Case, estimator: str, n: int, n_blocks: int) -> list[dict[str, Any]]:
+def decide_rows(case: Case, method: str, n: int, n_blocks: int) -> list[dict[str, Any]]:
     given = problem(case, 2000)
-    bandit = DGTBandit(case.k, method=estimator, max_depth=case.h, random_state=0)
+    bandit = DGTBandit(case.k, method=method, max_depth=case.h, random_state=0)
     bandit.replay(given.X, given.y)
-    facts = {**case._asdict(), "estimator": estimator}
+    facts = {**case._asdict(), "method": method}
 
     def wait(token: int) -> None:
         """Leave a decision open, and let the other thread run."""
@@ -345,7 +345,7 @@ def decide_table(is_quick: bool) -> bool:
             Column("k", "actions"),
             Column("d", "columns"),
             Column("h", "height"),
-            Column("estimator", "estimator", width=9, words=True),
+            Column("method", "method", width=9, words=True),
             Column("beside", "beside", width=8, words=True),
             Column("learned", "rounds learned/s", ",.0f"),
             Column("p50", "p50", ".1f"),
@@ -357,8 +357,8 @@ def decide_table(is_quick: bool) -> bool:
     )
     n, n_blocks = (500, 4) if is_quick else (2000, 40)
     for case in CASES:
-        for estimator in PEERS:
-            for row in decide_rows(case, estimator, n, n_blocks):
+        for method in PEERS:
+            for row in decide_rows(case, method, n, n_blocks):
                 table.add(**row)
     return table.finish(f"{os.cpu_count()} cores, shared with others.")
 
@@ -366,13 +366,13 @@ def decide_table(is_quick: bool) -> bool:
 # --- memory ------------------------------------------------------------------------------------
 
 
-def memory_rows(estimator: str, n_rounds: int) -> dict[str, Any]:
+def memory_rows(method: str, n_rounds: int) -> dict[str, Any]:
     """Go through rounds of a small problem; the store of rounds is full after a tenth of them."""
     case = Case(3, 4, 3)
     given = problem(case, 10_000)
-    options = {"buffer_size": 50_000} if estimator == "replay" else {}
+    options = {"buffer_size": 50_000} if method == "replay" else {}
     bandit = DGTBandit(
-        case.k, method=estimator, max_depth=case.h, max_open=10_000, random_state=0, **options
+        case.k, method=method, max_depth=case.h, max_open=10_000, random_state=0, **options
     )
     process, sizes, start = psutil.Process(), [], time.process_time()
     n_marks = 20
@@ -385,7 +385,7 @@ def memory_rows(estimator: str, n_rounds: int) -> dict[str, Any]:
         sizes.append(process.memory_info().rss / 2**20)
     growth = sizes[-1] / sizes[n_marks // 10] - 1
     return {
-        "estimator": estimator,
+        "method": method,
         "rounds": bandit.n_rounds_,
         "early": sizes[n_marks // 10],
         "late": sizes[-1],
@@ -402,7 +402,7 @@ def memory_table(is_quick: bool) -> bool:
         f"Resident memory over many rounds, MB; floor: at most {100 * MOST_GROWTH:.0f} % more at "
         "the end than after a tenth. One unanswered decision per 100 rounds.",
         [
-            Column("estimator", "estimator", width=9, words=True),
+            Column("method", "method", width=9, words=True),
             Column("rounds", "rounds", ",d", width=12),
             Column("early", "after 15 %", ".1f"),
             Column("late", "at the end", ".1f"),
@@ -412,8 +412,8 @@ def memory_table(is_quick: bool) -> bool:
         ],
         kept=not is_quick,
     )
-    for estimator in PEERS:
-        table.add(**memory_rows(estimator, 400_000 if is_quick else 10_000_000))
+    for method in PEERS:
+        table.add(**memory_rows(method, 400_000 if is_quick else 10_000_000))
     return table.finish()
 
 

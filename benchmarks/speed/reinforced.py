@@ -35,7 +35,7 @@ FLOOR, FLOOR_AT = 10.0, ("letter's shape", 8, "sampled")
 COLUMNS = [
     Column("name", "rows", width=16, words=True),
     Column("depth", "depth"),
-    Column("estimator", "gradient", width=8, words=True),
+    Column("gradient", "gradient", width=8, words=True),
     Column("ours", "ours, ms per pass", ".1f"),
     Column("peer", "PyTorch, ms per pass", ".1f"),
     Column("ratio", "times ours", ".1f"),
@@ -97,9 +97,9 @@ class TorchPolicy:
         of_class = -F.log_softmax(self.alpha, dim=1)[:, y].t()  # (B, L)
         return (reach * of_class).sum(1).mean()
 
-    def fit(self, X: torch.Tensor, y: torch.Tensor, passes: int, estimator: str) -> None:
+    def fit(self, X: torch.Tensor, y: torch.Tensor, passes: int, gradient: str) -> None:
         optimizer = torch.optim.Adam([self.W, self.alpha], lr=LEARNING_RATE)
-        loss_of = self.sampled_loss if estimator == "sampled" else self.exact_loss
+        loss_of = self.sampled_loss if gradient == "sampled" else self.exact_loss
         for _ in range(passes):
             for rows in torch.randperm(len(X), generator=self.generator).split(BATCH):
                 optimizer.zero_grad()
@@ -107,20 +107,20 @@ class TorchPolicy:
                 optimizer.step()
 
 
-def peer_fit(rows: Rows, depth: int, passes: int, estimator: str) -> None:
+def peer_fit(rows: Rows, depth: int, passes: int, gradient: str) -> None:
     X = torch.from_numpy(np.hstack([rows.X, np.ones((len(rows.X), 1), np.float32)]))
     policy = TorchPolicy(rows.X.shape[1], depth, int(rows.y.max()) + 1)
-    policy.fit(X, torch.from_numpy(rows.y), passes, estimator)
+    policy.fit(X, torch.from_numpy(rows.y), passes, gradient)
 
 
 def task_of(rows: Rows) -> Task:
     return Task.read(rows.X, rows.y, classifies=True, loss=lambda *_: CrossEntropy())
 
 
-def our_fit(task: Task, depth: int, passes: int, estimator: Gradient) -> None:
+def our_fit(task: Task, depth: int, passes: int, gradient: Gradient) -> None:
     learner = Reinforced(
         max_depth=depth,
-        gradient=estimator,
+        gradient=gradient,
         n_samples=N_SAMPLES,
         entropy_bonus=0.0,
         learning_rate=LEARNING_RATE,
@@ -131,25 +131,25 @@ def our_fit(task: Task, depth: int, passes: int, estimator: Gradient) -> None:
 
 
 def measure(
-    rows: Rows, depth: int, estimator: Gradient, passes: int, rounds: int
+    rows: Rows, depth: int, gradient: Gradient, passes: int, rounds: int
 ) -> dict[str, object]:
     task = task_of(rows)
     times = in_turns(
         {
-            "ours": lambda: our_fit(task, depth, passes, estimator),
-            "peer": lambda: peer_fit(rows, depth, passes, estimator),
+            "ours": lambda: our_fit(task, depth, passes, gradient),
+            "peer": lambda: peer_fit(rows, depth, passes, gradient),
         },
         rounds=rounds,
     )
     row: dict[str, object] = {
         "name": rows.name,
         "depth": depth,
-        "estimator": estimator,
+        "gradient": gradient,
         "ours": 1e3 * times["ours"].best / passes,
         "peer": 1e3 * times["peer"].best / passes,
         "ratio": times["peer"] / times["ours"],
     }
-    if (rows.name, depth, estimator) == FLOOR_AT:
+    if (rows.name, depth, gradient) == FLOOR_AT:
         row |= {"floor": FLOOR, **verdict(times["peer"] / times["ours"] >= FLOOR)}
     return row
 
@@ -174,8 +174,8 @@ def main() -> int:
     )
     for rows in tables[:1] if arguments.quick else tables:
         for depth in DEPTHS:
-            for estimator in get_args(Gradient):
-                table.add(**measure(rows, depth, estimator, passes, rounds))
+            for gradient in get_args(Gradient):
+                table.add(**measure(rows, depth, gradient, passes, rounds))
     return 0 if table.finish() else 1
 
 

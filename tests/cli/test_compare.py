@@ -74,7 +74,7 @@ def test_notes_are_said_once_on_stderr(run, table):
     ("options", "words"),
     [
         (["--model", "Cart"], "'Cart' is not known"),
-        (["--metric", "speed"], "is no scorer"),
+        (["--metric", "speed"], "is not a scikit-learn scorer"),
         (["-o", "c.pdf"], "a report is written as .html, .json, .txt"),
         (["--plot", "c.xyz"], "unknown kind of picture"),
         (["-t", "amount,junk"], "several columns"),

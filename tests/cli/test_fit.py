@@ -531,12 +531,12 @@ BEST = ["--best", "--max-trials", 4, "--max-depth", 3]
 def test_the_best_tree_is_searched_and_says_how_it_was_found(run, mixed_csv, tmp_path):
     result = run("fit", mixed_csv, "-t", "answer", "--drop", "amount", *BEST)
     assert result.exit_code == 0
-    assert "The best of 4 trees: axis-aligned, depth" in result.stdout
-    assert "Ended by max_trials. Grown again from all rows." in result.stdout
+    assert "Best of 4 candidates: axis-aligned, depth" in result.stdout
+    assert "Stopped at max_trials. Refitted on all rows." in result.stdout
     assert "4 trees tried, the best scores 0." in result.stderr
     record = hardwood.load(tmp_path / "mixed.hardwood").record
     assert record["learner"] == "TreeClassifier"
-    assert record["resolved"]["recipe"].startswith("axis-aligned")
+    assert record["resolved"]["candidate"].startswith("axis-aligned")
     assert record["parameters"]["time_limit"] is None
     assert "axis-aligned" in run("describe", "mixed.hardwood").stdout
 
@@ -565,7 +565,7 @@ def test_ctrl_c_keeps_the_best_tree_so_far(run, mixed_csv, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hardwood.search.best_tree._used_all", interrupt)
+    monkeypatch.setattr("hardwood.search.best_tree._fitted_to_all_rows", interrupt)
     result = run("fit", mixed_csv, "-t", "answer", "--json", *BEST)
     assert result.exit_code == 130
     assert json.loads(result.stdout)["interrupted"] is True

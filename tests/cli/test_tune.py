@@ -198,7 +198,11 @@ def test_a_timeout_ends_the_search(run, table):
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "no/m.hardwood"], "does not exist"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--trials", "0"], "trials"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--timeout", "inf"], "finite"),
-        ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--metric", "acuracy"], "no scorer"),
+        (
+            "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
+            ["-t", "y", "--metric", "acuracy"],
+            "not a scikit-learn scorer",
+        ),
         (
             "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
             ["-t", "y", "--metric", "r2"],

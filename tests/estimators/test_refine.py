@@ -33,7 +33,7 @@ def start(wedges):
     return GreedyTreeClassifier(max_depth=2).fit(*wedges[:2])
 
 
-def test_a_stage_that_helps_is_kept_and_judged_by_the_rows_given(wedges, start):
+def test_a_stage_that_helps_on_the_given_validation_rows_is_kept(wedges, start):
     X, y, X_val, y_val = wedges
     refined = refine(start, X, y, with_=["tao"], X_val=X_val, y_val=y_val, random_state=0)
     first, second = refined.stages
@@ -66,7 +66,7 @@ def test_a_stage_that_does_not_help_is_not_kept_nor_learned_on(wedges, start):
     assert stages[2].tree == alone.tree
 
 
-def test_what_is_kept_never_gets_worse_on_the_rows_that_judge():
+def test_the_validation_score_of_kept_stages_never_falls():
     X, y = load_iris(return_X_y=True)
     tree = GreedyTreeClassifier(splitter="random", max_depth=2, random_state=0).fit(X, y)
     refined = refine(tree, X, y, with_=["dgt", "tao", "non_greedy"], random_state=0)
@@ -76,7 +76,7 @@ def test_what_is_kept_never_gets_worse_on_the_rows_that_judge():
     assert refined.tree_ is [stage for stage in refined.stages if stage.kept][-1].tree
 
 
-def test_rows_are_kept_apart_where_none_are_given_and_equal_ones_stay_together(wedges, start):
+def test_rows_are_held_out_if_none_are_given_and_equal_ones_stay_together(wedges, start):
     X, y = np.repeat(wedges[0], 2, axis=0), np.repeat(wedges[1], 2)
     refined = refine(start, X, y, with_=["tao"], validation_fraction=0.25, random_state=0)
     assert (refined.n_train, refined.n_validation) == (450, 150)
@@ -84,7 +84,7 @@ def test_rows_are_kept_apart_where_none_are_given_and_equal_ones_stay_together(w
     assert again.tree_ == refined.tree_
 
 
-def test_numbers_with_constant_and_linear_leaves():
+def test_regression_with_constant_and_linear_leaves():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 3))
     y = np.where(X[:, 0] > X[:, 1], X[:, 2], -X[:, 2])
@@ -144,7 +144,7 @@ def test_a_tree_of_scikit_learn_is_refined(wedges):
         ({"with_": ["boost"]}, ValueError, "a learner of with_ must be one of"),
         ({"with_": [GreedyTreeClassifier()]}, TypeError, "takes init="),
         ({"with_": [DGTClassifier]}, TypeError, "takes init="),
-        ({"with_": 3}, TypeError, "with_ must be learners in turn"),
+        ({"with_": 3}, TypeError, "with_ must be a sequence of learners"),
         ({"with_": [TAORegressor()]}, TypeError, "expected a classifier"),
         (
             {"X_val": np.zeros((2, 2)), "y_val": ["up"]},
@@ -153,7 +153,7 @@ def test_a_tree_of_scikit_learn_is_refined(wedges):
         ),
         ({"X_val": np.zeros((2, 2))}, ValueError, "belong together"),
         ({"validation_fraction": 0.0}, ValueError, "validation_fraction"),
-        ({"scoring": "beauty"}, ValueError, "no scorer"),
+        ({"scoring": "beauty"}, ValueError, "not a scikit-learn scorer"),
         (
             {"X_val": np.zeros((2, 2)), "y_val": ["up", "sideways"]},
             ValueError,
@@ -172,16 +172,16 @@ def test_a_tree_of_other_classes_is_refused(wedges, start):
 
 
 @pytest.mark.parametrize("name", ["non_greedy", "reinforced"])
-def test_linear_leaves_are_not_given_to_who_cannot_learn_them(name):
+def test_a_learner_of_constant_leaves_refuses_linear_ones(name):
     X, y = load_diabetes(return_X_y=True)
     tree = TAORegressor(leaves="linear", max_depth=1, l1=1.0, l2=1.0, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=f"'{name}', whose leaves are constant"):
+    with pytest.raises(ValueError, match=f"'{name}', which learns constant leaves"):
         refine(tree, X, y, with_=["tao", name], random_state=0)
 
 
 @pytest.mark.parametrize(("learner", "n_stages"), [(DGTClassifier, 1), (TAOClassifier, 2)])
-def test_ctrl_c_ends_it_and_keeps_what_was_reached(wedges, start, learner, n_stages):
-    """An interrupted stage that has a tree is judged as any other; none begins after it."""
+def test_ctrl_c_stops_it_and_keeps_the_stages_so_far(wedges, start, learner, n_stages):
+    """An interrupted stage that has a tree is scored like any other; no stage follows it."""
 
     def interrupt(record):
         raise KeyboardInterrupt
@@ -193,8 +193,8 @@ def test_ctrl_c_ends_it_and_keeps_what_was_reached(wedges, start, learner, n_sta
     assert refined.tree_ is [stage.tree for stage in refined.stages if stage.kept][-1]
 
 
-def test_a_refined_tree_tells_its_learner_and_its_loss():
-    """Pruning asks for the loss that a tree was learned with."""
+def test_a_refined_tree_records_its_learner_and_its_loss():
+    """Pruning needs the loss that a tree was learned with."""
     X, y = load_diabetes(return_X_y=True)
     start = hardwood.GreedyTreeRegressor(max_depth=2).fit(X, y)
     refined = hardwood.refine(start, X, y, with_=["tao"], random_state=0)

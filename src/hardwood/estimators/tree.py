@@ -1,4 +1,4 @@
-"""The tree that a newcomer should try first: the best of many, found by validation.
+"""The estimators to try first: the best tree of many, chosen by validation.
 
 The search is `hardwood.search.best_tree`.
 """
@@ -33,68 +33,69 @@ class _TreeParameters:
 
 
 class _Searched(base.TreeEstimator):
-    """What a fitted search has."""
+    """The attributes of a fitted search."""
 
     fit_report_: FitReport
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
-    """One hard decision tree for classes: the best that is found within a time limit.
+    """The best hard decision tree for classification that is found within a time limit.
 
-    Ordinary trees, alternating optimization from several starts, a teacher and restarts compete on
-    rows that they did not learn from. Ordinary trees win ties. Tables may be NumPy arrays, SciPy
-    sparse matrices, pandas, polars or Arrow frames, with categories and missing entries.
+    Axis-aligned trees, alternating optimization (TAO), reinforced trees and distillation compete on
+    held-out rows; axis-aligned trees win ties. Tables may be NumPy arrays, SciPy sparse matrices,
+    or pandas, polars or Arrow frames, with categories and missing values.
 
     Parameters
     ----------
     max_depth : int, default=8
-        Splits on the way from the root to a leaf, 1 to 16, at most.
+        Maximum depth, 1 to 16.
     leaves : "constant" or "linear", default="constant"
-        What a leaf answers: one value per output, or a linear function of the columns.
+        Whether a leaf predicts a constant per output or a linear function of the columns.
     max_features_per_split : int, default=None
-        Features that a split may weigh, for splits that are easy to read; None for all.
+        Maximum number of features per split, for splits that are easy to read; None for no limit.
     teacher : "auto", estimator or None, default="auto"
-        A stronger model, whose answers to made-up rows near and between the real ones teach the
-        tree. "auto": three small networks, unless they are clearly worse than the best tree without
-        them. An estimator of scikit-learn's kind: fitted, it is asked as it is; else it is fitted
-        on the rows that are learned from.
+        A stronger model for distillation: it labels augmented rows, near and between the training
+        rows, that the tree is trained on. "auto": three small neural networks, unless they are
+        clearly worse than the best tree without them. A fitted scikit-learn estimator is used as it
+        is; an unfitted one is fitted on the training rows. None: no distillation.
     time_limit : float or None, default=60.0
-        Seconds that a fit may take, to within a tenth; it ends earlier when nothing gets better.
-        What the clock cuts off differs between runs: for the same tree every time, bit for bit,
-        give None, and perhaps `max_trials`.
+        Maximum seconds for a fit, to within 10 %. It stops earlier if nothing improves. How many
+        candidates fit into the time differs between runs; for a reproducible tree, bit for bit,
+        pass None, and perhaps `max_trials`.
     max_trials : int, default=None
-        Candidates to try at most; None for as many as help and there is time for.
+        Maximum number of candidates; None for no limit.
     scoring : str or function, default=None
-        What candidates are judged by: None for accuracy, or a scorer of scikit-learn, such as
+        The validation score of a candidate: None for accuracy, or a scorer of scikit-learn, such as
         "roc_auc" or "neg_log_loss"; larger is better.
     validation_fraction : float, default=0.2
-        Part of the rows that judges the candidates, drawn from every class alike. Tables of fewer
-        than 1,500 distinct rows are judged by four folds instead.
+        Fraction of the rows to hold out for validation, stratified by class. Tables with fewer than
+        1,500 distinct rows use 4-fold cross-validation instead.
     class_weight : dict, "balanced" or None, default=None
-        What the weight of every row is multiplied by, by class. "balanced": such that all classes
-        have the same total weight.
+        Factor for the weights of the rows of each class. "balanced": factors that give all classes
+        the same total weight.
     n_jobs : int, default=None
-        Threads, -1 for all processors. Without a time limit the tree does not depend on them.
+        Number of threads, -1 for all processors. Without a time limit, the tree does not depend on
+        it.
     random_state : int, RandomState instance or None, default=None
-        Of starts, made-up rows, networks and the choice of the rows that judge.
+        Seed of all random choices: starts, augmented rows, networks and validation rows.
     verbose : int, default=0
         1 prints a line per candidate.
     callbacks : function or list of functions, default=None
-        Called with a `Trial` after every candidate; a true answer ends the search.
+        Called with a `Trial` after every candidate; returning True stops the search.
 
     Attributes
     ----------
     tree_ : ObliqueTree
-        The tree, simplified: what predicts, reads, draws and saves.
+        The tree, simplified.
     classes_ : ndarray of shape (n_classes,)
-        The classes; where there are several labels, their numbers.
+        The classes; for a multilabel target, the label indices.
     fit_report_ : FitReport
-        What was tried, how good it was, and why the search ended: ``print`` it.
+        The candidates with their scores, and why the search stopped: ``print`` it.
     n_features_in_ : int
         Number of columns of the training table.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where all are text.
+        Their names, if all are strings.
 
     Examples
     --------
@@ -113,15 +114,15 @@ class TreeClassifier(_TreeParameters, _Searched, base.SingleTreeClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeRegressor(_TreeParameters, _Searched, base.SingleTreeRegressor):
-    """One hard decision tree for numbers: the best that is found within a time limit.
+    """The best hard decision tree for regression that is found within a time limit.
 
-    Parameters and attributes are those of `TreeClassifier`, without `class_weight` and `classes_`,
-    and:
+    Parameters and attributes are those of `TreeClassifier`, except `class_weight` and `classes_`,
+    and these:
 
     Parameters
     ----------
     scoring : str or function, default=None
-        What candidates are judged by: None for R2, or a scorer of scikit-learn.
+        The validation score of a candidate: None for R2, or a scorer of scikit-learn.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How much time a fit has left."""
+"""The time that a fit has left, and callbacks that stop a learner in time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hardwood.learn.training import Epoch
 
 
 class Clock:
-    """Counts from when it is made; without a limit, which is infinity, there is always time.
+    """A stopwatch with a time limit. It starts when it is created.
 
     Parameters
     ----------
     limit
-        Seconds that a fit may take; None for no limit.
+        Seconds that a fit may take; None for no limit (`limit` is then infinite).
     now
-        What tells the time, in seconds; tests have one that they move.
+        Returns the current time in seconds; tests pass a fake clock.
     """
 
     def __init__(self, limit: float | None, now: Callable[[], float] | None = None) -> None:
@@ -27,50 +27,50 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds until there is no time left; below 0 after that."""
+        """Seconds until the limit; negative after it."""
         return self.limit - self.spent
 
     @property
     def spent(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the clock was created."""
         return self._now() - self._begun
 
     def is_past(self) -> bool:
-        """Whether there is no time left."""
+        """Whether the limit has passed."""
         return self.spent > self.limit
 
     def has(self, seconds: float) -> bool:
-        """Whether there is time for something that takes so long."""
+        """Whether this many more seconds fit within the limit."""
         return self.spent + seconds <= self.limit
 
 
-class Stop:
-    """A callback that ends a run when there is no time for another pass as long as the last."""
+class StopAtDeadline:
+    """A callback that stops a run when another epoch as long as the last would be too late."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last = clock.spent
 
     def __call__(self, epoch: Epoch) -> bool:
-        """Say whether to stop after this pass."""
+        """Return whether to stop after this epoch."""
         before, self._last = self._last, self._clock.spent
         return not self._clock.has(self._last - before)
 
 
-class Whole:
-    """A callback that ends a run as soon as it is seen not to be finished in time.
+class FinishOrSkip:
+    """A callback that stops a run as soon as it is clear that it will not finish in time.
 
-    For learners whose steps grow smaller to the end: a run that is cut short is worth little.
+    For learners whose step size decays to the end: an unfinished run is worth little.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._begun = clock.spent
-        self.is_cut_off = False
+        self.is_skipped = False
 
     def __call__(self, epoch: Epoch) -> bool:
-        """Say whether to stop after this pass."""
+        """Return whether to stop after this epoch."""
         done = epoch.epoch + 1
         left = (self._clock.spent - self._begun) / done * (epoch.max_epochs - done)
-        self.is_cut_off = not self._clock.has(left)
-        return self.is_cut_off
+        self.is_skipped = not self._clock.has(left)
+        return self.is_skipped

@@ -1,1 +1,1 @@
-"""Which tree: the best tree, its candidates, augmentation, distillation and refinement."""
+"""The search for the best tree: candidates, augmentation, distillation and refinement."""

@@ -1,4 +1,4 @@
-"""One way to make a tree: where it starts, what it is taught, how it is polished."""
+"""One way to build a tree: where it starts, how its rows are augmented, and how TAO refines it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from hardwood.learn.clock import Clock, Stop, Whole
+from hardwood.learn.clock import Clock, FinishOrSkip, StopAtDeadline
 from hardwood.learn.greedy import Greedy, one_hot
 from hardwood.learn.learner import Learned, Run
 from hardwood.learn.losses import Misclassification
@@ -16,184 +16,191 @@ from hardwood.learn.reinforced import Reinforced
 from hardwood.learn.tao import TAO
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.search.augment import Lesson
-from hardwood.search.distill import Teacher, taught
+from hardwood.search.augment import Augmentation
+from hardwood.search.distill import Teacher, distillation_task
 
 Start = Literal["axis", "co2", "reinforced"]
 Kind: TypeAlias = tuple[Start, bool, bool]
-"""The start of a recipe, whether it is polished and whether it is taught."""
+"""The start of a candidate, whether TAO refines it, and whether it is distilled."""
 
-_WORDS = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
-# Of a reinforced tree: so many passes that there are as many steps, within limits. Made-up rows
-# keep it from learning by heart, so that it may learn for longer.
+_START_NAMES = {"axis": "axis-aligned", "co2": "CO2", "reinforced": "reinforced"}
+# Reinforced trees: the number of epochs is chosen to give this many gradient steps, within limits.
+# With augmented rows a tree overfits less, so that it can learn for longer.
 _STEPS = 3_000
-_TAUGHT_STEPS = 6_000
-_PASSES = (10, 60)
+_DISTILLATION_STEPS = 6_000
+_EPOCHS = (10, 60)
 _BATCH = 128
-# Of a reinforced tree, for one column: a score sums over columns, so that more of them make it move
-# faster. Chosen, as the steps, on validation rows of letter, satimage, optdigits, connect4, mnist.
+# Reinforced trees, for one column: a score is a sum over columns, so that it changes faster where
+# there are more of them. Chosen, like the steps, on validation rows of letter, satimage, optdigits,
+# connect4 and mnist.
 _LEARNING_RATE = 0.12
 _MAX_LEARNING_RATE = 0.03
-_MAX_TAUGHT_ENTRIES = 12_000_000  # of real and made-up rows, encoded
-_CO2_ROWS = 25_000  # that oblique splits are grown from: alternation sees all rows
-_RESTART_SHARE = 0.7  # of the rows, for the starts of restarts without made-up rows
+_MAX_AUGMENTED_ENTRIES = 12_000_000  # of real and augmented rows, encoded
+_CO2_ROWS = 25_000  # that oblique start trees are grown from; TAO uses all rows
+_RESTART_FRACTION = 0.7  # of the rows, for the start trees of restarts without augmented rows
 
 
-def reinforced_passes(n_rows: int, is_taught: bool) -> int:
-    """Return how many passes over so many rows a reinforced tree learns for."""
-    n_steps = _TAUGHT_STEPS if is_taught else _STEPS
-    return min(max(n_steps * _BATCH // n_rows, _PASSES[0]), _PASSES[1])
+def reinforced_epochs(n_rows: int, is_distilled: bool) -> int:
+    """Return the number of epochs for which a reinforced tree learns from this many rows."""
+    n_steps = _DISTILLATION_STEPS if is_distilled else _STEPS
+    return min(max(n_steps * _BATCH // n_rows, _EPOCHS[0]), _EPOCHS[1])
 
 
-class CutOff(Exception):
-    """There was no time to finish."""
+class OutOfTime(Exception):
+    """There was not enough time to finish."""
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a tree is made.
+class Candidate:
+    """One way to build a tree.
 
     Attributes
     ----------
     start
-        The tree that it starts with: a greedy one with splits on one column ("axis") or oblique
-        ones ("co2"), or one whose splits and leaves are learned together ("reinforced").
+        The tree to start from: a greedy tree with axis-aligned ("axis") or oblique splits ("co2"),
+        or a tree whose splits and leaves are learned together ("reinforced").
     max_depth
-        Of the tree; 0 for a single leaf.
-    polish
-        How alternation improves it; None for the start as it is.
-    lesson
-        Which made-up rows a teacher adds; None for real rows alone.
+        Maximum depth; 0 for a single leaf.
+    tao
+        The TAO that refines the start tree; None to use the start tree itself.
+    augmentation
+        The augmented rows that a teacher labels; None to learn from real rows only.
     seed
-        Tells restarts apart: 0 for the first. A restart has made-up rows of its own, or without
-        any grows a greedy start from a part of the rows; a reinforced one draws other numbers.
+        Distinguishes restarts; 0 for the first run. A restart with augmentation draws other
+        augmented rows. One without grows its greedy start tree on a sample of the rows, or its
+        reinforced tree from other random numbers.
     """
 
     start: Start
     max_depth: int
-    polish: TAO | None = None
-    lesson: Lesson | None = None
+    tao: TAO | None = None
+    augmentation: Augmentation | None = None
     seed: int = 0
 
     def __str__(self) -> str:
         if self.max_depth == 0:
             return "a single leaf"
-        start = _WORDS[self.start]
-        parts = [start if self.polish is None else f"TAO from {start}", f"depth {self.max_depth}"]
+        start = _START_NAMES[self.start]
+        parts = [start if self.tao is None else f"TAO from {start}", f"depth {self.max_depth}"]
         if self.seed:
             parts.append(f"restart {self.seed}")
-        if self.polish is not None:
-            parts.append(f"l1 {self.polish.l1:g}, l2 {self.polish.l2:g}")
-        if self.lesson is not None:
-            parts.append(f"taught {self.lesson.rows_per_row:g}x, noise {self.lesson.noise:g}")
+        if self.tao is not None:
+            parts.append(f"l1 {self.tao.l1:g}, l2 {self.tao.l2:g}")
+        if self.augmentation is not None:
+            rows, noise = self.augmentation.rows_per_row, self.augmentation.noise
+            parts.append(f"distilled ({rows:g}x rows, noise {noise:g})")
         return ", ".join(parts)
 
     @property
-    def family(self) -> Recipe:
-        """The recipe without what tells restarts apart."""
+    def first_run(self) -> Candidate:
+        """The candidate of which this one is a restart, or itself."""
         return replace(self, seed=0)
 
     @property
     def kind(self) -> Kind:
-        """What decides how long it takes, together with its depth and its rows."""
-        return self.start, self.polish is not None, self.lesson is not None
+        """What determines the time that it takes, together with its depth and its rows."""
+        return self.start, self.tao is not None, self.augmentation is not None
 
     @property
     def has_soft_leaves(self) -> bool:
-        """Whether leaves that no row reaches have learned something, too, and are to stay."""
-        return self.start == "reinforced" and self.polish is None
+        """Whether leaves that no row reaches have learned a prediction, too, and must stay."""
+        return self.start == "reinforced" and self.tao is None
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is an ordinary tree, with one column in each split."""
-        return self.start == "axis" and self.polish is None
+    def is_axis_aligned(self) -> bool:
+        """Whether it is an ordinary greedy tree with one column per split."""
+        return self.start == "axis" and self.tao is None
 
 
 @dataclass(frozen=True)
-class Kitchen:
-    """What every recipe is made with.
+class CandidateBuilder:
+    """Builds the trees of candidates.
 
     Attributes
     ----------
-    n_jobs, seed
-        Threads, and what random choices follow from.
+    n_jobs
+        Number of threads.
+    seed
+        Seed of all random choices; the seed of a candidate is added.
     clock
-        Asked between passes and sweeps.
+        Checked between epochs and during sweeps.
     """
 
     n_jobs: int
     seed: int
     clock: Clock
 
-    def made(self, recipe: Recipe, task: Task, teacher: Teacher | None) -> ObliqueTree:
-        """Make a tree of the training rows of a task.
+    def build(self, candidate: Candidate, task: Task, teacher: Teacher | None) -> ObliqueTree:
+        """Build a tree from the training rows of a task.
 
         Raises
         ------
-        CutOff
-            Where there was no time for it.
+        OutOfTime
+            If there is not enough time.
         KeyboardInterrupt
-            Where the user stopped it.
+            If the user interrupts it.
         """
-        if recipe.lesson is not None:
+        if candidate.augmentation is not None:
             assert teacher is not None
-            task = self.lesson(recipe, task, teacher)
-        tree = self._start(recipe, task)
-        if recipe.polish is None:
+            task = self.augment(candidate, task, teacher)
+        tree = self._start(candidate, task)
+        if candidate.tao is None:
             return tree
-        return self.polished(tree, recipe.polish, task)
+        return self.refine(tree, candidate.tao, task)
 
-    def lesson(self, recipe: Recipe, task: Task, teacher: Teacher) -> Task:
-        """Add made-up rows."""
-        assert recipe.lesson is not None
+    def augment(self, candidate: Candidate, task: Task, teacher: Teacher) -> Task:
+        """Add augmented rows, labeled by the teacher."""
+        augmentation = candidate.augmentation
+        assert augmentation is not None
         if self.clock.is_past():
-            raise CutOff
-        n_rows = self.n_made_up(recipe.lesson, task)
-        return taught(task, teacher, recipe.lesson, n_rows, self.seed + recipe.seed)
+            raise OutOfTime
+        n_rows = self.n_augmented(augmentation, task)
+        return distillation_task(task, teacher, augmentation, n_rows, self.seed + candidate.seed)
 
-    def n_made_up(self, lesson: Lesson, task: Task) -> int:
-        """Return how many rows are made up: what the lesson says, or what memory and time allow."""
+    def n_augmented(self, augmentation: Augmentation, task: Task) -> int:
+        """Return the number of augmented rows, limited by what memory and time allow."""
         n = len(task.train)
-        most = _MAX_TAUGHT_ENTRIES // task.schema.n_columns - n
-        return int(min(lesson.rows_per_row * n, max(most, n)))
+        most = _MAX_AUGMENTED_ENTRIES // task.schema.n_columns - n
+        return int(min(augmentation.rows_per_row * n, max(most, n)))
 
-    def polished(self, tree: ObliqueTree, polish: TAO, task: Task) -> ObliqueTree:
-        """Alternate over the training rows, from a tree."""
+    def refine(self, tree: ObliqueTree, tao: TAO, task: Task) -> ObliqueTree:
+        """Refine a tree by TAO on the training rows."""
         if self.clock.is_past():
-            raise CutOff
-        if task.kind == "classification" and polish.leaves == "constant":
+            raise OutOfTime
+        if task.kind == "classification" and tao.leaves == "constant":
             task = task.with_loss(Misclassification())
-        run = Run(n_jobs=self.n_jobs, callbacks=(Stop(self.clock),), clock=self.clock)
-        return _tree(polish.fit(task, run, tree))
+        callbacks = (StopAtDeadline(self.clock),)
+        run = Run(n_jobs=self.n_jobs, callbacks=callbacks, clock=self.clock)
+        return _tree(tao.fit(task, run, tree))
 
-    def _start(self, recipe: Recipe, task: Task) -> ObliqueTree:
-        if recipe.max_depth == 0:
+    def _start(self, candidate: Candidate, task: Task) -> ObliqueTree:
+        if candidate.max_depth == 0:
             return self._single_leaf(task)
-        seed = self.seed + recipe.seed
-        if recipe.start == "reinforced":
-            return self._reinforced(recipe, task, seed)
-        share = _RESTART_SHARE if recipe.seed and recipe.lesson is None else 1.0
-        if recipe.start == "co2":
-            share = min(share, _CO2_ROWS / len(task.train))
-        if share < 1:
-            is_taken = np.random.default_rng(seed).random(len(task.train)) < share
+        seed = self.seed + candidate.seed
+        if candidate.start == "reinforced":
+            return self._reinforced(candidate, task, seed)
+        fraction = _RESTART_FRACTION if candidate.seed and candidate.augmentation is None else 1.0
+        if candidate.start == "co2":
+            fraction = min(fraction, _CO2_ROWS / len(task.train))
+        if fraction < 1:
+            is_taken = np.random.default_rng(seed).random(len(task.train)) < fraction
             task = replace(task, train=task.train[is_taken | ~is_taken.any()])
-        greedy = Greedy(splitter=recipe.start, max_depth=recipe.max_depth)
+        greedy = Greedy(splitter=candidate.start, max_depth=candidate.max_depth)
         return greedy.start_tree(task, Run(seed, self.n_jobs))
 
-    def _reinforced(self, recipe: Recipe, task: Task, seed: int) -> ObliqueTree:
-        """Learn policies of all nodes at once, and make splits of them."""
+    def _reinforced(self, candidate: Candidate, task: Task, seed: int) -> ObliqueTree:
+        """Learn the policies of all nodes together, and turn them into splits."""
         rate = min(_LEARNING_RATE / math.sqrt(task.schema.n_columns), _MAX_LEARNING_RATE)
         learner = Reinforced(
-            max_depth=recipe.max_depth,
+            max_depth=candidate.max_depth,
             learning_rate=rate,
             batch_size=_BATCH,
-            max_epochs=reinforced_passes(len(task.train), recipe.lesson is not None),
+            max_epochs=reinforced_epochs(len(task.train), candidate.augmentation is not None),
         )
-        whole = Whole(self.clock)
-        tree = _tree(learner.fit(task, Run(seed, self.n_jobs, callbacks=(whole,))))
-        if whole.is_cut_off:
-            raise CutOff
+        finish_or_skip = FinishOrSkip(self.clock)
+        tree = _tree(learner.fit(task, Run(seed, self.n_jobs, callbacks=(finish_or_skip,))))
+        if finish_or_skip.is_skipped:
+            raise OutOfTime
         return tree
 
     def _single_leaf(self, task: Task) -> ObliqueTree:
@@ -214,7 +221,7 @@ class Kitchen:
 
 
 def _tree(learned: Learned) -> ObliqueTree:
-    """Return the tree that was learned, unless the user stopped it."""
+    """Return the learned tree; raise KeyboardInterrupt if the user interrupted the learner."""
     if learned.interrupted:
         raise KeyboardInterrupt
     tree = learned.model.hard("a candidate")

@@ -1,8 +1,9 @@
-"""A teacher: a stronger model, whose answers to made-up rows a tree learns from.
+"""Distillation: training a tree (the student) on the predictions of a stronger model (the teacher).
 
-A tree sees its few rows only where they are; a smooth model that learned from the same rows says
-what to answer between them. `taught` adds made-up rows with a teacher's answers to a task, for
-any learner. A teacher is the user's, fitted or not, or three small networks of scikit-learn.
+The training rows of a tree say nothing about the space between them. A smooth model that was
+trained on the same rows predicts there. `distillation_task` adds augmented rows, labeled by the
+teacher, to a task of any learner. The teacher is an estimator of the user's, fitted or not, or
+three small neural networks of scikit-learn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hardwood.learn.greedy import one_hot
 from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, Logistic
 from hardwood.learn.task import Task
 from hardwood.model.structure import TaskKind
-from hardwood.search.augment import Lesson, made_up_rows
+from hardwood.search.augment import Augmentation, augmented_rows
 from hardwood.table.canonical_rows import Matrix
 from hardwood.table.restore import table_like
 from hardwood.table.subset import taken
@@ -31,56 +32,58 @@ _NETWORKS = 3
 _HIDDEN = 128
 _BATCH = 256
 _LEARNING_RATES = {"classification": 1e-2, "multilabel": 1e-2, "regression": 5e-3}
-_STEPS = 2_000  # of a network
+_STEPS = 2_000  # gradient steps of a network
 _EPOCHS = (10, 100)
-_LAST_PASSES = 0.25  # of these, over more rows, in the end
-# Classes: enough when the loss is more than this part of the least so far. Of numbers it goes up
-# and down too much to tell.
-_HARDLY_BETTER = 0.9
-_LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)  # parts of the passes after which networks are judged
-_LOOKED_AT = 5_000  # rows, at most
-_MAX_ENTRIES = 20_000_000  # of the encoded rows that networks learn from
-_ANSWERED_AT_ONCE = 2**14
-_LEAST_SHARE = 0.05  # less probable classes are left out
+_CONTINUED_EPOCHS = 0.25  # of the epochs so far: how long training continues on all rows
+# Classification: stop when the validation loss exceeds this fraction of the lowest so far. The
+# validation loss of regression is too noisy for that.
+_MIN_IMPROVEMENT = 0.9
+_CHECKPOINTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)  # fractions of the epochs: validate after these
+_MAX_VALIDATION_ROWS = 5_000
+_MAX_ENTRIES = 20_000_000  # of the encoded training rows
+_PREDICTION_BATCH = 2**14
+_MIN_PROBABILITY = 0.05  # less probable classes are left out
 
 IsOver = Callable[[], bool]
 
 
 class Teacher(Protocol):
-    """What answers for rows of a task's matrix."""
+    """Predicts the target of rows of a task's matrix."""
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Name of the model, for reports."""
 
-    def answers(self, task: Task, matrix: Matrix) -> np.ndarray:
-        """Return what a tree should answer.
+    def predict(self, task: Task, matrix: Matrix) -> np.ndarray:
+        """Predict for rows.
 
-        Probabilities of classes (n, k); else targets (n, t) as the task has them.
+        Returns probabilities of classes (n, k), or targets (n, t) in the units of `task.y`.
         """
 
 
-def taught(task: Task, teacher: Teacher, lesson: Lesson, n_rows: int, seed: int) -> Task:
-    """Return a task with made-up rows besides its training rows; validation stays as it is.
+def distillation_task(
+    task: Task, teacher: Teacher, augmentation: Augmentation, n_rows: int, seed: int
+) -> Task:
+    """Add augmented rows, labeled by a teacher, to the training rows of a task.
 
-    A made-up row is there once for every class that its teacher holds possible, weighted by the
-    probability, so that a tree is not told more than the teacher knows.
+    An augmented row appears once for every class that the teacher considers possible, weighted by
+    the probability (soft labels).
     """
-    made = made_up_rows(task, lesson, n_rows, seed)
-    answers = teacher.answers(task, made.matrix)
-    weight = lesson.weight * task.weight[made.origin]
+    augmented = augmented_rows(task, augmentation, n_rows, seed)
+    targets = teacher.predict(task, augmented.matrix)
+    weight = augmentation.weight * task.weight[augmented.origin]
     row = np.arange(n_rows)
     if isinstance(task.loss, CrossEntropy | Logistic):
-        answers = np.where(answers >= _LEAST_SHARE, answers, 0.0)
-        answers /= answers.sum(axis=1, keepdims=True)
-        row, answer = np.nonzero(answers)
-        weight = weight[row] * answers[row, answer]
-        answers = answer[:, None]
-    return _extended(task, made.matrix[row], answers, weight)
+        probability = np.where(targets >= _MIN_PROBABILITY, targets, 0.0)
+        probability /= probability.sum(axis=1, keepdims=True)
+        row, label = np.nonzero(probability)
+        weight = weight[row] * probability[row, label]
+        targets = label[:, None]
+    return _extended(task, augmented.matrix[row], targets, weight)
 
 
 def _extended(task: Task, matrix: Matrix, target: np.ndarray, weight: np.ndarray) -> Task:
-    """Return a task with more training rows."""
+    """Append training rows to a task."""
     n = len(task.y)
     if sparse.issparse(matrix):
         matrix = sparse.csr_matrix(sparse.vstack([task.matrix, matrix]))
@@ -96,25 +99,25 @@ def _extended(task: Task, matrix: Matrix, target: np.ndarray, weight: np.ndarray
 
 
 @dataclass(frozen=True)
-class Networks:
-    """Small networks whose mean answers; they see encoded columns, in standard units.
+class NetworkTeacher:
+    """An ensemble of small neural networks on encoded, standardized columns.
 
-    `n_passes` is how many passes over their rows they have learned for.
+    `n_epochs` is the number of epochs for which they were trained.
     """
 
     members: tuple[Any, ...]
-    n_passes: int
-    name: str = f"{_NETWORKS} networks"
+    n_epochs: int
+    name: str = f"{_NETWORKS} neural networks"
 
-    def answers(self, task: Task, matrix: Matrix) -> np.ndarray:
-        """Return mean probabilities of classes, labels that are probable, or mean numbers."""
+    def predict(self, task: Task, matrix: Matrix) -> np.ndarray:
+        """Return average class probabilities, the more probable labels, or average numbers."""
         parts = [
-            self._of(np.ascontiguousarray(matrix[first : first + _ANSWERED_AT_ONCE]), task)
-            for first in range(0, matrix.shape[0], _ANSWERED_AT_ONCE)
+            self._predict(np.ascontiguousarray(matrix[first : first + _PREDICTION_BATCH]), task)
+            for first in range(0, matrix.shape[0], _PREDICTION_BATCH)
         ]
         return np.concatenate(parts)
 
-    def _of(self, rows: np.ndarray, task: Task) -> np.ndarray:
+    def _predict(self, rows: np.ndarray, task: Task) -> np.ndarray:
         from sklearn.base import is_classifier
 
         columns = task.schema.encoder.encode(rows)
@@ -122,10 +125,10 @@ class Networks:
             if not is_classifier(self.members[0]):
                 numbers = [each.predict(columns) for each in self.members]
                 return _mean(numbers).reshape(len(rows), -1)
-            shares = _mean([each.predict_proba(columns) for each in self.members])
+            probability = _mean([each.predict_proba(columns) for each in self.members])
         if isinstance(task.loss, LabelwiseLogistic):
-            return (shares >= 0.5).astype(np.float32)
-        return shares
+            return (probability >= 0.5).astype(np.float32)
+        return probability
 
 
 def _mean(parts: list[np.ndarray]) -> np.ndarray:
@@ -133,80 +136,79 @@ def _mean(parts: list[np.ndarray]) -> np.ndarray:
     return mean
 
 
-def learned_networks(
+def train_networks(
     task: Task,
     seed: int,
     is_over: IsOver,
-    known: Networks | None = None,
-    goes_on: bool = False,
-) -> Networks | None:
-    """Train networks on the training rows of a task, pass by pass.
+    earlier: NetworkTeacher | None = None,
+    continues: bool = False,
+) -> NetworkTeacher | None:
+    """Train neural networks on the training rows of a task.
 
     Parameters
     ----------
     task
-        What is learned, from which rows. With a validation part, the networks are kept as they were
-        when they answered it best, and stop when they hardly get better; a few looks at it are all
-        that they know of it.
+        The task. If it has a validation part, its loss is measured at a few checkpoints: training
+        stops when it hardly improves, and the networks of the best checkpoint are returned.
     seed
-        Of the networks.
+        Seed of the first network; the others count up.
     is_over
-        Whether to stop, asked before every pass.
-    known
-        Networks that learned from some of the rows: how long to learn where there is no validation
-        part.
-    goes_on
-        Whether to go on with those, for a part of their passes.
+        Called before every epoch; training stops when it returns True.
+    earlier
+        Networks that were trained on some of the rows. Without a validation part, they determine
+        the number of epochs.
+    continues
+        Whether to continue training the earlier networks, for a fraction of their epochs.
 
     Returns
     -------
     teacher
-        None where `is_over` said so before every network had seen every row, and for sparse tables,
-        which networks would have to hold in full.
+        None if `is_over` returned True before every network had completed an epoch, and for a
+        sparse table, which would have to be made dense.
     """
     if sparse.issparse(task.matrix):
         return None
     rows = task.train[: max(1, _MAX_ENTRIES // task.schema.n_columns)]
     columns = task.schema.encoder.encode(np.ascontiguousarray(task.matrix[rows]))
-    most = n_passes = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
+    most = n_epochs = min(max(_STEPS * _BATCH // len(rows), _EPOCHS[0]), _EPOCHS[1])
     members = [_network(task.kind, seed + i) for i in range(_NETWORKS)]
-    if known is not None and not len(task.valid):
-        n_passes = known.n_passes
-        if goes_on:
-            members = deepcopy(list(known.members))
-            n_passes = max(1, round(_LAST_PASSES * n_passes))
-    learn = [_pass_over(each, columns, task, rows) for each in members]
-    looks = {max(1, round(part * most)) for part in _LOOKS}
-    best, least = None, np.inf
-    # One thread: sums of several depend on how many there are.
+    if earlier is not None and not len(task.valid):
+        n_epochs = earlier.n_epochs
+        if continues:
+            members = deepcopy(list(earlier.members))
+            n_epochs = max(1, round(_CONTINUED_EPOCHS * n_epochs))
+    run_epochs = [_epoch_runner(each, columns, task, rows) for each in members]
+    checkpoints = {max(1, round(fraction * most)) for fraction in _CHECKPOINTS}
+    best, lowest = None, np.inf
+    # One thread: with several, floating-point sums would depend on their number.
     with threadpool_limits(limits=1):
-        for done in range(1, n_passes + 1):
-            for one in learn:
+        for epoch in range(1, n_epochs + 1):
+            for run_epoch in run_epochs:
                 if is_over():
                     return best
-                one()
-            if done in looks or done == n_passes:
-                latest = Networks(tuple(members), done)
+                run_epoch()
+            if epoch in checkpoints or epoch == n_epochs:
+                latest = NetworkTeacher(tuple(members), epoch)
                 loss = _loss(latest, task)
-                is_enough = task.kind != "regression" and loss > _HARDLY_BETTER * least
-                if not loss >= least:  # of no validation part it is NaN
-                    best, least = replace(latest, members=tuple(deepcopy(members))), loss
+                is_enough = task.kind != "regression" and loss > _MIN_IMPROVEMENT * lowest
+                if not loss >= lowest:  # NaN without a validation part
+                    best, lowest = replace(latest, members=tuple(deepcopy(members))), loss
                 if is_enough:
                     break
     return best
 
 
-def _loss(networks: Networks, task: Task) -> float:
-    """Return how wrong networks are about the validation part; NaN without one."""
-    rows = task.valid[:_LOOKED_AT]
+def _loss(networks: NetworkTeacher, task: Task) -> float:
+    """Return the validation loss of networks; NaN without a validation part."""
+    rows = task.valid[:_MAX_VALIDATION_ROWS]
     if not len(rows):
         return np.nan
-    answers, truth = networks.answers(task, task.matrix[rows]), task.y[rows]
+    outputs, truth = networks.predict(task, task.matrix[rows]), task.y[rows]
     if isinstance(task.loss, CrossEntropy | Logistic):
-        given = np.take_along_axis(answers, truth.astype(np.int64), axis=1)[:, 0]
-        losses = -np.log(np.maximum(given, _LEAST_SHARE / 10))
+        probability = np.take_along_axis(outputs, truth.astype(np.int64), axis=1)[:, 0]
+        losses = -np.log(np.maximum(probability, _MIN_PROBABILITY / 10))
     else:
-        losses = ((answers - truth) ** 2).mean(axis=1)
+        losses = ((outputs - truth) ** 2).mean(axis=1)
     return float(np.average(losses, weights=task.weight[rows]))
 
 
@@ -218,15 +220,15 @@ def _network(task: TaskKind, seed: int) -> Any:
         hidden_layer_sizes=(_HIDDEN,),
         batch_size=_BATCH,
         learning_rate_init=_LEARNING_RATES[task],
-        max_iter=10**9,  # passes are counted here
+        max_iter=10**9,  # epochs are counted by `train_networks`
         random_state=seed,
     )
 
 
-def _pass_over(
+def _epoch_runner(
     network: Any, columns: np.ndarray, task: Task, rows: np.ndarray
 ) -> Callable[[], Any]:
-    """Return what makes one pass over the rows."""
+    """Return a function that trains a network for one epoch."""
     target = task.y[rows]
     options: dict[str, Any] = {}
     if task.kind == "classification":
@@ -251,7 +253,7 @@ def _weighted(
     weight: np.ndarray,
     options: dict[str, Any],
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Let rows count by their weights; before scikit-learn 1.7, by how often they are there."""
+    """Use row weights; before scikit-learn 1.7, by repeating rows in proportion to them."""
     from sklearn.utils.validation import has_fit_parameter
 
     if has_fit_parameter(network, "sample_weight"):
@@ -262,17 +264,17 @@ def _weighted(
 
 
 @dataclass(frozen=True)
-class Given:
-    """A fitted estimator of the user's, asked with tables of the kind it knows.
+class UserTeacher:
+    """A fitted estimator of the user's, called with the kind of table that it was fitted on.
 
     Attributes
     ----------
     estimator
-        With `predict`.
+        The estimator; it has `predict`.
     like
-        The table that `fit` was given: made-up rows become one of that kind.
+        The table given to `fit`: augmented rows are converted to the same kind.
     task
-        What is learned: the classes and their order.
+        The task, with the classes and their order.
     """
 
     estimator: Any
@@ -284,67 +286,67 @@ class Given:
         """The class of the estimator."""
         return type(self.estimator).__name__
 
-    def answers(self, task: Task, matrix: Matrix) -> np.ndarray:
-        """Ask the estimator, and put its answers into the units of the task."""
+    def predict(self, task: Task, matrix: Matrix) -> np.ndarray:
+        """Call the estimator, and convert its predictions to the units of the task."""
         table = table_like(self.like, task.schema, matrix)
-        with _naming_the_teacher(self.name, "answer rows of this table"):
+        with _naming_the_teacher(self.name, "predict for this table"):
             if self.task.kind == "classification":
-                return self._shares(table)
-            answers = np.asarray(self.estimator.predict(table), dtype=np.float64)
+                return self._probabilities(table)
+            outputs = np.asarray(self.estimator.predict(table), dtype=np.float64)
         n, t = matrix.shape[0], task.y.shape[1]
-        if answers.shape not in ((n,), (n, t)) or answers.size != n * t:
+        if outputs.shape not in ((n,), (n, t)) or outputs.size != n * t:
             raise ValueError(
-                f"The teacher {self.name} answered {n} rows with an array of shape "
-                f"{answers.shape}; expected {t} target(s) for each."
+                f"The teacher {self.name} returned predictions of shape {outputs.shape} for {n} "
+                f"rows; expected {t} target(s) per row."
             )
-        if not np.isfinite(answers).all():
-            raise ValueError(f"The teacher {self.name} answered with numbers that are not finite.")
-        return (answers.reshape(n, t) - task.target_center) / task.target_scale
+        if not np.isfinite(outputs).all():
+            raise ValueError(f"The teacher {self.name} predicted NaN or infinite numbers.")
+        return (outputs.reshape(n, t) - task.target_center) / task.target_scale
 
-    def _shares(self, table: Any) -> np.ndarray:
-        """Return probabilities (n, k) in the order of the classes; of a bare class, 1."""
+    def _probabilities(self, table: Any) -> np.ndarray:
+        """Return probabilities (n, k) in the order of the classes; 0 or 1 without predict_proba."""
         if hasattr(self.estimator, "predict_proba"):
             given = np.asarray(self.estimator.predict_proba(table), dtype=np.float64)
-            shares = np.zeros((len(given), self.task.n_targets))
-            shares[:, self._places(self.estimator.classes_)] = given
-            return shares
-        places = self._places(np.asarray(self.estimator.predict(table)))
-        return one_hot(places, self.task.n_targets)
+            probabilities = np.zeros((len(given), self.task.n_targets))
+            probabilities[:, self._class_indices(self.estimator.classes_)] = given
+            return probabilities
+        indices = self._class_indices(np.asarray(self.estimator.predict(table)))
+        return one_hot(indices, self.task.n_targets)
 
-    def _places(self, labels: np.ndarray) -> np.ndarray:
-        """Return which classes labels are."""
+    def _class_indices(self, labels: np.ndarray) -> np.ndarray:
+        """Return the position of each label among the classes of the task."""
         classes = self.task.classes
         assert classes is not None
-        place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        is_known = classes[place] == labels
+        index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        is_known = classes[index] == labels
         if not np.all(is_known):
             unknown = labels[~is_known].tolist()[0]
             raise _TeacherError(
-                f"The teacher {self.name} knows the class {unknown!r}, which y has not: "
-                f"{classes[:10].tolist()}. Give one that learned the same classes."
+                f"The teacher {self.name} was fitted on a class {unknown!r} that is not in y "
+                f"(classes: {classes[:10].tolist()}). Use a teacher fitted on the same classes."
             )
-        return place
+        return index
 
 
 def check_teacher(teacher: Any, task: str) -> None:
-    """Refuse what cannot teach: anything but None, "auto" and an estimator for the same task."""
+    """Raise an error unless `teacher` is None, "auto" or an estimator for the same task."""
     from sklearn.base import is_classifier, is_regressor
 
     if teacher is None or (isinstance(teacher, str) and teacher == "auto"):
         return
     if isinstance(teacher, str | type) or not hasattr(teacher, "predict"):
         raise TypeError(
-            "teacher must be None, 'auto', or an estimator with predict, fitted or to be fitted, "
-            f"got {teacher!r:.200}."
+            "teacher must be None, 'auto', or an estimator with predict, fitted or not, got "
+            f"{teacher!r:.200}."
         )
     is_wrong = is_classifier(teacher) if task == "regression" else is_regressor(teacher)
     if is_wrong:
         wanted = "a regressor" if task == "regression" else "a classifier"
-        raise TypeError(f"teacher must be {wanted} here, got {teacher!r:.200}.")
+        raise TypeError(f"teacher must be {wanted}, got {teacher!r:.200}.")
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Whether an estimator has learned already."""
+    """Whether an estimator is fitted."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -355,47 +357,47 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def fitted_teacher(task: Task, estimator: Any, X: Any, y: np.ndarray) -> Given:
-    """Return the user's estimator, fitted on the training rows of a task unless it is.
+def fitted_teacher(task: Task, estimator: Any, X: Any, y: np.ndarray) -> UserTeacher:
+    """Return the user's estimator as a teacher; fit it on the training rows if it is not fitted.
 
     Parameters
     ----------
     task
-        What is learned, and from which rows.
+        The task, which says which rows are training rows.
     estimator
-        The user's; it is cloned before it is fitted.
+        The user's estimator; it is cloned before it is fitted.
     X, y
-        The table as `fit` was given it, and its targets as the user has them.
+        The table and the target, as they were given to `fit`.
     """
     from sklearn.base import clone
     from sklearn.utils.validation import has_fit_parameter
 
     if is_fitted(estimator):
-        return Given(estimator, X, task)
+        return UserTeacher(estimator, X, task)
     rows = np.sort(task.train)
     options = {}
     weight = task.weight_of(rows)
     if not (weight == weight[0]).all() and has_fit_parameter(estimator, "sample_weight"):
         options["sample_weight"] = weight
-    with _naming_the_teacher(type(estimator).__name__, "learn from this table"):
+    with _naming_the_teacher(type(estimator).__name__, "be fitted on this table"):
         fitted = clone(estimator).fit(taken(X, rows), y[rows], **options)
-    return Given(fitted, X, task)
+    return UserTeacher(fitted, X, task)
 
 
 class _TeacherError(ValueError):
-    """Says already what is wrong with a teacher."""
+    """An error whose message already names the teacher."""
 
 
 @contextmanager
 def _naming_the_teacher(name: str, what: str) -> Iterator[None]:
-    """Say whose mistake it is, and what to do, where the user's estimator raises one."""
+    """Turn errors of the user's estimator into ones that name it and suggest a remedy."""
     try:
         yield
     except _TeacherError:
         raise
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"The teacher {name} cannot {what}: {str(error).strip()} Give one that takes the same "
-            "columns, such as a pipeline that encodes text and fills in what is missing; "
-            "teacher='auto' does."
+            f"The teacher {name} cannot {what}: {str(error).strip()} Use one that accepts these "
+            "columns, such as a pipeline that encodes text and imputes missing values, or "
+            "teacher='auto'."
         ) from error

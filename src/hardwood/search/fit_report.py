@@ -1,4 +1,4 @@
-"""What a search for a tree has tried."""
+"""The log of a search for the best tree."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from hardwood.text.report import Report
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
-Outcome = Literal["best so far", "not better", "cut off", "failed"]
+Outcome = Literal["best so far", "not better", "out of time", "failed"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate.
+    """One candidate that was tried.
 
     Attributes
     ----------
     number
-        Its place, from 1.
-    recipe
-        How it was made, in words.
+        Position in the search, from 1.
+    candidate
+        Description of the candidate.
     depth, leaves
-        Of its tree; of several folds, the means.
+        Depth and number of leaves of its tree; with cross-validation, the averages.
     train_score, validation_score
-        On rows that it learned from and on rows that it did not; of several folds, the means. NaN
-        where it was not finished.
+        Scores on its training rows and on held-out rows; with cross-validation, the averages. NaN
+        if the candidate was not finished.
     outcome
-        "best so far"; "not better"; "cut off" by the clock or by Ctrl-C; "failed", with `message`.
+        "best so far"; "not better"; "out of time"; or "failed", with an error in `message`.
     seconds
-        How long it took.
+        Time taken.
     message
-        Of the error that it failed with.
+        The error message if it failed.
     """
 
     number: int
-    recipe: str
+    candidate: str
     depth: float
     leaves: float
     train_score: float
@@ -54,28 +54,28 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class FitReport(Report):
-    """All that `TreeClassifier` and `TreeRegressor` tried, and how they ended.
+    """The candidates that `TreeClassifier` or `TreeRegressor` tried, with their scores.
 
-    ``print`` shows it as a table; `to_frame`, `to_dict`, `to_html` and `save` give it elsewhere.
+    ``print`` shows it as a table. `to_frame`, `to_dict`, `to_html` and `save` export it.
 
     Attributes
     ----------
     trials
         The candidates, in order.
     best
-        The recipe of the tree, in words.
+        Description of the best candidate.
     metric
-        What the scores are; larger is better.
+        Name of the score; larger is better.
     teacher
-        Who taught, and how good it is on the validation rows, in words.
+        Which teacher was used, and its validation score.
     rows
-        What was learned from and judged by, in words.
+        How many rows candidates were trained and scored on.
     ending
-        Why the search ended, in words.
+        Why the search stopped.
     finish
-        What was done with the best tree, in words.
+        How the best tree was fitted to all rows.
     seconds
-        Of the whole fit.
+        Time taken by the whole fit.
     """
 
     trials: tuple[Trial, ...]
@@ -89,24 +89,25 @@ class FitReport(Report):
 
     @property
     def title(self) -> str:
-        """How many were tried, and which was best."""
-        return f"The best of {plural(len(self.trials), 'tree')}: {self.best}"
+        """The number of candidates, and the best one."""
+        return f"Best of {plural(len(self.trials), 'candidate')}: {self.best}"
 
     @property
     def score(self) -> float:
-        """The validation score of the best."""
+        """The validation score of the best candidate."""
         return next(
             trial.validation_score
             for trial in self.trials
-            if trial.recipe == self.best and not math.isnan(trial.validation_score)
+            if trial.candidate == self.best and not math.isnan(trial.validation_score)
         )
 
     def _blocks(self) -> Sequence[Block]:
-        header = ["", "recipe", "training", "validation", "depth", "leaves", "seconds", "outcome"]
+        scores = [f"{self.metric} (training)", f"{self.metric} (validation)"]
+        header = ["", "candidate", *scores, "depth", "leaves", "seconds", "outcome"]
         rows = [
             [
                 str(trial.number),
-                trial.recipe,
+                trial.candidate,
                 format_number(trial.train_score),
                 format_number(trial.validation_score),
                 f"{trial.depth:g}",
@@ -116,9 +117,10 @@ class FitReport(Report):
             ]
             for trial in self.trials
         ]
-        facts = [self.rows, self.teacher, self.ending, self.finish, f"{self.seconds:.1f} seconds."]
+        seconds = f"The fit took {self.seconds:.1f} seconds."
+        facts = [self.rows, self.teacher, self.ending, self.finish, seconds]
         return [
-            TextTable.of(f"Trials, judged by {self.metric}", header, rows, text_columns=(1, 7)),
+            TextTable.of("Candidates", header, rows, text_columns=(1, 7)),
             Text("\n".join(fact for fact in facts if fact)),
         ]
 

@@ -1,7 +1,7 @@
-"""Predictions as estimators: what scorers of scikit-learn take.
+"""Estimators that return known predictions, for the scorers of scikit-learn.
 
-A file of its own, because its classes need scikit-learn and `hardwood fit --help`, which knows the
-search, does without.
+A module of its own because its classes need scikit-learn, and `hardwood fit --help`, which imports
+the search, does not load it.
 """
 
 from __future__ import annotations

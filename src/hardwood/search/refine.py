@@ -1,4 +1,4 @@
-"""Refinement: learners one after the other, each from the best tree so far, kept where it helps."""
+"""Refinement: improve a tree by several learners in turn, and keep what helps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hardwood.learn.registry import LEARNERS
 from hardwood.learn.start import check_same_task
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.search.scorer import Judge
+from hardwood.search.scorer import Scorer
 from hardwood.table.subset import n_rows, taken
 from hardwood.table.target import class_positions, label_target, number_target
 from hardwood.table.weights import row_weights
@@ -33,25 +33,25 @@ from hardwood.text.report import Report
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
-_VALIDATION_FRACTION = 0.1  # of the rows that a named learner learns from, if it wants any
+_VALIDATION_FRACTION = 0.1  # of the training rows, for named learners that need validation rows
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One learner's turn.
+    """The result of one learner.
 
     Attributes
     ----------
     name
-        Of the learner; "start" for the tree that was given.
+        Name of the learner; "start" for the initial tree.
     tree
-        What it made of the best tree before it.
+        The tree that it learned, starting from the best tree before it.
     train_score, validation_score
-        Of that tree, on the rows that were learned from and on those that were not.
+        Scores of the tree on training rows and on validation rows.
     kept
-        Whether it is better than all before it on the latter, and so the one that is learned on.
+        Whether its validation score is the highest so far; the next stage starts from it.
     seconds
-        How long it took.
+        Time taken.
     """
 
     name: str
@@ -64,20 +64,20 @@ class Stage:
 
 @dataclass(frozen=True, repr=False)
 class Refinement(Report):
-    """What `refine` did, stage by stage.
+    """The result of `refine`, stage by stage.
 
-    ``print`` shows it as a table; `to_frame`, `to_dict`, `to_html` and `save` give it elsewhere.
+    ``print`` shows it as a table. `to_frame`, `to_dict`, `to_html` and `save` export it.
 
     Attributes
     ----------
     tree_
         The best tree.
     stages
-        The tree that was given, then one for each learner.
+        The initial tree, then one stage per learner.
     metric
-        What the scores are; larger is better.
+        Name of the score; larger is better.
     n_train, n_validation
-        Rows that were learned from, and rows that judged.
+        Number of training rows and of validation rows.
     """
 
     tree_: ObliqueTree
@@ -88,10 +88,10 @@ class Refinement(Report):
 
     @property
     def title(self) -> str:
-        """What was learned from and judged by how many rows."""
+        """The number of stages, training rows and validation rows."""
         return (
-            f"Refinement of a tree: {plural(len(self.stages) - 1, 'stage')}, learned from "
-            f"{plural(self.n_train, 'row')}, judged by {plural(self.n_validation, 'other')}"
+            f"Refinement of a tree: {plural(len(self.stages) - 1, 'stage')}, trained on "
+            f"{plural(self.n_train, 'row')}, scored on {plural(self.n_validation, 'other')}"
         )
 
     def _blocks(self) -> Sequence[Block]:
@@ -145,42 +145,44 @@ def refine(
     random_state: Any = None,
     verbose: int = 0,
 ) -> Refinement:
-    """Improve a tree by learners in turn, and keep what helps.
+    """Improve a tree by several learners in turn, and keep what helps.
 
-    Each learner starts from the best tree so far, learns from the training rows and is judged by
-    rows that none of them learned from. A stage that does not score higher there is not kept.
-    Ctrl-C ends the refinement: what the stages so far reached is returned, with a warning.
+    Each learner starts from the best tree so far, learns from the training rows and is scored on
+    validation rows, which no learner uses. A stage is kept only if its validation score is higher.
+    Ctrl-C stops the refinement: the stages so far are returned, with a warning.
 
     Parameters
     ----------
     tree : ObliqueTree or fitted estimator with one
-        Where to start; of any learner, or from `from_sklearn`.
+        The initial tree, from any learner or `from_sklearn`.
     X, y
-        The table and its target, as `fit` takes them; with the columns and classes of the tree. A
-        tree that has learned from all of them scores too well on a part of them: then give `X_val`.
+        The table and its target, as in `fit`, with the columns and classes of the tree. If the
+        initial tree was trained on all of these rows, its validation score is too high: then give
+        `X_val`.
     with_ : sequence of names and estimators, default=("dgt", "tao")
         Learners in turn: "dgt", "tao", "non_greedy", "reinforced", a learner of `hardwood.learn`,
         or estimators that take ``init=``, with parameters of their own; those are cloned.
     X_val, y_val
-        Rows to judge by. None: `validation_fraction` of the rows is kept apart for that.
+        The validation rows. None: `validation_fraction` of the rows is held out.
     sample_weight
-        (n,) >= 0, what each row counts; None for rows that count the same.
+        (n,) row weights >= 0; None for equal weights.
     validation_fraction : float, default=0.2
-        Part of the distinct rows that judges, of every class alike, where `X_val` is None.
+        Fraction of the distinct rows to hold out, stratified by class, if `X_val` is None.
     scoring : str or function, default=None
-        None: accuracy, or R2 for numbers. Or a scorer of scikit-learn; larger is better.
+        None for accuracy or, in regression, R2. Or a scorer of scikit-learn; larger is better.
     n_jobs, random_state, verbose
-        Of the learners that are named; `random_state` also draws the rows that judge.
+        Passed to learners given by name; `random_state` also draws the validation rows.
 
     Returns
     -------
     refinement
-        `tree_` is the best tree; ``print`` shows what each stage did.
+        `tree_` is the best tree; ``print`` shows all stages.
 
     Raises
     ------
     ValueError, TypeError
-        For a tree for another task, other columns or classes, and for what is no learner.
+        If the tree is for another task, other columns or other classes, or if `with_` holds
+        something that is not a learner.
 
     Examples
     --------
@@ -201,16 +203,16 @@ def refine(
         raise ValueError("X_val and y_val belong together: give both, or none.")
     validation = None if X_val is None else (X_val, y_val)
     rows = _divided(start, X, y, sample_weight, validation, validation_fraction, seed)
-    judge = Judge.of(start.task, rows.task.classes, scoring)
-    stages = [_judged("start", start, None, judge, rows, 0.0)]
+    scorer = Scorer.of(start.task, rows.task.classes, scoring)
+    stages = [_stage("start", start, None, scorer, rows, 0.0)]
     try:
         for name, spec in learners:
             begun = time.perf_counter()
             learned, is_interrupted = _learned(spec, _best(stages).tree, rows, run, level - 1)
             seconds = time.perf_counter() - begun
-            stages.append(_judged(name, learned, _best(stages), judge, rows, seconds))
+            stages.append(_stage(name, learned, _best(stages), scorer, rows, seconds))
             if level:
-                print(_line(stages[-1], judge), flush=True)
+                print(_line(stages[-1], scorer), flush=True)
             if is_interrupted:
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -218,15 +220,15 @@ def refine(
     return Refinement(
         _best(stages).tree,
         tuple(stages),
-        judge.name,
-        len(rows.learned.truth),
-        len(rows.judging.truth),
+        scorer.name,
+        len(rows.train.truth),
+        len(rows.valid.truth),
     )
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of a table, their targets in numbers, (n, t), and their weights, if any."""
+    """Rows of a table, their numeric targets (n, t), and their weights, if any."""
 
     X: Any
     truth: np.ndarray
@@ -235,47 +237,47 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Divided:
-    """Rows that are learned from, and rows that judge."""
+    """Training rows and validation rows."""
 
     task: Task
-    learned: _Part
-    judging: _Part
+    train: _Part
+    valid: _Part
 
 
 def _start(tree: Any) -> ObliqueTree:
     found = getattr(tree, "tree_", tree)
     if not isinstance(found, ObliqueTree):
         raise TypeError(
-            f"tree must be an ObliqueTree or a fitted estimator with one, got {tree!r:.200}. A "
-            "tree of scikit-learn is turned into one by hardwood.from_sklearn(tree)."
+            f"tree must be an ObliqueTree or a fitted estimator with one, got {tree!r:.200}. "
+            "hardwood.from_sklearn(tree) converts a tree of scikit-learn."
         )
     return found
 
 
 def _sequence(with_: Any) -> list[Any]:
-    """Return the learners as a list; one alone is a list of one."""
+    """Return the learners as a list, also if there is only one."""
     if isinstance(with_, str | Learner) or hasattr(with_, "get_params"):
         return [with_]
     if not isinstance(with_, Iterable):
         raise TypeError(
-            f"with_ must be learners in turn, such as ['dgt', 'tao'], got {with_!r:.200}."
+            f"with_ must be a sequence of learners, such as ['dgt', 'tao'], got {with_!r:.200}."
         )
     return list(with_)
 
 
 def _names() -> tuple[str, ...]:
-    """Names of the learners that go on from a tree."""
+    """Names of the learners that can start from a tree."""
     return tuple(name for name, learner in LEARNERS.items() if learner.takes_start)
 
 
 def _checked(spec: Any, start: ObliqueTree) -> str:
-    """Return the name of a learner, or say what is no learner, or none for such trees."""
+    """Return the name of a learner; raise an error if it cannot refine this tree."""
     if isinstance(spec, str):
         name: str = parameters.choice("a learner of with_", spec, _names())
         if start.has_linear_leaves and "leaves" not in _parameters(name):
             raise ValueError(
-                f"with_ holds {name!r}, whose leaves are constant, but those of the tree are "
-                "linear. 'dgt' and 'tao' learn both."
+                f"with_ holds {name!r}, which learns constant leaves, but the tree has linear "
+                "leaves. 'dgt' and 'tao' learn both."
             )
         return name
     if isinstance(spec, Learner) and spec.takes_start and not isinstance(spec, Bagging):
@@ -285,15 +287,15 @@ def _checked(spec: Any, start: ObliqueTree) -> str:
             f"with_ holds {spec!r:.200}; expected one of {list(_names())}, or an estimator that "
             "takes init=, such as DGTClassifier(max_depth=6)."
         )
-    is_for_numbers = start.task == "regression"
-    if is_classifier(spec) if is_for_numbers else is_regressor(spec):
-        expected = "a regressor for a tree of numbers" if is_for_numbers else "a classifier"
-        raise TypeError(f"with_ holds {spec!r:.200}; expected {expected}, as the tree is.")
+    is_regression = start.task == "regression"
+    if is_classifier(spec) if is_regression else is_regressor(spec):
+        expected = "regressor" if is_regression else "classifier"
+        raise TypeError(f"with_ holds {spec!r:.200}; expected a {expected}, like the tree.")
     return type(spec).__name__
 
 
 def _learner(spec: str, start: ObliqueTree) -> Learner:
-    """Return the learner of a name, for trees as large as the start."""
+    """Return the learner of this name, for trees as deep as the start."""
     options: dict[str, Any] = {}
     if "max_depth" in _parameters(spec):
         options["max_depth"] = max(1, start.depth)
@@ -315,7 +317,7 @@ def _divided(
     fraction: float,
     seed: int,
 ) -> _Divided:
-    """Keep rows apart, or take those that were given; equal rows stay together."""
+    """Hold out validation rows unless they are given; equal rows stay together."""
     classifies = start.task != "regression"
     task = Task.read(X, y, sample_weight, classifies=classifies, loss=DGT().default_loss)
     fraction = parameters.real("validation_fraction", fraction, 0.0, 1.0, open_low=True)
@@ -325,16 +327,16 @@ def _divided(
     train, valid = (np.flatnonzero(np.isin(of_row, part)) for part in (task.train, task.valid))
     weight = row_weights(sample_weight, len(of_row))
     truth = task.target
-    learned = _Part(taken(X, train), truth[train], None if weight is None else weight[train])
+    training = _Part(taken(X, train), truth[train], None if weight is None else weight[train])
     if validation is None:
-        judging = _Part(taken(X, valid), truth[valid], None if weight is None else weight[valid])
+        validating = _Part(taken(X, valid), truth[valid], None if weight is None else weight[valid])
     else:
-        judging = _Part(validation[0], _truth(task, *validation), None)
-    return _Divided(task, learned, judging)
+        validating = _Part(validation[0], _truth(task, *validation), None)
+    return _Divided(task, training, validating)
 
 
 def _truth(task: Task, X: Any, y: Any) -> np.ndarray:
-    """Read the targets of rows that were given to judge by, as `Task` has them."""
+    """Return the targets of the given validation rows in the form of `Task.target`."""
     n = n_rows(X)
     if n != n_rows(y):
         raise ValueError(f"X_val has {n} rows, but y_val has {n_rows(y)}.")
@@ -349,8 +351,8 @@ def _truth(task: Task, X: Any, y: Any) -> np.ndarray:
 def _learned(
     spec: Any, start: ObliqueTree, rows: _Divided, run: Run, verbose: int
 ) -> tuple[ObliqueTree, bool]:
-    """Let a learner go on from a tree, and say whether it was interrupted."""
-    part, task = rows.learned, rows.task
+    """Let a learner start from a tree; return the result and whether it was interrupted."""
+    part, task = rows.train, rows.task
     y: Any = part.truth if part.truth.shape[1] > 1 else part.truth[:, 0]
     if task.classes is not None and task.kind == "classification":
         y = task.classes[y.astype(np.int64)]
@@ -359,13 +361,13 @@ def _learned(
         tree, is_interrupted = _by_learner(learner, start, part, y, run, verbose)
     else:
         tree, is_interrupted = _by_estimator(clone(spec).set_params(init=start), part, y)
-    return tree.replace(target_names=task.target_names), is_interrupted  # as they were called
+    return tree.replace(target_names=task.target_names), is_interrupted  # the original names
 
 
 def _by_learner(
     learner: Learner, start: ObliqueTree, part: _Part, y: Any, run: Run, verbose: int
 ) -> tuple[ObliqueTree, bool]:
-    # Read again: what rows that judge say of centers and scales is not for the learner to know.
+    # Read again, so that centers and scales are not computed from validation rows.
     task = Task.read(
         part.X,
         y,
@@ -384,7 +386,7 @@ def _by_learner(
 
 def _by_estimator(estimator: Any, part: _Part, y: Any) -> tuple[ObliqueTree, bool]:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FitInterruptedWarning)  # comes when all else is done
+        warnings.simplefilter("error", FitInterruptedWarning)  # raised at the end of a fit
         try:
             estimator.fit(part.X, y, part.weight)
         except FitInterruptedWarning:
@@ -401,12 +403,12 @@ def _warn_of_interrupt(stages: Sequence[Stage]) -> None:
     )
 
 
-def _judged(
-    name: str, tree: ObliqueTree, best: Stage | None, judge: Judge, rows: _Divided, seconds: float
+def _stage(
+    name: str, tree: ObliqueTree, best: Stage | None, scorer: Scorer, rows: _Divided, seconds: float
 ) -> Stage:
     train, valid = (
-        judge.score(_outputs(tree, part.X), part.truth, part.weight)
-        for part in (rows.learned, rows.judging)
+        scorer.score(_outputs(tree, part.X), part.truth, part.weight)
+        for part in (rows.train, rows.valid)
     )
     kept = best is None or valid > best.validation_score
     return Stage(name, tree, train, valid, kept, seconds)
@@ -422,6 +424,8 @@ def _best(stages: Sequence[Stage]) -> Stage:
     return [stage for stage in stages if stage.kept][-1]
 
 
-def _line(stage: Stage, judge: Judge) -> str:
+def _line(stage: Stage, scorer: Scorer) -> str:
     word = "kept" if stage.kept else "not kept"
-    return f"{stage.name}  {judge.name} {stage.validation_score:.5g}  {stage.seconds:.1f} s  {word}"
+    return (
+        f"{stage.name}  {scorer.name} {stage.validation_score:.5g}  {stage.seconds:.1f} s  {word}"
+    )

@@ -1,14 +1,15 @@
-"""The search for one tree: candidates from cheap to dear, judged by rows they did not learn from.
+"""The search for one tree: candidates from cheap to expensive, scored on held-out rows.
 
-Every candidate is a `Recipe`. Ordinary trees of several depths come first, so that nothing dearer
-is chosen without being better; then alternation from them; then trees that are learned as
-policies; then what a teacher adds, where the teacher is on a par with the best tree so far.
-Restarts of a recipe are a family, and families are compared by their means: the luckiest of many
-restarts says little about the next row. The best family is restarted until that helps no more, and
-its best tree is kept. Of a large table candidates see a part of the rows; then the best of each
-kind is tried again with all of them, since some gain more by rows than others. Where a tree is as
-good as its teacher and hardly ever wrong, the search ends at once: the rows that judge could tell
-no better one from it.
+Axis-aligned trees of several depths come first, so that a more expensive tree is chosen only if it
+is better. Then TAO refines them; then come reinforced trees; then distilled trees, if the teacher
+is about as good as the best tree so far. The restarts of a candidate form a group, and groups are
+compared by their average score: the best score of many restarts is mostly luck. The best group is
+restarted until that brings no improvement, and its best tree is kept.
+
+Of a large table, candidates see a sample of the rows. Then the best candidate of each kind, a
+finalist, is tried again on all training rows, since some kinds gain more from rows than others. The
+search stops early when a tree is as good as its teacher and makes so few validation errors that
+the validation rows cannot show whether another tree is better.
 """
 
 from __future__ import annotations
@@ -25,53 +26,59 @@ from hardwood.learn.finish import outputs_of
 from hardwood.learn.tao import TAO, Leaves
 from hardwood.learn.task import Task
 from hardwood.model import ObliqueTree
-from hardwood.search.augment import Lesson
-from hardwood.search.candidates import CutOff, Kind, Kitchen, Recipe, reinforced_passes
+from hardwood.search.augment import Augmentation
+from hardwood.search.candidates import (
+    Candidate,
+    CandidateBuilder,
+    Kind,
+    OutOfTime,
+    reinforced_epochs,
+)
 from hardwood.search.distill import Teacher
 from hardwood.search.fit_report import Outcome, Trial
-from hardwood.search.scorer import Judge
+from hardwood.search.scorer import Scorer
 from hardwood.text.numbers import format_number
 
-_PLAIN_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+_AXIS_ALIGNED_DEPTHS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 _LINEAR_DEPTHS = (1, 2, 3, 4, 5)
-# The first compares, the others are for what did best with it.
-_LESSONS = (Lesson(4, 0.1), Lesson(12, 0.1), Lesson(12, 0.05))
-_PENALTIES = ((0.1, 1.0), (0.3, 10.0), (0.03, 0.1))  # l1 and l2; the first is the usual one
+# The first is used to compare candidates, the others only for the best candidate.
+_AUGMENTATIONS = (Augmentation(4, 0.1), Augmentation(12, 0.1), Augmentation(12, 0.05))
+_PENALTIES = ((0.1, 1.0), (0.3, 10.0), (0.03, 0.1))  # l1 and l2; the first is the default
 _SWEEPS = 10
-_ROUNDS = 2  # that families of restarts are compared by
-_MOST_COMPARED = 3  # families that have more than one round
-# Standard errors that a taught tree may score less: made-up rows keep it from learning by heart,
-# which few rows that judge do not show.
-_TAUGHT_BONUS = 0.5
-_TAUGHT_TIMES = 2.0  # as long as without made-up rows, at least
-_PAR = 2.0  # standard errors that a teacher or a promising tree may score less than the best
-_FEW_WRONG = 25  # rows that judge: fewer tell no trees apart,
-_MANY = 1_000  # where so many judge
-_ROWS_PER_LEAF = 4  # at least, in the mean, of trees whose leaves all stay
-_MAX_REINFORCED_DEPTH = 12  # every row asks all nodes
-_POLISH_SHARE = 0.4  # of the time that finding a tree took, to polish it with all rows
-_PATIENCE = 4  # restarts in a row that are not better
-_FINALISTS = 3  # kinds of recipes that are tried again with all rows of a large table,
-_FINAL_SHARE = 0.5  # for which this part of the time is kept back
+_ROUNDS = 2  # of runs, before groups are compared
+_MOST_COMPARED = 3  # groups that get more than one round
+# Standard errors by which a distilled tree may score less and still win: augmented rows reduce
+# overfitting, which a small validation part does not always show.
+_DISTILLATION_BONUS = 0.5
+_DISTILLATION_TIMES = 2.0  # first estimate: how much longer a candidate takes with augmented rows
+_TOLERANCE = 2.0  # standard errors below the best score: still promising, for a teacher or a kind
+_FEW_ERRORS = 25  # on validation rows: too few to compare trees by,
+_MANY_ROWS = 1_000  # if there are at least this many validation rows
+_ROWS_PER_LEAF = 4  # at least, on average, for trees that keep all their leaves
+_MAX_REINFORCED_DEPTH = 12  # every row visits every node during training
+_REFINE_FRACTION = 0.4  # of the time to build a tree: estimate for refining it on all rows
+_PATIENCE = 4  # restarts in a row without improvement
+_FINALISTS = 3  # kinds of candidates that are tried again on all rows of a large table
+_FINAL_FRACTION = 0.5  # of the time limit is reserved for that
 
 OnTrial = Callable[[Trial], Any]
-"""Called after every candidate; a true answer ends the search."""
+"""Called after every candidate; returning True stops the search."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What may be tried.
+    """Limits of the search.
 
     Attributes
     ----------
     max_depth
-        Of any tree.
+        Maximum depth of a tree.
     leaves
         "constant" or "linear".
     max_features_per_split
-        That a split may weigh; None for all.
+        Maximum number of features per split; None for no limit.
     max_trials
-        Candidates at most; None for no limit.
+        Maximum number of candidates; None for no limit.
     """
 
     max_depth: int
@@ -79,11 +86,11 @@ class Limits:
     max_features_per_split: int | None
     max_trials: int | None
 
-    def polish(self, penalty: tuple[float, float] = _PENALTIES[0]) -> TAO:
-        """Return how candidates are polished, with penalties l1 and l2."""
+    def tao(self, penalty: tuple[float, float] = _PENALTIES[0]) -> TAO:
+        """Return the TAO that refines candidates, with penalties l1 and l2."""
         l1, l2 = penalty
         return TAO(
-            max_depth=32,  # of any start
+            max_depth=32,  # enough for every start tree
             l1=l1,
             l2=l2,
             early_stopping=True,
@@ -94,506 +101,520 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A recipe, the tree it gave on each fold, how they were judged and how long they took."""
+class CandidateResult:
+    """A candidate, its tree on each fold, the average scores, and the time it took."""
 
-    recipe: Recipe
+    candidate: Candidate
     trees: tuple[ObliqueTree, ...]
     train_score: float
     validation_score: float
     seconds: float
 
     @property
-    def size(self) -> float:
-        """Leaves, in the mean over folds."""
+    def n_leaves(self) -> float:
+        """Number of leaves, averaged over folds."""
         return float(np.mean([tree.n_leaves for tree in self.trees]))
 
 
 @dataclass(frozen=True)
-class Family:
-    """Candidates that differ in their random choices alone."""
+class Group:
+    """The runs of one candidate, which differ only in their random choices."""
 
-    members: tuple[Candidate, ...]
+    members: tuple[CandidateResult, ...]
 
     @property
-    def recipe(self) -> Recipe:
-        """What they have in common."""
-        return self.members[0].recipe.family
+    def candidate(self) -> Candidate:
+        """The candidate, as it was in the first run."""
+        return self.members[0].candidate.first_run
 
     @property
     def score(self) -> float:
-        """The mean score."""
+        """The average validation score."""
         return float(np.mean([member.validation_score for member in self.members]))
 
     @property
-    def size(self) -> float:
-        """The mean number of leaves."""
-        return float(np.mean([member.size for member in self.members]))
+    def n_leaves(self) -> float:
+        """The average number of leaves."""
+        return float(np.mean([member.n_leaves for member in self.members]))
 
     @property
-    def best(self) -> Candidate:
-        """The member with the highest score, the first among equals."""
+    def best(self) -> CandidateResult:
+        """The run with the highest score; the first one of several."""
         return max(self.members, key=lambda member: member.validation_score)
 
 
 @dataclass
-class Search:
-    """Candidates of one fit.
+class TreeSearch:
+    """The search for the best tree of one fit.
 
     Parameters
     ----------
-    task, kitchen, judge, limits
-        What is learned, with what, judged by what, within which limits.
+    task
+        The whole task.
+    builder, scorer, limits
+        What builds candidates, what scores them, and the limits of the search.
     folds
         Tasks with a training and a validation part each.
-    teach
-        From a task, and perhaps a teacher that knows a part of its rows, to its teacher, or None
-        where there was no time; None for no teachers.
-    n_finish
-        How many times the rows of a candidate its finish has.
+    make_teacher
+        Makes a teacher for a task, perhaps from an earlier teacher that has seen some of its rows;
+        returns None if there is not enough time. None for no distillation.
+    finish_ratio
+        Number of rows of the final fit, relative to the training rows of a candidate.
     on_trial
         Called after every candidate.
-    wide
-        A task with more training rows than the only fold, which the same rows judge: the best
-        are to be tried again with it. None where the folds have all rows.
+    full_task
+        For a large table: a task with all training rows and the validation rows of the only fold;
+        finalists are tried again on it. None if the folds have all rows.
     finalists
-        What is tried, and restarted; () for all that there is.
-    to_beat
-        The best score before.
+        The candidates to try, and then restart; () for all candidates.
+    score_to_beat
+        The best score of an earlier search.
     """
 
     task: Task
-    kitchen: Kitchen
-    judge: Judge
+    builder: CandidateBuilder
+    scorer: Scorer
     limits: Limits
     folds: Sequence[Task]
-    teach: Callable[..., Teacher | None] | None
-    n_finish: float = 1.0
+    make_teacher: Callable[..., Teacher | None] | None
+    finish_ratio: float = 1.0
     on_trial: Sequence[OnTrial] = ()
-    wide: Task | None = None
-    finalists: Sequence[Recipe] = ()
-    to_beat: float = -math.inf
+    full_task: Task | None = None
+    finalists: Sequence[Candidate] = ()
+    score_to_beat: float = -math.inf
     trials: list[Trial] = field(default_factory=list)
-    families: dict[Recipe, Family] = field(default_factory=dict)
+    groups: dict[Candidate, Group] = field(default_factory=dict)
     ending: str = ""
     interrupted: bool = False
     is_stopped: bool = False
-    teacher_words: str = ""
+    teacher_note: str = ""
     _teachers: list[Teacher | None] = field(default_factory=list)
     _teacher_seconds: float = 0.0
     _teacher_score: float = math.nan
     _seconds_of: dict[Kind, float] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Try candidates until time, patience or ideas are out.
+        """Try candidates until there is no time, no trial or no candidate left.
 
         Raises
         ------
         KeyboardInterrupt
-            When Ctrl-C comes before the first candidate is finished.
+            If Ctrl-C comes before the first candidate is finished.
         """
-        was_short = False
+        was_skipped = False
         try:
-            for recipe in self._recipes():
+            for candidate in self._candidates():
                 if self._is_ended():
                     break
-                if self._has_time_for(recipe):
-                    self._try(recipe)
+                if self._has_time_for(candidate):
+                    self._try(candidate)
                 else:
-                    was_short = True
+                    was_skipped = True
         except KeyboardInterrupt:
-            if not self.families:
+            if not self.groups:
                 raise
             self.interrupted, self.ending = True, "Interrupted by the user."
-        last = "Ended by time_limit." if was_short else "Nothing was left to try."
+        last = "Stopped at time_limit." if was_skipped else "All candidates were tried."
         self.ending = self.ending or last
 
-    def widened(self) -> Search | None:
-        """Return a search that tries the best of each kind again, with more rows.
+    def on_all_rows(self) -> TreeSearch | None:
+        """Return a search that tries the best candidate of each kind again, on all training rows.
 
-        None where there is no time for any of them, or no trial left.
+        None if there is no time for any of them, or no trial left.
         """
-        assert self.wide is not None
-        is_last = self.limits.max_trials is not None and len(self.trials) >= self.limits.max_trials
+        assert self.full_task is not None
+        most = self.limits.max_trials
+        is_last = most is not None and len(self.trials) >= most
         finalists = [] if is_last else self._finalists()
         if not finalists:
             return None
-        begun, known = self._clock.spent, self._teachers
-        if any(recipe.lesson is not None for recipe in finalists):
-            assert self.teach is not None
-            least = min(self._wide_seconds(recipe.kind) for recipe in finalists)
-            teacher = self.teach(self.wide, is_over=lambda: not self._clock.has(least))
-            known = [teacher or self._teachers[0]]
+        begun, teachers = self._clock.spent, self._teachers
+        if any(candidate.augmentation is not None for candidate in finalists):
+            assert self.make_teacher is not None
+            least = min(self._full_seconds(candidate.kind) for candidate in finalists)
+            teacher = self.make_teacher(self.full_task, is_over=lambda: not self._clock.has(least))
+            teachers = [teacher or self._teachers[0]]
         return replace(
             self,
-            folds=[self.wide],
-            n_finish=self.n_finish * len(self.folds[0].train) / len(self.wide.train),
-            wide=None,
+            folds=[self.full_task],
+            finish_ratio=self.finish_ratio * len(self.folds[0].train) / len(self.full_task.train),
+            full_task=None,
             finalists=finalists,
-            to_beat=self.best.validation_score,
-            families={},
+            score_to_beat=self.best.validation_score,
+            groups={},
             ending="",
-            _teachers=known,
+            _teachers=teachers,
             _teacher_seconds=self._clock.spent - begun,
-            _seconds_of={kind: self._wide_seconds(kind) for kind in self._seconds_of},
+            _seconds_of={kind: self._full_seconds(kind) for kind in self._seconds_of},
         )
 
-    def _finalists(self) -> list[Recipe]:
-        """Return the best of the best kinds that there is time for, the fastest first.
+    def _finalists(self) -> list[Candidate]:
+        """Return the best candidates of the best kinds that there is time for, the fastest first.
 
-        Without a time limit the best is first: no clock may decide what is tried.
+        Without a time limit the best comes first, so that the result does not depend on a clock.
         """
-        kinds: dict[Kind, Recipe] = {}
-        for family in self._ranked:
-            kinds.setdefault(family.recipe.kind, family.recipe)
+        kinds: dict[Kind, Candidate] = {}
+        for group in self._ranked:
+            kinds.setdefault(group.candidate.kind, group.candidate)
         best = list(kinds)[:_FINALISTS]
         if math.isinf(self._clock.limit):
             return [kinds[kind] for kind in best]
 
         def seconds(kind: Kind) -> float:
-            return (
-                self._wide_seconds(kind) + self._wide_times(kind) * self._teacher_seconds * kind[2]
-            )
+            teacher_seconds = self._full_times(kind) * self._teacher_seconds * kind[2]
+            return self._full_seconds(kind) + teacher_seconds
 
         return [kinds[kind] for kind in sorted(best, key=seconds) if self._clock.has(seconds(kind))]
 
-    def _wide_seconds(self, kind: Kind) -> float:
-        """Return what a kind of recipe will probably take with more rows, once it has a teacher."""
-        return self._wide_times(kind) * self._seconds_of[kind]
+    def _full_seconds(self, kind: Kind) -> float:
+        """Estimate the time for a kind of candidate on all rows, without that of its teacher."""
+        return self._full_times(kind) * self._seconds_of[kind]
 
-    def _wide_times(self, kind: Kind) -> float:
-        """Return how many times as much there is to do with more rows."""
-        assert self.wide is not None
-        start, is_polished, is_taught = kind
-        n, n_wide = (
-            len(task.train) + is_taught * self.kitchen.n_made_up(_LESSONS[0], task)
-            for task in (self.folds[0], self.wide)
+    def _full_times(self, kind: Kind) -> float:
+        """Estimate how many times longer a kind of candidate takes on all rows."""
+        assert self.full_task is not None
+        start, is_refined, is_distilled = kind
+        n, n_full = (
+            len(task.train) + is_distilled * self.builder.n_augmented(_AUGMENTATIONS[0], task)
+            for task in (self.folds[0], self.full_task)
         )
-        if start != "reinforced" or is_polished:
-            return n_wide / n
-        n_passes, n_wide_passes = (reinforced_passes(each, is_taught) for each in (n, n_wide))
-        return n_wide * n_wide_passes / (n * n_passes)
+        if start != "reinforced" or is_refined:
+            return n_full / n
+        n_epochs, n_full_epochs = (reinforced_epochs(each, is_distilled) for each in (n, n_full))
+        return n_full * n_full_epochs / (n * n_epochs)
 
     @property
-    def best(self) -> Candidate:
-        """The best tree of the best family."""
+    def best(self) -> CandidateResult:
+        """The best run of the best group."""
         return self._ranked[0].best
 
     @property
-    def _ranked(self) -> list[Family]:
-        """All families, the best first; of equal ones the ordinary tree, then the smaller."""
-        bonus = _TAUGHT_BONUS * self._error(max(each.score for each in self.families.values()))
+    def _ranked(self) -> list[Group]:
+        """All groups, the best first; ties go to the axis-aligned tree, then to fewer leaves."""
+        highest = max(group.score for group in self.groups.values())
+        bonus = _DISTILLATION_BONUS * self._standard_error(highest)
 
-        def rank(family: Family) -> tuple[float, bool, float]:
-            score = family.score + (bonus if family.recipe.lesson is not None else 0.0)
-            return (score, family.recipe.is_plain, -family.size)
+        def rank(group: Group) -> tuple[float, bool, float]:
+            score = group.score + (bonus if group.candidate.augmentation is not None else 0.0)
+            return (score, group.candidate.is_axis_aligned, -group.n_leaves)
 
-        return sorted(self.families.values(), key=rank, reverse=True)
+        return sorted(self.groups.values(), key=rank, reverse=True)
 
-    def _error(self, score: float) -> float:
-        """Return the standard error that the number of rows that judge gives a score."""
-        if self.judge.scorer is not None or not 0 <= score <= 1:
+    def _standard_error(self, score: float) -> float:
+        """Estimate the standard error of a validation score; 0 for custom scorers."""
+        if self.scorer.function is not None or not 0 <= score <= 1:
             return 0.0
-        if self.judge.task == "regression":
-            return (1 - score) * math.sqrt(2 / self._n_judging)
-        return math.sqrt(score * (1 - score) / self._n_judging)
+        if self.scorer.task == "regression":
+            return (1 - score) * math.sqrt(2 / self._n_valid)
+        return math.sqrt(score * (1 - score) / self._n_valid)
 
     def _is_ended(self) -> bool:
         most = self.limits.max_trials
-        # One trial is kept back for the best with more rows.
-        if most is not None and len(self.trials) >= max(1, most - (self.wide is not None)):
-            self.ending = self.ending or "Ended by max_trials."
-        if not self.families or self.ending:
+        # One trial is reserved for the best candidate on all rows.
+        if most is not None and len(self.trials) >= max(1, most - (self.full_task is not None)):
+            self.ending = self.ending or "Stopped at max_trials."
+        if not self.groups or self.ending:
             return bool(self.ending)
-        if not self._clock.has(self._kept_back):
-            self.ending = "Ended by time_limit."
-        elif self._is_hardly_ever_wrong:
-            self.ending = "Ended where the best tree is hardly ever wrong."
+        if not self._clock.has(self._reserved_seconds):
+            self.ending = "Stopped at time_limit."
+        elif self._has_few_errors:
+            self.ending = (
+                f"Stopped early: the best tree makes fewer than {_FEW_ERRORS} errors on "
+                f"{self._n_valid:,} validation rows."
+            )
         return bool(self.ending)
 
     @property
-    def _is_hardly_ever_wrong(self) -> bool:
-        """Whether the rows that judge could show nothing better, once strong recipes were tried."""
-        if self.judge.task != "classification" or self.judge.scorer or self._n_judging < _MANY:
+    def _has_few_errors(self) -> bool:
+        """Whether validation could not show a better tree, after a strong candidate was tried."""
+        if self.scorer.task != "classification" or self.scorer.function:
+            return False
+        if self._n_valid < _MANY_ROWS:
             return False
         best = self.best
-        if best.recipe.lesson is not None and best.validation_score < self._teacher_score:
+        is_distilled = best.candidate.augmentation is not None
+        if is_distilled and best.validation_score < self._teacher_score:
             return False
-        is_strong = any(each.lesson or each.start == "reinforced" for each in self.families)
-        return is_strong and (1 - best.validation_score) * self._n_judging < _FEW_WRONG
+        is_strong = any(each.augmentation or each.start == "reinforced" for each in self.groups)
+        return is_strong and (1 - best.validation_score) * self._n_valid < _FEW_ERRORS
 
     @property
-    def _n_judging(self) -> int:
+    def _n_valid(self) -> int:
         return sum(len(task.valid) for task in self.folds)
 
     @property
     def _clock(self) -> Clock:
-        return self.kitchen.clock
+        return self.builder.clock
 
     @property
     def finish_seconds(self) -> float:
-        """What the finish of the best tree will take, going by how long it took to find."""
+        """Estimate the time to fit the best candidate to all rows."""
         best = self.best
-        seconds = best.seconds + (self._teacher_seconds if best.recipe.lesson else 0.0)
-        share = 1.0 if self.is_made_again(best.recipe) else _POLISH_SHARE
-        return share * seconds * self.n_finish / len(self.folds)
+        seconds = best.seconds + (self._teacher_seconds if best.candidate.augmentation else 0.0)
+        fraction = 1.0 if self.is_rebuilt(best.candidate) else _REFINE_FRACTION
+        return fraction * seconds * self.finish_ratio / len(self.folds)
 
     @property
-    def _kept_back(self) -> float:
-        """Seconds for what comes after the search: trials with more rows, or the finish."""
-        if self.wide is not None:
-            return _FINAL_SHARE * self._clock.limit
+    def _reserved_seconds(self) -> float:
+        """Time reserved for what follows the search: the finalists, or the final fit."""
+        if self.full_task is not None:
+            return _FINAL_FRACTION * self._clock.limit
         return self.finish_seconds
 
-    def is_made_again(self, recipe: Recipe) -> bool:
-        """Whether all rows make a new tree in the end; else they polish the one that was found."""
-        return len(self.folds) > 1 or recipe.polish is None or not len(self.folds[0].valid)
+    def is_rebuilt(self, candidate: Candidate) -> bool:
+        """Whether the final fit builds a new tree; otherwise TAO refines the best one."""
+        return len(self.folds) > 1 or candidate.tao is None or not len(self.folds[0].valid)
 
-    def _has_time_for(self, recipe: Recipe) -> bool:
-        """Whether a recipe may be finished, and its finish, going by the last one of its kind.
+    def _has_time_for(self, candidate: Candidate) -> bool:
+        """Whether there is time for a candidate and the final fit.
 
-        The first of its kind takes as long as what differs from it in the start alone, or, if it is
-        the first that is taught, twice as long as without a teacher.
+        The estimate is the time of the last candidate of its kind. For the first of its kind, it is
+        the time of a kind with another start; for the first distilled one, twice the time without
+        distillation.
         """
-        start, is_polished, is_taught = recipe.kind
+        start, is_refined, is_distilled = candidate.kind
         known = self._seconds_of
-        alike = [known[kind] for kind in known if kind[1:] == (is_polished, is_taught)]
-        untaught = _TAUGHT_TIMES * known.get((start, is_polished, False), 0.0)
-        seconds = known.get(recipe.kind, max(alike, default=untaught))
-        return not self.families or self._clock.has(seconds + self._kept_back)
+        similar = [known[kind] for kind in known if kind[1:] == (is_refined, is_distilled)]
+        undistilled = _DISTILLATION_TIMES * known.get((start, is_refined, False), 0.0)
+        seconds = known.get(candidate.kind, max(similar, default=undistilled))
+        return not self.groups or self._clock.has(seconds + self._reserved_seconds)
 
-    # What is tried
+    # The candidates, in order
 
-    def _recipes(self) -> Iterator[Recipe]:
-        yield from self.finalists or self._all_recipes()
-        if self.families and len(self.folds) == 1 and self.wide is None:
+    def _candidates(self) -> Iterator[Candidate]:
+        yield from self.finalists or self._all_candidates()
+        if self.groups and len(self.folds) == 1 and self.full_task is None:
             yield from self._restarts()
 
-    def _all_recipes(self) -> Iterator[Recipe]:
-        for depth in sorted({min(depth, self.limits.max_depth) for depth in _PLAIN_DEPTHS}):
-            yield Recipe("axis", depth)
-        yield from self._polished_axis()
+    def _all_candidates(self) -> Iterator[Candidate]:
+        for depth in sorted({min(depth, self.limits.max_depth) for depth in _AXIS_ALIGNED_DEPTHS}):
+            yield Candidate("axis", depth)
+        yield from self._refined()
         yield from self._reinforced(None)
-        lesson, *further = _LESSONS if self._has_able_teacher() else (None,)
-        if lesson is not None:
-            yield from self._reinforced(lesson)
-            yield from self._taught_axis(lesson)
+        augmentation, *further = _AUGMENTATIONS if self._fit_teachers() else (None,)
+        if augmentation is not None:
+            yield from self._reinforced(augmentation)
+            yield from self._distilled(augmentation)
             yield from self._further(further)
-        yield from self._oblique(lesson)
-        if self.wide is None:
+        yield from self._oblique(augmentation)
+        if self.full_task is None:
             yield from self._rounds()
 
-    def _polished_axis(self) -> Iterator[Recipe]:
-        """TAO from ordinary trees: of the best depth, then of the largest.
+    def _refined(self) -> Iterator[Candidate]:
+        """TAO from axis-aligned trees: of the best depth, then of the maximum depth.
 
-        Few rows do not always fill a deep tree: then of half the depth, too. Linear leaves answer
-        more, so that small trees may be enough: all depths are tried.
+        Few rows may not fill a deep tree: then also from half the maximum depth. With linear leaves
+        a small tree may be enough: then from all small depths.
         """
         most = self.limits.max_depth
-        depths = {self.best.recipe.max_depth or most}
+        depths = {self.best.candidate.max_depth or most}
         if len(self.folds) > 1:
             depths.add(max(1, most // 2))
         if self.limits.leaves == "linear":
             depths |= {depth for depth in _LINEAR_DEPTHS if depth < most}
         for depth in sorted(depths - {most}):
-            yield Recipe("axis", depth, self.limits.polish())
+            yield Candidate("axis", depth, self.limits.tao())
         for penalty in _PENALTIES:
-            yield Recipe("axis", most, self.limits.polish(penalty))
+            yield Candidate("axis", most, self.limits.tao(penalty))
 
-    def _taught_axis(self, lesson: Lesson) -> Iterator[Recipe]:
-        """TAO from ordinary trees with made-up rows: each penalty, if one is promising."""
+    def _distilled(self, augmentation: Augmentation) -> Iterator[Candidate]:
+        """TAO from axis-aligned trees with augmented rows; more penalties while it is promising."""
         for depth in self._filled_depths:
             for penalty in self._penalties:
-                yield Recipe("axis", depth, self.limits.polish(penalty), lesson)
-                if not self._is_promising(lesson):
+                yield Candidate("axis", depth, self.limits.tao(penalty), augmentation)
+                if not self._is_promising(augmentation):
                     break
 
-    def _further(self, lessons: Sequence[Lesson]) -> Iterator[Recipe]:
-        """Other lessons for the best recipe, if it was taught, where they differ from its own."""
-        best = self._ranked[0].recipe
-        if best.lesson is None:
+    def _further(self, augmentations: Sequence[Augmentation]) -> Iterator[Candidate]:
+        """Other augmentations for the best candidate, if it is distilled."""
+        best = self._ranked[0].candidate
+        if best.augmentation is None:
             return
-        n_rows = self.kitchen.n_made_up(best.lesson, self.folds[0])
-        for lesson in lessons:
-            is_larger = self.kitchen.n_made_up(lesson, self.folds[0]) > n_rows
-            if is_larger or lesson.noise != best.lesson.noise:
-                yield replace(best, lesson=lesson)
+        n_rows = self.builder.n_augmented(best.augmentation, self.folds[0])
+        for augmentation in augmentations:
+            is_larger = self.builder.n_augmented(augmentation, self.folds[0]) > n_rows
+            if is_larger or augmentation.noise != best.augmentation.noise:
+                yield replace(best, augmentation=augmentation)
 
-    def _oblique(self, lesson: Lesson | None) -> Iterator[Recipe]:
-        """TAO from oblique starts, with the best penalty, if other starts are promising."""
+    def _oblique(self, augmentation: Augmentation | None) -> Iterator[Candidate]:
+        """TAO from oblique trees with the best penalty, if TAO from axis-aligned is promising."""
         for depth in self._filled_depths:
-            if self._is_promising(lesson):
-                polish = self._ranked[0].recipe.polish or self.limits.polish()
-                yield Recipe("co2", depth, polish, lesson)
+            if self._is_promising(augmentation):
+                tao = self._ranked[0].candidate.tao or self.limits.tao()
+                yield Candidate("co2", depth, tao, augmentation)
 
-    def _is_promising(self, lesson: Lesson | None) -> bool:
-        """Whether alternation from ordinary trees is on a par with the best."""
-        kind = Recipe("axis", 1, self.limits.polish(), lesson).kind
-        alike = [each.score for each in self.families.values() if each.recipe.kind == kind]
+    def _is_promising(self, augmentation: Augmentation | None) -> bool:
+        """Whether TAO from axis-aligned trees is within the tolerance of the best score."""
+        kind = Candidate("axis", 1, self.limits.tao(), augmentation).kind
+        scores = [each.score for each in self.groups.values() if each.candidate.kind == kind]
         best = self._ranked[0].score
-        return not alike or max(alike) >= best - _PAR * self._error(best)
+        return not scores or max(scores) >= best - _TOLERANCE * self._standard_error(best)
 
     @property
     def _filled_depths(self) -> list[int]:
-        """Few rows, or rows with linear leaves, need not fill a deep tree: smaller ones too."""
+        """Depths to start from; a smaller one, too, where few rows may not fill a deep tree."""
         depths = {self.limits.max_depth}
         if len(self.folds) > 1 or self.limits.leaves == "linear":
-            depths.add(self.best.recipe.max_depth or self.limits.max_depth)
+            depths.add(self.best.candidate.max_depth or self.limits.max_depth)
         return sorted(depths)
 
-    def _reinforced(self, lesson: Lesson | None) -> Iterator[Recipe]:
-        """Trees that are learned as policies, their splits and leaves all at once; then polished.
+    def _reinforced(self, augmentation: Augmentation | None) -> Iterator[Candidate]:
+        """Reinforced trees, which learn splits and leaves together; then refined by TAO.
 
-        Their splits weigh all columns, and their leaves are constant. All leaves stay, so there
-        are fewer where rows are few.
+        Their splits use all columns and their leaves are constant. All leaves stay, so the depth is
+        limited by the number of rows.
         """
         if self.limits.leaves == "linear" or self.limits.max_features_per_split is not None:
             return
         n_leaves = max(2, len(self.folds[0].train) // _ROWS_PER_LEAF)
         depth = min(self.limits.max_depth, int(math.log2(n_leaves)), _MAX_REINFORCED_DEPTH)
-        yield Recipe("reinforced", depth, None, lesson)
-        yield Recipe("reinforced", depth, self.limits.polish(self._penalties[0]), lesson)
+        yield Candidate("reinforced", depth, None, augmentation)
+        yield Candidate("reinforced", depth, self.limits.tao(self._penalties[0]), augmentation)
 
     @property
     def _penalties(self) -> list[tuple[float, float]]:
-        """Penalties, the one that did best without a teacher first."""
+        """Penalties, the best without distillation first."""
 
         def score(penalty: tuple[float, float]) -> float:
-            recipe = Recipe("axis", self.limits.max_depth, self.limits.polish(penalty))
-            return self.families[recipe].score if recipe in self.families else -math.inf
+            candidate = Candidate("axis", self.limits.max_depth, self.limits.tao(penalty))
+            return self.groups[candidate].score if candidate in self.groups else -math.inf
 
         return sorted(_PENALTIES, key=score, reverse=True)
 
-    def _rounds(self) -> Iterator[Recipe]:
-        """Try the best few families again, so that luck does not decide between them."""
-        oblique = [each for each in self._ranked if not each.recipe.is_plain]
+    def _rounds(self) -> Iterator[Candidate]:
+        """Restart the best few groups once, so that luck does not decide between them."""
+        oblique = [each for each in self._ranked if not each.candidate.is_axis_aligned]
         for seed in range(1, _ROUNDS):
-            for family in oblique[:_MOST_COMPARED]:
-                yield replace(family.recipe, seed=seed)
+            for group in oblique[:_MOST_COMPARED]:
+                yield replace(group.candidate, seed=seed)
 
-    def _restarts(self) -> Iterator[Recipe]:
-        """Restart the best family until that has not helped for a while."""
-        in_vain = 0
-        while in_vain < _PATIENCE:
-            family = self._ranked[0]
-            if family.recipe.is_plain:
+    def _restarts(self) -> Iterator[Candidate]:
+        """Restart the best group until there is no improvement for a while."""
+        n_without = 0
+        while n_without < _PATIENCE:
+            group = self._ranked[0]
+            if group.candidate.is_axis_aligned:
                 return
-            before, recipe = self.best, replace(family.recipe, seed=len(family.members))
-            if not self._has_time_for(recipe):
-                self.ending = "Ended by time_limit."
+            before, candidate = self.best, replace(group.candidate, seed=len(group.members))
+            if not self._has_time_for(candidate):
+                self.ending = "Stopped at time_limit."
                 return
-            yield recipe
-            in_vain = 0 if self.best is not before else in_vain + 1
-        self.ending = f"Ended after {_PATIENCE} restarts in a row that were not better."
+            yield candidate
+            n_without = 0 if self.best is not before else n_without + 1
+        self.ending = f"Stopped after {_PATIENCE} restarts in a row without improvement."
 
-    # How it is tried
+    # How a candidate is tried
 
-    def _try(self, recipe: Recipe) -> None:
+    def _try(self, candidate: Candidate) -> None:
         begun = self._clock.spent
         outcome: Outcome = "not better"
-        message, candidate = "", None
+        message, result = "", None
         try:
-            candidate = self._candidate(recipe)
-        except CutOff:
-            outcome = "cut off"
+            result = self._result(candidate)
+        except OutOfTime:
+            outcome = "out of time"
         except ValueError as error:
-            if not self.families and not self.finalists:
-                raise  # the table is at fault
+            if not self.groups and not self.finalists:
+                raise  # the first candidate is a single leaf: the cause is in the table
             outcome, message = "failed", str(error)
-        if candidate is not None:
-            known = self.families.get(recipe.family, Family(()))
-            self.families[recipe.family] = Family((*known.members, candidate))
-            is_best = self.best is candidate and candidate.validation_score >= self.to_beat
+        if result is not None:
+            group = self.groups.get(candidate.first_run, Group(()))
+            self.groups[candidate.first_run] = Group((*group.members, result))
+            is_best = self.best is result and result.validation_score >= self.score_to_beat
             outcome = "best so far" if is_best else "not better"
         seconds = self._clock.spent - begun
-        self._seconds_of[recipe.kind] = seconds
-        self._note(recipe, candidate, outcome, message, seconds)
+        self._seconds_of[candidate.kind] = seconds
+        self._log(candidate, result, outcome, message, seconds)
 
-    def _candidate(self, recipe: Recipe) -> Candidate:
+    def _result(self, candidate: Candidate) -> CandidateResult:
         trees, scores = [], []
         begun = self._clock.spent
         for i, task in enumerate(self.folds):
-            teacher = self._teachers[i] if recipe.lesson is not None else None
-            tree = self.kitchen.made(recipe, task, teacher)
+            teacher = self._teachers[i] if candidate.augmentation is not None else None
+            tree = self.builder.build(candidate, task, teacher)
             trees.append(tree)
             scores.append([self.score(tree, task, part) for part in ("train", "valid")])
-            if self.families and len(trees) < len(self.folds) and self._clock.is_past():
-                raise CutOff
+            if self.groups and len(trees) < len(self.folds) and self._clock.is_past():
+                raise OutOfTime
         train, valid = np.mean(scores, axis=0).tolist()
-        return Candidate(recipe, tuple(trees), train, valid, self._clock.spent - begun)
+        return CandidateResult(candidate, tuple(trees), train, valid, self._clock.spent - begun)
 
     def score(self, tree: ObliqueTree, task: Task, part: str) -> float:
-        """Judge a tree by the training or the validation rows of a task."""
+        """Score a tree on the training rows ("train") or the validation rows ("valid")."""
         rows = getattr(task, part)
-        outputs = outputs_of(tree, task.matrix, rows, self.kitchen.n_jobs)
-        return self.judge.score(outputs, self.task.target[rows], task.weight[rows])
+        outputs = outputs_of(tree, task.matrix, rows, self.builder.n_jobs)
+        return self.scorer.score(outputs, self.task.target[rows], task.weight[rows])
 
-    def words(self, recipe: Recipe) -> str:
-        """Return a recipe in words; with the number of rows, if it was tried with fewer before."""
-        return str(recipe) + (f", {len(self.folds[0].train):,} rows" if self.finalists else "")
+    def describe(self, candidate: Candidate) -> str:
+        """Describe a candidate; a finalist together with its number of rows."""
+        n_rows = f", {len(self.folds[0].train):,} rows" if self.finalists else ""
+        return f"{candidate}{n_rows}"
 
-    def _note(
+    def _log(
         self,
-        recipe: Recipe,
-        candidate: Candidate | None,
+        candidate: Candidate,
+        result: CandidateResult | None,
         outcome: Outcome,
         message: str,
         seconds: float,
     ) -> None:
-        trees = candidate.trees if candidate else ()
+        trees = result.trees if result else ()
         trial = Trial(
             len(self.trials) + 1,
-            self.words(recipe),
+            self.describe(candidate),
             float(np.mean([tree.depth for tree in trees])) if trees else math.nan,
-            candidate.size if candidate else math.nan,
-            candidate.train_score if candidate else math.nan,
-            candidate.validation_score if candidate else math.nan,
+            result.n_leaves if result else math.nan,
+            result.train_score if result else math.nan,
+            result.validation_score if result else math.nan,
             outcome,
             seconds,
             message,
         )
         self.trials.append(trial)
-        answers = [bool(callback(trial)) for callback in self.on_trial]  # all hear of every trial
-        if any(answers):
-            self.is_stopped, self.ending = True, "Ended by a callback."
+        wants_stop = [bool(callback(trial)) for callback in self.on_trial]  # call all of them
+        if any(wants_stop):
+            self.is_stopped, self.ending = True, "Stopped by a callback."
 
     # The teacher
 
-    def _has_able_teacher(self) -> bool:
-        """Fit the teachers of all folds; whether they are on a par with the best tree so far."""
-        if self.teach is None or self._is_ended():
+    def _fit_teachers(self) -> bool:
+        """Fit a teacher for each fold; return whether they are good enough to learn from."""
+        if self.make_teacher is None or self._is_ended():
             return False
         scores = []
         begun = self._clock.spent
         for task in self.folds:
-            # Without a teacher there is a tree all the same: its finish comes first.
-            teacher = self.teach(task, is_over=lambda: not self._clock.has(self._kept_back))
+            # The final fit has priority: there is a tree without a teacher, too.
+            teacher = self.make_teacher(
+                task, is_over=lambda: not self._clock.has(self._reserved_seconds)
+            )
             self._teachers.append(teacher)
             if teacher is None:
-                self.teacher_words = "No teacher: there was no time, or the table is sparse."
+                self.teacher_note = "No teacher: there was not enough time, or the table is sparse."
                 return False
-            answers = teacher.answers(task, task.matrix[task.valid])
-            answers = answers * task.target_scale + task.target_center
+            outputs = teacher.predict(task, task.matrix[task.valid])
+            outputs = outputs * task.target_scale + task.target_center
             truth = self.task.target[task.valid]
-            scores.append(self.judge.score(answers, truth, task.weight[task.valid]))
+            scores.append(self.scorer.score(outputs, truth, task.weight[task.valid]))
         assert teacher is not None
         self._teacher_seconds = self._clock.spent - begun
         score, best = float(np.mean(scores)), self.best.validation_score
-        is_able = score >= best - _PAR * self._error(best)
+        is_good = score >= best - _TOLERANCE * self._standard_error(best)
         self._teacher_score = score
-        self.teacher_words = (
-            f"Teacher: {teacher.name}, {self.judge.name} {format_number(score)}"
-            f"{'' if is_able else ': worse than the best tree, and not asked'}."
+        self.teacher_note = (
+            f"Teacher: {teacher.name}, {self.scorer.name} {format_number(score)}"
+            f"{'' if is_good else '; not used, because it is worse than the best tree'}."
         )
-        return is_able
+        return is_good
 
-    def teacher_of(self, best: Candidate, everything: Task) -> Teacher | None:
-        """Return who teaches the best recipe with all rows; None where nobody does.
+    def final_teacher(self, best: CandidateResult, all_rows: Task) -> Teacher | None:
+        """Return the teacher for the final fit; None if the candidate is not distilled.
 
-        Where there is no time to learn from all rows, that is who knows a part of them.
+        If there is no time to train one on all rows, it is the one from the search.
         """
-        if best.recipe.lesson is None:
+        if best.candidate.augmentation is None:
             return None
-        assert self.teach is not None
-        known, is_polished = self._teachers[0], len(self.folds) == 1
-        return self.teach(everything, known=known, goes_on=is_polished) or known
+        assert self.make_teacher is not None
+        earlier, is_refined = self._teachers[0], len(self.folds) == 1
+        teacher = self.make_teacher(all_rows, earlier=earlier, continues=is_refined)
+        return teacher or earlier

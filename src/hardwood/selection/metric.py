@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from hardwood.learn.losses import Custom, Loss, loss_of
-from hardwood.search.scorer import Scorer, scorer_of
+from hardwood.search.scorer import ScoringFunction, scoring_function
 from hardwood.selection.rows import LabeledRows
 
 _TINY = np.finfo(np.float64).eps  # as in scikit-learn's log loss
@@ -54,7 +54,7 @@ def metric_of(estimator: Any, scoring: Any) -> Metric:
     """
     if scoring is None:
         return _loss(estimator) if _has_loss(estimator) else _scored("score", _own_score)
-    name, scorer = scorer_of(scoring)
+    name, scorer = scoring_function(scoring)
     return _scored(name, scorer, is_named=isinstance(scoring, str))
 
 
@@ -62,7 +62,7 @@ def _own_score(fitted: Any, X: Any, y: Any, **options: Any) -> float:
     return fitted.score(X, y, **options)
 
 
-def _scored(name: str, scorer: Scorer, *, is_named: bool = False) -> Metric:
+def _scored(name: str, scorer: ScoringFunction, *, is_named: bool = False) -> Metric:
     def value(fitted: Any, train: LabeledRows, validation: LabeledRows) -> float:
         try:
             return float(scorer(fitted, validation.X, validation.y, **validation.weighted))

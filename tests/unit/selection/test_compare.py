@@ -433,7 +433,7 @@ def test_text_html_json_frames_and_drawing(found, tmp_path):
         ({"cv": "five"}, TypeError, "cv must be a number of folds"),
         ({"cv": []}, ValueError, "cv: there is no fold"),
         ({"cv": 0.2}, TypeError, "cv must be a number of folds"),
-        ({"metric": "speed"}, ValueError, "is no scorer"),
+        ({"metric": "speed"}, ValueError, "is not a scikit-learn scorer"),
         ({"task": "rank"}, ValueError, "task must be one of"),
         ({"time_limit": 0}, ValueError, "time_limit must be a number"),
         ({"time_limit": "long"}, ValueError, "time_limit must be a number"),

@@ -154,7 +154,7 @@ def test_other_estimators_have_their_own_score(parts):
 
 
 def test_what_is_no_metric_is_refused():
-    with pytest.raises(ValueError, match="no scorer of scikit-learn"):
+    with pytest.raises(ValueError, match="not a scikit-learn scorer"):
         metric_of(DGTClassifier(), "acuracy")
     with pytest.raises(TypeError, match="scoring must be"):
         metric_of(DGTClassifier(), 3)

@@ -389,7 +389,7 @@ def test_without_optuna_the_install_line_is_shown(data, monkeypatch):
         ({"timeout": float("inf")}, "timeout must be a number in"),
         ({"sampler": "bayes"}, "sampler must be one of"),
         ({"pruner": "best"}, "pruner must be one of"),
-        ({"scoring": "acc"}, "no scorer"),
+        ({"scoring": "acc"}, "not a scikit-learn scorer"),
         ({"validation": 1.5}, "between 0 and 1"),
         ({"storage": "trials"}, "must end in .db"),
         ({"storage": "no/folder/t.db"}, "no folder"),

@@ -1,4 +1,4 @@
-"""Rows that judge teach nobody: not the networks, not the user's teacher, not made-up rows."""
+"""Validation rows are held out: no teacher, augmented row or stage of `refine` uses them."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from hardwood.estimators.tao import TAOClassifier
 from hardwood.learn.dgt import DGT
 from hardwood.learn.task import Task
 from hardwood.search import distill as teacher
-from hardwood.search.augment import Lesson, made_up_rows
+from hardwood.search.augment import Augmentation, augmented_rows
 
 
 @pytest.fixture(scope="module")
-def posed():
-    """A problem whose rows can be told by their numbers, and what it was made of."""
+def numbered():
+    """A task whose first column is the row number, with its table and target."""
     X = np.column_stack([np.arange(200.0), np.random.default_rng(0).normal(size=200)])
     y = np.where(X[:, 1] > 0, "up", "down")
     task = Task.read(X, y, classifies=True, loss=DGT().default_loss).divided(0.4, 0)
     return task, X, y
 
 
-def test_networks_learn_from_training_rows(posed, monkeypatch):
-    problem, _, _ = posed
+def test_networks_learn_from_training_rows(numbered, monkeypatch):
+    task, _, _ = numbered
     seen = []
-    pass_over = teacher._pass_over
+    epoch_runner = teacher._epoch_runner
 
     def noted(network, columns, given, rows, *rest):
         seen.extend(rows.tolist())
-        return pass_over(network, columns, given, rows, *rest)
+        return epoch_runner(network, columns, given, rows, *rest)
 
-    monkeypatch.setattr(teacher, "_pass_over", noted)
+    monkeypatch.setattr(teacher, "_epoch_runner", noted)
     monkeypatch.setattr(teacher, "_EPOCHS", (1, 1))
-    assert teacher.learned_networks(problem, 0, lambda: False) is not None
-    assert set(seen) == set(problem.train.tolist())
+    assert teacher.train_networks(task, 0, lambda: False) is not None
+    assert set(seen) == set(task.train.tolist())
 
 
-def test_a_teacher_to_be_fitted_learns_from_training_rows(posed):
-    problem, X, y = posed
+def test_a_teacher_to_be_fitted_learns_from_training_rows(numbered):
+    task, X, y = numbered
     seen = []
 
     class Noting(DecisionTreeClassifier):
@@ -49,22 +49,22 @@ def test_a_teacher_to_be_fitted_learns_from_training_rows(posed):
             seen.extend(X[:, 0].astype(int).tolist())
             return super().fit(X, y, **options)
 
-    teacher.fitted_teacher(problem, Noting(), X, y)
-    assert sorted(seen) == sorted(problem.train.tolist())
+    teacher.fitted_teacher(task, Noting(), X, y)
+    assert sorted(seen) == sorted(task.train.tolist())
 
 
-def test_made_up_rows_are_made_of_training_rows(posed):
-    problem, X, _ = posed
+def test_augmented_rows_come_from_training_rows(numbered):
+    task, X, _ = numbered
     without = X.copy()
-    without[problem.valid, 0] = 1e6  # nothing near it may come up
-    marked = replace(problem, matrix=without.astype(problem.matrix.dtype))
-    made = made_up_rows(marked, Lesson(4.0, noise=0.0, mix=1.0), 800, seed=0)
-    assert np.isin(made.origin, problem.train).all()
-    assert made.matrix[:, 0].max() < 200
+    without[task.valid, 0] = 1e6  # no augmented row may be near it
+    marked = replace(task, matrix=without.astype(task.matrix.dtype))
+    augmented = augmented_rows(marked, Augmentation(4.0, noise=0.0, mixup=1.0), 800, seed=0)
+    assert np.isin(augmented.origin, task.train).all()
+    assert augmented.matrix[:, 0].max() < 200
 
 
-def test_stages_of_a_refinement_learn_from_training_rows(posed):
-    _, X, y = posed
+def test_stages_of_a_refinement_learn_from_training_rows(numbered):
+    _, X, y = numbered
     seen = []
 
     class Noting(TAOClassifier):

@@ -93,8 +93,8 @@ def nodes(folder: Path, is_quick: bool) -> bool:
         sign,
         np.ones(len(X), dtype=np.float32),
         l1=L1,
-        max_passes=options.max_passes,
-        tolerance=options.tolerance,
+        max_passes=options.logistic_passes,
+        tolerance=options.logistic_tolerance,
     )
     ours, reached = time.process_time() - start, objective(X, sign, w.astype(np.float64), b)
     report.add(
@@ -137,7 +137,7 @@ def sweeps(folder: Path, is_quick: bool) -> None:
             max_depth=depth,
             l1=0.3,
             l2=10.0,
-            leaf_rows=0.0,
+            leaf_prior=0.0,
             max_sweeps=N_SWEEPS,
             early_stopping=False,
             n_jobs=2,

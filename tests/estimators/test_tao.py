@@ -57,7 +57,7 @@ def test_every_start_is_improved_and_the_objective_never_rises(digits, init, los
 
 def test_the_objective_of_the_01_loss_is_the_share_of_wrong_answers(digits):
     X, _, y, _ = digits
-    model = TAOClassifier(**QUICK, leaf_rows=0.0, early_stopping=False).fit(X, y)
+    model = TAOClassifier(**QUICK, leaf_prior=0.0, early_stopping=False).fit(X, y)
     assert model.objective_[-1] == pytest.approx(1 - model.score(X, y), abs=2e-3)
 
 
@@ -67,7 +67,7 @@ def test_leaves_have_probabilities_whatever_the_loss(digits):
     p = model.predict_proba(test_X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert p.min() > 0
-    bare = TAOClassifier(**QUICK, leaf_rows=0.0).fit(X, y)
+    bare = TAOClassifier(**QUICK, leaf_prior=0.0).fit(X, y)
     assert bare.predict_proba(test_X).max() > p.max()
 
 
@@ -278,7 +278,7 @@ def test_an_interrupt_keeps_the_best_tree(digits):
         ({"loss": lambda f, y: f}, "single leaves"),
         ({"leaves": "linear", "loss": "misclassification"}, "log_loss"),
         ({"validation_fraction": 0.0}, "validation_fraction is 0"),
-        ({"leaf_rows": -1}, "leaf_rows"),
+        ({"leaf_prior": -1}, "leaf_prior"),
     ],
 )
 def test_what_is_wrong_is_said_and_changes_nothing(options, message):

@@ -170,7 +170,7 @@ _TAO_STARTS: Variants = {
 _TAO: Variants = _TAO_STARTS | {
     "penalties": fixed(l1=0.3, l2=1.0, max_sweeps=5),
     "linear leaves": fixed(leaves="linear", leaf_l2=0.5, max_depth=3, l1=0.1, l2=0.1),
-    "rows of leaves": fixed(leaf_rows=3.0, max_sweeps=3),
+    "rows of leaves": fixed(leaf_prior=3.0, max_sweeps=3),
     "few features": fixed(max_features_per_split=2, max_sweeps=4),
     "stops early": fixed(early_stopping=True, validation_fraction=0.3, l1=0.1, l2=0.1),
     "does not stop early": fixed(early_stopping=False, l1=0.1, l2=0.1, max_sweeps=4),

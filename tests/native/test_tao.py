@@ -15,9 +15,9 @@ from reference import tao as twin
 OPTIONS = {
     "l1": [0.1],
     "l2": 0.0,
-    "weight_price": 0.0,
-    "max_passes": 500,
-    "tolerance": 1e-7,
+    "l0": 0.0,
+    "logistic_passes": 500,
+    "logistic_tolerance": 1e-7,
     "max_features": 0,
     "from_the_root": False,
 }
@@ -192,7 +192,7 @@ def test_a_sweep_gains_about_as_much_as_the_twins(loss):
 
 def test_a_sweep_is_the_same_for_any_number_of_threads():
     case = Case(0, "cross_entropy", n=5000, n_splits=15)
-    one, four = (case.sweep(n_threads=n, max_passes=20) for n in (1, 4))
+    one, four = (case.sweep(n_threads=n, logistic_passes=20) for n in (1, 4))
     for key in ("weights", "bias"):
         np.testing.assert_array_equal(one[key], four[key])
     assert one["gain"] == four["gain"]
@@ -223,7 +223,7 @@ def test_a_sweep_keeps_to_the_number_of_features():
 
 def test_a_price_makes_weights_zero_and_is_part_of_the_gain():
     case = Case(5, "squared_error", n=200)
-    free, priced = case.sweep(), case.sweep(weight_price=3.0, l1=[10.0, 1.0, 0.1])
+    free, priced = case.sweep(), case.sweep(l0=3.0, l1=[10.0, 1.0, 0.1])
     n_free, n_priced = (np.count_nonzero(a["weights"]) for a in (free, priced))
     assert n_priced < n_free
     before = twin.total_loss(case.tree, case.rows, case.objective)

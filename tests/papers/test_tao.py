@@ -127,12 +127,12 @@ EVERY_LEAF = [
     order=st.sampled_from(["deepest_first", "root_first"]),
     price=st.sampled_from([0.0, 0.01]),
     most=st.sampled_from([None, 1]),
-    leaf_rows=st.sampled_from([0.0, 1.0]),
+    leaf_prior=st.sampled_from([0.0, 1.0]),
     leaf_l2=st.sampled_from([0.0, 1.0]),
     is_far=st.booleans(),
 )
 def test_the_objective_never_rises(
-    name, leaves, seed, l1, l2, n_splits, order, price, most, leaf_rows, leaf_l2, is_far
+    name, leaves, seed, l1, l2, n_splits, order, price, most, leaf_prior, leaf_l2, is_far
 ):
     problem, tree = posed(seed, name, n_splits=n_splits, is_far=is_far)
     config = TAO(
@@ -140,9 +140,9 @@ def test_the_objective_never_rises(
         l2=l2,
         leaves=leaves,
         order=order,
-        weight_price=price,
+        l0=price,
         max_features_per_split=most,
-        leaf_rows=leaf_rows,
+        leaf_prior=leaf_prior,
         leaf_l2=leaf_l2,
         max_sweeps=4,
     )
@@ -160,7 +160,7 @@ def test_rows_that_would_cost_very_much_do_not_hide_what_others_cost(seed):
     problem, tree = posed(seed, "Poisson", n_splits=6, is_far=True)
     config = TAO(l1=0.0, l2=0.0, leaves="linear", leaf_l2=0.0, max_sweeps=4)
     for price in (0.0, 0.1):
-        found = alternate(problem, tree, replace(config, weight_price=price))
+        found = alternate(problem, tree, replace(config, l0=price))
         assert never_rises(objective_of(found))
 
 
@@ -303,7 +303,7 @@ def test_a_tree_that_was_cut_sends_rows_the_same_way_as_far_as_it_goes(seed, n_s
 
 def test_a_tree_without_splits_has_its_leaf_fitted():
     problem, tree = posed(5, "SquaredError", n_splits=0)
-    found = alternate(problem, tree, TAO(l1=1.0, l2=0.0, leaf_rows=0.0))
+    found = alternate(problem, tree, TAO(l1=1.0, l2=0.0, leaf_prior=0.0))
     rows = problem.train
     mean = np.average(problem.y[rows], axis=0, weights=problem.weight[rows])
     expected = mean * problem.target_scale + problem.target_center

@@ -16,7 +16,7 @@ Measure measure_named(const std::string& criterion, const std::string& target) {
 
 GreedyOptions greedy_options(const nb::dict& options) {
   GreedyOptions o;
-  o.search = named<Search>(nb::cast<std::string>(options["split"]), "split",
+  o.search = named<Search>(nb::cast<std::string>(options["splitter"]), "splitter",
                            {{"axis", Search::kAxis},
                             {"random", Search::kRandom},
                             {"oc1", Search::kOc1},
@@ -29,10 +29,10 @@ GreedyOptions greedy_options(const nb::dict& options) {
   o.min_weight_fraction_leaf = nb::cast<double>(options["min_weight_fraction_leaf"]);
   o.min_impurity_decrease = nb::cast<double>(options["min_impurity_decrease"]);
   o.n_candidates = nb::cast<int>(options["n_candidates"]);
-  o.n_restarts = nb::cast<int>(options["n_restarts"]);
+  o.n_split_restarts = nb::cast<int>(options["n_split_restarts"]);
   o.n_jumps = nb::cast<int>(options["n_jumps"]);
   o.n_coordinates = nb::cast<int>(options["n_coordinates"]);
-  o.max_passes = nb::cast<int>(options["max_passes"]);
+  o.max_sweeps = nb::cast<int>(options["max_sweeps"]);
   o.co2.nu = nb::cast<std::vector<float>>(options["nu"]);
   o.co2.learning_rate = nb::cast<float>(options["learning_rate"]);
   o.co2.momentum = nb::cast<float>(options["momentum"]);
@@ -42,7 +42,7 @@ GreedyOptions greedy_options(const nb::dict& options) {
               o.co2.batch_size >= 1 && o.co2.max_epochs >= 1,
           "options out of range");
   constexpr int kMany = 1 << 20;  // random numbers of a node are kept apart by 20 bits
-  for (const int n : {o.n_candidates, o.n_restarts, o.n_coordinates, o.max_passes})
+  for (const int n : {o.n_candidates, o.n_split_restarts, o.n_coordinates, o.max_sweeps})
     require(n >= 1 && n < kMany, "options out of range");
   require(o.max_depth >= 1 && o.n_jumps >= 0, "options out of range");
   return o;

@@ -14,13 +14,13 @@ TaoOptions tao_options(const nb::dict& options) {
   TaoOptions o;
   o.l1 = nb::cast<std::vector<double>>(options["l1"]);
   o.l2 = nb::cast<double>(options["l2"]);
-  o.weight_price = nb::cast<double>(options["weight_price"]);
-  o.max_passes = nb::cast<int>(options["max_passes"]);
-  o.tolerance = nb::cast<double>(options["tolerance"]);
+  o.l0 = nb::cast<double>(options["l0"]);
+  o.logistic_passes = nb::cast<int>(options["logistic_passes"]);
+  o.logistic_tolerance = nb::cast<double>(options["logistic_tolerance"]);
   o.max_features = nb::cast<int>(options["max_features"]);
   o.from_the_root = nb::cast<bool>(options["from_the_root"]);
   require(!o.l1.empty() && std::ranges::all_of(o.l1, [](double v) { return v >= 0; }) &&
-              o.l2 >= 0 && o.weight_price >= 0 && o.max_passes >= 1 && o.max_features >= 0,
+              o.l2 >= 0 && o.l0 >= 0 && o.logistic_passes >= 1 && o.max_features >= 0,
           "options out of range");
   return o;
 }

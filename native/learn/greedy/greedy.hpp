@@ -45,10 +45,10 @@ struct GreedyOptions {
   double min_weight_fraction_leaf = 0;  // of the weight of all rows
   double min_impurity_decrease = 0;     // of the whole tree's mean impurity
   int n_candidates = 64;                // random: directions tried at a node
-  int n_restarts = 5;                   // OC1: starts, the first of which is the best axis split
+  int n_split_restarts = 5;             // OC1: starts, the first of which is the best axis split
   int n_jumps = 5;                      // OC1: random directions tried where no coordinate helps
   int n_coordinates = 50;               // OC1: coordinates tried in a pass
-  int max_passes = 10;                  // OC1: passes per start
+  int max_sweeps = 10;                  // OC1: passes per start
   Co2Options co2;
 };
 

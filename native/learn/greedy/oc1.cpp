@@ -5,7 +5,7 @@
 // place between two of them is taken. Departs from the paper: (1) rows change sides either way, by
 // the sign of D_i, so the search along a line is exact for entries of any sign; (2) a pass tries
 // n_coordinates coordinates that vary at the node, drawn anew, and always the bias; (3) at most
-// max_passes passes are made from a start.
+// max_sweeps passes are made from a start.
 #include <cmath>
 
 #include "core/threads.hpp"
@@ -39,10 +39,10 @@ class Oc1Start {
       start_at_random();
     int passes = 0, jumps = 0;
     do {
-      while (passes < level_.options.max_passes && !level_.stop && pass()) ++passes;
+      while (passes < level_.options.max_sweeps && !level_.stop && pass()) ++passes;
       ++passes;
       while (jumps < level_.options.n_jumps && !level_.stop && !jump()) ++jumps;
-    } while (jumps < level_.options.n_jumps && passes < level_.options.max_passes && !level_.stop);
+    } while (jumps < level_.options.n_jumps && passes < level_.options.max_sweeps && !level_.stop);
     return along(level_, node_, weights_);
   }
 
@@ -227,7 +227,7 @@ class Oc1Start {
 std::vector<ObliqueSplit> search_oc1(const Level& level, std::span<const LevelNode> nodes,
                                      std::span<const AxisSplit> axis,
                                      const std::vector<std::uint8_t>& varies) {
-  const int n_columns = level.data.n_columns(), n_starts = level.options.n_restarts;
+  const int n_columns = level.data.n_columns(), n_starts = level.options.n_split_restarts;
   std::vector<ObliqueSplit> found(nodes.size() * n_starts);
   parallel_for(static_cast<int>(found.size()), level.n_threads, [&](int task) {
     const int i = task / n_starts, start = task % n_starts;

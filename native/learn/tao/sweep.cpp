@@ -93,8 +93,8 @@ class NodeStep {
   }
 
   double price(const std::vector<float>& w) const {
-    if (options_.weight_price == 0) return 0;
-    return options_.weight_price *
+    if (options_.l0 == 0) return 0;
+    return options_.l0 *
            static_cast<double>(std::ranges::count_if(w, [](float v) { return v != 0; }));
   }
 
@@ -187,8 +187,8 @@ class NodeStep {
     for (int c = 0; c < d; ++c) start[c] = w[g.columns[c]];
     float b = calibrate(rows, scores(problem, w), start);
     for (const double l1 : options_.l1) {
-      const LogisticOptions own{l1, options_.l2, options_.max_passes, options_.tolerance,
-                                n_threads_};
+      const LogisticOptions own{l1, options_.l2, options_.logistic_passes,
+                                options_.logistic_tolerance, n_threads_};
       LogisticSolution solution = solve_logistic(rows, d, own, start, b, stop_);
       passes_ += static_cast<std::int64_t>(solution.passes) * n;
       start = std::move(solution.w);

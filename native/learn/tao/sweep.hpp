@@ -22,11 +22,11 @@ namespace hardwood {
 struct TaoOptions {
   std::vector<double> l1;  // strengths to try at every node, from the strongest
   double l2 = 0;
-  double weight_price = 0;     // of a weight that is not zero, as a loss summed over rows
-  int max_passes = 50;         // of one logistic regression over its rows
-  double tolerance = 1e-4;     // of its objective
-  int max_features = 0;        // that a split may weigh; 0: any number
-  bool from_the_root = false;  // else the deepest nodes come first
+  double l0 = 0;                     // of a weight that is not zero, as a loss summed over rows
+  int logistic_passes = 50;          // of one logistic regression over its rows
+  double logistic_tolerance = 1e-4;  // of its objective
+  int max_features = 0;              // that a split may weigh; 0: any number
+  bool from_the_root = false;        // else the deepest nodes come first
   std::span<const std::int32_t> feature_of_column;  // (n_columns,)
 };
 

@@ -33,6 +33,7 @@ _OUT_OF_BAG = ("oob_score_", "oob_prediction_", "oob_decision_function_")
 @dataclass(kw_only=True, eq=False, repr=False)
 class _ForestParameters(DGTParameters):
     n_estimators: int = 30
+    early_stopping: bool | Literal["auto"] = False
     bootstrap: bool = True
     sample_fraction: float = 1.0
     oob_score: bool = False
@@ -140,9 +141,10 @@ class DGTForestClassifier(_ForestParameters, _ForestFit, ForestClassifier):
         Rows drawn for a tree, as a part of the (distinct) training rows; 1 where bootstrap=False.
     combine : "mean" or "vote", default="mean"
         Average the trees' probabilities, or count for each class the trees that choose it.
-    early_stopping : bool or "auto", default="auto"
-        Whether to keep a validation part, the same for all trees, from which each learns when to
-        stop. "auto": no; averaging makes up for what single trees overfit.
+    early_stopping : bool or "auto", default=False
+        Whether to hold out validation rows, the same for all trees, on which each tree stops early.
+        "auto": for tables with at least 100 distinct rows. A forest rarely needs it, because the
+        average of many trees overfits less than each of them.
     oob_score : bool, default=False
         Whether to score the forest on the rows that trees did not see.
     warm_start : bool, default=False

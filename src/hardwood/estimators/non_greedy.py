@@ -28,6 +28,7 @@ class _NonGreedyParameters(EpochParameters):
     max_epochs: int | Literal["auto"] = "auto"
     l1: float = 0.0
     max_features_per_split: int | None = None
+    early_stopping: bool | Literal["auto"] = False
     warm_start: bool = False
     training: Any = None
 
@@ -75,8 +76,8 @@ class NonGreedyTreeClassifier(_NonGreedyParameters, SingleTreeClassifier):
         Features that a split may weigh; None for all.
     loss : "log_loss" or Loss, default="log_loss"
         As of `DGTClassifier`, but no function: it is evaluated for leaves, not for batches.
-    early_stopping : bool or "auto", default="auto"
-        As of `DGTClassifier`, but "auto" is False: as in the paper, the last pass is returned.
+    early_stopping : bool or "auto", default=False
+        As in `DGTClassifier`. False: the tree of the last epoch is kept, as in the paper.
     verbose : int, default=0
         As of `DGTClassifier`. The pairs that "auto" tries are runs, numbered from 0 as they are in
         `trials_`; the last run learns from all rows. To `callbacks` these are `Epoch.restart`.

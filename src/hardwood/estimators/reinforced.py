@@ -42,6 +42,7 @@ class _ReinforcedParameters(EpochParameters):
     l2: float = 0.0
     n_restarts: int = 1
     init: Any = None
+    early_stopping: bool | Literal["auto"] = False
     training: Any = None
 
 
@@ -105,8 +106,8 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     n_restarts : int, default=1
         Trees learned from different random starts; the one with the smallest loss is kept, on the
         validation part where there is one.
-    early_stopping : bool or "auto", default="auto"
-        As of `DGTClassifier`, but "auto" is False: the last pass is returned.
+    early_stopping : bool or "auto", default=False
+        As in `DGTClassifier`. False: the tree of the last epoch is kept.
     init : ObliqueTree, fitted estimator, "axis", "random", "oc1" or "co2", default=None
         A tree to start from, which gives the topology too, with the same columns and classes; or
         how to grow one greedily (see `GreedyTreeClassifier`). None for random policies.

@@ -76,7 +76,7 @@ def learn_from_rewards(
     l1: float = 0.0,
     l2: float = 0.0,
     validation_fraction: float = 0.1,
-    early_stopping: bool | Literal["auto"] = "auto",
+    early_stopping: bool | Literal["auto"] = False,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -177,6 +177,7 @@ class _RewardParameters(EpochParameters, BaseEstimator):
     max_epochs: int | Literal["auto"] = "auto"
     l1: float = 0.0
     l2: float = 0.0
+    early_stopping: bool | Literal["auto"] = False
     training: Any = None
 
 

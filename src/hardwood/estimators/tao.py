@@ -29,7 +29,7 @@ class _TAOParameters(EpochParameters):
     l2: float | Literal["auto"] = "auto"
     leaves: Leaves = "constant"
     leaf_l2: float = 1.0
-    leaf_rows: float = 1.0
+    leaf_prior: float = 1.0
     max_sweeps: int = 20
     max_features_per_split: int | None = None
     warm_start: bool = False
@@ -69,7 +69,7 @@ class TAOClassifier(_TAOParameters, _TAOEstimator, SingleTreeClassifier):
     leaf_l2 : float, default=1.0
         Penalty on half the squared weights of linear leaves, in standard units and against a loss
         summed over rows.
-    leaf_rows : float, default=1.0
+    leaf_prior : float, default=1.0
         Rows of the mean target that each leaf counts besides its own: no probability is zero.
     max_sweeps : int, default=20
         Passes over all splits; fewer where none of them changes any more.

@@ -10,7 +10,7 @@ sample after the other.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -63,10 +63,9 @@ class Bagging(Learner):
         What every member starts from.
     """
 
-    stops_by_default: ClassVar[bool] = False
     run_name: ClassVar[str] = "tree"
 
-    base: Learner = field(default_factory=DGT)
+    base: Learner = DGT(early_stopping=False)
     n_estimators: int = integer_field(30, 1, MAX_TREES)
     bootstrap: bool = flag_field(True)
     sample_fraction: float = real_field(1.0, 0, 1, open_low=True, open_high=False)
@@ -110,8 +109,8 @@ class Bagging(Learner):
         return self.base.needs_validation
 
     def wants_validation(self, task: Task) -> bool:
-        """Whether the members stop early; "auto" is no: averaging is enough."""
-        return self.base.early_stopping is True and self.base.stops_early(task)
+        """Whether the members stop early."""
+        return self.base.stops_early(task)
 
     def interrupted_message(self, learned: Learned) -> str:
         n_epochs = len(learned.history or ())

@@ -53,13 +53,6 @@ CRITERIA: dict[TaskKind, tuple[Criterion, ...]] = {
     "regression": ("variance",),
 }
 
-# What the engine calls these parameters; the others have the same name there.
-_ENGINE_NAMES = {
-    "splitter": "split",
-    "n_split_restarts": "n_restarts",
-    "max_sweeps": "max_passes",
-}
-
 # The engine counts depth in 32 bits; no tree is as deep.
 _NO_LIMIT = 2**31 - 1
 _MANY = 2**20 - 1
@@ -213,7 +206,7 @@ class Greedy(Learner):
             )
         target = {"classification": "classes", "multilabel": "labels", "regression": "numbers"}
         return {
-            **{_ENGINE_NAMES.get(name, name): value for name, value in asdict(self).items()},
+            **asdict(self),
             "nu": list(CO2_NORMS) if self.nu == "auto" else [self.nu],
             "criterion": criterion,
             "target": target[kind],

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hardwood.learn.training import Epoch
     from hardwood.model.base import Model
 
-# early_stopping="auto": from this many distinct rows on, a validation part is worth its cost.
+# early_stopping="auto": tables with at least this many distinct rows have a validation part.
 EARLY_STOPPING_FROM = 100
 
 
@@ -119,9 +119,6 @@ class Learner(Parameters, ABC):
 
     losses: ClassVar[frozenset[str]] = GRADIENT_LOSSES
     """Names of the losses it can minimize; "custom" where it takes functions."""
-
-    stops_by_default: ClassVar[bool] = True
-    """Whether ``early_stopping="auto"`` keeps a validation part of tables that are large enough."""
 
     takes_start: ClassVar[bool] = True
     """Whether it can start from a tree."""
@@ -220,7 +217,7 @@ class Learner(Parameters, ABC):
                     )
             return False
         if is_auto(asked):
-            return self.stops_by_default and len(task.rows) >= EARLY_STOPPING_FROM
+            return len(task.rows) >= EARLY_STOPPING_FROM
         return bool(asked)
 
     @property

@@ -61,6 +61,7 @@ from hardwood.parameters import (
     is_auto,
     object_field,
     real_field,
+    switch_field,
 )
 
 Inference = Literal["exact", "fast", "exhaustive"]
@@ -81,7 +82,6 @@ class NonGreedy(GradientLearner):
     """Non-greedy trees; `NonGreedyTreeClassifier` says what each parameter means."""
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
-    stops_by_default: ClassVar[bool] = False
     run_name: ClassVar[str] = "run"
     searched: ClassVar[tuple[str, ...]] = ("nu", "learning_rate")
 
@@ -93,6 +93,7 @@ class NonGreedy(GradientLearner):
     inference: Inference = choice_field("exact", get_args(Inference))
     solver: Solver = choice_field("ssgd", get_args(Solver))
     momentum: float = real_field(0.9, 0, 1)
+    early_stopping: bool | str = switch_field(False)
     l1: float = real_field(0.0, 0, LARGEST)
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
     training: Training = object_field(TRAINING, named="hardwood.learn.Training")

@@ -69,6 +69,7 @@ from hardwood.parameters import (
     object_field,
     real,
     real_field,
+    switch_field,
 )
 
 Baseline = Literal["none", "leave-one-out", "value"]
@@ -157,7 +158,6 @@ class Policies(GradientLearner):
     one; it changes until `annealed_at` of the steps are taken.
     """
 
-    stops_by_default: ClassVar[bool] = False
     annealed_at: ClassVar[float] = 0.5
 
     max_depth: int = integer_field(8, 1, MAX_DEPTH)
@@ -167,6 +167,7 @@ class Policies(GradientLearner):
     n_samples: int = integer_field(10, 1, MAX_SAMPLES)
     temperature: tuple[float, float] = checked((1.0, 1.0), temperatures, Values("one_or_more"))
     learning_rate: float = real_field(0.03, 0, LARGEST, open_low=True)
+    early_stopping: bool | str = switch_field(False)
     l1: float = real_field(0.0, 0, LARGEST)
     l2: float = real_field(0.0, 0, LARGEST)
     training: Training = object_field(TRAINING, named="hardwood.learn.Training")

@@ -20,8 +20,8 @@ What is minimized over trees of one shape is
 symbol         here
 =============  ==========================  ======================================================
 L              ``task.loss``            0/1 loss (`Misclassification`) or any of the engine's
-alpha          ``weight_price``            of a weight that is not zero
-rho            ``leaf_rows``               rows of the mean target that a leaf has besides its own
+alpha          ``l0``            of a weight that is not zero
+rho            ``leaf_prior``               rows of the mean target that a leaf has besides its own
 lambda         ``leaf_l2``                 of the weights of linear leaves
 C              1 / ``l1``                  of the logistic regressions; no part of E
 =============  ==========================  ======================================================
@@ -98,12 +98,12 @@ class TAO(Learner):
     cuts_start
         Whether a search also tries the start without its deepest splits; "auto": one that is a
         learner.
-    weight_price
+    l0
         Of a weight that is not zero, in the objective E (see the module). It lets every node choose
         among several penalties, so that it can be met.
     order
         Which depths come first in a sweep.
-    max_passes, tolerance
+    logistic_passes, logistic_tolerance
         Of each logistic regression: passes over its rows, and the part of its objective that a
         step must gain.
     """
@@ -117,15 +117,15 @@ class TAO(Learner):
     l2: float | Literal["auto"] = real_field("auto", 0, or_auto=True)
     leaves: Leaves = choice_field("constant", get_args(Leaves))
     leaf_l2: float = real_field(1.0, 0)
-    leaf_rows: float = real_field(1.0, 0)
+    leaf_prior: float = real_field(1.0, 0)
     max_sweeps: int = integer_field(20, 0)
     max_features_per_split: int | None = integer_field(None, 1, or_none=True)
     early_stopping: bool | str = switch_field()
     cuts_start: bool | str = switch_field()
-    weight_price: float = real_field(0.0, 0)
+    l0: float = real_field(0.0, 0)
     order: Order = choice_field("deepest_first", get_args(Order))
-    max_passes: int = integer_field(50, 1)
-    tolerance: float = real_field(1e-4, 0)
+    logistic_passes: int = integer_field(50, 1)
+    logistic_tolerance: float = real_field(1e-4, 0)
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:
         """Improve a tree by sweeps over its splits and leaves; choose penalties that are "auto".
@@ -263,11 +263,11 @@ class TAO(Learner):
         """All options of a sweep, as the engine takes them."""
         assert not isinstance(self.l1, str)
         return {
-            "l1": [self.l1] if self.weight_price == 0 else [4**s * self.l1 for s in (3, 2, 1, 0)],
+            "l1": [self.l1] if self.l0 == 0 else [4**s * self.l1 for s in (3, 2, 1, 0)],
             "l2": self.l2,
-            "weight_price": self.weight_price * total_weight,
-            "max_passes": self.max_passes,
-            "tolerance": self.tolerance,
+            "l0": self.l0 * total_weight,
+            "logistic_passes": self.logistic_passes,
+            "logistic_tolerance": self.logistic_tolerance,
             "max_features": self.max_features_per_split or 0,
             "from_the_root": self.order == "root_first",
         }
@@ -401,7 +401,7 @@ class _Work:
         self._train = _Part(task, task.train, n_jobs)
         self._valid = _Part(task, task.valid, n_jobs) if len(task.valid) else None
         everywhere = self._train.at_leaves(np.zeros(len(task.train), dtype=np.int64), 1)
-        self._prior = Prior(config.leaf_rows, mean_target(task.loss, everywhere, task.n_outputs))
+        self._prior = Prior(config.leaf_prior, mean_target(task.loss, everywhere, task.n_outputs))
         self._children, start = _start_state(tree, task, config)
         self.start = self._fitted(start)
 
@@ -434,7 +434,7 @@ class _Work:
         """E, the module's definition."""
         leaf = self._train.leaves(self._children, state)
         prior = _prior_loss(self._task, self._prior, state)
-        price = self._config.weight_price * np.count_nonzero(state.weights)
+        price = self._config.l0 * np.count_nonzero(state.weights)
         if state.leaf_weights is not None:
             squares = float((state.leaf_weights.astype(np.float64) ** 2).sum())
             prior += 0.5 * self._config.leaf_l2 * squares

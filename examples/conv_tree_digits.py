@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         scores = []
         for seed in range(options.seeds):
             torch.manual_seed(seed)
-            features, tree = make_features(), DenseGradientTree(64, 10, depth=DEPTH)
+            features, tree = make_features(), DenseGradientTree(64, 10, max_depth=DEPTH)
             model = train(features, tree, X, y, options.epochs)
             scores.append((model(X_test).argmax(dim=1) == y_test).double().mean().item())
         name = make_features.__name__.replace("_", " ")

@@ -34,7 +34,10 @@ def main(arguments: list[str] | None = None) -> tuple[float, float]:
     X, X_test, y, y_test = train_test_split(
         images, torch.tensor(digits.target), test_size=0.25, random_state=0, stratify=digits.target
     )
-    features, trees = convolutions(), TreeEnsembleLayer(32, 10, n_trees=10, depth=5, gamma=0.5)
+    features, trees = (
+        convolutions(),
+        TreeEnsembleLayer(32, 10, n_estimators=10, max_depth=5, gamma=0.5),
+    )
     model = nn.Sequential(features, trees)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     X, X_test, y, y_test = train_test_split(
         images, torch.tensor(digits.target), test_size=0.25, random_state=0, stratify=digits.target
     )
-    tree = ReinforcedTree(None, 10, depth=2, n_ways=4, policy=node)
+    tree = ReinforcedTree(None, 10, max_depth=2, n_children=4, policy=node)
     optimizer = torch.optim.Adam(tree.parameters(), lr=1e-2)
     criterion = nn.CrossEntropyLoss(reduction="none")
 

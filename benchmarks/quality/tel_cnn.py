@@ -114,7 +114,11 @@ def network(kind: str, setting: Setting) -> nn.Sequential:
         width = units
     if kind == "dense":
         return nn.Sequential(*layers, nn.Linear(width, N_CLASSES))
-    trees = {key: setting[key] for key in ("n_trees", "depth", "gamma")}
+    trees = {
+        "n_estimators": setting["n_trees"],
+        "max_depth": setting["depth"],
+        "gamma": setting["gamma"],
+    }
     return nn.Sequential(*layers, TreeEnsembleLayer(width, N_CLASSES, **trees))
 
 

@@ -424,7 +424,7 @@ CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
 
 def make_policy(d: int, shape, k: int, dtype: torch.dtype = torch.float32) -> ReinforcedTree:
     """Make a layer whose scores at the rows of `make_rows` are exact in float32."""
-    form = {"depth": shape} if isinstance(shape, int) else {"parents": shape}
+    form = {"max_depth": shape} if isinstance(shape, int) else {"parents": shape}
     layer = ReinforcedTree(d, k, **form, dtype=dtype)
     with torch.no_grad():
         for parameter in layer.policy.parameters():
@@ -505,7 +505,7 @@ def policy_learns() -> None:
     def node(n_children: int) -> nn.Module:
         return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(n_children))
 
-    layer = ReinforcedTree(None, 4, depth=1, n_ways=4, policy=node, device="cuda").cuda()
+    layer = ReinforcedTree(None, 4, max_depth=1, n_children=4, policy=node, device="cuda").cuda()
     y = torch.randint(4, (512,), device="cuda")
     x = torch.randn(512, 1, 6, 6, device="cuda") + 3 * nn.functional.one_hot(y, 36).view(
         -1, 1, 6, 6
@@ -523,7 +523,7 @@ def policy_learns() -> None:
 
 def print_policy_speeds() -> None:
     for n, d, depth, k in SPEEDS[:5]:
-        layer = ReinforcedTree(d, k, depth=depth, device="cuda")
+        layer = ReinforcedTree(d, k, max_depth=depth, device="cuda")
         x, y = torch.randn(n, d, device="cuda"), torch.randint(k, (n,), device="cuda")
         for name in ("sampled", "exact"):
             if name == "exact" and n * 2**depth * k > 2**28:

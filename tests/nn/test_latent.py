@@ -371,7 +371,7 @@ def test_a_projection_of_rewards_pools_and_is_differentiable():
     ("call", "error", "message"),
     [
         (lambda: LatentTree(0), ValueError, "in_features"),
-        (lambda: LatentTree(3, 17), ValueError, "depth must be an integer from 1 to 16"),
+        (lambda: LatentTree(3, 17), ValueError, "max_depth must be an integer from 1 to 16"),
         (
             lambda: LatentTree(3, pruning=-1),
             ValueError,

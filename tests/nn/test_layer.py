@@ -180,9 +180,9 @@ def test_input_of_another_width_is_refused(shape):
     [
         ({"in_features": 0}, "in_features must be an integer >= 1, got 0"),
         ({"out_features": 1.5}, "out_features must be an integer >= 1, got 1.5"),
-        ({"depth": 0}, "depth must be an integer from 1 to 20, got 0"),
-        ({"depth": 21}, "depth must be an integer from 1 to 20, got 21"),
-        ({"depth": True}, "depth must be an integer from 1 to 20, got True"),
+        ({"max_depth": 0}, "max_depth must be an integer from 1 to 20, got 0"),
+        ({"max_depth": 21}, "max_depth must be an integer from 1 to 20, got 21"),
+        ({"max_depth": True}, "max_depth must be an integer from 1 to 20, got True"),
         ({"layers": 0}, "layers must be an integer >= 1, got 0"),
         ({"layers": [8, 0]}, "a hidden size in layers must be an integer >= 1, got 0"),
         ({"layers": "33"}, "a hidden size in layers must be an integer >= 1, got '3'"),
@@ -190,7 +190,7 @@ def test_input_of_another_width_is_refused(shape):
 )
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        DenseGradientTree(**{"in_features": 4, "out_features": 2, "depth": 3, **arguments})
+        DenseGradientTree(**{"in_features": 4, "out_features": 2, "max_depth": 3, **arguments})
 
 
 @pytest.mark.parametrize("layers", [1, [5, 6]])
@@ -223,9 +223,9 @@ def test_the_names_of_parameters_are_a_promise():
 
 
 def test_repr():
-    assert repr(DenseGradientTree(4, 2, 3)) == "DenseGradientTree(4, 2, depth=3)"
+    assert repr(DenseGradientTree(4, 2, 3)) == "DenseGradientTree(4, 2, max_depth=3)"
     deep = DenseGradientTree(4, 2, 3, layers=[8, 8], bias=False)
-    assert repr(deep) == "DenseGradientTree(4, 2, depth=3, layers=[8, 8], bias=False)"
+    assert repr(deep) == "DenseGradientTree(4, 2, max_depth=3, layers=[8, 8], bias=False)"
 
 
 @pytest.mark.parametrize("depth", range(1, 13))

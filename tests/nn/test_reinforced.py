@@ -245,7 +245,7 @@ def test_a_temperature_softens():
 
 
 def test_shapes_and_modes():
-    tree = ReinforcedTree(5, 3, 2, n_ways=3)
+    tree = ReinforcedTree(5, 3, 2, n_children=3)
     assert (tree.n_leaves, tree.topology.n_nodes, tree.topology.depth) == (9, 13, 2)
     x = torch.randn(4, 2, 5)
     assert tree(x).shape == (4, 2, 3)
@@ -331,7 +331,7 @@ def _leaves_below(tree: ReinforcedTree, node: int) -> list[int]:
 
 def test_one_network_may_score_all_moves():
     network = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 6))
-    tree = ReinforcedTree(None, 2, depth=2, policy=network)
+    tree = ReinforcedTree(None, 2, max_depth=2, policy=network)
     x, y = torch.randn(10, 3, 2, 2), torch.randint(2, (10,))
     tree.loss(x, y, CROSS_ENTROPY).backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in tree.parameters())
@@ -363,7 +363,7 @@ def test_it_learns(gradient):
     x = x.sign() * (0.3 + x.abs())
     y = (x[:, 0] * x[:, 1] > 0).long()
     torch.manual_seed(1)
-    tree = ReinforcedTree(2, 2, depth=2)
+    tree = ReinforcedTree(2, 2, max_depth=2)
     optimizer = torch.optim.Adam(tree.parameters(), lr=0.05)
     for _ in range(150):
         optimizer.zero_grad()
@@ -399,7 +399,7 @@ def test_it_is_a_module():
 
 
 def test_it_compiles_without_graph_breaks():
-    tree = ReinforcedTree(3, 2, depth=2)
+    tree = ReinforcedTree(3, 2, max_depth=2)
     x, y = torch.randn(8, 3), torch.randint(2, (8,))
 
     def step(x, y):
@@ -417,7 +417,7 @@ def test_it_compiles_without_graph_breaks():
 
 
 def test_autocast_keeps_its_precision():
-    tree = ReinforcedTree(3, 2, depth=3).eval()
+    tree = ReinforcedTree(3, 2, max_depth=3).eval()
     x = torch.randn(8, 3)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(tree(x.bfloat16()), tree(x.bfloat16().float()))
@@ -430,11 +430,11 @@ def test_autocast_keeps_its_precision():
 @pytest.mark.parametrize(
     ("arguments", "options", "words"),
     [
-        ((3, 2), {}, "give depth, .* or parents"),
-        ((3, 2, 2), {"parents": [-1, 0]}, "give depth, .* or parents"),
+        ((3, 2), {}, "give either max_depth, .* or parents"),
+        ((3, 2, 2), {"parents": [-1, 0]}, "give either max_depth, .* or parents"),
         ((3, 2, 0), {}, "depth must be an integer from 1"),
         ((3, 2, 30), {}, "more than 4194304 nodes"),
-        ((3, 2, 2), {"n_ways": 1}, "n_ways must be an integer from 2"),
+        ((3, 2, 2), {"n_children": 1}, "n_children must be an integer from 2"),
         ((3, 2), {"parents": [0, 0]}, "parents must begin with -1"),
         ((3, 2), {"parents": [-1]}, "at least one more node"),
         ((3, 2), {"parents": [-1, 0, 2]}, r"parents\[2\] is 2, expected 0 to 1"),
@@ -456,7 +456,7 @@ def test_wrong_arguments(arguments, options, words):
 
 
 def test_wrong_input():
-    tree = ReinforcedTree(3, 2, depth=2)
+    tree = ReinforcedTree(3, 2, max_depth=2)
     x, y = torch.randn(8, 3), torch.randint(2, (8,))
     with pytest.raises(ValueError, match="expected input of shape"):
         tree(torch.randn(8, 4))
@@ -482,9 +482,9 @@ def test_wrong_input():
         tree.policy_loss(tree.sample(x, 3), torch.zeros(8))
     with pytest.raises(ValueError, match="loss takes samples"):
         tree.loss(x[None], y, CROSS_ENTROPY)
-    wrong = ReinforcedTree(None, 2, depth=2, policy=lambda n: nn.Linear(3, n + 1))
+    wrong = ReinforcedTree(None, 2, max_depth=2, policy=lambda n: nn.Linear(3, n + 1))
     with pytest.raises(ValueError, match="policy of node 0 must return a score for each of its 2"):
         wrong(x)
-    wrong = ReinforcedTree(None, 2, depth=2, policy=nn.Linear(3, 7))
+    wrong = ReinforcedTree(None, 2, max_depth=2, policy=nn.Linear(3, 7))
     with pytest.raises(ValueError, match="scores of all 6 moves"):
         wrong(x)

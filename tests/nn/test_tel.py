@@ -436,9 +436,9 @@ def test_what_is_no_tensor_is_named(x):
     [
         ({"in_features": 0}, "in_features must be an integer >= 1, got 0"),
         ({"out_features": 1.5}, "out_features must be an integer >= 1, got 1.5"),
-        ({"n_trees": 0}, "n_trees must be an integer >= 1, got 0"),
-        ({"depth": 0}, "depth must be an integer from 1 to 20, got 0"),
-        ({"depth": 21}, "depth must be an integer from 1 to 20, got 21"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),
+        ({"max_depth": 0}, "max_depth must be an integer from 1 to 20, got 0"),
+        ({"max_depth": 21}, "max_depth must be an integer from 1 to 20, got 21"),
         ({"gamma": 0}, r"gamma must be a number in \[1e-30, 1e\+30\], got 0"),
         ({"gamma": float("nan")}, r"gamma must be a number in \[1e-30, 1e\+30\], got nan"),
         ({"gamma": float("inf")}, r"gamma must be a number in \[1e-30, 1e\+30\], got inf"),
@@ -488,11 +488,12 @@ def test_the_names_of_parameters_are_a_promise():
 
 def test_repr():
     assert repr(TreeEnsembleLayer(4, 2)).startswith(
-        "TreeEnsembleLayer(\n  4, 2, n_trees=10, depth=5, gamma=1\n  (batch_norm): BatchNorm1d(4,"
+        "TreeEnsembleLayer(\n  4, 2, n_estimators=10, max_depth=5, gamma=1\n"
+        "  (batch_norm): BatchNorm1d(4,"
     )
     bare = TreeEnsembleLayer(4, 2, 3, 2, 0.5, activation="logistic", batch_norm=False, bias=False)
     assert repr(bare) == (
-        "TreeEnsembleLayer(4, 2, n_trees=3, depth=2, gamma=0.5, activation='logistic', "
+        "TreeEnsembleLayer(4, 2, n_estimators=3, max_depth=2, gamma=0.5, activation='logistic', "
         "batch_norm=False, bias=False)"
     )
 
@@ -501,7 +502,7 @@ def test_repr():
 @pytest.mark.parametrize("d", [1, 25, 400])
 def test_the_start_reaches_most_leaves_whatever_gamma_and_the_width_are(d, gamma):
     layer = TreeEnsembleLayer(
-        d, 1, n_trees=4, depth=5, gamma=gamma, generator=torch.Generator().manual_seed(0)
+        d, 1, n_estimators=4, max_depth=5, gamma=gamma, generator=torch.Generator().manual_seed(0)
     )
     bound = gamma / 2 / d**0.5
     assert 0.8 * bound < layer.weight.abs().max() <= bound

@@ -115,7 +115,7 @@ def test_a_layer_made_of_a_tree_goes_on_where_it_stands(task, seed):
     rng = np.random.default_rng(seed)
     X = tree.schema.column_center + tree.schema.column_scale * rng.normal(size=(500, 4))
     layer = DenseGradientTree.from_tree(tree, dtype=torch.float64)
-    assert (layer.in_features, layer.out_features, layer.depth) == (4, 3, tree.depth)
+    assert (layer.in_features, layer.out_features, layer.max_depth) == (4, 3, tree.depth)
     answer = layer(torch.tensor(X)).detach()
     if task == "regression":
         np.testing.assert_array_equal(answer, tree.predict(X))
@@ -137,17 +137,17 @@ def test_there_and_back_with_the_schema():
 
 def test_a_layer_may_be_deeper_than_its_tree():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.5], values=[1.0, 2.0])
-    layer = DenseGradientTree.from_tree(tree, depth=4)
-    assert layer.depth == 4
+    layer = DenseGradientTree.from_tree(tree, max_depth=4)
+    assert layer.max_depth == 4
     assert layer(torch.tensor([[0.0], [1.0]])).flatten().tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="depth"):
-        DenseGradientTree.from_tree(make_tree(0, n_splits=7), depth=1)
+        DenseGradientTree.from_tree(make_tree(0, n_splits=7), max_depth=1)
 
 
 def test_a_single_leaf_becomes_a_layer_of_depth_one():
     leaf = ObliqueTree.of(np.zeros((0, 2)), bias=np.zeros(0), values=[[3.0]])
     layer = DenseGradientTree.from_tree(leaf)
-    assert layer.depth == 1
+    assert layer.max_depth == 1
     assert layer(torch.randn(4, 2)).flatten().tolist() == [3.0] * 4
 
 
@@ -193,7 +193,7 @@ def test_an_estimators_tree_can_be_learned_further():
     model = hardwood.DGTClassifier(max_depth=2, max_epochs=5, n_restarts=1, random_state=0).fit(
         X, y
     )
-    layer = DenseGradientTree.from_tree(model.tree_, depth=3)
+    layer = DenseGradientTree.from_tree(model.tree_, max_depth=3)
     loss = torch.nn.CrossEntropyLoss()
     x, label = torch.tensor(X), torch.tensor(y.astype(np.int64))
     before = loss(layer(x), label).item()

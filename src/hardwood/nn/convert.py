@@ -93,7 +93,7 @@ def from_tree(
     make: type[DenseGradientTree],
     tree: ObliqueTree,
     *,
-    depth: int | None = None,
+    max_depth: int | None = None,
     device: Any = None,
     dtype: torch.dtype | None = None,
 ) -> DenseGradientTree:
@@ -106,7 +106,7 @@ def from_tree(
         move into the bias; its scales are part of its weights already. Scores of a
         classification tree are the logarithms of its probabilities, of yes/no labels their
         log-odds; probabilities within 1e-6 of 0 (for labels, of 1 too) count as 1e-6 away.
-    depth
+    max_depth
         Of the layer, at least the tree's own, which is the default. A leaf above that becomes
         splits over copies of it.
     device, dtype
@@ -131,7 +131,7 @@ def from_tree(
             "a torch layer has constant leaves, but the tree's are linear in its columns. Learn it "
             "with leaves='constant'"
         )
-    perfect = tree.to_perfect(max(tree.depth, 1) if depth is None else depth)
+    perfect = tree.to_perfect(max(tree.depth, 1) if max_depth is None else max_depth)
     layer = make(tree.n_features, tree.n_outputs, perfect.depth, device=device, dtype=dtype)
     parts = {
         "weight_1": perfect.weights,

@@ -43,7 +43,7 @@ class DenseGradientTree(nn.Module):
         Size d of the last dimension of the input.
     out_features
         Numbers k per leaf, hence the last dimension of the output.
-    depth
+    max_depth
         Levels of splits h, 1 to 20: the tree has 2^h - 1 splits and 2^h leaves.
     layers
         Over-parametrisation (Sec. 3.2): the weights are a product of so many matrices, with hidden
@@ -82,7 +82,7 @@ class DenseGradientTree(nn.Module):
     --------
     >>> import torch
     >>> from hardwood.nn import DenseGradientTree
-    >>> tree = DenseGradientTree(8, 3, depth=4)
+    >>> tree = DenseGradientTree(8, 3, max_depth=4)
     >>> tree(torch.zeros(5, 8)).shape
     torch.Size([5, 3])
     """
@@ -94,7 +94,7 @@ class DenseGradientTree(nn.Module):
         self,
         in_features: int,
         out_features: int,
-        depth: int,
+        max_depth: int,
         *,
         layers: int | Sequence[int] = 1,
         bias: bool = True,
@@ -105,8 +105,8 @@ class DenseGradientTree(nn.Module):
         super().__init__()
         self.in_features = integer("in_features", in_features, 1)
         self.out_features = integer("out_features", out_features, 1)
-        self.depth = integer("depth", depth, 1, MAX_DEPTH)
-        self.hidden_sizes = _hidden_sizes(layers, self.depth)
+        self.max_depth = integer("max_depth", max_depth, 1, MAX_DEPTH)
+        self.hidden_sizes = _hidden_sizes(layers, self.max_depth)
         place = placement(self, device, dtype)
         sizes = (self.in_features, *self.hidden_sizes, self.n_splits)
         for i in range(1, len(sizes)):
@@ -120,12 +120,12 @@ class DenseGradientTree(nn.Module):
     @property
     def n_splits(self) -> int:
         """Number of splits, 2^h - 1."""
-        return 2**self.depth - 1
+        return 2**self.max_depth - 1
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves, 2^h."""
-        return 2**self.depth
+        return 2**self.max_depth
 
     @property
     def factors(self) -> tuple[Tensor, ...]:
@@ -183,12 +183,12 @@ class DenseGradientTree(nn.Module):
         """Say what stands between the brackets of ``repr(layer)``."""
         hidden = f", layers={list(self.hidden_sizes)}" if self.hidden_sizes else ""
         bias = "" if self.bias is not None else ", bias=False"
-        return f"{self.in_features}, {self.out_features}, depth={self.depth}{hidden}{bias}"
+        return f"{self.in_features}, {self.out_features}, max_depth={self.max_depth}{hidden}{bias}"
 
 
-def _hidden_sizes(layers: int | Sequence[int], depth: int) -> tuple[int, ...]:
+def _hidden_sizes(layers: int | Sequence[int], max_depth: int) -> tuple[int, ...]:
     """Return the sizes between the factors, from the input up."""
     if isinstance(layers, Iterable):
         return tuple(integer("a hidden size in layers", size, 1) for size in layers)
     n_hidden = integer("layers", layers, 1) - 1
-    return (hidden_size(depth),) * n_hidden  # departs: (2)
+    return (hidden_size(max_depth),) * n_hidden  # departs: (2)

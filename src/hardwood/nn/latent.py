@@ -50,8 +50,8 @@ class LatentTree(nn.Module):
     ----------
     in_features
         Size d of the last dimension of the input.
-    depth
-        Levels of splits, 1 to 16: the tree has 2^depth - 1 splits and 2^(depth + 1) - 1 nodes.
+    max_depth
+        Levels of splits h, 1 to 16: the tree has 2^h - 1 splits and 2^(h + 1) - 1 nodes.
     pruning
         :math:`\lambda`, any number >= 0; 0 prunes nothing. It is the price of a node for the rows
         of one batch: twice the batch asks for twice the price.
@@ -59,7 +59,7 @@ class LatentTree(nn.Module):
         The function applied to a split's score: ``"linear"``: s = w x + b; ``"elu"``: ELU(w x + b),
         which is above -1.
     split
-        A module that computes the scores (n, 2^depth - 1) of rows (n, d), to replace the linear
+        A module that computes the scores (n, 2^h - 1) of rows (n, d), to replace the linear
         splits.
     batch_norm
         Whether scores are normalized by a `torch.nn.BatchNorm1d` (before the ELU), which keeps them
@@ -96,7 +96,7 @@ class LatentTree(nn.Module):
     --------
     >>> import torch
     >>> from hardwood.nn import LatentTree
-    >>> tree = LatentTree(8, depth=3, pruning=1.0)
+    >>> tree = LatentTree(8, max_depth=3, pruning=1.0)
     >>> z, a = tree(torch.randn(20, 8))
     >>> z.shape, a.shape
     (torch.Size([20, 15]), torch.Size([15]))
@@ -111,7 +111,7 @@ class LatentTree(nn.Module):
     def __init__(
         self,
         in_features: int,
-        depth: int = 5,
+        max_depth: int = 5,
         pruning: float = 1.0,
         activation: Activation = "linear",
         *,
@@ -123,7 +123,7 @@ class LatentTree(nn.Module):
     ) -> None:
         super().__init__()
         self.in_features = integer("in_features", in_features, 1)
-        self.depth = integer("depth", depth, 1, MAX_DEPTH)
+        self.max_depth = integer("max_depth", max_depth, 1, MAX_DEPTH)
         self.pruning = _checked_pruning(pruning)
         place = placement(self, device, dtype)
         self.is_settled = False
@@ -141,13 +141,13 @@ class LatentTree(nn.Module):
 
     @property
     def n_splits(self) -> int:
-        """Number of splits, 2^depth - 1."""
-        return 2**self.depth - 1
+        """Number of splits, 2^h - 1."""
+        return 2**self.max_depth - 1
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes, 2^(depth + 1) - 1: splits first, then leaves from left to right."""
-        return 2 ** (self.depth + 1) - 1
+        """Number of nodes, 2^(h + 1) - 1: splits first, then leaves from left to right."""
+        return 2 ** (self.max_depth + 1) - 1
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw a new random start: weights uniform in :math:`\pm 1/\sqrt d`, biases zero."""
@@ -160,7 +160,7 @@ class LatentTree(nn.Module):
         self.is_settled = False
 
     def scores(self, x: Tensor) -> Tensor:
-        """Return the scores of the splits, (n, 2^depth - 1), of rows (n, in_features)."""
+        """Return the scores of the splits, (n, 2^h - 1), of rows (n, in_features)."""
         made = self.split(x)
         if made.shape != (x.shape[0], self.n_splits):
             raise ValueError(
@@ -210,7 +210,7 @@ class LatentTree(nn.Module):
             scores = scores * self.norm.weight + self.norm.bias
         bias = self.linear.bias if self.norm is None else self.norm.bias
         node = torch.zeros(len(x), dtype=torch.long, device=x.device)
-        for level in range(self.depth):
+        for level in range(self.max_depth):
             for t in range(2**level - 1, 2 ** (level + 1) - 1):
                 here = node == t
                 if int(here.sum()) > 1:
@@ -289,7 +289,7 @@ class LatentTree(nn.Module):
 
     def extra_repr(self) -> str:
         """Say what stands between the brackets of ``repr(layer)``."""
-        return f"{self.in_features}, depth={self.depth}, pruning={self.pruning:g}"
+        return f"{self.in_features}, max_depth={self.max_depth}, pruning={self.pruning:g}"
 
 
 def latent_projection(q: Tensor, pruning: float) -> tuple[Tensor, Tensor]:

@@ -58,13 +58,14 @@ class ReinforcedTree(nn.Module):
         your own, whose input is what you give the layer, samples first.
     out_features
         Numbers k per leaf, hence the last dimension of the output.
-    depth
-        Moves to every leaf, of a tree with `n_ways` at every split.
+    max_depth
+        Moves to every leaf, of a tree with `n_children` at every split.
     parents
-        Instead of `depth`: the parent of each node, the root first with -1, parents before their
-        children. Nodes without children are the leaves, numbered in the order of nodes.
-    n_ways
-        Children of every split, where `depth` is given.
+        Instead of `max_depth`: the parent of each node. The root comes first, with -1, and parents
+        come before their children. Nodes without children are the leaves, numbered in the order of
+        nodes.
+    n_children
+        Children of every split, where `max_depth` is given.
     policy
         None: linear, one score w.x + b for moving to each node but the root. A module: from samples
         to the scores of all moves, (n, N - 1), that to node i in column i - 1: one network that all
@@ -99,7 +100,7 @@ class ReinforcedTree(nn.Module):
     --------
     >>> import torch
     >>> from hardwood.nn import ReinforcedTree
-    >>> tree = ReinforcedTree(8, 3, depth=4)
+    >>> tree = ReinforcedTree(8, 3, max_depth=4)
     >>> x, y = torch.randn(6, 8), torch.randint(3, (6,))
     >>> criterion = torch.nn.CrossEntropyLoss(reduction="none")
     >>> tree.loss(x, y, criterion, n_samples=10).backward()
@@ -123,10 +124,10 @@ class ReinforcedTree(nn.Module):
         self,
         in_features: int | None,
         out_features: int,
-        depth: int | None = None,
+        max_depth: int | None = None,
         *,
         parents: Iterable[int] | None = None,
-        n_ways: int = 2,
+        n_children: int = 2,
         policy: nn.Module | Callable[[int], nn.Module] | None = None,
         path: Path = "greedy",
         temperature: float = 1.0,
@@ -135,7 +136,7 @@ class ReinforcedTree(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.topology = Topology.of(parents_of(depth, parents, n_ways))
+        self.topology = Topology.of(parents_of(max_depth, parents, n_children))
         in_features = None if in_features is None else integer("in_features", in_features, 1)
         self.in_features = in_features
         self.out_features = integer("out_features", out_features, 1)

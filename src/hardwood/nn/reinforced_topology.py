@@ -12,25 +12,28 @@ from hardwood.parameters import integer
 MAX_NODES = 2**22
 
 
-def perfect_parents(depth: int, n_ways: int) -> tuple[int, ...]:
+def perfect_parents(max_depth: int, n_children: int) -> tuple[int, ...]:
     """Return the parents of a tree all of whose leaves are at one depth, level by level."""
-    n_splits = sum(n_ways**level for level in range(depth))
-    return (-1, *(node for node in range(n_splits) for _ in range(n_ways)))
+    n_splits = sum(n_children**level for level in range(max_depth))
+    return (-1, *(node for node in range(n_splits) for _ in range(n_children)))
 
 
-def parents_of(depth: Any, parents: Any, n_ways: Any) -> tuple[int, ...]:
+def parents_of(max_depth: Any, parents: Any, n_children: Any) -> tuple[int, ...]:
     """Return the parents that a layer's arguments ask for, checked to be one tree."""
-    if (depth is None) == (parents is None):
+    if (max_depth is None) == (parents is None):
         raise ValueError(
-            "give depth, of a tree with n_ways at every split, or parents, one of the two"
+            "give either max_depth, for a tree with n_children at every split, or parents"
         )
     if parents is not None:
         return _checked(parents)
-    n_ways = integer("n_ways", n_ways, 2, MAX_NODES)
-    depth = integer("depth", depth, 1, 40)
-    if sum(n_ways**level for level in range(depth + 1)) > MAX_NODES:
-        raise ValueError(f"{n_ways} ways to depth {depth} are more than {MAX_NODES} nodes")
-    return perfect_parents(depth, n_ways)
+    n_children = integer("n_children", n_children, 2, MAX_NODES)
+    max_depth = integer("max_depth", max_depth, 1, 40)
+    if sum(n_children**level for level in range(max_depth + 1)) > MAX_NODES:
+        raise ValueError(
+            f"a tree with n_children={n_children} and max_depth={max_depth} has more than "
+            f"{MAX_NODES} nodes"
+        )
+    return perfect_parents(max_depth, n_children)
 
 
 def _checked(parents: Any) -> tuple[int, ...]:

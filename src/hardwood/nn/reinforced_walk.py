@@ -61,23 +61,23 @@ class NodePolicies(nn.ModuleList):
         scores = layer.leaves.new_full((*state.shape, topology.width), -math.inf)
         scores[..., 0] = 0.0  # who has arrived stays
         for node in topology.levels[level]:
-            n_ways = len(topology.children[node])
+            n_children = len(topology.children[node])
             is_here = state == node  # (n, M)
             rows = is_here.any(dim=1).nonzero().flatten()
-            if n_ways == 0 or rows.numel() == 0:
+            if n_children == 0 or rows.numel() == 0:
                 continue
-            found = _checked_scores(self[place[node]](x[rows]), len(rows), n_ways, node)
-            found = nn.functional.pad(found, (0, topology.width - n_ways), value=-math.inf)
+            found = _checked_scores(self[place[node]](x[rows]), len(rows), n_children, node)
+            found = nn.functional.pad(found, (0, topology.width - n_children), value=-math.inf)
             of_rows = scores.new_zeros((len(state), topology.width)).index_copy(0, rows, found)
             scores = torch.where(is_here[..., None], of_rows[:, None, :], scores)
         return scores
 
 
-def _checked_scores(scores: Tensor, n: int, n_ways: int, node: int) -> Tensor:
-    if tuple(scores.shape) != (n, n_ways):
+def _checked_scores(scores: Tensor, n: int, n_children: int, node: int) -> Tensor:
+    if tuple(scores.shape) != (n, n_children):
         raise ValueError(
-            f"the policy of node {node} must return a score for each of its {n_ways} children, "
-            f"({n}, {n_ways}), got {tuple(scores.shape)}"
+            f"the policy of node {node} must return a score for each of its {n_children} children, "
+            f"({n}, {n_children}), got {tuple(scores.shape)}"
         )
     return scores
 

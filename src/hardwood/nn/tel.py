@@ -48,9 +48,9 @@ class TreeEnsembleLayer(nn.Module):
         Size d of the last dimension of the input.
     out_features
         Numbers k per leaf, hence the last dimension of the output.
-    n_trees
+    n_estimators
         Number of trees T.
-    depth
+    max_depth
         Levels of splits h, 1 to 20: a tree has 2^h - 1 splits and 2^h leaves.
     gamma
         Width of the band around a split in which a sample goes both ways, in units of the splits'
@@ -101,7 +101,7 @@ class TreeEnsembleLayer(nn.Module):
     --------
     >>> import torch
     >>> from hardwood.nn import TreeEnsembleLayer
-    >>> layer = TreeEnsembleLayer(8, 3, n_trees=5, depth=4)
+    >>> layer = TreeEnsembleLayer(8, 3, n_estimators=5, max_depth=4)
     >>> layer(torch.randn(6, 8)).shape
     torch.Size([6, 3])
     """
@@ -115,8 +115,8 @@ class TreeEnsembleLayer(nn.Module):
         self,
         in_features: int,
         out_features: int,
-        n_trees: int = 10,
-        depth: int = 5,
+        n_estimators: int = 10,
+        max_depth: int = 5,
         gamma: float = 1.0,
         *,
         activation: Activation = "smooth_step",
@@ -129,13 +129,13 @@ class TreeEnsembleLayer(nn.Module):
         super().__init__()
         self.in_features = integer("in_features", in_features, 1)
         self.out_features = integer("out_features", out_features, 1)
-        self.n_trees = integer("n_trees", n_trees, 1)
-        self.depth = integer("depth", depth, 1, MAX_DEPTH)
+        self.n_estimators = integer("n_estimators", n_estimators, 1)
+        self.max_depth = integer("max_depth", max_depth, 1, MAX_DEPTH)
         # The slopes of a split are steep where gamma is small: float32 must hold both.
         self.gamma = real("gamma", gamma, 1e-30, 1e30, open_high=False)
         self.activation = choice("activation", activation, ACTIVATIONS)
         place = placement(self, device, dtype)
-        T, m, L = self.n_trees, self.n_splits, self.n_leaves
+        T, m, L = self.n_estimators, self.n_splits, self.n_leaves
         # departs: (2)
         normalize = nn.BatchNorm1d(self.in_features, affine=not bias, **place)
         self.batch_norm = normalize if batch_norm else None
@@ -148,12 +148,12 @@ class TreeEnsembleLayer(nn.Module):
     @property
     def n_splits(self) -> int:
         """Number of splits of a tree, 2^h - 1."""
-        return 2**self.depth - 1
+        return 2**self.max_depth - 1
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves of a tree, 2^h."""
-        return 2**self.depth
+        return 2**self.max_depth
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         r"""Draw a new random start.
@@ -204,7 +204,7 @@ class TreeEnsembleLayer(nn.Module):
         Returns
         -------
         counts
-            (..., n_trees) int64, 1 to 2^h each; 2^h for the logistic function.
+            (..., n_estimators) int64, 1 to 2^h each; 2^h for the logistic function.
         """
         x = checked_input(self, x, self.leaves.dtype)
         with own_precision(x):
@@ -212,7 +212,7 @@ class TreeEnsembleLayer(nn.Module):
             counts = tel_op.reachable_leaves(
                 rows, self.weight, self._offsets(), self.gamma, self.activation
             )
-        return counts.long().reshape(*x.shape[:-1], self.n_trees)
+        return counts.long().reshape(*x.shape[:-1], self.n_estimators)
 
     def _normalized(self, rows: Tensor) -> Tensor:
         """Normalize without a trace in the running statistics."""
@@ -227,7 +227,7 @@ class TreeEnsembleLayer(nn.Module):
 
     def _offsets(self) -> Tensor:
         if self.bias is None:
-            return self.weight.new_zeros((self.n_trees, self.n_splits))
+            return self.weight.new_zeros((self.n_estimators, self.n_splits))
         return self.bias
 
     to_ensemble = convert.to_ensemble
@@ -236,8 +236,8 @@ class TreeEnsembleLayer(nn.Module):
     def extra_repr(self) -> str:
         """Say what stands between the brackets of ``repr(layer)``."""
         parts = [
-            f"{self.in_features}, {self.out_features}, n_trees={self.n_trees}",
-            f"depth={self.depth}, gamma={self.gamma:g}",
+            f"{self.in_features}, {self.out_features}, n_estimators={self.n_estimators}",
+            f"max_depth={self.max_depth}, gamma={self.gamma:g}",
         ]
         if self.activation != "smooth_step":
             parts.append(f"activation={self.activation!r}")

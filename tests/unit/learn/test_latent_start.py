@@ -19,7 +19,7 @@ def test_a_batch_of_the_rows_scores_as_the_given_splits_do(batch_norm):
     weights = rng.normal(size=(7, 4)).astype(np.float32)
     bias = rng.normal(size=7).astype(np.float32)
     weights[3], bias[3] = 0.0, 1.0  # a node whose rows stay together
-    tree = LatentTree(4, depth=3, batch_norm=batch_norm)
+    tree = LatentTree(4, max_depth=3, batch_norm=batch_norm)
     place_splits(tree, weights, bias, rows)
     found = tree.train().scores(rows).detach().numpy()
     np.testing.assert_allclose(found, rows.numpy() @ weights.T + bias, atol=2e-4)

@@ -166,7 +166,7 @@ class _Run:
             tree.center(rows)
             return
         weight = self.train.weight.numpy().astype(np.float64)
-        weights, bias = bisect(self.train.x.numpy(), weight, tree.depth, seed)
+        weights, bias = bisect(self.train.x.numpy(), weight, tree.max_depth, seed)
         place_splits(tree, weights, bias, rows)
 
     @torch.no_grad()

@@ -31,7 +31,7 @@ def test_evaluate_is_the_report(run, classifier, classifier_file, answers_csv):
     arguments = ["evaluate", classifier_file, answers_csv, "-t", "answer", "--seed", 3]
     payload = json.loads(run(*arguments, "--json").stdout)
     X = [[1.0, "red", 0], [1.0, "blue", 0], [3.5, "blue", 0], [None, "red", 0], [0.0, "blue", 0]]
-    report = evaluate(classifier, X, ["yes", "no", "yes", "yes", "yes"], seed=3)
+    report = evaluate(classifier, X, ["yes", "no", "yes", "yes", "yes"], random_state=3)
     expected = report.to_dict()
     assert {name: payload[name] for name in expected} == expected
     assert str(report) in run(*arguments).stdout
@@ -91,8 +91,8 @@ def test_analyze_takes_groups_features_metrics_and_weights(
     ("options", "words"),
     [
         (["--group", "width,color"], "give a name and columns"),
-        (["--group", "g=height"], "no feature of the model"),
-        (["--feature", "height"], "no feature of the model"),
+        (["--group", "g=height"], "the model does not have"),
+        (["--feature", "height"], "the model does not have"),
         (["--metric", "R2"], "metric must be one of"),
         (["--target", "color"], "Is it the right column?"),
     ],

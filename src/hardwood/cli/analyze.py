@@ -20,7 +20,7 @@ def analyze(
         str | None,
         opt.named(
             "NAME",
-            "Classes: accuracy, log loss, Brier score. Labels: labels right, log loss, Brier "
+            "Classes: accuracy, log loss, Brier score. Labels: label accuracy, log loss, Brier "
             "score. Numbers: R2, MAE, MSE.",
             default="the first of these",
         ),
@@ -66,7 +66,7 @@ def analyze(
             groups=_groups(group or []),
             n_repeats=repeats,
             unknown_classes="wrong",
-            seed=seed,
+            random_state=seed,
             n_jobs=jobs,
         )
     note_origin(opened, model, table, rows.n_table_rows, notes)

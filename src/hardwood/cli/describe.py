@@ -109,7 +109,7 @@ def benchmark(
 
     opened = open_model(model)
     sizes = [rows] if rows else BATCH_SIZES
-    found = report_on(opened, batch_sizes=sizes, n_jobs=jobs, seconds=seconds, seed=seed)
+    found = report_on(opened, batch_sizes=sizes, n_jobs=jobs, seconds=seconds, random_state=seed)
     if as_json:
         sizes_of = ["depth", "n_leaves", "n_features"]
         if opened.is_ensemble:

@@ -183,4 +183,6 @@ def judge(
     """
     from hardwood.report import evaluate as report_on
 
-    return report_on(model, rows, truth, weight, unknown_classes="wrong", names=names, seed=rng)
+    return report_on(
+        model, rows, truth, weight, unknown_classes="wrong", names=names, random_state=rng
+    )

@@ -57,7 +57,11 @@ def report(
             rows = read_known_rows(opened, model, table, target, weight)
             note_origin(opened, model, table, rows.n_table_rows, notes)
             known = (opened, rows.features, rows.truth, rows.weight)
-            options: dict[str, Any] = {"unknown_classes": "wrong", "seed": seed, "n_jobs": jobs}
+            options: dict[str, Any] = {
+                "unknown_classes": "wrong",
+                "random_state": seed,
+                "n_jobs": jobs,
+            }
             reports["evaluation"] = evaluate(*known, names=rows.names, **options)
             reports["analysis"] = analyze(*known, **options)
         content = page(f"{model.name}", list(reports.values())).encode()

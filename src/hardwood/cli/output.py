@@ -144,7 +144,7 @@ def _picture_format(path: Path) -> str:
 # What a forest's `oob_score_` is, by the task.
 _OOB_SCORES = {
     "classification": "accuracy",
-    "multilabel": "all labels right",
+    "multilabel": "subset accuracy",
     "regression": "R2",
 }
 

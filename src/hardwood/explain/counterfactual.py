@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from hardwood.explain.constraints import Constraints, deviations
-from hardwood.explain.entries import dense_matrix, entry
+from hardwood.explain.values import dense_matrix, value_of
 from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regions_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.base import model_of
@@ -156,7 +156,9 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def _feature_change(self, i: int, j: int) -> FeatureChange:
         schema, feature = self.tree.schema, self.tree.schema.features[j]
-        before, after = (entry(schema, j, float(rows[i, j])) for rows in (self.before, self.after))
+        before, after = (
+            value_of(schema, j, float(rows[i, j])) for rows in (self.before, self.after)
+        )
         if feature.levels:
             texts = [label_text(level) for level in (before, after)]
         else:

@@ -1,13 +1,13 @@
-r"""The decisions that led to an answer: what was asked, by how much it was decided, and by what.
+r"""The path of a row: the decisions that lead to its prediction, and their margins.
 
 At split i of the path the row has the score
 
 .. math:: s_i(x) = b_i + \sum_j w_{ij} (x_j - c_j) + \dots
 
-(`hardwood.ObliqueTree`). The bias is the score of a row whose numbers are at their averages and
-which has no level and no missing flag; each further term is what one feature of this row adds to
-it. The margin is the score in the direction taken, divided by the standard deviation of the split's
-score: over given rows, or where none are given, as if the columns were independent with their
+(`hardwood.ObliqueTree`). The bias is the score of a row whose numbers are at their means, without
+categories and missing values; each further term is the contribution of one feature of this row. The
+margin is the score in the direction taken, divided by the standard deviation of the split's score:
+over given rows, or if none are given, as if the columns were independent with their standard
 deviations in training, :math:`\sqrt{\sum_j (w_{ij} \sigma_j)^2}`.
 """
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.explain.entries import dense_matrix, entry, entry_text
+from hardwood.explain.values import dense_matrix, value_of, value_text
 from hardwood.model import ObliqueTree
 from hardwood.model.base import model_of
 from hardwood.model.outputs import answer_of_one
@@ -35,55 +35,56 @@ from hardwood.text.report import Report
 if TYPE_CHECKING:
     from hardwood.text.report import Tables
 
-_MAX_TREES = 5  # of a forest, whose decisions are written out
-_ROWS = 4096  # that are encoded at a time
+_MAX_TREES = 5  # trees of a forest whose decisions are printed
+_ROWS = 4096  # rows to encode at a time
 
 
 @dataclass(frozen=True)
 class TermAtRow:
-    """What one feature of a row adds to the score of a split.
+    """The contribution of one feature to the score of a split.
 
     Attributes
     ----------
     feature
         Name of the feature.
-    entry
-        Of the row: a number, the name of a level, or None where it is missing.
+    value
+        The row's value: a number, a category, or None if missing.
     text
-        The entry in words.
-    adds
-        To the score; positive to the right. A number adds what it is above or below its average.
+        The value as text.
+    contribution
+        What the feature adds to the score; positive is toward the right. A number contributes its
+        difference from the mean, times its weight.
     """
 
     feature: str
-    entry: Any
+    value: Any
     text: str
-    adds: float
+    contribution: float
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One split on the way of a row.
+    """One split on the path of a row.
 
     Attributes
     ----------
     split
-        Its number in the tree.
+        Number of the split in the tree.
     condition
-        In words: when a row goes right.
+        The condition for going right, as text.
     holds
-        Whether it holds for this row, which then went right.
+        Whether the condition holds for this row, which then goes right.
     score
-        The row's: right where it is at least 0.
+        Score of the row, which goes right if the score is at least 0.
     bias
-        The score of the average row: numbers at their centers, levels and missing flags off.
+        Score of the average row: numbers at their means, no categories, nothing missing.
     terms
-        What the features add to that, the largest first; features that add nothing are left out.
-    deviation
+        Contributions of the features, the largest first. Zero contributions are left out.
+    standard_deviation
         Standard deviation of the split's score.
     margin
-        How far the score is from 0 in the direction taken, in deviations. Negative only where the
-        decision hangs on the rounding of float32.
+        Distance of the score from 0 in the direction taken, in standard deviations. Negative only
+        where rounding in float32 decides.
     """
 
     split: int
@@ -92,33 +93,33 @@ class Decision:
     score: float
     bias: float
     terms: tuple[TermAtRow, ...]
-    deviation: float
+    standard_deviation: float
     margin: float
 
 
 @dataclass(frozen=True, repr=False)
 class TreePath(Report):
-    """The way of one row down a tree, made by `path`; a sequence of `decisions`.
+    """The path of one row through a tree, made by `path`; a sequence of `decisions`.
 
     Attributes
     ----------
     decisions
-        From the root to the leaf.
+        Decisions from the root to the leaf.
     leaf
         Number of the leaf.
-    leaf_words
-        What it answers, in words.
+    leaf_text
+        Prediction of the leaf, as text.
     outputs
-        What the tree answers to the row: probabilities, or numbers.
+        Outputs of the tree for the row: probabilities or values.
     prediction
-        What ``predict_one`` gives.
+        The result of ``predict_one``.
     max_terms
-        Terms per decision to write; None for all.
+        Number of terms to print per decision; None for all.
     """
 
     decisions: tuple[Decision, ...]
     leaf: int
-    leaf_words: str
+    leaf_text: str
     outputs: tuple[float, ...]
     prediction: Any
     max_terms: int | None = 4
@@ -134,26 +135,26 @@ class TreePath(Report):
 
     @property
     def narrowest(self) -> Decision | None:
-        """The decision with the smallest margin; None where there is no split."""
+        """The decision with the smallest margin; None if there is no split."""
         return min(self.decisions, key=lambda decision: decision.margin, default=None)
 
     @property
     def title(self) -> str:
-        """Where the path leads."""
-        return f"{plural(len(self), 'decision')} to leaf {self.leaf}: {self.leaf_words}"
+        """Number of decisions, and the leaf."""
+        return f"{plural(len(self), 'decision')} to leaf {self.leaf}: {self.leaf_text}"
 
     def _blocks(self) -> Sequence[Block]:
         if not self.decisions:
-            return [Text("The tree is a single leaf: it answers every row alike.")]
-        return [self._decision_words(), self._terms_grid()]
+            return [Text("The tree is a single leaf: all rows get the same prediction.")]
+        return [self._decisions_text(), self._terms_grid()]
 
-    def _decision_words(self) -> Text:
+    def _decisions_text(self) -> Text:
         lines = []
         for i, decision in enumerate(self.decisions):
             lines += [
                 f"{i + 1}. {'yes' if decision.holds else 'no'}: {decision.condition}",
                 f"   score {format_number(decision.score)}, {format_number(decision.margin)} "
-                "standard deviations from the other side",
+                "standard deviations from the threshold",
             ]
         return Text("\n".join(lines), "Decisions")
 
@@ -162,47 +163,47 @@ class TreePath(Report):
         for i, decision in enumerate(self.decisions):
             shown = decision.terms[: self.max_terms]
             rows.append([str(i + 1), "constant", "", f"{decision.bias:+.4g}"])
-            rows += [["", term.feature, term.text, f"{term.adds:+.4g}"] for term in shown]
+            rows += [["", term.feature, term.text, f"{term.contribution:+.4g}"] for term in shown]
             rest = decision.terms[len(shown) :]
             if rest:
-                total = sum(term.adds for term in rest)
+                total = sum(term.contribution for term in rest)
                 rows.append(["", plural(len(rest), "smaller term"), "", f"{total:+.4g}"])
         return TextTable.of(
-            "What made the scores",
-            ["", "feature", "entry", "adds"],
+            "Contributions to the scores",
+            ["", "feature", "value", "contribution"],
             rows,
             text_columns=(0, 1, 2),
-            note="The constant is the score of a row whose numbers are at their averages and which "
-            "has no level.",
+            note="The constant is the score of a row whose numbers are at their means, without "
+            "categories.",
         )
 
     def _content(self) -> dict[str, Any]:
         return asdict(self)
 
     def _tables(self) -> Tables:
-        names = ("split", "condition", "holds", "score", "bias", "deviation", "margin")
+        names = ("split", "condition", "holds", "score", "bias", "standard_deviation", "margin")
         terms = [term for decision in self.decisions for term in decision.terms]
         splits = [decision.split for decision in self.decisions for _ in decision.terms]
         return {
             "decisions": columns_of(names, self.decisions),
-            "terms": {"split": splits} | columns_of(("feature", "text", "adds"), terms),
+            "terms": {"split": splits} | columns_of(("feature", "text", "contribution"), terms),
         }
 
 
 @dataclass(frozen=True, repr=False)
 class ForestPath(Report):
-    """The ways of one row down the trees of a forest, made by `path`; a sequence of `trees`.
+    """The paths of one row through the trees of a forest, made by `path`; a sequence of `trees`.
 
     Attributes
     ----------
     trees
         The paths, in the order of the trees.
     combine
-        How the forest makes one answer of theirs.
+        How the forest combines the predictions of its trees.
     outputs
-        What the forest answers to the row.
+        Outputs of the forest for the row.
     prediction
-        What ``predict_one`` gives.
+        The result of ``predict_one``.
     """
 
     trees: tuple[TreePath, ...]
@@ -221,29 +222,29 @@ class ForestPath(Report):
 
     @property
     def title(self) -> str:
-        """What the forest answers, and how."""
+        """Prediction of the forest, and how it combines its trees."""
         shown = ", ".join(map(format_number, self.outputs[:4])) + ", ..." * (len(self.outputs) > 4)
         return f"{self.combine} of {plural(len(self), 'tree')}: {self.prediction} ({shown})"
 
     def _blocks(self) -> Sequence[Block]:
         rows = []
-        for i, way in enumerate(self.trees):
-            narrowest = way.narrowest
+        for i, path in enumerate(self.trees):
+            narrowest = path.narrowest
             margin = format_number(None if narrowest is None else narrowest.margin)
-            rows.append([str(i + 1), way.leaf_words, str(len(way)), margin])
+            rows.append([str(i + 1), path.leaf_text, str(len(path)), margin])
         blocks: list[Block] = [
             TextTable.of(
-                "Trees, with the narrowest margin on the way",
-                ["tree", "answers", "decisions", "margin"],
+                "Trees",
+                ["tree", "prediction", "decisions", "smallest margin"],
                 rows,
                 text_columns=(0, 1),
             )
         ]
-        for i, way in enumerate(self.trees[:_MAX_TREES]):
-            blocks += [Text(way.title, f"Tree {i + 1}"), *way._blocks()]
+        for i, path in enumerate(self.trees[:_MAX_TREES]):
+            blocks += [Text(path.title, f"Tree {i + 1}"), *path._blocks()]
         left = len(self) - _MAX_TREES
         if left > 0:
-            blocks.append(Text(f"{plural(left, 'more tree')} not written out"))
+            blocks.append(Text(f"... and {plural(left, 'more tree')}"))
         return blocks
 
     def _content(self) -> dict[str, Any]:
@@ -251,8 +252,8 @@ class ForestPath(Report):
 
     def _tables(self) -> Tables:
         tables: Tables = {}
-        for i, way in enumerate(self.trees):
-            for name, columns in way._tables().items():
+        for i, path in enumerate(self.trees):
+            for name, columns in path._tables().items():
                 length = len(next(iter(columns.values())))
                 so_far = tables.setdefault(name, {key: [] for key in ("tree", *columns)})
                 for key, column in ({"tree": [i] * length} | columns).items():
@@ -263,25 +264,27 @@ class ForestPath(Report):
 def path(
     model: Any, x: Any, *, X: Any = None, max_terms: int | None = 4, digits: int | None = 3
 ) -> TreePath | ForestPath:
-    """List the decisions that a model takes for a row.
+    """List the decisions that lead to the prediction for a row.
 
     Parameters
     ----------
     model
         An `ObliqueTree`, an `ObliqueForest`, or a fitted estimator.
     x
-        One row: a 1-D array, a sequence in the order of the features, a mapping by their names, or
+        One row: a 1-D array, a sequence in the order of the features, a mapping by feature name, or
         a table of one row.
     X
-        A table, whose rows say how far scores vary; None takes the deviations of the training.
+        A table to compute the standard deviations of the scores from; None uses the training
+        statistics in the model.
     max_terms, digits
-        Terms to write per decision, and significant digits of conditions; None for all.
+        Number of terms to print per decision, and significant digits in conditions; None for all.
 
     Returns
     -------
-    way
-        A `TreePath`, a sequence of `Decision`; of a forest a `ForestPath`, a sequence of those.
-        They print as text, show as HTML in a notebook, and give JSON and data frames.
+    path
+        A `TreePath`, which is a sequence of `Decision`; for a forest a `ForestPath`, a sequence of
+        `TreePath`. Both print as text, render as HTML in a notebook, and convert to JSON and data
+        frames.
 
     Examples
     --------
@@ -296,7 +299,7 @@ def path(
     row = dense_matrix(found.schema, table, type(found).__name__)
     if len(row) != 1:
         raise TableError(
-            f"path takes one row, found a table of {len(row)}. Give one of them, as X[:1]"
+            f"path takes one row, found a table of {len(row)} rows. Pass one of them, as in X[:1]"
         )
     data = None if X is None else dense_matrix(found.schema, X, type(found).__name__)
     writer = _DecisionWriter(row, data, max_terms, digits)
@@ -312,15 +315,15 @@ def path(
 
 
 def _as_table(x: Any, names: Sequence[str]) -> Any:
-    """Return a table of one row; what has two dimensions is one already."""
+    """Return a table of one row; an object with two dimensions already is one."""
     return x if len(getattr(x, "shape", ())) == 2 else encode_row.as_table(x, names, who="path")
 
 
 @dataclass(frozen=True)
 class _DecisionWriter:
-    """One row, and how its paths are to be written.
+    """Writes the paths of one row.
 
-    ``row`` (1, p) and ``data`` (n, p) are as `Schema.read` gives them.
+    ``row`` (1, p) and ``data`` (n, p) are as `Schema.read` returns them.
     """
 
     row: np.ndarray
@@ -329,7 +332,7 @@ class _DecisionWriter:
     digits: int | None
 
     def tree_path(self, tree: ObliqueTree, table: Any) -> TreePath:
-        """Write the way of the row, read from ``table``, down a tree."""
+        """Return the path through a tree of the row, which was read from ``table``."""
         outputs = tree.outputs(table)[0]
         nodes = tree.decision_path(table).indices.tolist()  # from the root down, the leaf last
         leaf, splits = nodes[-1] - tree.n_splits, nodes[:-1]
@@ -342,7 +345,7 @@ class _DecisionWriter:
         return TreePath(
             decisions=decisions,
             leaf=leaf,
-            leaf_words=leaf_text(tree, leaf, max_terms=self.max_terms, digits=self.digits),
+            leaf_text=leaf_text(tree, leaf, max_terms=self.max_terms, digits=self.digits),
             outputs=tuple(outputs.tolist()),
             prediction=answer_of_one(outputs, tree.task, tree.classes),
             max_terms=self.max_terms,
@@ -351,49 +354,49 @@ class _DecisionWriter:
     def _decision(
         self, tree: ObliqueTree, split: int, below: int, columns: np.ndarray, deviation: float
     ) -> Decision:
-        """Describe one decision; ``below`` is the node that the row went to."""
+        """Describe one decision; ``below`` is the node that the row goes to."""
         view = tree.split(split)
         right = view.right if view.right >= 0 else tree.n_splits + ~view.right
         holds = below == right
-        adds = tree.weights[split] * columns
-        score = math.fsum([view.bias, *adds.tolist()])
+        contributions = tree.weights[split] * columns
+        score = math.fsum([view.bias, *contributions.tolist()])
         return Decision(
             split=split,
             condition=view.describe(max_terms=self.max_terms, digits=self.digits),
             holds=holds,
             score=score,
             bias=view.bias,
-            terms=self._terms(tree, adds),
-            deviation=deviation,
+            terms=self._terms(tree, contributions),
+            standard_deviation=deviation,
             margin=_in_deviations(score if holds else -score, deviation),
         )
 
-    def _terms(self, tree: ObliqueTree, adds: np.ndarray) -> tuple[TermAtRow, ...]:
-        """List what the columns add, the largest first; of a feature at most one column adds."""
+    def _terms(self, tree: ObliqueTree, contributions: np.ndarray) -> tuple[TermAtRow, ...]:
+        """List the nonzero contributions, the largest first; a feature has at most one."""
         terms = []
-        for j in np.argsort(-np.abs(adds), kind="stable").tolist():
-            if adds[j] != 0:
+        for j in np.argsort(-np.abs(contributions), kind="stable").tolist():
+            if contributions[j] != 0:
                 feature = tree.columns[j].feature
                 value = float(self.row[0, feature])
                 terms.append(
                     TermAtRow(
                         feature=tree.feature_names[feature],
-                        entry=entry(tree.schema, feature, value),
-                        text=entry_text(tree.schema, feature, value),
-                        adds=float(adds[j]),
+                        value=value_of(tree.schema, feature, value),
+                        text=value_text(tree.schema, feature, value),
+                        contribution=float(contributions[j]),
                     )
                 )
         return tuple(terms)
 
 
 def _columns(tree: ObliqueTree, matrix: np.ndarray) -> np.ndarray:
-    """Return what a tree's weights multiply, (n, c) float64, for rows that are read already."""
+    """Return the encoded columns of rows that were read, (n, c) float64."""
     columns: np.ndarray = tree.schema.encoder.encode(matrix) * tree.schema.column_scale
     return columns
 
 
 def _deviations(tree: ObliqueTree, splits: list[int], data: np.ndarray | None) -> list[float]:
-    """Return the standard deviations of the scores of some splits."""
+    """Return the standard deviations of the scores of several splits."""
     weights = tree.weights[splits]
     if data is None:
         spreads = [row.tolist() for row in weights * tree.schema.column_spread]

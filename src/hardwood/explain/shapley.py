@@ -1,7 +1,7 @@
 r"""Interventional Shapley values of hard oblique trees and forests.
 
-For a row x and a background of rows z, the value of a set S of features is the mean answer to rows
-that have the features in S from x and the others from the background,
+For a row x and a background of rows z, the value of a set S of features is the mean prediction for
+rows that have the features in S from x and the others from the background,
 
 .. math:: v(S) = \frac{1}{B} \sum_{z} f(x_S, z_{\bar S}),
 
@@ -9,8 +9,8 @@ and the Shapley value of feature j is its mean contribution over all orders of t
 
 .. math:: \phi_j = \sum_{S \not\ni j} \frac{|S|!\,(p - |S| - 1)!}{p!} (v(S \cup j) - v(S)).
 
-The players are the features of the table: a categorical one with its levels and missing entries is
-one. Answers to mixed rows are the model's own, bit for bit (docs/guide/explaining.md).
+The players are the features of the table; a categorical feature with all its levels is one player.
+Predictions for mixed rows are the model's own, bit for bit (docs/guide/explaining.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.explain.entries import dense_matrix
+from hardwood.explain.values import dense_matrix
 from hardwood.explain.shapley_values import ShapleyValues
 from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.base import model_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Packed = tuple[ForestRouter, int, Link]
 
 MAX_BACKGROUND = 100
-N_WALKS = 200  # orders per row at least, over all background rows
+N_WALKS = 200  # smallest number of orders per row, over all background rows
 _CASES = {"auto": 2048, True: 2**32, False: 0}  # per background row, to enumerate
 
 
@@ -50,7 +50,7 @@ def shapley(
     random_state: int | np.random.Generator = 0,
     n_jobs: int | None = 1,
 ) -> ShapleyValues:
-    """Divide each answer, less the mean answer to a background, among the features.
+    """Divide each prediction, minus the mean prediction for a background, among the features.
 
     Parameters
     ----------
@@ -59,43 +59,47 @@ def shapley(
     X
         The rows to explain: a table, as for ``predict``.
     background
-        The rows to compare with: a table; None takes X. Features that are not x's come from here.
+        The rows to compare with: a table. None uses X.
     n_permutations
-        Orders of the features per background row where values are sampled, at least 2; each is
-        walked both ways. ``"auto"`` takes 2, or as many as give 200 orders per row of X.
+        Number of random feature orders per background row, at least 2, where values are sampled;
+        each order is walked forward and backward. ``"auto"`` uses at least 2, and at least 200
+        orders per row of X.
     exact
-        ``"auto"`` enumerates for the rows where that takes at most 2,048 cases per background row,
-        and samples for others; True enumerates up to 2**32 cases, which may take hours; False
+        ``"auto"`` computes exact values for rows that need at most 2,048 cases per background row
+        and samples for all others. True allows up to 2**32 cases, which may take hours. False
         samples.
     output
         Explain one output only: a class, the name of a target, or a position; None for all.
     max_background
-        A larger background is sampled, so many rows without replacement; None takes all of it.
+        Largest number of background rows; a larger background is sampled without replacement. None
+        uses all rows.
     random_state
-        Of the background sample and the orders. A row is explained alike alone and in company.
+        Seed of the background sample and the orders. The values of a row do not depend on the
+        other rows of X.
     n_jobs
-        Threads, over the rows of X; -1 for all processors. The answer does not depend on it.
+        Number of threads, over the rows of X; -1 uses all processors. The result does not depend on
+        it.
 
     Returns
     -------
-    explained
-        With `values` (n, p, k), their `standard_errors`, the mean answer `base` and more. The
-        values of a row and the base add up to the model's answer, exact or sampled.
+    explanation
+        Has `values` (n, p, k), their `standard_errors`, the mean prediction `base` and more. The
+        values of a row and the base add up to the model's prediction, whether exact or sampled.
 
     Raises
     ------
     TableError
-        Where a table does not fit the model.
+        If a table does not fit the model.
     ValueError
-        Where an argument is out of range, exact values are out of reach, or a value beyond float64.
+        If an argument is out of range, exact values take too long, or a value exceeds float64.
 
     Examples
     --------
     >>> from hardwood import ObliqueTree
     >>> from hardwood.explain import shapley
     >>> tree = ObliqueTree.of([[1.0, -1.0]], thresholds=[0.0], values=[0.0, 1.0])  # a >= b
-    >>> explained = shapley(tree, [[2.0, 1.0]], [[0.0, 3.0]])
-    >>> explained.values[0, :, 0].tolist()
+    >>> explanation = shapley(tree, [[2.0, 1.0]], [[0.0, 3.0]])
+    >>> explanation.values[0, :, 0].tolist()
     [0.5, 0.5]
     """
     found = model_of(model).hard("an explanation")
@@ -103,7 +107,9 @@ def shapley(
     chosen = _output_number(found, output)
     cases = _CASES[switch("exact", exact)]
     rng = np.random.default_rng(random_state)
-    seed = int(rng.integers(2**63))  # before the sample: orders are the same for any background
+    seed = int(
+        rng.integers(2**63)
+    )  # drawn before the sample, so that the orders are the same for any background
     rows = dense_matrix(found.schema, X, who)
     others = _background(found, rows, background, max_background, rng)
     orders = _n_orders(n_permutations, len(others))
@@ -138,7 +144,7 @@ def shapley(
 
 
 def _packed(model: ObliqueTree | ObliqueForest) -> Packed:
-    """Return the engine's form, the power of two by which it is too small, and the link of sums."""
+    """Return the engine's form, the power of two it is scaled down by, and the link of sums."""
     from hardwood._native import ForestRouter
 
     if isinstance(model, ObliqueForest):
@@ -150,8 +156,8 @@ def _packed(model: ObliqueTree | ObliqueForest) -> Packed:
 def _answers(
     model: ObliqueTree | ObliqueForest, packed: Packed, matrix: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Probabilities or values of rows that are read already, (n, k)."""
-    if model.schema.is_numeric:  # reading them again changes nothing, and finds infinities
+    """Return probabilities or values of rows that were read, (n, k)."""
+    if model.schema.is_numeric:  # reading them again changes nothing, and checks for infinity
         return model.outputs(matrix, n_jobs=n_jobs)
     router, exponent, link = packed
     answers = router.answer(matrix, n_threads(n_jobs))
@@ -161,7 +167,7 @@ def _answers(
 def _solve(
     packed: Packed, rows: np.ndarray, others: np.ndarray, **options: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values (n, p, k), their variances, and whether a row's are exact, (n,)."""
+    """Return values (n, p, k), their variances, and whether each row is exact, (n,)."""
     from hardwood import _native
 
     router, exponent, link = packed
@@ -181,27 +187,27 @@ def _background(
     if background is None:
         if len(rows) < 2:
             raise TableError(
-                "a row has nothing to be compared with but itself: give a background, such as the "
-                "training table"
+                "one row cannot be its own background: pass a background, such as the training "
+                "table"
             )
         others = rows
     else:
         others = dense_matrix(model.schema, background, type(model).__name__)
     if len(others) == 0:
-        raise TableError("the background has no rows; give at least one")
+        raise TableError("the background has no rows; it needs at least one")
     if most is None or len(others) <= most:
         return others
     return others[np.sort(rng.choice(len(others), most, replace=False))]
 
 
 def _of_one_dtype(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mixed rows have the type that holds both."""
+    """Return both with the dtype that can hold either."""
     dtype = np.result_type(rows, others)
     return rows.astype(dtype, copy=False), others.astype(dtype, copy=False)
 
 
 def _output_number(model: ObliqueTree | ObliqueForest, output: Any) -> int:
-    """Position of an output; -1 for all."""
+    """Return the position of an output; -1 for all."""
     if output is None:
         return -1
     names: tuple[Any, ...] = model.classes or model.target_names or ()
@@ -219,7 +225,7 @@ def _output_number(model: ObliqueTree | ObliqueForest, output: Any) -> int:
 
 
 def _n_orders(n_permutations: Any, n_background: int) -> int:
-    """Orders per background row: at least 2, as one alone has no standard error."""
+    """Return the number of orders per background row: at least 2, for a standard error."""
     if is_auto(n_permutations):
         return max(2, math.ceil(N_WALKS / n_background))
     return integer("n_permutations", n_permutations, 2, MAX_COUNT)
@@ -228,13 +234,13 @@ def _n_orders(n_permutations: Any, n_background: int) -> int:
 def _check(values: np.ndarray, is_exact: np.ndarray, exact: bool | str) -> None:
     if exact is True and not is_exact.all():
         raise ValueError(
-            f"exact values are out of reach for {np.count_nonzero(~is_exact)} of "
-            f"{len(is_exact)} rows: too many features have a say in the splits. Sample "
-            "(exact=False, or 'auto'), or give the model shorter splits (tree.sparsify)"
+            f"exact values would take too long for {np.count_nonzero(~is_exact)} of "
+            f"{len(is_exact)} rows, because their splits weigh too many features. Sample "
+            "(exact=False or 'auto'), or shorten the splits with tree.sparsify"
         )
     if not np.isfinite(values).all():
         row, feature, _ = np.argwhere(~np.isfinite(values))[0].tolist()
         raise ValueError(
-            f"the answers around row {row} are beyond float64 (feature {feature}): values that "
-            "large cannot be divided. Explain a model of smaller numbers, such as their logarithm"
+            f"the predictions for row {row} exceed float64 (feature {feature}). Explain a model of "
+            "smaller numbers, such as their logarithm"
         )

@@ -1,4 +1,4 @@
-"""What was found about rows: how much each feature contributed to each answer."""
+"""The Shapley values of a table's rows, as arrays, text, plot and data frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardwood.errors import MissingExtraError
-from hardwood.explain.entries import entry_text
+from hardwood.explain.values import value_text
 from hardwood.model.structure import TaskKind
 from hardwood.report.plot_style import BLUE, VERMILION, name_axes, ticks
 from hardwood.table import Schema
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
     from hardwood.text.report import Tables
 
-_MAX_SHOWN = 12  # features in print and in the drawing
+_MAX_SHOWN = 12  # features in print and in the plot
 _MAX_OUTPUTS = 4
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ShapleyValues(PlottedReport):
-    """Shapley values of the answers to n rows, made by `shapley`.
+    """Shapley values of the predictions for n rows, made by `shapley`.
 
     Attributes
     ----------
     values
-        (n, p, k): what each feature of the table added to each output.
+        (n, p, k) contribution of each feature to each output.
     base
-        (k,) mean answer to the background. ``base + values.sum(axis=1)`` are the `outputs`.
+        (k,) mean prediction for the background. ``base + values.sum(axis=1)`` equals `outputs`.
     outputs
-        (n, k) the model's answers: probabilities, or numbers.
+        (n, k) the model's predictions: probabilities or values.
     standard_errors
-        (n, p, k) of values that were sampled, 0 for exact ones; None where all are exact.
+        (n, p, k) standard errors of sampled values, 0 for exact ones; None if all are exact.
     is_exact
-        (n,) bool, the rows whose values were not sampled.
+        (n,) bool, whether the values of a row are exact; others were sampled.
     feature_names, output_names
-        Of the p features and the k outputs.
+        Names of the p features and the k outputs.
     data
         (n, p) the rows as the model reads them: numbers, positions of levels, NaN where missing.
     schema
-        Of the table.
+        Schema of the table.
     task
-        What the model predicts.
+        Task of the model.
     n_background, n_permutations
-        Rows of the background, and orders per background row where values were sampled.
+        Number of background rows, and of orders per background row where values were sampled.
     """
 
     values: np.ndarray
@@ -72,7 +72,7 @@ class ShapleyValues(PlottedReport):
         return len(self.values)
 
     def __getitem__(self, rows: int | slice | Sequence[int] | np.ndarray) -> ShapleyValues:
-        """Return the explanation of some rows: one by its number, or several."""
+        """Return the explanation of one row, by its position, or of several rows."""
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         errors = self.standard_errors
         return replace(
@@ -86,22 +86,22 @@ class ShapleyValues(PlottedReport):
 
     @property
     def importance(self) -> np.ndarray:
-        """Mean size of the values of each feature over the rows, (p, k)."""
+        """Mean absolute value of each feature over the rows, (p, k)."""
         importance: np.ndarray = np.abs(self.values).mean(axis=0)
         return importance
 
     @property
     def title(self) -> str:
-        """What was explained, against what."""
+        """Number of rows and of background rows."""
         return (
-            f"Shapley values: {plural(len(self), 'row')} against "
+            f"Shapley values: {plural(len(self), 'row')} compared with "
             f"{plural(self.n_background, 'background row')}"
         )
 
     # For other programs
 
     def to_shap(self) -> Any:
-        """Return a ``shap.Explanation``, which shap's plots take; (n, p) where there is one output.
+        """Return a ``shap.Explanation`` for the plots of shap; (n, p) if there is one output.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class ShapleyValues(PlottedReport):
             import shap
         except ImportError as error:
             raise MissingExtraError(
-                "shap", extra="explain", purpose="An explanation in the form of shap"
+                "shap", extra="explain", purpose="An explanation as a shap.Explanation"
             ) from error
         one = len(self.output_names) == 1
         base = np.tile(self.base, (len(self), 1))
@@ -145,7 +145,7 @@ class ShapleyValues(PlottedReport):
             np.zeros_like(self.values) if self.standard_errors is None else self.standard_errors
         )
         texts = [
-            entry_text(self.schema, j, value)
+            value_text(self.schema, j, value)
             for row in self.data.tolist()
             for j, value in enumerate(row)
         ]
@@ -154,7 +154,7 @@ class ShapleyValues(PlottedReport):
             "values": {
                 "row": np.repeat(np.arange(n), p * k).tolist(),
                 "feature": list(np.tile(np.repeat(self.feature_names, k), n)),
-                "entry": [text for text in texts for _ in range(k)],
+                "feature_value": [text for text in texts for _ in range(k)],
                 "output": list(np.tile(self.output_names, n * p)),
                 "value": self.values.ravel().tolist(),
                 "standard_error": errors.ravel().tolist(),
@@ -166,17 +166,17 @@ class ShapleyValues(PlottedReport):
             },
         }
 
-    # For the eye
+    # Text and plot
 
     @property
     def _shown(self) -> list[int]:
-        """Outputs that are shown: of two classes, the second says all."""
+        """Outputs that are shown; of two classes, only the second."""
         k = len(self.output_names)
         is_pair = k == 2 and self.task == "classification"
         return [1] if is_pair else list(range(min(k, _MAX_OUTPUTS)))
 
     def _largest(self) -> list[int]:
-        """Features in the order of their importance for what is shown."""
+        """Features by importance for the outputs that are shown, the largest first."""
         order = np.argsort(-self.importance[:, self._shown].sum(axis=1), kind="stable")
         return [int(j) for j in order]
 
@@ -184,25 +184,25 @@ class ShapleyValues(PlottedReport):
         grid = self._row_grid() if len(self) == 1 else self._importance_grid()
         hidden = len(self.output_names) - len(self._shown)
         is_pair = len(self._shown) == 1 and hidden == 1
-        notes = [self._way()]
+        notes = [self._method()]
         if hidden and not is_pair:
             notes.append(f"{plural(hidden, 'more output')} not shown")
         return [grid, *map(Text, notes)]
 
-    def _way(self) -> str:
+    def _method(self) -> str:
         if self.is_exact.all():
             return "The values are exact."
         assert self.standard_errors is not None
         sampled = int(np.count_nonzero(~self.is_exact))
         typical = float(np.sqrt((self.standard_errors[~self.is_exact] ** 2).mean()))
-        which = "The values" if sampled == len(self) else f"Those of {plural(sampled, 'row')}"
+        which = "The values" if sampled == len(self) else f"Values of {plural(sampled, 'row')}"
         return (
-            f"{which} are sampled, {plural(self.n_permutations, 'order')} for each background "
-            f"row, both ways; typical standard error {format_number(typical)}."
+            f"{which} are sampled with {plural(self.n_permutations, 'feature order')} per "
+            f"background row; typical standard error {format_number(typical)}."
         )
 
-    def _names(self, words: str) -> list[str]:
-        return [f"{words} {self.output_names[o]}".strip() for o in self._shown]
+    def _names(self) -> list[str]:
+        return [self.output_names[o] for o in self._shown]
 
     def _importance_grid(self) -> TextTable:
         order, importance = self._largest(), self.importance
@@ -211,8 +211,8 @@ class ShapleyValues(PlottedReport):
             for j in order[:_MAX_SHOWN]
         ]
         return TextTable.of(
-            "Mean size of the contributions to the prediction of",
-            ["feature", *self._names("")],
+            "Mean absolute contribution to the prediction",
+            ["feature", *self._names()],
             rows,
             note=_left_out(len(order)),
         )
@@ -222,7 +222,7 @@ class ShapleyValues(PlottedReport):
         rows = [
             [
                 self.feature_names[j],
-                entry_text(self.schema, j, float(self.data[0, j])),
+                value_text(self.schema, j, float(self.data[0, j])),
                 *(self._with_error(j, o) for o in self._shown),
             ]
             for j in order[:_MAX_SHOWN]
@@ -231,12 +231,15 @@ class ShapleyValues(PlottedReport):
         if left:
             rest = [f"{self.values[0, left, o].sum():+.4g}" for o in self._shown]
             rows.append([f"{plural(len(left), 'other feature')}", "", *rest])
-        ends = [("mean of the background", self.base), ("this row", self.outputs[0])]
+        ends = [
+            ("mean prediction for the background", self.base),
+            ("prediction for this row", self.outputs[0]),
+        ]
         rows.insert(0, [ends[0][0], "", *(format_number(ends[0][1][o]) for o in self._shown)])
         rows.append([ends[1][0], "", *(format_number(ends[1][1][o]) for o in self._shown)])
         return TextTable.of(
-            "Contributions to the prediction of",
-            ["feature", "entry", *self._names("")],
+            "Contributions to the prediction",
+            ["feature", "value", *self._names()],
             rows,
             text_columns=(0, 1),
         )
@@ -249,7 +252,8 @@ class ShapleyValues(PlottedReport):
 
     @property
     def _image_text(self) -> str:
-        return f"Bars of {'values' if len(self) == 1 else 'mean sizes of values'} by feature"
+        what = "contributions" if len(self) == 1 else "mean absolute contributions"
+        return f"Bars of {what} by feature"
 
     def _figure_size(self) -> tuple[float, float]:
         bars = min(len(self.feature_names), _MAX_SHOWN)
@@ -271,7 +275,7 @@ class ShapleyValues(PlottedReport):
         name = self.feature_names[feature]
         if not with_entry:
             return name
-        return f"{name} = {entry_text(self.schema, feature, float(self.data[0, feature]), 3)}"
+        return f"{name} = {value_text(self.schema, feature, float(self.data[0, feature]), 3)}"
 
 
 def _left_out(n_features: int) -> str:

@@ -1,7 +1,7 @@
-"""Reports on a model: what it is, how good it is and why, how fast it is, how it was learned.
+"""Reports on a model: description, evaluation, analysis, speed, and learning curves.
 
 Each function takes a tree, a forest, a soft ensemble or a fitted estimator and returns a report
-that prints as text, renders as HTML in a notebook, and gives JSON and data frames.
+that prints as text, renders as HTML in a notebook, and converts to JSON and data frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why a model answers as it does, and where it goes wrong."""
+"""Which features a model relies on, and where in the tree it makes errors."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 N_REPEATS = 5
 N_GRID = 20
-N_FEATURES = 6  # whose partial dependence is found, unless some are named
-_MAX_SHOWN = 10  # entries of a table in print
+N_FEATURES = 6  # with partial dependence, unless features are named
+_MAX_SHOWN = 10  # rows of a table in print
 _MAX_PATHS = 5  # leaves whose paths are shown
 _MAX_OUTPUTS = 6
 _LEAST, _MOST = 2, 1000  # shuffles, and values of a grid
@@ -44,28 +44,28 @@ _LEAST, _MOST = 2, 1000  # shuffles, and values of a grid
 
 @dataclass(frozen=True, repr=False)
 class Analysis(PlottedReport):
-    """What a model relies on and where it errs, made by `analyze`.
+    """Which features a model relies on and where it makes errors, made by `analyze`.
 
     Attributes
     ----------
     what
-        What is predicted, in words.
+        What is predicted, as text.
     n_rows
-        Rows that count.
+        Rows with a positive weight.
     metric, score
-        What importance is measured in, and its value on the rows as they are.
+        The metric that importance is measured by, and its value on the unchanged rows.
     is_score
-        Whether more of the metric is better.
+        Whether a larger value of the metric is better.
     n_repeats
         How often each feature was shuffled.
     importance
-        Of each feature or group, the most important first.
+        Importance of each feature or group, the largest first.
     dependence
-        Partial dependence on the most important features, or those that were asked for.
+        Partial dependence on the most important features, or on those that were named.
     leaves, splits
-        Nodes of the tree by how much more of the loss than of the rows falls to them.
+        Nodes of the tree, ordered by their share of the loss minus their share of the rows.
     notes
-        What a reader should know.
+        Remarks for the reader.
     """
 
     what: str
@@ -82,12 +82,12 @@ class Analysis(PlottedReport):
 
     @property
     def title(self) -> str:
-        """What was analyzed, on how many rows."""
+        """Task and number of rows."""
         return f"Analysis: {self.what}, {plural(self.n_rows, 'row')}"
 
     @property
     def _change(self) -> str:
-        return f"{'fall' if self.is_score else 'rise'} of {self.metric}"
+        return f"{'decrease' if self.is_score else 'increase'} of {self.metric}"
 
     def _blocks(self) -> Sequence[Block]:
         blocks: list[Block] = [self._importance_grid()]
@@ -105,8 +105,8 @@ class Analysis(PlottedReport):
         ]
         more = len(self.importance) - len(shown)
         return TextTable.of(
-            f"Importance: {self._change} ({format_number(self.score)}) when a feature is shuffled, "
-            f"{plural(self.n_repeats, 'time')}",
+            f"Importance: {self._change} (now {format_number(self.score)}) when a feature is "
+            f"shuffled, mean of {plural(self.n_repeats, 'shuffle')}",
             ["feature", "importance", "95 % interval"],
             rows,
             note=f"... and {plural(more, 'more feature')}" if more else "",
@@ -122,7 +122,7 @@ class Analysis(PlottedReport):
                 words = [f"{format_number(mean[i, k])} at {entry.labels[i]}" for i in ends]
                 rows.append([entry.feature, entry.outputs[k], *words])
         return TextTable.of(
-            "Partial dependence: mean prediction when all rows have one value of a feature",
+            "Partial dependence: mean prediction when a feature has the same value in all rows",
             ["feature", "prediction of", "lowest", "highest"],
             rows,
             text_columns=(0, 1, 2, 3),
@@ -130,7 +130,7 @@ class Analysis(PlottedReport):
 
     def _nodes_grid(self, title: str, kind: str, nodes: tuple[NodeErrors, ...]) -> TextTable:
         shown = nodes[:_MAX_SHOWN]
-        loss = {"accuracy": "error rate", "labels right": "error rate"}.get(self.metric, "loss")
+        loss = {"accuracy": "error rate", "label accuracy": "error rate"}.get(self.metric, "loss")
         rows = [
             [
                 n.name,
@@ -141,13 +141,13 @@ class Analysis(PlottedReport):
             ]
             for n in shown
         ]
-        header = [kind, "rows", "of rows", loss, "of loss"]
+        header = [kind, "rows", "share of rows", loss, "share of loss"]
         if kind == "split":
-            header.append("asks")
+            header.append("condition")
             rows = [[*row, n.condition] for row, n in zip(rows, shown, strict=True)]
         more = len(nodes) - len(shown)
         return TextTable.of(
-            f"{title}: those with more of the loss than of the rows come first",
+            f"{title}, worst first (by share of loss minus share of rows)",
             header,
             rows,
             text_columns=(0, 5),
@@ -159,7 +159,7 @@ class Analysis(PlottedReport):
         for leaf in [n for n in self.leaves if n.excess > 0][:_MAX_PATHS]:
             first, *further = leaf.path or ("all rows",)
             lines += [f"  leaf {leaf.name}: {first}", *(f"      and {step}" for step in further)]
-        return Text("\n".join(lines), "Where the first of these are")
+        return Text("\n".join(lines), "Paths to the first of these leaves")
 
     def _content(self) -> dict[str, Any]:
         content = asdict(self)
@@ -198,46 +198,46 @@ def analyze(
     n_repeats: int = N_REPEATS,
     n_grid: int = N_GRID,
     unknown_classes: UnknownClasses = "error",
-    seed: int | np.random.Generator = 0,
+    random_state: int | np.random.Generator = 0,
     n_jobs: int | None = 1,
 ) -> Analysis:
-    """Find what a model relies on, and where in the tree its errors live.
+    """Find which features a model relies on, and where in the tree it makes errors.
 
     Parameters
     ----------
     model
         A tree, a forest, or a fitted estimator.
     X, y, sample_weight
-        Rows with known answers, best not those that the model was learned from, as `evaluate`
-        takes them.
+        Rows with known targets, as for `evaluate`. Held-out rows are best.
     metric
-        What importance and errors are measured in. Of classes: ``"accuracy"`` (the default),
-        ``"log loss"``, ``"Brier score"``. Of labels: ``"labels right"`` (the default), ``"log
-        loss"``, ``"Brier score"``. Of numbers: ``"R2"`` (the default), ``"MAE"``, ``"MSE"``.
+        What importance and errors are measured by. For classes: ``"accuracy"`` (the default),
+        ``"log loss"``, ``"Brier score"``. For labels: ``"label accuracy"`` (the default), ``"log
+        loss"``, ``"Brier score"``. For regression: ``"R2"`` (the default), ``"MAE"``, ``"MSE"``.
     features
-        Whose partial dependence to find; by default the six most important.
+        Features to compute partial dependence for. Default: the six most important.
     groups
-        Features that are shuffled together, by the group's name: ``{"place": ["north", "east"]}``.
+        Features to shuffle together, by name of the group: ``{"place": ["north", "east"]}``.
     n_repeats
-        How often each feature is shuffled.
+        Number of shuffles per feature.
     n_grid
-        Values of a number that partial dependence is found at, between its 5 % and 95 % quantiles;
-        all of them where there are not more. Levels are all tried.
+        Number of values of a numeric feature at which partial dependence is computed, between its
+        5 % and 95 % quantiles; all distinct values if there are fewer. Categories are all used.
     unknown_classes
-        As of `evaluate`.
-    seed
-        Shuffles.
+        Same as in `evaluate`.
+    random_state
+        Seed of the shuffles, or a generator.
     n_jobs
-        Threads to predict with.
+        Number of threads for prediction; -1 uses all processors.
 
     Notes
     -----
-    A feature that others know as much of has little importance though the model uses it: shuffle
-    such features in a group. Intervals count the chance of which rows were given, and of shuffling.
+    Two features that carry the same information both get little importance, even if the model uses
+    them. Shuffle such features as a group. The intervals include the chance in the choice of the
+    rows and in the shuffles.
     """
     n_repeats = integer("n_repeats", n_repeats, _LEAST, _MOST)
     n_grid = integer("n_grid", n_grid, _LEAST, _MOST)
-    n_jobs, rng = n_threads(n_jobs), generator(seed)
+    n_jobs, rng = n_threads(n_jobs), generator(random_state)
     model = model_of(model)
     columns = column_groups(model.feature_names, groups)
     rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
@@ -263,7 +263,7 @@ def analyze(
 
 
 def _used(model: Model) -> np.ndarray:
-    """Whether each feature has a weight anywhere, (p,)."""
+    """Whether each feature has a nonzero weight, (p,)."""
     used = {use.name for use in feature_use(model) if use.is_used}
     return np.array([name in used for name in model.feature_names])
 
@@ -271,37 +271,39 @@ def _used(model: Model) -> np.ndarray:
 def _chosen(
     model: Model, features: Sequence[str] | None, found: tuple[Importance, ...]
 ) -> list[int]:
-    """Return the columns whose partial dependence is asked for."""
+    """Return the columns to compute partial dependence for."""
     names = list(model.feature_names)
     if features is None:
         ranked = [name for entry in found if entry.importance > 0 for name in entry.features]
         return [names.index(name) for name in ranked[:N_FEATURES]]
     if not isinstance(features, Iterable):
-        raise TypeError(f"features must list names, got {features!r:.80}")
+        raise TypeError(f"features must be a list of names, got {features!r:.80}")
     features = [features] if isinstance(features, str) else list(features)
     for name in features:
         if name not in names:
-            raise ValueError(f"features names {name!r:.80}, which is no feature of the model")
+            raise ValueError(f"features names {name!r:.80}, which the model does not have")
     return [names.index(name) for name in features]
 
 
 def _notes(rows: ScoredRows, loss: float) -> list[str]:
     notes = rows.notes
     if loss == 0:
-        notes.append("no row is answered wrongly: there are no errors to divide")
+        notes.append("all predictions are correct: there is no loss to divide among the nodes")
     if rows.model.hard_trees:
-        where = "leaves and splits are those of single trees, the losses those of the forest"
+        where = "leaves and splits belong to single trees; the losses are those of the whole forest"
         return [*notes, where] if rows.model.is_ensemble else notes
     if rows.model.is_ensemble:
         notes.append(
-            "rows reach several leaves of a soft tree; harden() gives a forest whose leaves can be "
-            "compared"
+            "no loss by leaf: a row reaches several leaves of a soft tree. harden() returns a "
+            "forest of hard trees"
         )
     else:
-        notes.append("leaves are compared of trees with two ways at every split alone")
+        notes.append(
+            "no loss by leaf: this is available for trees with two branches at every split only"
+        )
     return notes
 
 
 def _node_columns(nodes: tuple[NodeErrors, ...]) -> dict[str, list[Any]]:
     names = ("tree", "node", "depth", "rows", "share_of_rows", "loss", "share_of_loss")
-    return columns_of(names, nodes) | {"where": [node.words for node in nodes]}
+    return columns_of(names, nodes) | {"where": [node.text for node in nodes]}

@@ -1,4 +1,4 @@
-"""Drawings of an analysis: importance, loss by leaf, partial dependence."""
+"""Plots of an analysis: importance, loss by leaf, partial dependence."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MAX_BARS = 12
 _MAX_LEAVES = 10
 _PER_ROW = 3
 _SIDE = 3.6  # inches of a panel of partial dependence
-_MAX_LEVELS = 12  # names of levels that fit below each other
+_MAX_LEVELS = 12  # category names that fit below each other
 
 
 def figure_size(found: Analysis) -> tuple[float, float]:
-    """Width and height of the drawing in inches."""
+    """Width and height of the plot in inches."""
     return _PER_ROW * _SIDE + 1, 3.8 + _n_rows(found) * _SIDE * 0.85
 
 
@@ -73,11 +73,11 @@ def _leaves(found: Analysis, ax: Any) -> None:
     names = [f"leaf {leaf.node}" + (f", tree {leaf.tree}" if leaf.tree else "") for leaf in shown]
     rows = [100 * leaf.share_of_rows for leaf in shown]
     losses = [100 * leaf.share_of_loss for leaf in shown]
-    ax.barh(places - 0.2, rows, height=0.38, color=GRAY, label="of the rows")
-    ax.barh(places + 0.2, losses, height=0.38, color=VERMILION, label="of the loss")
+    ax.barh(places - 0.2, rows, height=0.38, color=GRAY, label="share of rows")
+    ax.barh(places + 0.2, losses, height=0.38, color=VERMILION, label="share of loss")
     ax.invert_yaxis()
     ticks(ax.yaxis, places.tolist(), names)
-    name_axes(ax, "Where the errors live", "per cent", "")
+    name_axes(ax, "Loss by leaf", "percent", "")
     legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)
 
 
@@ -92,7 +92,7 @@ def _dependence(entry: Dependence, ax: Any) -> None:
         name = label(entry.outputs[k])
         if is_number:
             ax.plot(x, mean[present, k], color=color, marker=".", label=name)
-            for i in missing:  # a line across: a missing entry has no place on the axis
+            for i in missing:  # a line across: a missing value has no place on the axis
                 ax.axhline(mean[i, k], color=color, linestyle=":", linewidth=1)
         else:
             ax.plot(x, mean[:, k], "o", color=color, label=name)
@@ -109,7 +109,7 @@ def _dependence(entry: Dependence, ax: Any) -> None:
 
 
 def _number_ticks(entry: Dependence, ax: Any, present: list[int]) -> None:
-    """Write dates as dates; other numbers are matplotlib's matter."""
+    """Write dates as dates; leave other numbers to matplotlib."""
     if all(entry.labels[i].lstrip("-").replace(".", "").isdigit() for i in present):
         return
     chosen = [present[0], present[len(present) // 2], present[-1]]

@@ -1,4 +1,4 @@
-"""How fast a model answers on this machine, how large it is, how long it takes to load."""
+"""How fast a model predicts on this machine, how large it is, and how long it takes to load."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from hardwood.model.cost import Flops
     from hardwood.text.report import Tables
 
-SECONDS = 1.0  # of repeated calls, each kind
+SECONDS = 1.0  # of repeated calls for each kind of call
 BATCH_SIZES = (1000, 100_000)
-_WARM_UP = 200  # calls at most before the clock starts
-_N_SINGLE = 512  # different single rows, asked in turn
+_WARM_UP = 200  # calls at most before timing starts
+_N_SINGLE = 512  # different single rows, used in turn
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one way to ask takes.
+    """How long one kind of call takes.
 
     Attributes
     ----------
     api
-        What was called, on what.
+        The method and its argument.
     n_rows
         Rows per call.
     n_calls
-        Calls that were timed.
+        Number of timed calls.
     rows_per_second
-        At the median.
+        Rows per second, at the median.
     p50_us, p25_us, p75_us, p99_us
         Quantiles of the time of a call, in microseconds.
     """
@@ -67,19 +67,19 @@ class Benchmark(Report):
     Attributes
     ----------
     what
-        The model's sizes, in words.
+        Kind and size of the model, as text.
     threads
-        Of batches, as ``n_jobs`` says it; single rows have one.
+        Threads for batches, as given by ``n_jobs``; single rows use one.
     timings
-        Of batches, then of single rows.
+        Timings of batches, then of single rows.
     load
-        Time to make the model from the bytes of its file.
+        Time to read the model from the bytes of its file.
     file_bytes, array_bytes
-        Size of the model file, and of the model's numbers in memory.
+        Size of the model file, and of the model's arrays in memory.
     flops
-        Operations of one prediction.
+        Arithmetic operations of one prediction.
     machine
-        What it was measured on.
+        The machine and the software.
     """
 
     what: str
@@ -98,7 +98,7 @@ class Benchmark(Report):
 
     def _blocks(self) -> Sequence[Block]:
         threads = "all processors" if self.threads == -1 else plural(self.threads, "thread")
-        header = ["timed", "rows per call", "rows per second", "median", "middle half", "p99"]
+        header = ["call", "rows per call", "rows per second", "median", "25 % to 75 %", "p99"]
         rows = [
             [
                 t.api,
@@ -113,13 +113,13 @@ class Benchmark(Report):
         half = f"{format_duration(self.load.p25_us)} to {format_duration(self.load.p75_us)}"
         lines = [
             f"  file: {format_bytes(self.file_bytes)}; "
-            f"numbers in memory: {format_bytes(self.array_bytes)}",
-            f"  load: {format_duration(self.load.p50_us)} (middle half {half})",
+            f"arrays in memory: {format_bytes(self.array_bytes)}",
+            f"  load: {format_duration(self.load.p50_us)} (25 % to 75 %: {half})",
             *(f"  {line}" for line in str(self.flops).splitlines()),
         ]
         machine = ", ".join(f"{name} {value}" for name, value in self.machine.items())
         return [
-            TextTable.of(f"Time of a call: batches on {threads}, single rows on one", header, rows),
+            TextTable.of(f"Time per call: batches on {threads}, single rows on one", header, rows),
             Text("\n".join(lines), "Size and cost"),
             Text(f"Measured on: {machine}"),
         ]
@@ -138,33 +138,33 @@ def benchmark(
     batch_sizes: Sequence[int] = BATCH_SIZES,
     n_jobs: int = 1,
     seconds: float = SECONDS,
-    seed: int | np.random.Generator = 0,
+    random_state: int | np.random.Generator = 0,
 ) -> Benchmark:
-    """Time a model: in batches, on single rows, and while it is loaded.
+    """Time a model: prediction of batches and of single rows, and loading.
 
     Parameters
     ----------
     model
-        A tree, a forest, or a fitted estimator, of which the model is timed.
+        A tree, a forest, or a fitted estimator, whose model is timed.
     X
-        A table to time it on, as it is; by default rows are made up like those of training, in
-        batches of ``batch_sizes``. The mean cost is counted over these rows, else over those that
-        the model was learned from.
+        A table to time the model on, as one batch. By default, rows are simulated from the
+        statistics of the training table, in batches of ``batch_sizes``. The mean cost is counted
+        over these rows, or else over the training rows.
     batch_sizes
         Rows per call.
     n_jobs
-        Threads of the batches; -1 for all processors.
+        Number of threads for batches; -1 uses all processors.
     seconds
         How long each kind of call is repeated.
-    seed
-        Makes up rows.
+    random_state
+        Seed of the simulated rows, or a generator.
     """
     seconds = real("seconds", seconds, 0, open_low=True)
     if isinstance(batch_sizes, str | int) or len(batch_sizes) == 0:
-        raise ValueError(f"batch_sizes must list integers >= 1, got {batch_sizes!r:.80}.")
+        raise ValueError(f"batch_sizes must be a list of integers >= 1, got {batch_sizes!r:.80}.")
     batch_sizes = [integer("each of batch_sizes", size, 1) for size in batch_sizes]
-    n_threads(n_jobs)  # refuses what is no number of threads
-    n_jobs, rng = n_jobs or 1, generator(seed)
+    n_threads(n_jobs)  # refuses an invalid number of threads
+    n_jobs, rng = n_jobs or 1, generator(random_state)
     model = model_of(model)
     timings = [
         _time_batch(model, table, kind, n_jobs, seconds)
@@ -185,7 +185,7 @@ def benchmark(
 
 
 def machine() -> dict[str, Any]:
-    """Say what is measured on: processor, its number, the engine's instruction set, Python."""
+    """Return the processor, its number of cores, the engine's instruction set, and Python."""
     from hardwood._native import instruction_set
 
     return {
@@ -227,7 +227,7 @@ def _time_calls(model: Model, rows: list[Any], what: str, seconds: float) -> Tim
 
 
 def _repeat(call: Callable[[], Any], seconds: float) -> np.ndarray:
-    """Return microseconds of each call, as many as fit into the time, after a warm-up."""
+    """Return the microseconds of each call, for as long as `seconds`, after a warm-up."""
     clock = time.perf_counter_ns
     warm_until = clock() + int(0.1e9 * seconds)
     for _ in range(_WARM_UP):

@@ -1,4 +1,4 @@
-"""Whether probabilities are what they say: of rows with p near 0.7, about 70 % should say yes."""
+"""Calibration: of the rows predicted with probability 0.7, about 70 % should be positive."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ N_BINS = 10
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows whose probability lies in (low, high]; the first bin has 0, too.
+    """Rows whose probability lies in (low, high]; the first bin includes 0.
 
     ``rows`` is their number, or the sum of their weights, ``predicted`` the mean probability, and
-    ``observed`` the share of yes among them with its Wilson interval.
+    ``observed`` the share of positive rows with its Wilson interval.
     """
 
     low: float
@@ -32,16 +32,16 @@ class Bin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How probabilities of one thing compare with how often it happened.
+    """Predicted probabilities compared with observed frequencies.
 
     Attributes
     ----------
     of
-        What the probabilities are of.
+        The class or label that the probabilities are for.
     bins
-        Those that have rows, from low to high probabilities.
+        The bins that have rows, from low to high probabilities.
     error
-        Mean distance of ``observed`` from ``predicted``, by rows (expected calibration error).
+        Expected calibration error: the mean of |observed - predicted| over the rows.
     """
 
     of: str
@@ -52,7 +52,7 @@ class Calibration:
 def calibration(
     of: str, probability: np.ndarray, happened: np.ndarray, weight: np.ndarray, n_bins: int = N_BINS
 ) -> Calibration:
-    """Compare probabilities, (n,), with what happened, (n,) of 0 and 1, in bins of equal width."""
+    """Compare probabilities, (n,), with outcomes, (n,) of 0 and 1, in bins of equal width."""
     edges = np.linspace(0, 1, n_bins + 1)
     place = np.searchsorted(edges[1:-1], probability)
     sums = [
@@ -62,7 +62,7 @@ def calibration(
     bins = []
     for i in np.flatnonzero(sums[0]).tolist():
         rows, squares, predicted, observed = (float(of_bins[i]) for of_bins in sums)
-        observed = min(1.0, observed / rows)  # sums of the same weights may differ by a rounding
+        observed = min(1.0, observed / rows)  # equal sums may differ by rounding
         low, high = wilson(observed, rows**2 / squares)
         bins.append(
             Bin(
@@ -88,10 +88,10 @@ def calibrations(
     names: Sequence[str],
     n_bins: int = N_BINS,
 ) -> tuple[Calibration, ...]:
-    """Compare all probabilities of a model; the first comparison is the one to look at.
+    """Return the calibrations of a model, the one to show first.
 
-    Of two classes: the probability of the second. Of more: that of the predicted class, then of
-    each class. Of labels: all of them together, then each.
+    Two classes: that of the second class. More classes: that of the predicted class, then of each
+    class. Labels: that of all labels together, then of each.
     """
     if model.task == "regression":
         return ()

@@ -1,7 +1,7 @@
-"""How a model was learned: losses and what else was measured, epoch by epoch.
+"""Learning curves: losses and other measurements, epoch by epoch.
 
 The curves are part of the training record in the model file (``record["curves"]``: lists by name,
-thinned to a few hundred points), so that they can be drawn long after, wherever the model is.
+thinned to a few hundred points), so that they can be plotted at any time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hardwood.text.report import Tables
 
-# What the points are counted in, the first that a record has; a stream has steps.
+# Units of the horizontal axis; the first that a record has is used. Streams count steps.
 _COUNTERS = ("epoch", "step")
 _NAMES = {
     "train_loss": "training loss",
@@ -35,27 +35,27 @@ _NAMES = {
 _LOSSES = {"train_loss": BLUE, "validation_loss": ORANGE}
 _MAX_SHOWN = 10
 _MAGNITUDES = 50.0
-_MAX_DRAWN = 100  # trees whose lines can still be told from a cloud
+_MAX_DRAWN = 100  # trees whose lines can still be told apart
 
 
 class NoLearningCurve(HardwoodError, ValueError):
-    """A model whose record has no learning curve."""
+    """The model's record has no learning curve."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run of learning.
+    """The curve of one run.
 
     Attributes
     ----------
     tree
-        Number of the tree in a forest, from 1; None where all was learned in one run.
+        Number of the tree in a forest, from 1; None where one run learned the whole model.
     counter, at
-        What the points are counted in, and their places.
+        What the points count, such as epochs, and the position of each point.
     series
-        What was measured, by name; None where it was not a finite number.
+        Measurements by name; None where a value was not finite.
     best
-        Place of the point whose model was kept, where the record says so.
+        Position of the point whose model was kept, if the record has it.
     """
 
     tree: int | None
@@ -66,11 +66,11 @@ class Curve:
 
     @property
     def kept(self) -> int:
-        """Place of the model that was kept: the best, or the last where no best is known."""
+        """Position of the model that was kept: the best, or the last if no best is recorded."""
         return self.at[-1] if self.best is None else self.best
 
     def value(self, name: str, at: int) -> float:
-        """Return what was measured at a place; NaN where nothing was."""
+        """Return the measurement at a position; NaN where there is none."""
         found = self.series[name][self.at.index(at)] if name in self.series else None
         return np.nan if found is None else found
 
@@ -82,9 +82,9 @@ class LearningCurves(PlottedReport):
     Attributes
     ----------
     what
-        What is predicted, in words.
+        What is predicted, as text.
     curves
-        One, or of a forest one for each tree that has some.
+        One curve, or for a forest one per tree that has a curve.
     """
 
     what: str
@@ -92,13 +92,13 @@ class LearningCurves(PlottedReport):
 
     @property
     def title(self) -> str:
-        """What was learned."""
+        """Task and number of runs."""
         of = plural(len(self.curves), "tree") if self.curves[0].tree is not None else "one run"
         return f"Learning curves: {self.what}, {of}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was measured in any of the runs, losses first."""
+        """Names of all measurements, losses first."""
         found = dict.fromkeys(name for curve in self.curves for name in curve.series)
         return tuple(sorted(found, key=lambda name: (name not in _LOSSES, name)))
 
@@ -107,7 +107,7 @@ class LearningCurves(PlottedReport):
 
     def _run_grid(self) -> TextTable:
         (curve,) = self.curves
-        places = {"first": curve.at[0], "kept": curve.kept, "last": curve.at[-1]}
+        places = {"first": curve.at[0], "best": curve.kept, "last": curve.at[-1]}
         header = [curve.counter, *(f"{at} ({when})" for when, at in places.items())]
         rows = [
             [_words(name), *(format_number(curve.value(name, at)) for at in places.values())]
@@ -117,7 +117,7 @@ class LearningCurves(PlottedReport):
 
     def _trees_grid(self) -> TextTable:
         counter = self.curves[0].counter
-        header = ["tree", f"{counter}s", f"kept {counter}", *map(_words, self.names)]
+        header = ["tree", f"{counter}s", f"best {counter}", *map(_words, self.names)]
         rows = [
             [str(curve.tree), str(curve.at[-1]), str(curve.kept)]
             + [format_number(curve.value(name, curve.kept)) for name in self.names]
@@ -125,7 +125,7 @@ class LearningCurves(PlottedReport):
         ]
         left_out = len(self.curves) - len(rows)
         more = f"... and {plural(left_out, 'more tree')}" if left_out else ""
-        return TextTable.of("Learning: what the kept trees had", header, rows, note=more)
+        return TextTable.of(f"Learning: values at the best {counter}", header, rows, note=more)
 
     def _content(self) -> dict[str, Any]:
         return asdict(self)
@@ -147,7 +147,7 @@ class LearningCurves(PlottedReport):
 
     @property
     def _panels(self) -> list[list[str]]:
-        """What is drawn together: the losses, then everything else by itself."""
+        """Names in each panel: losses together, every other measurement alone."""
         losses = [name for name in self.names if name in _LOSSES]
         return ([losses] if losses else []) + [[n] for n in self.names if n not in _LOSSES]
 
@@ -161,7 +161,7 @@ class LearningCurves(PlottedReport):
                 self._draw_series(name, ax)
             single = len(self.curves) == 1
             if single and self.curves[0].best is not None:
-                kept = f"kept: {self.curves[0].counter} {self.curves[0].best}"
+                kept = f"best {self.curves[0].counter}: {self.curves[0].best}"
                 ax.axvline(self.curves[0].best, color=GRAY, linestyle="--", linewidth=1, label=kept)
             name_axes(ax, "", "", "loss" if names[0] in _LOSSES else _words(names[0]))
             if names[0] in _LOSSES and self._spans_magnitudes(names):
@@ -172,7 +172,7 @@ class LearningCurves(PlottedReport):
         panels[-1].set_xlabel(self.curves[0].counter)
 
     def _spans_magnitudes(self, names: list[str]) -> bool:
-        """Whether losses are positive and so different that a plain axis would hide the small."""
+        """Whether all losses are positive and differ so much that a log axis is needed."""
         values = [v for c in self.curves for name in names for v in c.series.get(name, ()) if v]
         return bool(values) and min(values) > 0 and max(values) > _MAGNITUDES * min(values)
 
@@ -188,17 +188,17 @@ class LearningCurves(PlottedReport):
 
 
 def learning_curves(model: Any) -> LearningCurves:
-    """Return the learning curves in the record of a model.
+    """Return the learning curves from the record of a model.
 
     Parameters
     ----------
     model
-        A tree, a forest, or a fitted estimator. Of a forest every tree has its own curve.
+        A tree, a forest, or a fitted estimator. Each tree of a forest has its own curve.
 
     Raises
     ------
     NoLearningCurve
-        If the record has none: the model was made by hand, or by a learner that keeps none.
+        If the record has none: the model was built by hand, or its learner records none.
     """
     model = model_of(model)
     found = [_curve(model.record, None)]
@@ -207,20 +207,20 @@ def learning_curves(model: Any) -> LearningCurves:
     curves = tuple(curve for curve in found if curve is not None)
     if not curves:
         raise NoLearningCurve(
-            "the record of this model has no learning curve: it was made by hand, or learned by a "
-            "version or a learner that keeps none. Fit it again to see one"
+            "the training record of this model has no learning curve: the model was built by hand, "
+            "or its learner records none"
         )
     return LearningCurves(model.target_words, curves)
 
 
 def has_learning_curve(model: Model) -> bool:
-    """Whether `learning_curves` has something to return."""
+    """Whether the model has a learning curve."""
     records = [model.record, *(tree.record for tree in model.hard_trees)]
     return any(_curve(record, None) is not None for record in records)
 
 
 def _curve(record: dict[str, Any], tree: int | None) -> Curve | None:
-    """Read a record, which anybody may have written; None where it has no usable curve."""
+    """Read the curve from a record that may come from anywhere; None if it is not usable."""
     curves = record.get(CURVES)
     if not isinstance(curves, dict):
         return None

@@ -1,4 +1,4 @@
-"""Partial dependence: the mean prediction when a feature has one and the same entry in all rows."""
+"""Partial dependence: the mean prediction when a feature has the same value in all rows."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from hardwood.report.scored_rows import ScoredRows
 from hardwood.table import Feature
 from hardwood.text.numbers import format_quantity
 
-_TAILS = (0.05, 0.95)  # between these quantiles of the rows lies the grid of a number
+_TAILS = (0.05, 0.95)  # quantiles of the rows at the ends of a numeric grid
 MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """How the mean prediction follows one feature, all else being as it is.
+    """How the mean prediction depends on one feature, with all other features unchanged.
 
     Attributes
     ----------
     feature
-        Its name.
+        Name of the feature.
     kind
         ``"numeric"`` or ``"categorical"``.
     values
-        What the feature was set to: numbers, or levels; None for missing.
+        Values of the feature: numbers or categories; None for missing.
     labels
-        The same as text; dates as dates.
+        The values as text; dates as dates.
     outputs
-        Names of the classes, labels or numbers.
+        Names of the classes, labels or targets.
     mean
-        Mean probabilities or values, for each of ``values`` one per output.
+        Mean probabilities or values: for each of ``values``, one per output.
     """
 
     feature: str
@@ -48,7 +48,7 @@ class Dependence:
 def dependences(
     rows: ScoredRows, features: Sequence[int], *, n_grid: int, n_jobs: int | None
 ) -> tuple[Dependence, ...]:
-    """Find the partial dependence on each of some features."""
+    """Compute the partial dependence on each of some features."""
     table = PermutedColumns(rows.model.schema, rows.matrix)
     return tuple(_dependence(rows, table, j, n_grid, n_jobs) for j in features)
 
@@ -73,7 +73,7 @@ def _dependence(
 
 
 def _entries(feature: Feature, present: np.ndarray, n_grid: int) -> list[float]:
-    """Return what a column is set to: numbers, or positions of levels; NaN for missing."""
+    """Return the values to set a column to: numbers, or positions of levels; NaN for missing."""
     if feature.kind == "categorical":
         entries = [float(i) for i in range(len(feature.levels))]
     else:
@@ -82,7 +82,7 @@ def _entries(feature: Feature, present: np.ndarray, n_grid: int) -> list[float]:
 
 
 def _grid(present: np.ndarray, n_grid: int) -> list[float]:
-    """Return all different numbers where they are few, else some between the tails."""
+    """Return all distinct numbers if there are few, else a grid between the tails."""
     different = np.unique(present).astype(np.float64)
     if different.size <= n_grid:
         return different.tolist()

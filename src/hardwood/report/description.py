@@ -1,4 +1,4 @@
-"""What a model is: the tree in words, its sizes, the features it uses, how it was learned."""
+"""Description of a model: the tree as text, its size, the features it uses, how it was learned."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MAX_TERMS = 4
 _MAX_TREES_LISTED = 10
 _MAX_FEATURES_LISTED = 10
 
-# A record's entries in the order of a story, by the names they have here; others follow.
+# Entries of the training record in the order of display, with their names; others follow.
 _RECORD_NAMES = {
     "learner": "learner",
     "table": "table",
     "table_rows": "rows of the table",
     "training_rows": "training rows",
-    "distinct_rows": "different training rows",
+    "distinct_rows": "distinct training rows",
     "validation_rows": "validation rows",
     "test_rows": "test rows",
     "passes": "epochs",
@@ -43,12 +43,12 @@ _RECORD_NAMES = {
     "oob_score": "out-of-bag score",
     "parameters": "parameters",
 }
-CURVES = "curves"  # drawn, not told
+CURVES = "curves"  # plotted, not printed
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """The model as a file: its format and kind, how large it is, and its checksum."""
+    """The model file: format, kind, size and checksum."""
 
     format: int
     kind: str
@@ -58,7 +58,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class TreeSizes:
-    """How large one tree of several is."""
+    """Size of one tree of an ensemble."""
 
     depth: int
     n_splits: int
@@ -67,20 +67,20 @@ class TreeSizes:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Description(Report):
-    """What a model is, made by `describe`.
+    """Description of a model, made by `describe`.
 
     Attributes
     ----------
     model
-        What is described.
+        The model.
     max_terms
-        Terms that the text shows of each split.
+        Terms per split that the text shows.
     features
         Every feature with its share of the weights, largest first.
     n_weights
-        Weights other than zero.
+        Number of nonzero weights.
     file
-        What `save` writes.
+        Facts about the file that `save` writes.
     """
 
     model: Model
@@ -91,18 +91,18 @@ class Description(Report):
 
     @property
     def title(self) -> str:
-        """What the model predicts and how large it is."""
+        """Task and size of the model."""
         return _first_line(self.model)
 
     def _blocks(self) -> Sequence[Block]:
         return [
-            self._trees_grid() if self.model.is_ensemble else self._tree_words(),
+            self._trees_grid() if self.model.is_ensemble else self._tree_text(),
             *self._use_blocks(),
-            self._cost_words(),
-            *self._record_words(),
+            self._cost_text(),
+            *self._record_text(),
         ]
 
-    def _tree_words(self) -> Text:
+    def _tree_text(self) -> Text:
         lines = self.model.to_text(max_terms=self.max_terms).splitlines()[1:]
         return Text("\n".join(lines).strip("\n"))
 
@@ -139,17 +139,17 @@ class Description(Report):
         unused = [use.name for use in self.features if not use.is_used]
         return [grid, Text(f"Not used: {', '.join(unused)}")] if unused else [grid]
 
-    def _cost_words(self) -> Text:
+    def _cost_text(self) -> Text:
         cost = self.model.flops()
         lines = [] if cost.mean is None else [f"  mean: {cost.mean}"]
         lines += [
             f"  worst: {cost.worst}",
-            f"  {plural(self.n_weights, 'weight')} other than zero; as a file "
+            f"  {plural(self.n_weights, 'nonzero weight')}; model file of "
             f"{format_bytes(self.file.n_bytes)}, format {self.file.format}",
         ]
-        return Text("\n".join(lines), "Cost of a prediction")
+        return Text("\n".join(lines), "Cost of one prediction")
 
-    def _record_words(self) -> list[Text]:
+    def _record_text(self) -> list[Text]:
         entries = readable_record(self.model.record)
         lines = [f"  {name}: {value}" for name, value in entries.items()]
         return [Text("\n".join(lines), "Training record")] if lines else []
@@ -215,14 +215,14 @@ def describe(model: Any, *, max_terms: int | None = MAX_TERMS) -> Description:
     model
         A tree, a forest, or a fitted estimator.
     max_terms
-        Terms that the text shows of each split, the largest; None for all. JSON and data frames
-        have all.
+        Number of terms to show per split, the largest first; None for all. JSON and data frames
+        always have all terms.
 
     Returns
     -------
     report
-        The tree in words, its sizes, the features that it uses, what a prediction costs, how it was
-        learned; of a forest its trees' sizes: describe ``forest.trees[0]`` to read one of them.
+        The tree as text, its size, the features that it uses, the cost of a prediction, and how it
+        was learned. For a forest, the sizes of its trees; pass ``forest.trees[0]`` to see one.
     """
     model = model_of(model)
     return Description(
@@ -276,25 +276,25 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-# The training record in words
+# The training record as text
 
 
 def readable_record(record: dict[str, Any]) -> dict[str, str]:
-    """Return a record in words, in order, with what was used where a parameter was "auto"."""
+    """Return a record as text, in order, with the value that each "auto" parameter was given."""
     entries = {name: entry for name, entry in record.items() if name != CURVES}
     resolved = entries.pop("resolved", {})
     if isinstance(entries.get("parameters"), dict) and isinstance(resolved, dict):
         entries["parameters"] = entries["parameters"] | resolved
     order = [name for name in _RECORD_NAMES if name in entries]
     order += [name for name in entries if name not in _RECORD_NAMES]
-    return {_RECORD_NAMES.get(name, name): _entry_words(entries[name]) for name in order}
+    return {_RECORD_NAMES.get(name, name): _entry_text(entries[name]) for name in order}
 
 
-def _entry_words(value: Any) -> str:
+def _entry_text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_entry_words(entry)}" for name, entry in value.items())
+        return ", ".join(f"{name} {_entry_text(entry)}" for name, entry in value.items())
     if isinstance(value, list):
-        return ", ".join(map(_entry_words, value))
+        return ", ".join(map(_entry_text, value))
     if isinstance(value, float):
         return f"{value:.4g}"
     if value is None or isinstance(value, bool):

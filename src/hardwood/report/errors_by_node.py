@@ -1,4 +1,4 @@
-"""Where the errors live in a tree: how much of the loss falls to the rows of each node."""
+"""Where a tree makes its errors: each node's share of the loss."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from hardwood.model import ObliqueTree
 
 _MAX_TERMS = 3
-_MAX_OF_FOREST = 50  # nodes of a forest that are kept of each kind
+_MAX_OF_FOREST = 50  # leaves, and splits, to keep for a forest
 
 
 @dataclass(frozen=True)
 class NodeErrors:
-    """The rows that reach a node, and their part in what goes wrong.
+    """The rows that reach a node, and their share of the loss.
 
     Attributes
     ----------
     tree
-        Number of the tree in a forest, from 1; None where there is one tree.
+        Number of the tree in a forest, from 1; None for a single tree.
     node
         Number of the leaf or split, from 0.
     depth
-        Splits above it.
+        Number of splits above it.
     rows
-        Rows that reach it, or their weight.
+        Number of rows that reach it, or the sum of their weights.
     share_of_rows
-        Of all.
+        Share of all rows.
     loss
-        Their mean loss: of the accuracy, the rate of errors.
+        Mean loss of these rows; for accuracy, the error rate.
     share_of_loss
-        Of all; NaN where nothing goes wrong at all.
+        Share of the total loss; NaN where there is no loss.
     path
-        What holds for the rows, from the root on.
+        Conditions that these rows satisfy, from the root down.
     condition
-        Of a split: what it asks. Empty for a leaf.
+        Condition of a split. Empty for a leaf.
     """
 
     tree: int | None
@@ -55,31 +55,31 @@ class NodeErrors:
 
     @property
     def excess(self) -> float:
-        """How much more of the loss falls to the node than of the rows."""
+        """The node's share of the loss minus its share of the rows."""
         return self.share_of_loss - self.share_of_rows
 
     @property
     def name(self) -> str:
-        """Its number, with that of its tree in a forest."""
+        """Number of the node, with the number of its tree in a forest."""
         return str(self.node) if self.tree is None else f"{self.node} of tree {self.tree}"
 
     @property
-    def words(self) -> str:
-        """The path on one line."""
+    def text(self) -> str:
+        """The path as one line."""
         return " and ".join(self.path) or "all rows"
 
 
 def errors_by_node(
     rows: ScoredRows, losses: np.ndarray
 ) -> tuple[tuple[NodeErrors, ...], tuple[NodeErrors, ...]]:
-    """Divide the losses (n,) of rows among the nodes that they reach.
+    """Divide the losses (n,) of rows among the nodes that the rows reach.
 
     Returns
     -------
     leaves, splits
-        Those that rows reach, with the largest `NodeErrors.excess` first. Of a forest, whose own
-        losses are divided by the leaves of each of its trees, the first 50 of each kind; none of a
-        soft ensemble.
+        The nodes that rows reach, those with the largest `NodeErrors.excess` first. For a forest,
+        the forest's own losses divided among the leaves of each tree, and at most 50 nodes of each
+        kind; empty for a soft ensemble.
     """
     table = rows.model.schema.as_table(rows.matrix)
     kinds: tuple[list[Any], list[Any]] = ([], [])
@@ -103,7 +103,7 @@ def errors_by_node(
 def _by_node(
     tree: ObliqueTree, leaf: np.ndarray, weight: np.ndarray, losses: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weight and loss of the rows at each node, (m + L,) each; node 0 has all of them."""
+    """Weight and loss of the rows at each node, (m + L,) each; node 0 is the root."""
     amounts = []
     for of_rows in (weight, weight * losses):
         at_leaves = np.bincount(leaf, of_rows, minlength=tree.n_leaves)
@@ -131,11 +131,11 @@ def _node(trees: tuple[Any, ...], in_forest: bool, entry: tuple[Any, ...]) -> No
 def _path(tree: ObliqueTree, node: int) -> tuple[str, ...]:
     """Conditions from the root to a node, splits numbered before leaves."""
     parents = parents_of(tree.children)
-    words: list[str] = []
+    conditions: list[str] = []
     while (parent := int(parents[node])) >= 0:
         split = tree.split(parent)
         child = node if node < tree.n_splits else ~(node - tree.n_splits)
         condition = split.describe(max_terms=_MAX_TERMS)
-        words.append(condition if split.right == child else f"not ({condition})")
+        conditions.append(condition if split.right == child else f"not ({condition})")
         node = parent
-    return tuple(reversed(words))
+    return tuple(reversed(conditions))

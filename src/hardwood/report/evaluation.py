@@ -1,4 +1,4 @@
-"""How good a model is on rows with known answers."""
+"""How good a model is on rows with known targets."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ _MAX_BINS = 100
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How one class fares.
+    """Scores of one class.
 
     Attributes
     ----------
     name
         The class.
     rows
-        Rows of the class, or their weight.
+        Number of rows of the class, or the sum of their weights.
     precision
-        Share of the rows predicted as the class that are of it; NaN where none is.
+        Share of the rows predicted as this class that belong to it; NaN if there are none.
     recall
-        Share of its rows that are predicted as it; NaN where it has none.
+        Share of the rows of this class that are predicted as it; NaN if there are none.
     """
 
     name: str
@@ -72,30 +72,30 @@ class Evaluation(PlottedReport):
     Attributes
     ----------
     what
-        What is predicted, in words.
+        What is predicted, as text.
     task
-        Of the model.
+        Task of the model.
     target
-        Names of what is predicted; empty where they are not known.
+        Names of the targets; empty if not known.
     n_rows
-        Rows that count.
+        Number of rows with a positive weight.
     scores
         Metrics, each with a 95 % interval.
     n_resamples
-        How often rows were drawn anew for the intervals of the bootstrap.
+        Number of bootstrap resamples behind the intervals.
     classes, confusion
-        The classes of a classifier, and rows by true (row) and predicted class (column), (k, k):
-        counts, or sums of weights. None of other models.
+        The classes of a classifier, and the confusion matrix (k, k) with true classes as rows and
+        predicted classes as columns: counts, or sums of weights. None for other models.
     by_class
         Precision and recall of each class.
     calibration
-        Of a classifier, or of labels: do probabilities say how often?
+        Predicted probabilities compared with observed frequencies, for classes and labels.
     n_unknown
-        Rows of a class that the model does not know.
+        Number of rows of a class that the model does not know.
     notes
-        What a reader should know.
+        Remarks for the reader.
     rows
-        Truth, outputs and weights, which drawings are made of.
+        Targets, predictions and weights, for the plots.
     """
 
     what: str
@@ -121,7 +121,7 @@ class Evaluation(PlottedReport):
 
     @property
     def title(self) -> str:
-        """What was scored, on how many rows."""
+        """Task and number of rows."""
         return f"Evaluation: {self.what}, {plural(self.n_rows, 'row')}"
 
     def _blocks(self) -> Sequence[Block]:
@@ -142,13 +142,13 @@ class Evaluation(PlottedReport):
                 [name, *map(format_count, row)]
                 for name, row in zip(names, self.confusion.tolist(), strict=True)
             ]
-            title = "Confusion: true class by row, predicted class by column"
+            title = "Confusion matrix: true classes as rows, predicted classes as columns"
             return TextTable.of(title, ["", *names], rows)
         wrong = self.confusion * (1 - np.eye(len(names)))
         order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_MISTAKES]
         pairs = [divmod(int(cell), len(names)) for cell in order if wrong.flat[cell] > 0]
         return TextTable.of(
-            f"Most frequent mistakes; the table of all {len(names)} classes is in `confusion`",
+            f"Most frequent errors; `confusion` has the matrix of all {len(names)} classes",
             ["true class", "predicted class", "rows"],
             [[names[i], names[j], format_count(float(wrong[i, j]))] for i, j in pairs],
             text_columns=(0, 1),
@@ -196,8 +196,8 @@ class Evaluation(PlottedReport):
     @property
     def _image_text(self) -> str:
         if self.task == "regression":
-            return "Truth against prediction, and residuals"
-        return "Calibration of the probabilities, and confusion of classes"
+            return "True values against predictions, and residuals"
+        return "Calibration of the probabilities, and confusion matrix"
 
     _figure_size, _draw = figure_size, draw
 
@@ -211,41 +211,43 @@ def evaluate(
     unknown_classes: UnknownClasses = "error",
     names: Sequence[str] = (),
     n_bins: int = N_BINS,
-    seed: int | np.random.Generator = 0,
+    random_state: int | np.random.Generator = 0,
     n_jobs: int | None = 1,
 ) -> Evaluation:
-    """Score a model on a table with known answers.
+    """Score a model on rows with known targets.
 
     Parameters
     ----------
     model
         A tree, a forest, or a fitted estimator.
     X
-        A table, as `predict` takes it.
+        A table, as for `predict`.
     y
-        True classes, numbers, or labels of 0 and 1 (n, k).
+        True classes, regression targets, or labels of 0 and 1 (n, k).
     sample_weight
-        (n,) weight of each row; rows of weight zero do not count.
+        (n,) weight of each row; rows of weight zero are left out.
     unknown_classes
-        What becomes of rows whose class the model does not know: an error, or ``"wrong"`` answers.
+        How to treat rows of a class that the model does not know: ``"error"`` raises an error,
+        ``"wrong"`` counts them as errors of the model.
     names
-        What is predicted, one name for each output; by default as the model has it.
+        One name per output; default: the model's names.
     n_bins
-        Bins of the calibration, of equal width.
-    seed
-        Draws the resamples of the bootstrap.
+        Number of calibration bins, of equal width.
+    random_state
+        Seed of the bootstrap, or a generator.
     n_jobs
-        Threads to predict with.
+        Number of threads for prediction; -1 uses all processors.
 
     Returns
     -------
     report
-        Metrics with 95 % intervals, confusion, calibration; its `plot` draws them, or residuals.
+        Metrics with 95 % intervals, confusion matrix and calibration; `plot` draws them, or for
+        regression the residuals.
 
     Raises
     ------
     TableError
-        Where the table or the answers cannot be used; the message says which row or column.
+        If the table or the targets cannot be used; the message says which row or column.
 
     Examples
     --------
@@ -256,7 +258,7 @@ def evaluate(
     0.6666666666666666
     """
     n_bins, n_jobs = integer("n_bins", n_bins, 1, _MAX_BINS), n_threads(n_jobs)
-    rng = generator(seed)
+    rng = generator(random_state)
     model = model_of(model)
     rows = scored_rows(model, X, y, sample_weight, unknown_classes=unknown_classes, n_jobs=n_jobs)
     target = tuple(names) or tuple(model.target_names or ())
@@ -300,7 +302,7 @@ def _confusion(rows: ScoredRows) -> np.ndarray | None:
 def _by_class(model: Model, counts: np.ndarray, rows: ScoredRows) -> tuple[ClassScore, ...]:
     predicted = np.bincount(
         rows.outputs.argmax(axis=1), rows.weight, minlength=len(counts)
-    )  # rows of unknown classes are predicted as something, too
+    )  # rows of unknown classes have predictions, too
     true = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         precision, recall = np.diag(counts) / predicted, np.diag(counts) / true
@@ -315,13 +317,11 @@ def _notes(rows: ScoredRows, scores: Sequence[Score]) -> list[str]:
         absent = len(model.classes) - np.unique(rows.truth[rows.truth >= 0]).size
         if absent:
             notes.append(
-                f"y has no row of {absent} of the {len(model.classes)} classes; what would need "
-                "them (the area under the curve) is not defined"
+                f"y has no rows of {absent} of the {len(model.classes)} classes, so the AUC is not "
+                "defined"
             )
     elif model.task == "regression" and (rows.truth == rows.truth[0]).all(axis=0).any():
-        notes.append(
-            "an answer is the same in all rows: R2, which compares with that, has no value"
-        )
+        notes.append("R2 is not defined for a target that has the same value in all rows")
     too_large = [score.name for score in scores if np.isinf(score.value)]
     if too_large:
         notes.append(
@@ -345,7 +345,8 @@ def _calibration_grid(found: Calibration) -> TextTable:
     ]
     return TextTable.of(
         f"Calibration of the probability of {found.of}",
-        ["probability", "rows", "mean", "observed", "95 % interval"],
+        ["probability", "rows", "predicted", "observed", "95 % interval"],
         rows,
-        note=f"mean distance of observed from predicted: {format_number(found.error)}",
+        note="expected calibration error (mean |observed - predicted|): "
+        f"{format_number(found.error)}",
     )

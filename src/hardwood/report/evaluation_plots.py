@@ -1,4 +1,4 @@
-"""Drawings of an evaluation: calibration and confusion, or truth and residuals."""
+"""Plots of an evaluation: calibration and confusion matrix, or true values and residuals."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from hardwood.report.evaluation import Evaluation
 
 _SIDE = 4.2  # inches of one panel
-_MAX_OUTPUTS = 4  # outputs with a row of panels each
-_MAX_CELLS = 30  # classes of a confusion table that can still be read
+_MAX_OUTPUTS = 4  # outputs that get a row of panels
+_MAX_CELLS = 30  # classes of a confusion matrix that is still readable
 _MAX_NUMBERS = 12  # classes up to which its cells have numbers
 
 
 def figure_size(found: Evaluation) -> tuple[float, float]:
-    """Width and height of the drawing in inches."""
+    """Width and height of the plot in inches."""
     if found.task == "regression":
         return 3 * _SIDE, _SIDE * min(found.rows.outputs.shape[1], _MAX_OUTPUTS)
     return (2 if _shows_confusion(found) else 1) * _SIDE * 1.15, _SIDE
@@ -48,7 +48,7 @@ def _shows_confusion(found: Evaluation) -> bool:
 
 
 def _calibration(found: Evaluation, ax: Any) -> None:
-    ax.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--", label="as it should be")
+    ax.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--", label="perfect calibration")
     first = found.calibration[0]
     x = np.array([b.predicted for b in first.bins])
     y = np.array([b.observed for b in first.bins])
@@ -59,7 +59,7 @@ def _calibration(found: Evaluation, ax: Any) -> None:
     ax.errorbar(x, y, yerr=reach, color=BLUE, marker="o", capsize=3, label=f"{label(first.of)}")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     words = f"Calibration, {plural(found.n_rows, 'row')}"
-    name_axes(ax, words, "predicted probability", "observed share, with 95 % interval")
+    name_axes(ax, words, "predicted probability", "observed frequency, 95 % interval")
     legend(ax, loc="upper left")
 
 
@@ -78,7 +78,9 @@ def _confusion(found: Evaluation, ax: Any) -> None:
             ink = "white" if shares[i, j] > 0.6 else "black"
             text = format_count(float(counts[i, j]))
             ax.text(j, i, text, ha="center", va="center", color=ink, fontsize="small")
-    name_axes(ax, "Confusion: rows, shade by true class", "predicted class", "true class")
+    name_axes(
+        ax, "Confusion matrix, shaded by share of the true class", "predicted class", "true class"
+    )
 
 
 def _truth_and_prediction(found: Evaluation, output: int, ax: Any) -> None:
@@ -86,9 +88,9 @@ def _truth_and_prediction(found: Evaluation, output: int, ax: Any) -> None:
     shown = some(truth.size)
     ax.plot(prediction[shown], truth[shown], ".", color=BLUE, markersize=3, alpha=0.5)
     ends = [min(truth.min(), prediction.min()), max(truth.max(), prediction.max())]
-    ax.plot(ends, ends, color=GRAY, linewidth=1, linestyle="--", label="truth = prediction")
+    ax.plot(ends, ends, color=GRAY, linewidth=1, linestyle="--", label="true = predicted")
     more = "" if shown.size == truth.size else f" ({shown.size:,} of {truth.size:,} rows)"
-    name_axes(ax, f"Truth against prediction{more}", "prediction", _name(found, output))
+    name_axes(ax, f"True values against predictions{more}", "prediction", _name(found, output))
     legend(ax)
 
 
@@ -99,8 +101,8 @@ def _residuals(found: Evaluation, output: int, ax: Any) -> None:
     ax.plot(prediction[shown], residual[shown], ".", color=BLUE, markersize=3, alpha=0.5)
     ax.axhline(0, color=GRAY, linewidth=1, linestyle="--")
     middle = _middle_by_prediction(prediction, residual, found.rows.weight)
-    ax.plot(*middle, color=VERMILION, marker="o", markersize=4, label="mean of a tenth of the rows")
-    name_axes(ax, "Residuals", "prediction", f"{_name(found, output)} less prediction")
+    ax.plot(*middle, color=VERMILION, marker="o", markersize=4, label="mean in each tenth of rows")
+    name_axes(ax, "Residuals", "prediction", f"{_name(found, output)} - prediction")
     legend(ax)
 
 
@@ -111,13 +113,13 @@ def _histogram(found: Evaluation, output: int, ax: Any) -> None:
     )
     ax.axvline(0, color=GRAY, linewidth=1, linestyle="--")
     unit = "weight" if found.rows.is_weighted else "rows"
-    name_axes(ax, "How large residuals are", f"{_name(found, output)} less prediction", unit)
+    name_axes(ax, "Distribution of residuals", f"{_name(found, output)} - prediction", unit)
 
 
 def _middle_by_prediction(
     prediction: np.ndarray, residual: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean prediction and mean residual of each tenth of the rows; alike predictions together."""
+    """Mean prediction and mean residual of each tenth of the rows, by prediction."""
     edges = np.unique(np.quantile(prediction, np.linspace(0, 1, 11)[1:-1]))
     place = np.searchsorted(edges, prediction, side="right")
     total = np.bincount(place, weight)
@@ -130,4 +132,4 @@ def _middle_by_prediction(
 def _name(found: Evaluation, output: int) -> str:
     if output < len(found.target):
         return label(found.target[output])
-    return "truth" if found.rows.outputs.shape[1] == 1 else f"output {output}"
+    return "true value" if found.rows.outputs.shape[1] == 1 else f"output {output}"

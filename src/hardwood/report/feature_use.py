@@ -1,4 +1,4 @@
-"""Which features a model uses, and how much of its weights they have."""
+"""Which features a model uses, and their shares of its weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TINY = np.finfo(np.float64).tiny
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """In how many splits a feature has a weight, and its share of all their weight (sum 1).
+    """Number of splits in which a feature has a weight, and its share of all weights (sum 1).
 
     ``n_leaves`` counts the linear leaves in which it has a weight.
     """
@@ -29,16 +29,16 @@ class FeatureUse:
 
     @property
     def is_used(self) -> bool:
-        """Whether it has a weight anywhere."""
+        """Whether it has a nonzero weight in any split or linear leaf."""
         return self.n_splits + self.n_leaves > 0
 
 
 def feature_use(model: Model) -> list[FeatureUse]:
-    """Features by their share of the weights of splits, largest first.
+    """Return the features by their share of the weights of splits, largest first.
 
-    A weight counts per standard deviation of its column, levels and missing flags included. Each
-    split has one vote to divide among its features, and votes count by the training rows that pass
-    through the split, where the model knows them. The trees of a forest count alike.
+    Weights are in standard units, those of categories and missing indicators included. Each split
+    distributes one vote among its features. Votes are weighted by the training rows that pass the
+    split, if the model has these counts. All trees of a forest count the same.
     """
     schema = model.schema
     parts = list(model.split_weights())
@@ -61,7 +61,7 @@ def n_linear_leaves(model: Model) -> int:
 
 
 def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
-    """Share of each feature in the weights of a tree's splits, (p,); 0 of a single leaf."""
+    """Share of each feature in the weights of a tree's splits, (p,); 0 for a single leaf."""
     sizes = np.abs(weights) * schema.column_spread
     by_feature = np.add.reduceat(sizes, schema.first_column, axis=1)  # (m, p)
     total = by_feature.sum(axis=1, keepdims=True)
@@ -72,7 +72,7 @@ def _votes(schema: Schema, weights: np.ndarray, counts: np.ndarray | None) -> np
 
 
 def _times_used(schema: Schema, weights: np.ndarray) -> np.ndarray:
-    """Count the rows of weights (r, c) in which each feature has one other than zero, (p,)."""
+    """Count for each feature the rows of weights (r, c) where it is not zero, (p,)."""
     is_used = np.logical_or.reduceat(weights != 0, schema.first_column, axis=1)  # (r, p)
     return is_used.sum(axis=0)
 

@@ -1,12 +1,12 @@
-r"""Permutation importance: how much worse a model gets when a feature's entries are shuffled.
+r"""Permutation importance: how much worse a model gets when a feature's values are shuffled.
 
 .. math:: \theta = E\,\ell(x_i \text{ with feature } j \text{ of } x_{i'}) - E\,\ell(x_i)
 
-is estimated by the mean over R shuffles of all rows. A row plays two parts, as the *receiver* of
-another row's entry and as the *giver* of its own, and the interval counts both. With e the
-centered contribution of a pair, S the variance over rows of (mean of e as receiver + mean of e as
-giver) and s^2 that of e over all pairs, the variance of the estimate is (S - s^2 / R) / n: the
-means over R partners leave in S what s^2 / R takes away.
+is estimated by the mean over R shuffles of all rows. A row takes part twice: as the *receiver* of
+another row's value and as the *giver* of its own. The interval includes both. With e the centered
+contribution of a pair, S the variance over rows of (mean of e as receiver + mean of e as giver) and
+s^2 the variance of e over all pairs, the variance of the estimate is (S - s^2 / R) / n: averages
+over R partners add s^2 / R to S, which is subtracted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hardwood.report.resampling import Z
 from hardwood.report.row_losses import RowLoss
 from hardwood.report.scored_rows import ScoredRows
 
-_LEAST = 0.25  # part of S that the variance is at least, whatever chance subtracts
+_LEAST = 0.25  # the variance is at least this part of S, whatever is subtracted
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Importance:
     Attributes
     ----------
     name
-        Of the feature or group.
+        Name of the feature or group.
     features
         Names of the features.
     importance
-        By how much the metric gets worse, a mean over the shuffles: a score falls, a loss rises.
+        How much worse the metric gets, averaged over the shuffles: a score falls, a loss rises.
     low, high
         Its 95 % interval, over rows and shuffles.
     shuffles
-        The same of each shuffle.
+        Importance in each shuffle.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Importance:
 def column_groups(
     names: Sequence[str], groups: Mapping[str, Sequence[str]] | None
 ) -> dict[str, list[int]]:
-    """Return the columns that move together, by name: the groups, then each other feature.
+    """Return the columns to shuffle together, by name: the groups, then each other feature.
 
     Raises
     ------
     ValueError
-        If a group names a feature that is not there, or two name the same.
+        If a group names an unknown feature, or two groups name the same one.
     """
     if groups is not None and not isinstance(groups, Mapping):
         raise TypeError(
@@ -74,7 +74,7 @@ def column_groups(
         for name in members:
             if name not in place:
                 raise ValueError(
-                    f"group {group!r:.80} names {name!r:.80}, which is no feature of the model"
+                    f"group {group!r:.80} names {name!r:.80}, which the model does not have"
                 )
             if name in taken:
                 raise ValueError(f"{name!r:.80} is in two groups, {taken[name]!r} and {group!r}")
@@ -98,9 +98,9 @@ def importances(
     rng: np.random.Generator,
     n_jobs: int | None,
 ) -> tuple[Importance, ...]:
-    """Shuffle each group of columns some times; the most important first.
+    """Shuffle each group of columns several times; return the most important first.
 
-    ``used``, (p,) bool, says which columns can matter; others have importance 0 and are not
+    ``used``, (p,) bool, marks columns that have a weight; others have importance 0 and are not
     shuffled.
     """
     base = loss.of_rows(rows.truth, rows.outputs)
@@ -124,7 +124,7 @@ def importances(
 
 
 class _Pairs:
-    """Sums over shuffles of what a receiver and a giver do together, (n, c) each."""
+    """Sums over shuffles of the losses of receivers and givers, (n, c) each."""
 
     def __init__(self, loss: RowLoss, weight: np.ndarray) -> None:
         self._loss = loss
@@ -136,7 +136,7 @@ class _Pairs:
         self.means: list[float] = []
 
     def add(self, order: np.ndarray, change: np.ndarray) -> None:
-        """Add a shuffle in which row i received from row ``order[i]``: its change of losses."""
+        """Add a shuffle in which row i received the value of row ``order[i]``."""
         weighed = self._weight * change
         self._received += weighed
         self._given[order] += weighed
@@ -147,7 +147,7 @@ class _Pairs:
         self._products += float((of_rows * self._weight[:, 0]).mean())
 
     def estimate(self) -> tuple[float, float]:
-        """Return the mean, and how far its 95 % interval reaches to both sides."""
+        """Return the mean and the half-width of its 95 % interval."""
         repeats, n = len(self.means), len(self._weight)
         theta = self._received.mean(axis=0) / repeats  # (c,)
         received = self._received / repeats - theta * self._weight

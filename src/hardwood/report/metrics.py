@@ -13,15 +13,15 @@ from hardwood.report.resampling import Kinds, Metric, Score, bootstrap, wilson_s
 from hardwood.text.blocks import TextTable
 from hardwood.text.numbers import format_interval, format_number
 
-YES = 0.5  # the least probability of a label that is predicted
-_NOISE = 1e-12  # a variance this small beside its terms is what rounding left of zero
+YES = 0.5  # smallest probability with which a label is predicted
+_NOISE = 1e-12  # relative size below which a variance is only rounding error
 _MAX_AUC_CLASSES = 20  # with more, the area under each class's curve takes too long
 
 
 def unit_of(*numbers: np.ndarray) -> float:
-    """Return the power of two that the largest finite number lies above, or 1 where all are 0.
+    """Return the power of two just below the largest finite number, or 1 if all are 0.
 
-    Dividing by it rounds nothing but what is negligible beside the largest, which becomes 1 to 2.
+    Dividing by it is exact except for numbers that are negligible beside the largest.
     """
     sizes = [np.abs(some[np.isfinite(some)]).max(initial=0.0) for some in numbers]
     largest = float(max(sizes))
@@ -31,27 +31,27 @@ def unit_of(*numbers: np.ndarray) -> float:
 def classification_scores(
     truth: np.ndarray, probabilities: np.ndarray, weight: np.ndarray, rng: np.random.Generator
 ) -> list[Score]:
-    """Accuracy, balanced accuracy, log loss, Brier score and the area under the ROC curve.
+    """Return accuracy, balanced accuracy, log loss, Brier score and AUC.
 
-    The Brier score of two classes is the mean squared error of the second one's probability; of
-    more, the sum of that over all of them. The area under the curve of more than two classes (up to
-    20) is the mean over the classes, each against the others.
+    The Brier score of two classes is the mean squared error of the second class's probability; with
+    more classes it is the sum of this over all classes. The AUC of 3 to 20 classes is the mean over
+    the classes, each against all others.
 
     Parameters
     ----------
     truth
-        (n,) position of the true class, -1 for a class that the model does not know: always wrong.
+        (n,) position of the true class; -1, for an unknown class, always counts as an error.
     probabilities
         (n, k).
     weight
-        (n,) of each row.
+        (n,) weight of each row.
     rng
         Draws the bootstrap resamples.
 
     Notes
     -----
     The interval of the accuracy is Wilson's, with the effective number of rows. The bootstrap would
-    call a perfect score certain however few the rows, because no resample of it can be imperfect.
+    give a perfect score an interval of width 0 for any number of rows.
     """
     is_right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
     accuracy = wilson_score("accuracy", is_right, weight)
@@ -75,10 +75,10 @@ def classification_scores(
 def regression_scores(
     truth: np.ndarray, prediction: np.ndarray, weight: np.ndarray, rng: np.random.Generator
 ) -> list[Score]:
-    """Root mean squared error, mean absolute error and the share of variance explained, R2.
+    """Return root mean squared error (RMSE), mean absolute error (MAE) and R2.
 
-    Infinite where float64 cannot hold it. All sums are made in units of the largest number, so that
-    none of them leaves that range by itself.
+    Infinite where a score exceeds float64. Sums are in units of the largest number, so that none of
+    them overflows by itself.
     """
     unit, own_unit = unit_of(truth, prediction), unit_of(truth)
     ratio = unit / own_unit
@@ -113,7 +113,7 @@ def several_regression_scores(
     weight: np.ndarray,
     rng: np.random.Generator,
 ) -> list[Score]:
-    """Scores of several numbers, (n, k) both: those of `regression_scores` for each by its name."""
+    """Return the scores of `regression_scores` for each of several targets, (n, k)."""
     return [
         replace(score, name=f"{score.name} of {name}")
         for j, name in enumerate(names)
@@ -128,18 +128,17 @@ def label_scores(
     weight: np.ndarray,
     rng: np.random.Generator,
 ) -> list[Score]:
-    """Scores of several labels: (n, k) of 0 and 1, and (n, k) probabilities of 1.
+    """Return the scores of several labels: (n, k) of 0 and 1, and (n, k) probabilities of 1.
 
-    The share of rows with all labels right; the share of labels that are right, the log loss and
-    the Brier score, all means over the labels; then for each label its accuracy and the area under
-    its ROC curve.
+    Subset accuracy is the share of rows with all labels correct. Label accuracy, log loss and Brier
+    score are means over the labels. Then follow accuracy and AUC of each label.
     """
     is_right = ((probabilities >= YES) == (truth == 1)).astype(np.float64)
-    all_right = wilson_score("all labels right", is_right.min(axis=1), weight)
+    all_right = wilson_score("subset accuracy", is_right.min(axis=1), weight)
     kinds = Kinds.of(weight, truth, probabilities)
     labels, shares = truth[kinds.first], probabilities[kinds.first]
     metrics: dict[str, Metric] = {
-        "labels right": _mean(is_right[kinds.first].mean(axis=1)),
+        "label accuracy": _mean(is_right[kinds.first].mean(axis=1)),
         "log loss": _mean(label_log_losses(labels, shares)),
         "Brier score": _mean(((shares - labels) ** 2).mean(axis=1)),
     }
@@ -156,7 +155,7 @@ def label_scores(
 def confusion(
     truth: np.ndarray, predicted: np.ndarray, n_classes: int, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """Rows by true (row) and predicted class (column), (k, k), without unknown ones.
+    """Return the confusion matrix (k, k), true classes as rows, without unknown classes.
 
     Counts of rows, or sums of their weights.
     """
@@ -172,21 +171,21 @@ def log_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
 
 
 def brier_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Return squared errors of the probabilities, (n,): summed over classes, of two halved."""
+    """Return squared errors of the probabilities, (n,), summed over classes; halved for two."""
     is_true = truth[:, None] == np.arange(probabilities.shape[1])
     losses = ((probabilities - is_true) ** 2).sum(axis=1)
-    losses += truth < 0  # an unknown class was given no probability at all
+    losses += truth < 0  # the true class was given no probability
     return losses / 2 if probabilities.shape[1] == 2 else losses
 
 
 def label_log_losses(truth: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Return the log loss of each row, (n,), a mean over its labels of 0 and 1, (n, k)."""
+    """Return the log loss of each row, (n,), the mean over its labels of 0 and 1, (n, k)."""
     given = np.where(truth == 1, probabilities, 1 - probabilities)
     return _minus_log(given).mean(axis=1)
 
 
 def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
-    """Scores by name, as JSON has them."""
+    """Return scores by name, for JSON."""
     return {
         score.name: {
             "value": score.value,
@@ -201,7 +200,7 @@ def scores_json(scores: Sequence[Score]) -> dict[str, Any]:
 def scores_table(
     title: str, scores: Sequence[Score], baseline: Sequence[Score] = (), baseline_name: str = ""
 ) -> TextTable:
-    """Show metrics, one per row, with their intervals; a baseline's values as a last column."""
+    """Return a table of metrics with their intervals, and the values of a baseline."""
     header = ["metric", "value", "95 % interval"] + ([baseline_name] if baseline else [])
     rows = [
         [score.name, format_number(score.value), format_interval(score.low, score.high)]
@@ -217,12 +216,12 @@ def _mean(losses: np.ndarray) -> Metric:
 
 
 def _sum(w: np.ndarray, amounts: np.ndarray) -> float:
-    """Weighted sum by this thread alone: BLAS would start others, a thousand times over."""
+    """Weighted sum on this thread: BLAS would start others, a thousand times."""
     return float((w * amounts).sum())
 
 
 def _balanced_accuracy(is_right: np.ndarray, truth: np.ndarray) -> Metric:
-    n_classes = truth.max() + 2  # one more for the unknown, which come first
+    n_classes = truth.max() + 2  # plus one for unknown classes, which come first
 
     def metric(w: np.ndarray) -> float:
         total = np.bincount(truth + 1, w, minlength=n_classes)
@@ -238,7 +237,7 @@ def _minus_log(given: np.ndarray) -> np.ndarray:
 
 
 def _area_under_curve(truth: np.ndarray, score: np.ndarray) -> Metric:
-    """Chance that a row of class 1 scores above one of class 0, ties counting half."""
+    """Probability that a row of class 1 scores above one of class 0; ties count half."""
     group = np.unique(score, return_inverse=True)[1]
     is_positive = (truth == 1).astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""A table with some of its columns changed: shuffled, or the same in all rows."""
+"""A table with some of its columns shuffled or set to a constant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hardwood.table import Schema, Table
 
 
 class PermutedColumns:
-    """Makes changed copies of a table that a schema has read; the table itself stays as it is.
+    """Makes changed copies of a table; the table itself stays unchanged.
 
     Copies share memory: each is valid until the next one is made.
     """
@@ -24,7 +24,7 @@ class PermutedColumns:
         self._changed: list[int] = []
 
     def shuffled(self, columns: Sequence[int], order: np.ndarray) -> Table:
-        """Give row i the entries that row ``order[i]`` has in some columns; they move together."""
+        """Give row i the values that row ``order[i]`` has in some columns, which stay together."""
         chosen = list(columns)
         if self._work is not None:
             self._restore()
@@ -41,7 +41,7 @@ class PermutedColumns:
         return self._sparse_table(moved)
 
     def constant(self, column: int, value: float) -> Table:
-        """Give all rows one entry in a column."""
+        """Give all rows the same value in a column."""
         if self._work is not None:
             self._restore()
             self._work[:, column] = value
@@ -55,7 +55,7 @@ class PermutedColumns:
         return self._sparse_table(hstack(parts, format="csc"))
 
     def present(self, column: int) -> np.ndarray:
-        """Return the entries of a column that are not missing."""
+        """Return the values of a column that are not missing."""
         entries = self._given[:, column]
         entries = entries if self._is_dense else entries.toarray()[:, 0]
         return entries[~np.isnan(entries)]

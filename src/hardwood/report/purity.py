@@ -18,17 +18,17 @@ from hardwood.parameters import flag, integer
 
 @dataclass(frozen=True)
 class SampledPurity:
-    """A dendrogram purity estimated from some pairs of rows.
+    """A dendrogram purity estimated from a sample of pairs.
 
     Attributes
     ----------
     value
         The mean over the pairs.
     standard_error
-        Of the value, by the spread of the pairs; the purity of all pairs lies within two of them 19
-        times out of 20.
+        Standard error of the value; the exact purity lies within two of them about 19 times out
+        of 20.
     n_pairs
-        How many pairs were drawn.
+        Number of pairs drawn.
     """
 
     value: float
@@ -45,25 +45,25 @@ class SampledPurity:
 def dendrogram_purity(
     y: Any, hierarchy: Any, leaves: Any = None, *, self_pairs: bool = False
 ) -> float:
-    """Return the dendrogram purity of a binary hierarchy, exactly.
+    """Return the exact dendrogram purity of a binary hierarchy.
 
-    Every pair of rows of one class counts the same; two rows in one leaf count with that leaf.
-    Takes n log n time, however many classes there are.
+    Every pair of rows of one class counts the same; two rows in one leaf form a pair at that leaf.
+    Takes n log n time, for any number of classes.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The class of each row.
     hierarchy : array-like of shape (n_leaves - 1, 2) or (n_leaves - 1, 4), or fitted estimator
-        Merges as scikit-learn's ``children_`` holds them: numbers below n_leaves are leaves, and
-        n_leaves + i is what merge i makes. Or a linkage matrix of SciPy; or an estimator that has
-        ``children_``, such as `LatentTreeClustering` or scikit-learn's `AgglomerativeClustering`.
+        Merges as in scikit-learn's ``children_``: numbers below n_leaves are leaves, and
+        n_leaves + i is the result of merge i. Or a linkage matrix of SciPy, or an estimator that
+        has ``children_``, such as `LatentTreeClustering` or `AgglomerativeClustering`.
     leaves : array-like of shape (n,), optional
-        The leaf that each row is in: what `LatentTreeClustering.apply` returns for new rows. Where
-        left out, ``leaves_`` of the estimator if it has that, else row i is leaf i.
+        The leaf of each row, as `LatentTreeClustering.apply` returns for new rows. Default:
+        ``leaves_`` of the estimator if it has that, otherwise row i is leaf i.
     self_pairs : bool, default=False
-        Whether a row is a pair with itself, too, half as much as two rows are: so counts the code
-        of the latent trees paper. With few rows that makes the purity of large leaves matter more.
+        Whether a row also forms a pair with itself, at half the weight, as in the code of the
+        latent trees paper. With few rows this gives the purity of large leaves more weight.
 
     Returns
     -------
@@ -95,16 +95,16 @@ def sampled_dendrogram_purity(
     n_pairs: int = 100_000,
     random_state: int | None = None,
 ) -> SampledPurity:
-    """Estimate the dendrogram purity from pairs that are drawn at random, with its error.
+    """Estimate the dendrogram purity, and its standard error, from randomly drawn pairs.
 
     Parameters
     ----------
     y, hierarchy, leaves
-        As of `dendrogram_purity`.
+        Same as in `dendrogram_purity`.
     n_pairs : int, default=100000
-        Pairs to draw, with repetition, at least 2. The error halves with four times as many.
+        Number of pairs to draw, with replacement, at least 2. Four times as many halve the error.
     random_state : int, optional
-        Seed of the drawing.
+        Seed of the draws.
     """
     n_pairs = integer("n_pairs", n_pairs, 2)
     if random_state is not None:
@@ -117,11 +117,11 @@ def sampled_dendrogram_purity(
 
 @dataclass(frozen=True)
 class _Layout:
-    """A hierarchy drawn flat: leaves in a line, so that every node is a range of places.
+    """A hierarchy with its leaves in a line, so that every node is a range of positions.
 
-    `boundary` tells, for each pair of neighboring places, the node that first holds both. Nodes
-    come after their children, so the smallest node over a range of places is the largest of the
-    boundaries within it.
+    `boundary` holds, for each pair of neighboring positions, the smallest node that contains both.
+    Nodes come after their children, so the smallest node over a range of positions is the largest
+    of the boundaries within it.
     """
 
     place_of_leaf: np.ndarray
@@ -191,18 +191,18 @@ class _Rows:
         n_before = np.append(0, np.cumsum(size))
         n_rows = np.append(0, np.cumsum(np.bincount(place, minlength=n_leaves)))
         if np.bincount(classes, minlength=1).max() < (1 if self_pairs else 2):
-            raise ValueError("Purity is of pairs of rows of one class, and y holds no such pair.")
+            raise ValueError("y has no two rows of one class, so there is no pair to average over.")
         return cls(layout, n_leaves, cell, size, n_before, n_rows)
 
     def pairs_within_leaves(self, self_pairs: bool) -> tuple[float, float]:
-        """Return the number of pairs that share a leaf, and the sum of their purities."""
+        """Return the number of pairs within a leaf, and the sum of their purities."""
         pairs = self.size * (self.size - (0 if self_pairs else 1)) / 2
         place = self.cell % self.n_leaves
         in_leaf = self.n_rows_before_place[place + 1] - self.n_rows_before_place[place]
         return pairs.sum(), pairs @ (self.size / in_leaf)
 
     def pairs_across_leaves(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return numbers of pairs and their purities, by class and node that first joins them."""
+        """Return numbers of pairs and their purities, by class and smallest common node."""
         classes, place = np.divmod(self.cell, self.n_leaves)
         has_next = np.flatnonzero(classes[1:] == classes[:-1])
         if not len(has_next):
@@ -239,7 +239,7 @@ class _Rows:
         return own / self._n_rows_in(node)
 
     def _n_rows(self, classes: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return how many rows of a class stand at places from start to end, as float64."""
+        """Return how many rows of a class are at positions from start to end, as float64."""
         first = np.searchsorted(self.cell, classes * self.n_leaves + start)
         last = np.searchsorted(self.cell, classes * self.n_leaves + end)
         return (self.n_before[last] - self.n_before[first]).astype(np.float64)
@@ -250,7 +250,7 @@ class _Rows:
 
 
 def _children_of(hierarchy: Any) -> np.ndarray:
-    """Return the merges (n_leaves - 1, 2) of a hierarchy, or say what is wrong with them."""
+    """Return the merges (n_leaves - 1, 2) of a hierarchy, or raise an error with the reason."""
     merges = np.asarray(getattr(hierarchy, "children_", hierarchy))
     if merges.size == 0:
         merges = merges.reshape(0, 2)

@@ -1,4 +1,4 @@
-"""How wrong each answer is, in the unit of a metric."""
+"""The loss of each row, in the unit of a metric."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hardwood.errors import TableError
 from hardwood.report.metrics import YES, brier_losses, label_log_losses, log_losses, unit_of
 from hardwood.report.scored_rows import ScoredRows
 
-# Losses are squared for intervals: the errors' fourth powers must be numbers, too.
+# Intervals square the losses, so the fourth powers of the errors must be finite.
 _LEAST_ERROR, _MOST_ERROR = 1e-70, 1e70
 
 LossFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -19,19 +19,19 @@ LossFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class RowLoss:
-    """A metric that is a mean over rows, as a loss: the larger, the worse.
+    """A metric that is a mean over rows, as a loss: larger is worse.
 
     Attributes
     ----------
     metric
-        Its name.
+        Name of the metric.
     is_score
-        Whether the metric is 1 less the mean loss.
+        Whether the metric is 1 minus the mean loss.
     of_rows
-        From truth and outputs to losses (n, c), whose mean over the c is a row's loss.
+        Function from targets and outputs to losses (n, c); their mean over c is a row's loss.
     further
-        (n, c) what else a row adds to the influence on the metric: R2 is in units of the variance,
-        which depends on the rows, too. Zero for others.
+        (n, c) additional influence of a row on the metric: R2 is in units of the variance, which
+        depends on the rows too. Zero for other metrics.
     """
 
     metric: str
@@ -46,11 +46,11 @@ class RowLoss:
 
 
 def row_loss(rows: ScoredRows, metric: str | None = None) -> RowLoss:
-    """Choose the loss of a model's task by the name of a metric.
+    """Return the loss for a metric, given by name.
 
-    Of classes: ``"accuracy"`` (the default), ``"log loss"``, ``"Brier score"``. Of labels:
-    ``"labels right"`` (the default), ``"log loss"``, ``"Brier score"``. Of numbers: ``"R2"`` (the
-    default), ``"MAE"``, ``"MSE"``; means over several.
+    For classes: ``"accuracy"`` (the default), ``"log loss"``, ``"Brier score"``. For labels:
+    ``"label accuracy"`` (the default), ``"log loss"``, ``"Brier score"``. For regression: ``"R2"``
+    (the default), ``"MAE"``, ``"MSE"``, averaged over several targets.
     """
     functions = _FUNCTIONS[rows.model.task]
     name = next(iter(functions)) if metric is None else metric
@@ -62,7 +62,7 @@ def row_loss(rows: ScoredRows, metric: str | None = None) -> RowLoss:
         return _in_variances(rows)
     if rows.model.task == "regression":
         _check_size(rows, name)
-    is_score = name in ("accuracy", "labels right")
+    is_score = name in ("accuracy", "label accuracy")
     of_row = functions[name]
     return RowLoss(name, is_score, lambda *rows: of_row(*rows)[:, None], np.zeros((len(rows), 1)))
 
@@ -74,8 +74,8 @@ def _in_variances(rows: ScoredRows) -> RowLoss:
     variance = np.average(squared, axis=0, weights=rows.weight)
     if not (variance > 0).all():
         raise TableError(
-            "y has the same answer in all rows, so that R2, which compares with it, is not "
-            "defined: give more rows, or metric='MAE'"
+            "y has the same value in all rows, so R2 is not defined: pass more rows, or "
+            "metric='MAE'"
         )
 
     def losses(truth: np.ndarray, outputs: np.ndarray) -> np.ndarray:
@@ -83,9 +83,9 @@ def _in_variances(rows: ScoredRows) -> RowLoss:
             found: np.ndarray = (truth / unit - outputs / unit) ** 2 / variance
         if not found.max() <= _MOST_ERROR**2:
             raise TableError(
-                f"predictions (up to {np.abs(outputs).max():.3g}) are too far from y (up to "
-                f"{np.abs(truth).max():.3g}) to give R2 as a float64 number: give y in the unit "
-                "of the predictions, or metric='MAE'"
+                f"predictions (up to {np.abs(outputs).max():.3g}) are so far from y (up to "
+                f"{np.abs(truth).max():.3g}) that R2 exceeds float64: pass y in the unit of the "
+                "predictions, or metric='MAE'"
             )
         return found
 
@@ -96,9 +96,9 @@ def _check_size(rows: ScoredRows, metric: str) -> None:
     largest = float(max(np.abs(rows.truth).max(), np.abs(rows.outputs).max()))
     if largest and not _LEAST_ERROR <= largest <= _MOST_ERROR:
         raise TableError(
-            f"y and the predictions go up to {largest:.3g}; to give {metric} as a float64 number "
-            f"that must be from {_LEAST_ERROR:g} to {_MOST_ERROR:g}. Give y in another unit, or "
-            "metric='R2', which has none"
+            f"y and the predictions go up to {largest:.3g}; to compute {metric} in float64 this "
+            f"must be between {_LEAST_ERROR:g} and {_MOST_ERROR:g}. Pass y in another unit, or "
+            "metric='R2', which has no unit"
         )
 
 
@@ -125,7 +125,7 @@ _FUNCTIONS: dict[str, dict[str, LossFunction]] = {
         "Brier score": brier_losses,
     },
     "multilabel": {
-        "labels right": _wrong_labels,
+        "label accuracy": _wrong_labels,
         "log loss": label_log_losses,
         "Brier score": _squared,
     },

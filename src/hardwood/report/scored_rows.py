@@ -1,4 +1,4 @@
-"""Rows with known answers, and what a model says of them."""
+"""Rows with known targets, and the model's predictions for them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from hardwood.text.numbers import plural
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-# Weights are squared and multiplied with each other: beyond these powers, that would leave the
-# range of float64. Weights are else kept as they are, because reports show sums of them.
+# Weights are squared and multiplied with each other: beyond these powers, that would exceed the
+# range of float64. Otherwise weights are not scaled, because reports show sums of them.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows of a table that count, without those of weight zero.
+    """Rows of a table that have a positive weight.
 
     Attributes
     ----------
     matrix
         (n, p) as the model's schema reads it: numbers, positions of levels, NaN where missing; or
-        CSR.
+        a sparse CSR matrix.
     outputs
         (n, k) the model's probabilities or values.
     truth
-        (n,) positions of the true classes, -1 for one that the model does not know; or (n, k)
-        numbers, or labels of 0 and 1.
+        (n,) positions of the true classes, -1 for a class that the model does not know; or (n, k)
+        targets, or labels of 0 and 1.
     weight
-        (n,) positive; none so small or large that its square would not be a number.
+        (n,) positive, with squares that are finite and positive in float64.
     is_weighted
         Whether weights were given.
     weight_unit
@@ -60,13 +60,13 @@ class ScoredRows:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of sums over the rows should know."""
+        """Remarks for a reader of sums over the rows."""
         notes = []
         if self.weight_unit != 1:
-            notes.append(f"weights are given as parts of the largest, {self.weight_unit:g}")
+            notes.append(f"weights are divided by the largest, {self.weight_unit:g}")
         if self.n_unknown:
             many = plural(self.n_unknown, "row has", "rows have")
-            notes.append(f"{many} a class the model does not know; they count as wrong")
+            notes.append(f"{many} a class that the model does not know, which counts as an error")
         return notes
 
 
@@ -79,16 +79,16 @@ def scored_rows(
     unknown_classes: UnknownClasses = "error",
     n_jobs: int | None = 1,
 ) -> ScoredRows:
-    """Read a table, the true answers and the weights, and ask the model.
+    """Read a table, the true targets and the weights, and predict.
 
-    Rows of less than 1e-100 of the largest weight count nothing.
+    Rows with less than 1e-100 of the largest weight are left out.
 
     Raises
     ------
     TableError
-        Where the table does not fit the model or has no rows, an answer is missing, not finite or
+        If the table does not fit the model or has no rows, a target is missing, not finite or
         (unless ``unknown_classes="wrong"``) of a class that the model does not know, or the weights
-        are unusable.
+        cannot be used.
     """
     matrix = model.schema.read(X, who=type(model).__name__)
     n_rows = matrix.shape[0]
@@ -102,7 +102,7 @@ def scored_rows(
 
 
 def _safe_weights(weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return weights that can be squared, and the unit that they are in."""
+    """Return weights whose squares are finite, and the unit that they are in."""
     largest = float(weight.max())
     unit = 1.0 if _LEAST_WEIGHT <= largest <= _MOST_WEIGHT else largest
     safe = weight / unit

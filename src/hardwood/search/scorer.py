@@ -45,7 +45,7 @@ class Scorer:
         ValueError, TypeError
             If scikit-learn has no scorer of that name, or `scoring` is something else.
         """
-        own = {"classification": "accuracy", "multilabel": "labels right", "regression": "R2"}
+        own = {"classification": "accuracy", "multilabel": "label accuracy", "regression": "R2"}
         if scoring is None:
             return cls(task, classes, own[task])
         return cls(task, classes, *scoring_function(scoring))

@@ -1,4 +1,4 @@
-"""What Shapley values promise, and how they are asked for and shown."""
+"""Properties of Shapley values, the arguments of `shapley`, and the output."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def a_above_b() -> ObliqueTree:
     )
 
 
-def test_two_features_that_play_the_same_part_are_credited_alike(rng, a_above_b):
-    """Not all to the feature that is named first."""
+def test_two_features_with_the_same_role_get_the_same_values(rng, a_above_b):
+    """The first feature does not get everything."""
     pairs = rng.normal(size=(60, 2))
     table = np.vstack([pairs, pairs[:, ::-1]])  # a and b have the same entries
     for exact in (True, False):
@@ -53,7 +53,7 @@ def test_two_features_by_hand(a_above_b):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_features_without_a_weight_have_exactly_nothing(rng, exact):
+def test_features_without_a_weight_have_exactly_zero(rng, exact):
     tree = make_tree(rng, n_features=6, n_splits=9, linear=True)
     weights, leaf_weights = tree.weights.copy(), tree.leaf_weights.copy()
     weights[:, [1, 4]] = leaf_weights[..., [1, 4]] = 0.0
@@ -64,7 +64,7 @@ def test_features_without_a_weight_have_exactly_nothing(rng, exact):
     assert (np.abs(values[:, [0, 2, 3, 5]]).max(axis=(0, 2)) > 0).all()
 
 
-def test_values_go_along_with_their_features(rng):
+def test_permuting_features_permutes_values(rng):
     tree = make_tree(rng, n_features=5, n_splits=9)
     order = rng.permutation(5)
     moved = tree.replace(
@@ -107,7 +107,7 @@ def test_trees_far_larger_than_enumeration_are_sampled(rng):
     np.testing.assert_allclose(
         explained.base + explained.values.sum(axis=1), tree.predict_proba(X), atol=1e-13
     )
-    with pytest.raises(ValueError, match=r"out of reach for 20 of 20 rows.*sparsify"):
+    with pytest.raises(ValueError, match=r"too long for 20 of 20 rows.*sparsify"):
         shapley(tree.replace(weights=rng.normal(size=(60, 40))), X[:, :], exact=True)
 
 
@@ -131,10 +131,10 @@ def test_some_rows_may_be_exact_and_others_sampled(rng):
     assert explained.standard_errors is not None
     assert explained.standard_errors[0].max() > 0
     assert explained.standard_errors[1].max() == 0
-    assert "Those of 1 row are sampled" in str(explained)
+    assert "Values of 1 row are sampled" in str(explained)
 
 
-# What is asked for
+# Arguments
 
 
 def test_one_output_by_class_name_or_position(rng, a_above_b):
@@ -150,7 +150,7 @@ def test_one_output_by_class_name_or_position(rng, a_above_b):
             shapley(a_above_b, X, output=output)
 
 
-def test_classes_that_are_numbers_are_meant_before_positions(rng):
+def test_numeric_classes_take_precedence_over_positions(rng):
     tree = ObliqueTree.of(
         [[1.0]], thresholds=[0.0], values=[[0.9, 0.1], [0.2, 0.8]], classes=[1, 0]
     )
@@ -179,7 +179,7 @@ def test_random_state_may_be_a_generator(rng, a_above_b):
     np.testing.assert_array_equal(first.values, again.values)
 
 
-def test_orders_are_as_many_as_give_two_hundred(rng, a_above_b):
+def test_the_number_of_orders_adds_up_to_two_hundred(rng, a_above_b):
     X = rng.normal(size=(300, 2))
     for n_background, n in [(1, 200), (60, 4), (100, 2), (300, 2)]:
         explained = shapley(a_above_b, X[:3], X[:n_background], max_background=None)
@@ -206,7 +206,7 @@ def test_arguments_out_of_range_are_refused(rng, a_above_b, arguments, words):
 
 def test_tables_that_do_not_fit_are_refused(rng, a_above_b):
     X = rng.normal(size=(5, 2))
-    with pytest.raises(TableError, match="give a background"):
+    with pytest.raises(TableError, match="pass a background"):
         shapley(a_above_b, X[:1])
     with pytest.raises(TableError, match="column 'b' holds infinity"):
         shapley(a_above_b, X, np.array([[0.0, np.inf]]))
@@ -223,9 +223,9 @@ def test_infinity_beside_categories_is_refused(rng):
         shapley(tree, [[np.inf, "Adelie"]], rows)
 
 
-def test_answers_beyond_float64_are_refused():
+def test_predictions_beyond_float64_are_refused():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-1.7e308, 1.7e308])
-    with pytest.raises(ValueError, match="beyond float64"):
+    with pytest.raises(ValueError, match="exceed float64"):
         shapley(tree, [[1.0]], [[-1.0]])
 
 
@@ -251,7 +251,7 @@ def test_estimators_are_explained_and_soft_models_are_not(rng):
         shapley(42, X)
 
 
-# How they are shown
+# Output
 
 
 @pytest.fixture
@@ -272,13 +272,13 @@ def test_rows_can_be_picked(explained):
         explained[12]
 
 
-def test_text_names_features_entries_and_both_ends(explained):
+def test_text_has_features_values_base_and_prediction(explained):
     text = str(explained)
-    assert "12 rows against 12 background rows" in text
+    assert "12 rows compared with 12 background rows" in text
     assert "The values are exact." in text
     assert all(name in text for name in (*explained.feature_names, *explained.output_names))
     one = str(explained[0])
-    assert "mean of the background" in one
+    assert "mean prediction for the background" in one
     assert "this row" in one
 
 
@@ -289,7 +289,7 @@ def test_of_two_classes_the_second_is_shown(rng, a_above_b):
     assert " no" not in text
 
 
-def test_many_features_and_outputs_are_cut_with_a_word(rng):
+def test_many_features_and_outputs_are_cut_with_a_note(rng):
     tree = make_tree(rng, n_features=20, n_splits=7, k=7)
     X = rng.normal(size=(8, 20)) * tree.schema.column_scale + tree.schema.column_center
     explained = shapley(tree, X)
@@ -300,11 +300,11 @@ def test_many_features_and_outputs_are_cut_with_a_word(rng):
 
 def test_sampled_values_are_shown_with_their_standard_errors(rng, a_above_b):
     sampled = shapley(a_above_b, rng.normal(size=(5, 2)), exact=False, n_permutations=2)
-    assert "2 orders for each background row, both ways; typical standard error" in str(sampled)
+    assert "2 feature orders per background row; typical standard error" in str(sampled)
     assert "(se " in str(sampled[0])
 
 
-def test_html_is_safe_and_whole(rng):
+def test_html_is_safe_and_complete(rng):
     name = '<script>alert("x")</script>'
     tree = ObliqueTree.of(
         [[1.0, 2.0]], thresholds=[0.0], values=[0, 1], feature_names=[name, "$b$"]
@@ -328,7 +328,7 @@ def test_json_and_frames_hold_everything(explained):
     np.testing.assert_array_equal(importance["importance"], explained.importance.ravel())
 
 
-def test_the_drawing_has_a_bar_for_every_feature(explained):
+def test_the_plot_has_a_bar_for_every_feature(explained):
     import matplotlib.pyplot as plt
 
     for shown in (explained, explained[0]):
@@ -362,7 +362,7 @@ def test_without_shap_there_is_an_install_line(explained, monkeypatch):
         explained.to_shap()
 
 
-def test_dates_and_missing_entries_read_as_such(rng):
+def test_dates_and_missing_values_are_formatted(rng):
     features = (
         Feature("joined", "numeric", center=1.5e9, scale=2.0**24, origin="date", has_missing=True),
         Feature("sex", "categorical", levels=("female", "male")),

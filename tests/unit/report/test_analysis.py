@@ -37,7 +37,7 @@ def draw(tree, rng, n):
 
 def test_importance_is_that_of_shuffling_by_hand(oblique):
     X, y = draw(oblique, np.random.default_rng(0), 60)
-    found = {i.name: i for i in analyze(oblique, X, y, n_repeats=3, seed=7).importance}
+    found = {i.name: i for i in analyze(oblique, X, y, n_repeats=3, random_state=7).importance}
     rng = np.random.default_rng(7)
     for j in (0, 1):  # x2 has no weight and is not shuffled
         falls = []
@@ -66,7 +66,7 @@ def test_importance_is_scikit_learns_up_to_chance(rng):
         assert np.std(entry.shuffles) == pytest.approx(theirs.importances_std[j], rel=0.35)
 
 
-def test_intervals_cover_the_importance_that_is_true(oblique):
+def test_intervals_cover_the_true_importance(oblique):
     # Shuffled, x0 + x1 keeps a correlation of 1/2: it has the same sign with probability 2/3, so
     # that the accuracy falls from 0.9 to 0.9 * 2/3 + 0.1 * 1/3.
     true = 0.9 - (0.9 * 2 / 3 + 0.1 / 3)
@@ -75,7 +75,7 @@ def test_intervals_cover_the_importance_that_is_true(oblique):
     n_tables = 250
     for seed in range(n_tables):
         X, y = draw(oblique, rng, 150)
-        for entry in analyze(oblique, X, y, n_repeats=3, seed=seed, features=[]).importance:
+        for entry in analyze(oblique, X, y, n_repeats=3, random_state=seed, features=[]).importance:
             if entry.name != "x2":
                 hits[int(entry.name[1])] += entry.low <= true <= entry.high
     assert ((hits / n_tables >= 0.9) & (hits / n_tables <= 0.985)).all()
@@ -94,7 +94,7 @@ def test_intervals_are_as_wide_as_importance_varies():
         X = rng.normal(size=(200, 2))
         y = tree.predict(X) + rng.normal(size=(200, 2))
         w = rng.integers(1, 4, 200)
-        found = analyze(tree, X, y, w, n_repeats=2, seed=seed, features=[]).importance
+        found = analyze(tree, X, y, w, n_repeats=2, random_state=seed, features=[]).importance
         by_name = sorted(found, key=lambda entry: entry.name)
         means.append([entry.importance for entry in by_name])
         reaches.append([entry.high - entry.importance for entry in by_name])
@@ -109,7 +109,7 @@ def test_intervals_of_r2_know_that_the_variance_depends_on_the_rows():
     means, reaches = [], []
     for seed in range(100):
         X = np.where(rng.random((400, 1)) < 0.1, 1.0, -1.0)
-        (found,) = analyze(tree, X, tree.predict(X), n_repeats=4, seed=seed).importance
+        (found,) = analyze(tree, X, tree.predict(X), n_repeats=4, random_state=seed).importance
         means.append(found.importance)
         reaches.append(found.high - found.importance)
     assert np.mean(means) == pytest.approx(2, abs=0.02)
@@ -118,19 +118,19 @@ def test_intervals_of_r2_know_that_the_variance_depends_on_the_rows():
 
 
 @pytest.mark.parametrize("metric", ["log loss", "Brier score"])
-def test_a_loss_rises(oblique, metric):
+def test_importance_of_a_loss_is_its_increase(oblique, metric):
     X, y = draw(oblique, np.random.default_rng(0), 200)
     found = analyze(oblique, X, y, metric=metric, n_repeats=4)
     assert found.importance[0].importance > 0
     p = oblique.predict_proba(X)
     expected = {"log loss": log_loss(y, p), "Brier score": np.mean((p[:, 1] - y) ** 2)}
     assert found.score == pytest.approx(expected[metric])
-    assert f"rise of {metric}" in str(found)
+    assert f"increase of {metric}" in str(found)
 
 
-def test_columns_of_a_group_move_together(oblique):
+def test_columns_of_a_group_are_shuffled_together(oblique):
     X, y = draw(oblique, np.random.default_rng(0), 80)
-    found = analyze(oblique, X, y, groups={"both": ["x1", "x0"]}, n_repeats=2, seed=3)
+    found = analyze(oblique, X, y, groups={"both": ["x1", "x0"]}, n_repeats=2, random_state=3)
     assert [entry.name for entry in found.importance] == ["both", "x2"]
     assert found.importance[0].features == ("x1", "x0")
     rng = np.random.default_rng(3)
@@ -140,11 +140,11 @@ def test_columns_of_a_group_move_together(oblique):
         assert fall == pytest.approx(np.mean(oblique.predict(X) == y) - right)
 
 
-def test_a_category_moves_as_one_column():
+def test_a_categorical_feature_is_shuffled_as_one_column():
     tree = make_tree(3, n_splits=6, mixed=True)
     frame = pd.DataFrame(make_rows(5, tree.schema, 100), columns=list(tree.feature_names))
     y = tree.predict(frame)
-    found = {i.name: i for i in analyze(tree, frame, y, n_repeats=2, seed=0).importance}
+    found = {i.name: i for i in analyze(tree, frame, y, n_repeats=2, random_state=0).importance}
     used = [name for name in tree.feature_names if any(found[name].shuffles)]
     rng = np.random.default_rng(0)
     for name in tree.feature_names:
@@ -161,11 +161,11 @@ def test_a_category_moves_as_one_column():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"groups": {"g": ["x9"]}}, "no feature of the model"),
+        ({"groups": {"g": ["x9"]}}, "the model does not have"),
         ({"groups": {"g": ["x0"], "h": ["x0"]}}, "in two groups"),
         ({"groups": {"g": "x0"}}, "must list features"),
         ({"groups": {"x1": ["x0"]}}, "has the name of the feature"),
-        ({"features": ["x9"]}, "no feature of the model"),
+        ({"features": ["x9"]}, "the model does not have"),
         ({"metric": "R2"}, "metric must be one of"),
         ({"n_repeats": 2.5}, "n_repeats must be an integer from 2 to 1000, got 2.5"),
         ({"n_grid": "a"}, "n_grid must be an integer"),
@@ -183,8 +183,8 @@ def test_wrong_options_are_explained(oblique, options, words):
     ("options", "words"),
     [
         ({"groups": ["x0"]}, "groups must name each group"),
-        ({"features": 3}, "features must list names, got 3"),
-        ({"seed": "a"}, "seed must be .* got 'a'"),
+        ({"features": 3}, "features must be a list of names, got 3"),
+        ({"random_state": "a"}, "random_state must be .* got 'a'"),
     ],
 )
 def test_options_of_another_type_are_explained(oblique, options, words):
@@ -204,23 +204,23 @@ def test_r2_has_no_unit(rng, size):
         one, other = (getattr(found.importance[0], part) for found in (plain, scaled))
         assert other == pytest.approx(one)
     for metric in ("MAE", "MSE"):
-        with pytest.raises(TableError, match=f"to give {metric} as a float64 number"):
+        with pytest.raises(TableError, match=f"to compute {metric} in float64"):
             analyze(trees[1], X, y * size, metric=metric)
 
 
-def test_numbers_far_from_predictions_are_refused_in_words():
+def test_targets_far_from_predictions_are_refused():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0])
     X, y = [[1.0], [-1.0], [2.0]], np.array([1.0, 2.0, 3.0])
-    with pytest.raises(TableError, match="too far from y .up to 3e-300. to give R2"):
+    with pytest.raises(TableError, match="so far from y .up to 3e-300. that R2 exceeds float64"):
         analyze(tree, X, y * 1e-300)
     assert analyze(tree, X, y * 1e300).score == pytest.approx(1 - 14 / 2)
 
 
-def test_extreme_weights_are_told(oblique, rng):
+def test_extreme_weights_are_noted(oblique, rng):
     X, y = draw(oblique, rng, 50)
     found = analyze(oblique, X, y, np.full(50, 1e-310))
     assert found.score == pytest.approx(analyze(oblique, X, y).score)
-    assert "parts of the largest, 1e-310" in str(found)
+    assert "divided by the largest, 1e-310" in str(found)
 
 
 def test_constant_numbers_need_another_metric():
@@ -290,7 +290,7 @@ def test_dates_read_as_dates(rng):
     plt.close(figure)
 
 
-# Where the errors live
+# Loss by leaf
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -317,7 +317,7 @@ def test_errors_are_divided_among_the_nodes(rng, weighted):
     assert sum(leaf.share_of_loss for leaf in found.leaves) == pytest.approx(1)
 
 
-def test_paths_are_told_from_the_root():
+def test_paths_start_at_the_root():
     tree = ObliqueTree.of([[1.0], [1.0], [1.0]], thresholds=[0, -2, 2], values=[0.0, 1.0, 2.0, 3.0])
     found = analyze(tree, [[-3.0], [-1.0], [1.0], [3.0]], [0.0, 1.0, 2.5, 3.0], metric="MAE")
     worst = found.leaves[0]
@@ -327,7 +327,7 @@ def test_paths_are_told_from_the_root():
     assert "leaf 2: x0 >= 0" in str(found)
     assert "and not (x0 >= 2)" in str(found)
     assert found.splits[0].condition == "x0 >= 2"
-    assert found.to_frame("leaves", backend="polars")["where"][0] == worst.words
+    assert found.to_frame("leaves", backend="polars")["where"][0] == worst.text
 
 
 def test_a_forest_is_divided_by_each_of_its_trees(rng):
@@ -355,11 +355,11 @@ def test_a_soft_ensemble_has_no_leaves_to_compare(rng):
     assert analyze(soft.harden(), rows, y).leaves
 
 
-def test_no_errors_are_no_errors(oblique):
+def test_a_perfect_model_has_no_errors_to_divide(oblique):
     X = np.random.default_rng(0).normal(size=(30, 3))
     found = analyze(oblique, X, oblique.predict(X))
-    assert "no row is answered wrongly" in str(found)
-    assert "Leaves:" not in str(found)
+    assert "all predictions are correct" in str(found)
+    assert "Leaves, worst first" not in str(found)
     assert found.to_dict()["leaves"][0]["share_of_loss"] is None
 
 
@@ -385,7 +385,7 @@ def test_a_single_leaf_relies_on_nothing():
     found = analyze(leaf, [[0.0, 1.0], [1.0, 1.0]], [1.0, 2.5])
     assert [entry.importance for entry in found.importance] == [0.0, 0.0]
     assert (len(found.leaves), found.splits, found.dependence) == (1, (), ())
-    assert found.leaves[0].words == "all rows"
+    assert found.leaves[0].text == "all rows"
     str(found)
 
 
@@ -399,13 +399,13 @@ def test_json_and_frames_have_everything(oblique):
     assert found.to_frame(backend="pandas")["importance"].is_monotonic_decreasing
 
 
-def test_the_drawing_says_what_it_shows(oblique):
+def test_the_plot_is_labeled(oblique):
     X, y = draw(oblique, np.random.default_rng(0), 60)
     figure = analyze(oblique, X, y).plot()
     importance, leaves, *dependence = figure.axes
-    assert "fall of accuracy when shuffled" in importance.get_xlabel()
+    assert "decrease of accuracy when shuffled" in importance.get_xlabel()
     assert [t.get_text() for t in importance.get_yticklabels()][-1] == "x2"
-    assert leaves.get_title() == "Where the errors live"
+    assert leaves.get_title() == "Loss by leaf"
     assert sorted(ax.get_title() for ax in dependence) == ["x0", "x1"]
     assert {ax.get_ylabel() for ax in dependence} == {"mean prediction"}
     plt.close(figure)

@@ -18,7 +18,7 @@ from trees import make_rows, make_tree
 
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("make", [make_tree, make_forest, make_ensemble])
-def test_every_way_to_ask_is_timed(make, mixed):
+def test_every_kind_of_call_is_timed(make, mixed):
     model = make(0, mixed=mixed)
     found = benchmark(model, batch_sizes=[20, 40], seconds=0.005)
     kind = type(model).__name__
@@ -64,7 +64,7 @@ def test_a_given_table_is_timed_as_it_is():
     assert found.flops == tree.flops(X)
 
 
-def test_numbers_in_memory_are_counted():
+def test_arrays_in_memory_are_counted():
     tree = make_tree(0, counts=False)
     arrays = (tree.weights, tree.bias, tree.children, tree.values)
     assert benchmark(tree, batch_sizes=[1], seconds=0.001).array_bytes == sum(
@@ -82,7 +82,7 @@ def test_numbers_in_memory_are_counted():
         {"batch_sizes": "10"},
         {"batch_sizes": [2.5]},
         {"n_jobs": "a"},
-        {"seed": "a"},
+        {"random_state": "a"},
         {"seconds": "a"},
     ],
 )
@@ -102,7 +102,7 @@ def test_single_rows_are_those_of_the_table(mixed):
     assert [tree.predict_one(row) for row in arrays] == ([] if mixed else expected)
 
 
-def test_made_up_rows_need_no_library(monkeypatch):
+def test_simulated_rows_need_no_library(monkeypatch):
     tree = make_tree(0, mixed=True)
     monkeypatch.setattr("hardwood.table.sample.first_installed", lambda backends: None)
     rows, kind = sample_rows(tree.schema, 10, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""How often what was given a probability happened, with intervals."""
+"""Observed frequencies of predicted probabilities, with intervals."""
 
 from __future__ import annotations
 

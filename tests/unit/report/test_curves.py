@@ -51,7 +51,7 @@ def test_a_short_curve_is_kept_whole():
     assert learning_curve([]) == {}
 
 
-def test_what_is_no_number_is_none():
+def test_values_that_are_not_finite_are_none():
     points = [Epoch(0, 0, 2, math.inf, 0.5, 0.1), Epoch(0, 1, 2, 0.25, math.nan, 0.1)]
     curves = learning_curve(points)
     assert curves["train_loss"] == [None, 0.25]
@@ -83,7 +83,7 @@ def test_each_tree_of_a_forest_has_its_own(table):
     assert [curve.tree for curve in learning_curves(forest).curves] == [1, 2]
 
 
-# What is made of it
+# Learning curves from the record
 
 
 def test_curves_come_out_of_the_model_file(model, tmp_path):
@@ -99,15 +99,15 @@ def test_curves_come_out_of_the_model_file(model, tmp_path):
     assert json.loads(found.to_json()) == found.to_dict()
 
 
-def test_the_text_tells_first_kept_and_last(model):
+def test_the_text_shows_first_best_and_last(model):
     text = str(learning_curves(model))
     best = model.tree_.record["best_pass"]
-    assert f"{best} (kept)" in text
+    assert f"{best} (best)" in text
     assert "training loss" in text
     assert "learning rate" in text
 
 
-def test_anything_that_a_learner_measures_is_drawn():
+def test_everything_that_a_learner_measures_is_plotted():
     curves = {
         "epoch": [1, 2, 3],
         "train_loss": [1.0, None, 0.5],
@@ -126,7 +126,7 @@ def test_anything_that_a_learner_measures_is_drawn():
     assert drawn.get_xydata().tolist() == [[1, 8], [2, 4], [3, 2]]
     assert np.isnan(figure.axes[0].lines[0].get_ydata()[1])
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert legend == ["training loss", "kept: epoch 3"]
+    assert legend == ["training loss", "best epoch: 3"]
     plt.close(figure)
 
 
@@ -168,7 +168,7 @@ def test_losses_of_many_magnitudes_have_an_axis_of_their_own(losses, scale):
 def test_records_without_a_usable_curve_are_explained(record):
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[0.0, 1.0], record=record)
     assert not has_learning_curve(tree)
-    with pytest.raises(NoLearningCurve, match="Fit it again"):
+    with pytest.raises(NoLearningCurve, match="no learning curve"):
         learning_curves(tree)
     with pytest.raises(NoLearningCurve):
         learning_curves(ObliqueForest([tree, tree]))

@@ -26,7 +26,7 @@ from trees import make_tree
     ],
     ids=["tree", "linear", "forest", "ensemble", "hardened"],
 )
-def test_facts_are_the_models_own(model, tmp_path):
+def test_facts_are_those_of_the_model(model, tmp_path):
     found = describe(model)
     content = found.to_dict()
     assert content["kind"] == type(model).__name__
@@ -43,7 +43,7 @@ def test_facts_are_the_models_own(model, tmp_path):
     assert found.title.startswith(("Oblique tree", "Oblique forest", "Tree ensemble"))
 
 
-def test_every_term_of_every_split_is_there():
+def test_every_term_of_every_split_is_listed():
     tree = make_tree(0, mixed=True)
     found = describe(tree, max_terms=1)
     content = found.to_dict()
@@ -59,7 +59,7 @@ def test_every_term_of_every_split_is_there():
     assert "smaller terms left out" not in str(describe(tree, max_terms=None))
 
 
-def test_weights_other_than_zero_are_counted():
+def test_nonzero_weights_are_counted():
     tree = make_tree(0, task="regression", linear=True)
     expected = np.count_nonzero(tree.weights) + np.count_nonzero(tree.leaf_weights)
     assert describe(tree).n_weights == expected
@@ -67,7 +67,7 @@ def test_weights_other_than_zero_are_counted():
     assert describe(soft).n_weights == np.count_nonzero(soft.weights)
 
 
-def test_a_forest_is_told_by_its_trees():
+def test_a_forest_is_described_by_its_trees():
     forest = make_forest(0, sizes=tuple([3] * 12))
     found = describe(forest)
     assert "... and 2 more trees" in str(found)
@@ -83,7 +83,7 @@ def test_soft_trees_use_features_by_the_shares_that_pass():
     assert feature_use(soft) == feature_use(hard)
 
 
-def test_what_is_not_used_is_said():
+def test_unused_features_are_listed():
     tree = ObliqueTree.of([[1.0, 0.0]], thresholds=[0.0], values=[0.0, 1.0])
     assert "Not used: x1" in str(describe(tree))
     leaf = ObliqueTree.of(np.empty((0, 2)), thresholds=[], values=[1.5])

@@ -20,7 +20,7 @@ from trees import make_rows, make_tree
 
 
 def answers(tree, rows, rng, noise=0.2):
-    """Return the tree's own answers, some of them replaced."""
+    """Return the tree's own predictions, some of them replaced."""
     right = tree.predict(rows)
     if tree.task == "regression":
         return right + rng.normal(size=right.shape)
@@ -133,7 +133,7 @@ def test_an_estimator_is_scored_as_its_tree_is(library):
 
 def test_the_seed_draws_the_resamples(classified):
     tree, rows, y = classified
-    first, again, other = (evaluate(tree, rows, y, seed=seed).scores for seed in (0, 0, 1))
+    first, again, other = (evaluate(tree, rows, y, random_state=seed).scores for seed in (0, 0, 1))
     assert first == again != other
     assert [s.value for s in first] == [s.value for s in other]
 
@@ -163,7 +163,7 @@ def sign():
         ([[1.0], [2.0]], ["c", "d"], {"unknown_classes": "wrong"}, "None of the target's values"),
     ],
 )
-def test_what_cannot_be_scored_is_refused_in_words(sign, X, y, options, words):
+def test_invalid_rows_are_refused_with_the_reason(sign, X, y, options, words):
     with pytest.raises(TableError) as error:
         evaluate(sign, X, y, **options)
     assert words in str(error.value)
@@ -185,8 +185,8 @@ def test_weights_of_any_size_count_by_their_parts(classified, size):
         assert other.value == pytest.approx(one.value), one.name
         assert other.low == pytest.approx(one.low), one.name
     assert scaled.calibration[0].error == pytest.approx(plain.calibration[0].error)
-    assert "parts of the largest" in str(scaled)
-    assert "parts of the largest" not in str(plain)
+    assert "divided by the largest" in str(scaled)
+    assert "divided by the largest" not in str(plain)
 
 
 @pytest.mark.parametrize("large", [1.0, 1e300])
@@ -199,7 +199,7 @@ def test_rows_of_negligible_weight_count_nothing(sign, large):
 
 
 def numbered(rng):
-    """Return a tree of one number, rows, and what is nearly their truth."""
+    """Return a tree of one number, rows, and targets close to its predictions."""
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-1.0, 2.0])
     rows = rng.normal(size=(60, 1))
     return tree, rows, tree.predict(rows) + rng.normal(size=60)
@@ -226,7 +226,7 @@ def test_numbers_far_from_predictions_are_scored_or_said_to_be(rng):
     assert below["RMSE"].value == pytest.approx(np.sqrt(np.mean(tree.predict(rows) ** 2)))
     assert below["R2"].value == -np.inf
     assert "too large for a float64 number: R2" in str(below)
-    assert "same in all rows" not in str(below)
+    assert "same value in all rows" not in str(below)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_numbers_far_from_predictions_are_scored_or_said_to_be(rng):
     [
         ({"n_jobs": "a"}, ValueError, "n_jobs must be .* got 'a'"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be .* got 0"),
-        ({"seed": "a"}, TypeError, "seed must be .* got 'a'"),
-        ({"seed": -1}, ValueError, "seed must be .* got -1"),
+        ({"random_state": "a"}, TypeError, "random_state must be .* got 'a'"),
+        ({"random_state": -1}, ValueError, "random_state must be .* got -1"),
         ({"n_bins": "a"}, ValueError, "n_bins must be an integer from 1 to 100, got 'a'"),
         ({"n_bins": True}, ValueError, "n_bins must be an integer"),
         ({"n_bins": 0}, ValueError, "n_bins must be an integer from 1 to 100, got 0"),
@@ -250,7 +250,7 @@ def test_unknown_classes_may_count_as_wrong(sign):
     found = evaluate(sign, [[1.0], [2.0]], ["b", "c"], unknown_classes="wrong")
     assert found["accuracy"].value == 0.5
     assert found.n_unknown == 1
-    assert "1 row has a class the model does not know" in str(found)
+    assert "1 row has a class that the model does not know" in str(found)
     assert found.by_class[1].precision == 0.5  # the unknown row was taken for b
     with pytest.raises(ValueError, match="unknown_classes must be"):
         evaluate(sign, [[1.0]], ["a"], unknown_classes="skip")
@@ -260,7 +260,7 @@ def test_one_class_leaves_the_curve_undefined_and_says_so(sign):
     found = evaluate(sign, [[1.0], [2.0]], ["b", "b"])
     assert np.isnan(found["AUC"].value)
     assert found.to_dict()["metrics"]["AUC"]["value"] is None
-    assert "no row of 1 of the 2 classes" in str(found)
+    assert "no rows of 1 of the 2 classes" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -272,30 +272,30 @@ def test_one_class_leaves_the_curve_undefined_and_says_so(sign):
         (None, TypeError, "got a NoneType"),
     ],
 )
-def test_what_is_no_model_is_refused(thing, error, words):
+def test_other_objects_are_refused(thing, error, words):
     with pytest.raises(error, match=words):
         evaluate(thing, [[1.0]], ["a"])
 
 
-def test_many_classes_are_told_by_their_mistakes(rng):
+def test_many_classes_are_shown_by_their_errors(rng):
     tree = make_tree(0, n_splits=20, k=15)
     rows = make_rows(rng, tree.schema, 200)
     y = rng.choice(tree.classes, 200)
     found = evaluate(tree, rows, y)
-    assert "Most frequent mistakes" in str(found)
-    assert "Confusion: true class by row" not in str(found)
+    assert "Most frequent errors" in str(found)
+    assert "Confusion matrix" not in str(found)
     assert np.array(found.to_dict()["confusion"]).shape == (15, 15)
     worst = (found.confusion * (1 - np.eye(15))).max()
-    line = str(found).split("Most frequent mistakes")[1].splitlines()[3]
+    line = str(found).split("Most frequent errors")[1].splitlines()[3]
     assert line.split()[-1] == str(int(worst))
 
 
-def test_drawings_say_what_they_show(classified, rng):
+def test_plots_are_labeled(classified, rng):
     tree, rows, y = classified
     figure = evaluate(tree, rows, y).plot()
     calibration, confusion = figure.axes
     assert calibration.get_xlabel() == "predicted probability"
-    assert calibration.get_ylabel() == "observed share, with 95 % interval"
+    assert calibration.get_ylabel() == "observed frequency, 95 % interval"
     assert (confusion.get_xlabel(), confusion.get_ylabel()) == ("predicted class", "true class")
     assert [t.get_text() for t in confusion.get_xticklabels()] == list(tree.classes)
     plt.close(figure)
@@ -304,19 +304,19 @@ def test_drawings_say_what_they_show(classified, rng):
     figure = evaluate(numbers, rows, answers(numbers, rows, rng)).plot()
     assert len(figure.axes) == 6
     assert figure.axes[3].get_ylabel() == "y1"
-    assert figure.axes[4].get_ylabel() == "y1 less prediction"
+    assert figure.axes[4].get_ylabel() == "y1 - prediction"
     assert all(ax.get_title() for ax in figure.axes)
     plt.close(figure)
 
 
-def test_a_dollar_in_a_name_is_no_formula(sign):
+def test_a_dollar_in_a_name_is_not_a_formula(sign):
     tree = sign.replace(classes=["$x_{", "<b>"], target_names="a$b$^{")
     figure = evaluate(tree, [[1.0], [-2.0]], ["$x_{", "<b>"]).plot()
     figure.canvas.draw()
     plt.close(figure)
 
 
-def test_residuals_are_drawn_as_they_are():
+def test_residuals_are_plotted():
     tree = ObliqueTree.of([[1.0]], thresholds=[0.0], values=[-1.0, 1.0])
     figure = evaluate(tree, [[-1.0], [1.0], [2.0]], [-1.5, 1.0, 2.0]).plot()
     points = figure.axes[1].lines[0].get_xydata().tolist()

@@ -153,10 +153,10 @@ def test_scores_of_labels_are_scikit_learns():
     p = np.clip(truth * 0.4 + rng.choice([0.0, 0.2, 0.5, 0.6], (120, 3)), 0, 1)
     scores = by_name(label_scores(truth, p, ["a", "b", "c"], w, rng))
     labels = (p >= 0.5).astype(int)
-    assert scores["all labels right"].value == pytest.approx(
+    assert scores["subset accuracy"].value == pytest.approx(
         sk.accuracy_score(truth, labels, sample_weight=w)
     )
-    assert scores["labels right"].value == pytest.approx(
+    assert scores["label accuracy"].value == pytest.approx(
         1 - sk.hamming_loss(truth, labels, sample_weight=w)
     )
     briers = [sk.brier_score_loss(truth[:, j], p[:, j], sample_weight=w) for j in range(3)]

@@ -40,7 +40,7 @@ def purity_by_definition(y, merges, leaves):
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=60)
-def test_it_is_what_its_definition_says(seed):
+def test_purity_equals_its_definition(seed):
     rng = np.random.default_rng(seed)
     n_leaves, n = int(rng.integers(1, 9)), int(rng.integers(5, 25))
     merges, y = random_merges(rng, n_leaves), rng.integers(0, 4, n)  # 5 rows: two share a class
@@ -118,12 +118,12 @@ def test_the_error_of_a_sample_is_right_and_the_seed_fixes_it():
         (["a", "a", "a"], [[0, 1]], None, "Give leaves="),
         (["a", "a"], [[0, 1]], [0, 2], "from 0 to 1, got 0 to 2"),
         (["a", "a"], [[0, 1]], [0.0, 1.0], "one integer per row"),
-        (["a", "b"], [[0, 1]], None, "no such pair"),
+        (["a", "b"], [[0, 1]], None, "no two rows of one class"),
         ([["a"], ["b"]], [[0, 1]], None, "one class per row"),
         (np.array(["a", 1], dtype=object), [[0, 1]], None, "can be sorted"),
     ],
 )
-def test_what_is_wrong_is_said(y, hierarchy, leaves, words):
+def test_invalid_arguments_are_refused(y, hierarchy, leaves, words):
     with pytest.raises(ValueError, match=words):
         dendrogram_purity(y, hierarchy, leaves)
 
@@ -138,5 +138,5 @@ def test_a_sample_needs_pairs():
 def test_rows_that_are_all_different_are_pairs_with_themselves():
     assert dendrogram_purity(["a", "b"], [[0, 1]], self_pairs=True) == 1.0
     assert dendrogram_purity(["a", "b"], [], [0, 0], self_pairs=True) == 0.5
-    with pytest.raises(ValueError, match="no such pair"):
+    with pytest.raises(ValueError, match="no two rows of one class"):
         dendrogram_purity([], [], np.empty(0, dtype=int), self_pairs=True)

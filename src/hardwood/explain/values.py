@@ -11,7 +11,7 @@ from hardwood.text.numbers import format_quantity
 from hardwood.text.terms import label_text
 
 
-def entry(schema: Schema, feature: int, value: float) -> Any:
+def value_of(schema: Schema, feature: int, value: float) -> Any:
     """Return a value read by `Schema.read`: a number, a category, None if missing.
 
     A category that was not seen in training counts as missing.
@@ -22,9 +22,9 @@ def entry(schema: Schema, feature: int, value: float) -> Any:
     return levels[int(value)] if levels else float(value)
 
 
-def entry_text(schema: Schema, feature: int, value: float, digits: int | None = 4) -> str:
+def value_text(schema: Schema, feature: int, value: float, digits: int | None = 4) -> str:
     """Format a value: ``39.1``, ``Dream``, ``2019-01-22``, ``missing``."""
-    found = entry(schema, feature, value)
+    found = value_of(schema, feature, value)
     if found is None:
         return "missing"
     about = schema.features[feature]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from hardwood.explain.constraints import Constraints, deviations
-from hardwood.explain.values import dense_matrix, value_of
 from hardwood.explain.goal import Goal, Regions, other_classes, read_goal, regions_of
+from hardwood.explain.values import dense_matrix, value_of
 from hardwood.model import ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.outputs import answers

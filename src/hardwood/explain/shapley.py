@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hardwood.errors import TableError
-from hardwood.explain.values import dense_matrix
 from hardwood.explain.shapley_values import ShapleyValues
+from hardwood.explain.values import dense_matrix
 from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.structure import Link

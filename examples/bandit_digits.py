@@ -19,8 +19,10 @@ from sklearn.model_selection import train_test_split
 from hardwood.bandit import DGTBandit, classification_bandit, compare, evaluate, simulate
 
 BANDITS = {
-    "replay": lambda world, seed: DGTBandit(world.actions, random_state=seed),
-    "paper": lambda world, seed: DGTBandit(world.actions, method="paper", random_state=seed),
+    "replay": lambda environment, seed: DGTBandit(environment.actions, random_state=seed),
+    "paper": lambda environment, seed: DGTBandit(
+        environment.actions, method="paper", random_state=seed
+    ),
 }
 
 
@@ -40,14 +42,16 @@ def judged_by_a_log(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     simulate(learned, classification_bandit(X, y, n_rounds=5000, random_state=0))
     policy = learned.policy()  # one readable tree, which explores no more
 
-    world = classification_bandit(X_log, y_log, random_state=1)
-    log = simulate(DGTBandit(10, exploration=10.0, random_state=1), world)
+    environment = classification_bandit(X_log, y_log, random_state=1)
+    log = simulate(DGTBandit(10, exploration=10.0, random_state=1), environment)
     print(f"\nThe log earned {log.reward.mean():.3f} per round. The policy would have earned:")
     for method in ("ips", "snips", "dm", "dr"):
-        print(evaluate(policy, world.X, log.action, log.reward, log.propensity, method=method))
+        print(
+            evaluate(policy, environment.X, log.action, log.reward, log.propensity, method=method)
+        )
     truth = np.mean(policy.predict(X_log) == y_log)
     print(f"{truth:.4f} is the truth, which only a simulation knows")
-    found = evaluate(policy, world.X, log.action, log.reward, log.propensity)
+    found = evaluate(policy, environment.X, log.action, log.reward, log.propensity)
     return {"truth": truth, "low": found.low, "high": found.high}
 
 

@@ -28,26 +28,30 @@ def table(rng):
     return X, (X[:, 0] + X[:, 1] > 0).astype(int)
 
 
-def small_bandit(world, seed):
-    return DGTBandit(world.actions, max_depth=2, features=world.features, random_state=seed)
+def small_bandit(environment, seed):
+    return DGTBandit(
+        environment.actions, max_depth=2, features=environment.features, random_state=seed
+    )
 
 
 @pytest.fixture
 def compared(table):
-    def make_world(seed):
+    def make_environment(seed):
         return classification_bandit(*table, random_state=seed)
 
-    return compare(make_world, {"tree $x$": small_bandit}, n_runs=3, max_depth=2)
+    return compare(make_environment, {"tree $x$": small_bandit}, n_runs=3, max_depth=2)
 
 
 def test_curves_are_means_of_the_rounds_so_far(table, compared):
     names = [curve.name for curve in compared.curves]
     assert names == ["tree $x$", "linear", "random", "best constant", "supervised tree"]
     for run in range(3):
-        world = classification_bandit(*table, random_state=run)
-        history = simulate(small_bandit(world, run), world)
+        environment = classification_bandit(*table, random_state=run)
+        history = simulate(small_bandit(environment, run), environment)
         np.testing.assert_allclose(compared.curves[0].progress[run], history.mean_reward)
-        linear = simulate(LinearBandit(world.actions, random_state=run), world.encoded())
+        linear = simulate(
+            LinearBandit(environment.actions, random_state=run), environment.encoded()
+        )
         np.testing.assert_allclose(compared.curves[1].progress[run], linear.mean_reward)
     assert compared.curves[0].last_part[0] == compared.curves[0].values[0, 216:].mean()
     share = table[1].mean()
@@ -101,8 +105,8 @@ def test_numbers_and_the_default_bandits(table):
     )
     assert found.what == "loss"
     assert [c.name for c in found.curves] == ["DGT", "linear", "best constant", "supervised tree"]
-    world = regression_bandit(X, X[:, 0], random_state=0)
-    history = simulate(DGTBanditRegressor(max_depth=3, random_state=0), world)
+    environment = regression_bandit(X, X[:, 0], random_state=0)
+    history = simulate(DGTBanditRegressor(max_depth=3, random_state=0), environment)
     np.testing.assert_array_equal(found.curves[0].values[0], history.loss)
     assert {(name, run) for name, run, done, n in seen if done == n == 240} == {
         (name, run) for name in ("DGT", "linear") for run in (0, 1)
@@ -126,14 +130,14 @@ def test_native_rounds_are_those_of_decide_and_learn(table, rng, kind, is_named,
     """Without delay the bandit's own loop runs; a delay of no rounds goes round by round."""
     X, y = table
     names = ["no", "yes"] if is_named else [0, 1]
-    world = classification_bandit(X, np.array(names)[y])
+    environment = classification_bandit(X, np.array(names)[y])
     if kind == "rewards":
-        rewards = world.all_rewards() * rng.integers(1, 9, size=(240, 1))
-        world = reward_bandit(X, rewards, actions=names)
+        rewards = environment.all_rewards() * rng.integers(1, 9, size=(240, 1))
+        environment = reward_bandit(X, rewards, actions=names)
     if has_masks:
-        world = world.masked(share=0.8, random_state=0)
-    one = simulate(DGTBandit(names, max_depth=2, random_state=5), world)
-    other = simulate(DGTBandit(names, max_depth=2, random_state=5), world.delayed(0))
+        environment = environment.masked(share=0.8, random_state=0)
+    one = simulate(DGTBandit(names, max_depth=2, random_state=5), environment)
+    other = simulate(DGTBandit(names, max_depth=2, random_state=5), environment.delayed(0))
     np.testing.assert_array_equal(one.action, other.action)
     np.testing.assert_array_equal(one.propensity, other.propensity)
     np.testing.assert_array_equal(one.reward, other.reward)
@@ -143,19 +147,21 @@ def test_native_rounds_are_those_of_decide_and_learn(table, rng, kind, is_named,
 @pytest.mark.parametrize("method", ["two_point", "one_point"])
 def test_native_losses_are_those_of_decide_and_learn(table, loss, method):
     X, _ = table
-    world = regression_bandit(X, X[:, 0], loss=loss)
+    environment = regression_bandit(X, X[:, 0], loss=loss)
     options = {"max_depth": 2, "method": method, "random_state": 5}
-    one = simulate(DGTBanditRegressor(**options), world)
-    other = simulate(DGTBanditRegressor(**options), world.delayed(0))
+    one = simulate(DGTBanditRegressor(**options), environment)
+    other = simulate(DGTBanditRegressor(**options), environment.delayed(0))
     np.testing.assert_allclose(one.loss, other.loss, rtol=1e-5, atol=1e-6)
 
 
 def test_late_and_lost_feedback_reaches_our_bandit(table):
-    world = classification_bandit(*table, random_state=0).delayed((0, 30), lost=0.2, random_state=1)
-    bandit = DGTBandit(world.actions, max_depth=2, random_state=0)
-    history = simulate(bandit, world)
-    assert bandit.n_rounds_ == (world.delays >= 0).sum()
-    assert bandit.n_open_ == (world.delays < 0).sum()
+    environment = classification_bandit(*table, random_state=0).delayed(
+        (0, 30), lost=0.2, random_state=1
+    )
+    bandit = DGTBandit(environment.actions, max_depth=2, random_state=0)
+    history = simulate(bandit, environment)
+    assert bandit.n_rounds_ == (environment.delays >= 0).sum()
+    assert bandit.n_open_ == (environment.delays < 0).sum()
     assert len(history) == 240
 
 
@@ -163,7 +169,7 @@ def test_wide_tables_leave_the_linear_learner_out(table, monkeypatch):
     monkeypatch.setattr("hardwood.bandit.comparison._MAX_LINEAR_ENTRIES", 10)
     found = compare(lambda s: classification_bandit(*table), {"t": small_bandit}, n_runs=1)
     assert "linear" not in [curve.name for curve in found.curves]
-    assert "the linear learner was left out: 3 columns and 2 actions" in str(found)
+    assert "the linear learner was left out: its matrices for 3 columns and 2 actions" in str(found)
 
 
 def test_round_numbers_to_print():
@@ -175,14 +181,14 @@ def test_round_numbers_to_print():
 
 
 def test_bad_input_is_named(table):
-    def make_world(seed):
+    def make_environment(seed):
         return classification_bandit(*table, n_rounds=20 + seed)
 
-    with pytest.raises(ValueError, match="worlds of one length, got 20, 21"):
-        compare(make_world, {"t": small_bandit}, n_runs=2)
+    with pytest.raises(ValueError, match="must return 20 rounds every time, got 21"):
+        compare(make_environment, {"t": small_bandit}, n_runs=2)
     with pytest.raises(ValueError, match="n_runs must be an integer"):
-        compare(make_world, {"t": small_bandit}, n_runs=0)
+        compare(make_environment, {"t": small_bandit}, n_runs=0)
     with pytest.raises(ValueError, match="'random' is the name of a baseline"):
-        compare(make_world, {"random": small_bandit}, n_runs=1)
-    kept = compare(make_world, {"random": small_bandit}, n_runs=1, with_baselines=False)
+        compare(make_environment, {"random": small_bandit}, n_runs=1)
+    kept = compare(make_environment, {"random": small_bandit}, n_runs=1, with_baselines=False)
     assert [curve.name for curve in kept.curves] == ["random"]

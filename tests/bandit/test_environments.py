@@ -1,4 +1,4 @@
-"""Simulated worlds, and bandits at work in them."""
+"""Simulated environments, and bandits at work in them."""
 
 from __future__ import annotations
 
@@ -58,23 +58,25 @@ def labeled(rng):
 
 def test_the_label_earns_one(labeled):
     X, y = labeled
-    world = classification_bandit(X, y)
-    assert world.actions == ("low", "middle", "top")
+    environment = classification_bandit(X, y)
+    assert environment.actions == ("low", "middle", "top")
     for t in range(20):
-        np.testing.assert_array_equal(world.context(t), X[t])
-        assert [world.reward(t, a) for a in world.actions] == [
-            float(a == y[t]) for a in world.actions
+        np.testing.assert_array_equal(environment.context(t), X[t])
+        assert [environment.reward(t, a) for a in environment.actions] == [
+            float(a == y[t]) for a in environment.actions
         ]
-        assert world.mask(t) is None
-    np.testing.assert_array_equal(world.all_rewards(), y[:, None] == np.array(world.actions))
+        assert environment.mask(t) is None
+    np.testing.assert_array_equal(
+        environment.all_rewards(), y[:, None] == np.array(environment.actions)
+    )
 
 
 def test_known_rewards(rng):
     rewards = rng.normal(size=(5, 2))
-    world = reward_bandit(np.arange(5)[:, None], rewards, actions=["a", "b"])
-    assert world.reward(3, "b") == rewards[3, 1]
+    environment = reward_bandit(np.arange(5)[:, None], rewards, actions=["a", "b"])
+    assert environment.reward(3, "b") == rewards[3, 1]
     np.testing.assert_array_equal(
-        world.rewards_of(np.array([0, 1, 0, 1, 0])), rewards[range(5), [0, 1, 0, 1, 0]]
+        environment.rewards_of(np.array([0, 1, 0, 1, 0])), rewards[range(5), [0, 1, 0, 1, 0]]
     )
 
 
@@ -84,22 +86,24 @@ def test_contexts_of_all_kinds_of_tables(kind):
     y = [0, 1, 0]
     if kind in ("list", "sparse"):
         table = [[1.5, 0.0], [2.5, 1.0], [3.5, 0.0]]
-        world = classification_bandit(sparse.csr_matrix(table) if kind == "sparse" else table, y)
-        np.testing.assert_array_equal(
-            world.shuffled(0).context(0), table[np.random.default_rng(0).permutation(3)[0]]
+        environment = classification_bandit(
+            sparse.csr_matrix(table) if kind == "sparse" else table, y
         )
-        assert world.features is None
+        np.testing.assert_array_equal(
+            environment.shuffled(0).context(0), table[np.random.default_rng(0).permutation(3)[0]]
+        )
+        assert environment.features is None
         return
     table = {
         "pandas": frame,
         "polars": pl.from_pandas(frame),
         "arrow": pl.from_pandas(frame).to_arrow(),
     }[kind]
-    world = classification_bandit(table, y)
-    assert world.context(2) == {"a": 3.5, "b": "z"}
-    assert world.take(np.array([2, 0])).context(1) == {"a": 1.5, "b": "x"}
-    assert world.features is world.X
-    encoded = world.encoded()
+    environment = classification_bandit(table, y)
+    assert environment.context(2) == {"a": 3.5, "b": "z"}
+    assert environment.take(np.array([2, 0])).context(1) == {"a": 1.5, "b": "x"}
+    assert environment.features is environment.X
+    encoded = environment.encoded()
     assert encoded.X.shape[0] == 3
     assert np.isfinite(encoded.X).all()
 
@@ -127,11 +131,11 @@ def test_order_and_number_of_rounds(labeled):
 
 def test_feedback_at_once_by_default(labeled):
     bandit = Recorder(["low", "top"])
-    world = classification_bandit(*labeled, n_rounds=6)
-    history = simulate(bandit, world)
+    environment = classification_bandit(*labeled, n_rounds=6)
+    history = simulate(bandit, environment)
     assert [t for t, _, _ in bandit.told] == [1, 2, 3, 4, 5, 6]
     assert history.action.tolist() == ["low", "top"] * 3
-    expected = [world.reward(t, a) for t, a in enumerate(history.action)]
+    expected = [environment.reward(t, a) for t, a in enumerate(history.action)]
     assert history.reward.tolist() == expected
     assert [told["reward"] for _, _, told in bandit.told] == expected
     np.testing.assert_allclose(history.mean_reward, np.cumsum(expected) / np.arange(1, 7))
@@ -140,8 +144,8 @@ def test_feedback_at_once_by_default(labeled):
 
 def test_late_lost_and_out_of_order_feedback(labeled):
     bandit = Recorder(["low"])
-    world = classification_bandit(*labeled, n_rounds=6).delayed([3, 0, -1, 0, 1, 9])
-    history = simulate(bandit, world)
+    environment = classification_bandit(*labeled, n_rounds=6).delayed([3, 0, -1, 0, 1, 9])
+    history = simulate(bandit, environment)
     when = [(t, int(token.split()[1])) for t, token, _ in bandit.told]
     # Round 0 is told at the end of round 3, before round 3 itself; round 5 after the last.
     assert when == [(2, 1), (4, 0), (4, 3), (6, 4), (6, 5)]
@@ -150,10 +154,10 @@ def test_late_lost_and_out_of_order_feedback(labeled):
 
 def test_drawn_delays(labeled):
     X, y = labeled
-    world = classification_bandit(X, y).delayed((2, 5), lost=0.3, random_state=0)
-    known = world.delays[world.delays >= 0]
+    environment = classification_bandit(X, y).delayed((2, 5), lost=0.3, random_state=0)
+    known = environment.delays[environment.delays >= 0]
     assert set(known) == {2, 3, 4, 5}
-    assert 0.2 < (world.delays == -1).mean() < 0.4
+    assert 0.2 < (environment.delays == -1).mean() < 0.4
     assert (classification_bandit(X, y).delayed(4).delays == 4).all()
     assert (classification_bandit(X, y).delayed(4, lost=1.0).delays == -1).all()
     short = classification_bandit(X[:2], [0, 1]).delayed((0, 7), random_state=0)  # a pair, not two
@@ -162,13 +166,13 @@ def test_drawn_delays(labeled):
 
 def test_masks_reach_the_bandit(labeled):
     X, y = labeled
-    world = classification_bandit(X, y).masked(share=0.4, random_state=0)
-    assert world.masks.any(axis=1).all()
-    assert 0.4 < world.masks.mean() < 0.7
-    bandit = LinearBandit(world.actions, random_state=0)
-    history = simulate(bandit, world)
-    places = np.array([world.actions.index(a) for a in history.action])
-    assert world.masks[np.arange(300), places].all()
+    environment = classification_bandit(X, y).masked(share=0.4, random_state=0)
+    assert environment.masks.any(axis=1).all()
+    assert 0.4 < environment.masks.mean() < 0.7
+    bandit = LinearBandit(environment.actions, random_state=0)
+    history = simulate(bandit, environment)
+    places = np.array([environment.actions.index(a) for a in history.action])
+    assert environment.masks[np.arange(300), places].all()
     fixed = classification_bandit(X, y).masked([True, False, True])
     assert simulate(Recorder(["low"]), fixed).reward.sum() == (y == "low").sum()
     with pytest.raises(ValueError, match="'middle' is not allowed in round 0"):
@@ -182,8 +186,8 @@ def test_sudden_drift_permutes_what_actions_earn(kind, rng):
     before = classification_bandit(X, y, actions=range(4))
     if kind == "rewards":
         before = reward_bandit(X, before.all_rewards() * rng.normal(size=40)[:, None])
-    world = before.drifting([10, 25], random_state=1)
-    one, other = before.all_rewards(), world.all_rewards()
+    environment = before.drifting([10, 25], random_state=1)
+    one, other = before.all_rewards(), environment.all_rewards()
     np.testing.assert_array_equal(one[:10], other[:10])
     steps = []
     for rows in (slice(10, 25), slice(25, 40)):
@@ -197,9 +201,9 @@ def test_sudden_drift_permutes_what_actions_earn(kind, rng):
 
 
 def test_gradual_drift_grows():
-    world = classification_bandit(np.ones((4000, 1)), [0, 1] * 2000)
-    after = world.drifting(1000, until=3000, random_state=0)
-    changed = after.labels != world.labels
+    environment = classification_bandit(np.ones((4000, 1)), [0, 1] * 2000)
+    after = environment.drifting(1000, until=3000, random_state=0)
+    changed = after.labels != environment.labels
     assert not changed[:1000].any()
     assert changed[3000:].all()
     assert abs(changed[1000:3000].mean() - 0.5) < 0.05
@@ -221,9 +225,9 @@ def test_losses(rng):
 
 @pytest.mark.parametrize(("numbers", "told"), [((0.5,), "loss"), (((0.0, 1.0),), "losses")])
 def test_numbers_are_tried_one_or_two_at_a_time(rng, numbers, told):
-    world = regression_bandit(rng.normal(size=(6, 2)), np.arange(6.0)).delayed(1)
+    environment = regression_bandit(rng.normal(size=(6, 2)), np.arange(6.0)).delayed(1)
     bandit = Recorder(numbers)
-    history = simulate(bandit, world)
+    history = simulate(bandit, environment)
     both = numbers[0] if told == "losses" else (numbers[0], numbers[0])
     expected = [((both[0] - t) ** 2 + (both[1] - t) ** 2) / 2 for t in range(6)]
     np.testing.assert_allclose(history.loss, expected)
@@ -243,9 +247,9 @@ def test_progress_is_told(labeled):
 
 def test_the_linear_learner_is_ridge_regression(rng):
     X, rewards = rng.normal(size=(60, 3)), rng.normal(size=(60, 2))
-    world = reward_bandit(X, rewards)
+    environment = reward_bandit(X, rewards)
     bandit = LinearBandit(2, epsilon=0.5, penalty=2.0, random_state=0)
-    history = simulate(bandit, world)
+    history = simulate(bandit, environment)
     for a in range(2):
         rows = np.column_stack([X, np.ones(60)])[history.action == a]
         known = history.reward[history.action == a]
@@ -256,26 +260,30 @@ def test_the_linear_learner_is_ridge_regression(rng):
 
 def test_the_linear_learner_learns(labeled):
     X, y = labeled
-    world = classification_bandit(X, y, n_rounds=1500, random_state=0)
-    history = simulate(LinearBandit(world.actions, random_state=0), world)
+    environment = classification_bandit(X, y, n_rounds=1500, random_state=0)
+    history = simulate(LinearBandit(environment.actions, random_state=0), environment)
     assert history.reward[-500:].mean() > 0.65
-    one, other = (simulate(LinearBandit(world.actions, random_state=1), world) for _ in range(2))
+    one, other = (
+        simulate(LinearBandit(environment.actions, random_state=1), environment) for _ in range(2)
+    )
     np.testing.assert_array_equal(one.action, other.action)
 
 
 def test_propensities_are_those_of_the_choices(labeled):
     X, y = labeled
-    world = classification_bandit(X, y, n_rounds=4000, random_state=0).masked(random_state=1)
-    history = simulate(LinearBandit(world.actions, epsilon=0.3, random_state=0), world)
+    environment = classification_bandit(X, y, n_rounds=4000, random_state=0).masked(random_state=1)
+    history = simulate(LinearBandit(environment.actions, epsilon=0.3, random_state=0), environment)
     # The mean of 1 / p over the chosen is the mean number of allowed actions.
-    assert (1 / history.propensity).mean() == pytest.approx(world.masks.sum(axis=1).mean(), rel=0.1)
+    assert (1 / history.propensity).mean() == pytest.approx(
+        environment.masks.sum(axis=1).mean(), rel=0.1
+    )
 
 
 def test_marks_by_hand():
     X = np.arange(6)[:, None]
-    world = classification_bandit(X, [0, 0, 0, 1, 1, 2])
-    np.testing.assert_array_equal(best_constant_rewards(world), [1, 1, 1, 0, 0, 0])
-    masked = world.masked(np.array([[0, 1, 1]] * 3 + [[1, 1, 1]] * 3, bool))
+    environment = classification_bandit(X, [0, 0, 0, 1, 1, 2])
+    np.testing.assert_array_equal(best_constant_rewards(environment), [1, 1, 1, 0, 0, 0])
+    masked = environment.masked(np.array([[0, 1, 1]] * 3 + [[1, 1, 1]] * 3, bool))
     # Allowed three times, 0 never earns; 1 earns 2 of 6 and is always allowed.
     np.testing.assert_array_equal(best_constant_rewards(masked), [0, 0, 0, 1, 1, 0])
     numbers = regression_bandit(X, [0.0, 0, 0, 0, 0, 6])
@@ -286,23 +294,23 @@ def test_marks_by_hand():
 
 def test_random_actions_are_allowed_and_even(rng):
     rewards = np.tile([0.0, 1.0, 5.0], (6000, 1))
-    world = reward_bandit(np.ones((6000, 1)), rewards)
-    assert random_rewards(world, 0).mean() == pytest.approx(2.0, abs=0.1)
-    masked = world.masked([True, True, False])
+    environment = reward_bandit(np.ones((6000, 1)), rewards)
+    assert random_rewards(environment, 0).mean() == pytest.approx(2.0, abs=0.1)
+    masked = environment.masked([True, True, False])
     assert set(random_rewards(masked, 0)) == {0.0, 1.0}
 
 
 def test_supervised_marks(labeled, rng):
     X, y = labeled
-    world = classification_bandit(X, y)
-    assert supervised_rewards(world, 3, 0).mean() > 0.8
-    only = world.masked([True, False, False])
+    environment = classification_bandit(X, y)
+    assert supervised_rewards(environment, 3, 0).mean() > 0.8
+    only = environment.masked([True, False, False])
     np.testing.assert_array_equal(supervised_rewards(only, 2, 0), y == "low")
     shuffled_labels = classification_bandit(X, rng.permutation(y))
     assert supervised_rewards(shuffled_labels, 3, 0).mean() < 0.5  # answers rows it has not seen
     noise = classification_bandit(X, rng.permutation(y), n_rounds=900, random_state=0)
     assert supervised_rewards(noise, 6, 0).mean() < 0.5  # nor the same row in another round
-    changed = world.drifting(150, random_state=0)
+    changed = environment.drifting(150, random_state=0)
     assert supervised_rewards(changed, 3, 0).mean() > 0.75  # a tree for each era
     numbers = regression_bandit(X, X[:, 0])
     assert supervised_losses(numbers, 3, 0).mean() < 0.5 * best_constant_losses(numbers).mean()
@@ -325,7 +333,7 @@ def test_supervised_marks(labeled, rng):
         (lambda X, y: regression_bandit(X, y), "y must hold numbers"),
         (lambda X, y: regression_bandit(X, X[:, 0], loss="cubic"), "loss must be one of"),
         (lambda X, y: classification_bandit(X, y).delayed(-1), "delay must be at least 0"),
-        (lambda X, y: classification_bandit(X, y).delayed((5, 2)), "the least before the most"),
+        (lambda X, y: classification_bandit(X, y).delayed((5, 2)), "with least <= most"),
         (lambda X, y: classification_bandit(X, y).delayed(1.5), "delay must be a number"),
         (lambda X, y: classification_bandit(X, y).delayed([1, 2]), "an entry for each of the 300"),
         (lambda X, y: classification_bandit(X, y).delayed(1, lost=2), "lost must be a number in"),
@@ -333,12 +341,12 @@ def test_supervised_marks(labeled, rng):
             lambda X, y: classification_bandit(X, y).drifting(0),
             "at must be an integer from 1 to 299",
         ),
-        (lambda X, y: classification_bandit(X, y).drifting([9, 5]), "rounds that grow"),
+        (lambda X, y: classification_bandit(X, y).drifting([9, 5]), "rounds in ascending order"),
         (lambda X, y: classification_bandit(X, y).drifting([5, 9], until=20), "single round"),
         (lambda X, y: classification_bandit(X, y).drifting(9, until=9), "until must be an integer"),
         (lambda X, y: classification_bandit(X, [0] * 300).drifting(9), "at least 2"),
         (lambda X, y: classification_bandit(X, y).masked([1, 2, 3]), "mask must be booleans"),
-        (lambda X, y: simulate(Recorder([7]), classification_bandit(X, y)), "7 is none of"),
+        (lambda X, y: simulate(Recorder([7]), classification_bandit(X, y)), "7 is not one of"),
         (lambda X, y: LinearBandit(3, epsilon=2), "epsilon must be a number in"),
     ],
 )
@@ -352,31 +360,31 @@ def test_names_of_several_types_stay_what_they_are(labeled, delay):
     X, y = labeled
     names = [0, "middle", "top"]
     y = np.array([names[("low", "middle", "top").index(label)] for label in y], object)
-    world = classification_bandit(X, y)
-    assert world.actions == tuple(names)  # numbers come before text
-    world = world if delay is None else world.delayed(delay)
-    history = simulate(DGTBandit(world.actions, max_depth=2, random_state=0), world)
+    environment = classification_bandit(X, y)
+    assert environment.actions == tuple(names)  # numbers come before text
+    environment = environment if delay is None else environment.delayed(delay)
+    history = simulate(DGTBandit(environment.actions, max_depth=2, random_state=0), environment)
     assert {*history.action.tolist()} == {*names}
     taken = np.array([names.index(action) for action in history.action])
-    np.testing.assert_array_equal(world.rewards_of(taken), history.reward)
+    np.testing.assert_array_equal(environment.rewards_of(taken), history.reward)
 
 
 def test_a_bandit_of_other_actions_is_refused(labeled):
     bandit = Recorder(["low"])
     bandit.actions_ = ("middle", "low")
-    with pytest.raises(ValueError, match="Make it with the simulator's"):
+    with pytest.raises(ValueError, match="Make the bandit with the simulator's"):
         simulate(bandit, classification_bandit(*labeled))
 
 
 def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labeled, monkeypatch):
-    world = classification_bandit(*labeled)
+    environment = classification_bandit(*labeled)
 
     class Interrupted(Recorder):
         def replay(self, X, feedback, mask=None):
             warnings.warn("interrupted", FitInterruptedWarning, stacklevel=1)
 
     with pytest.raises(KeyboardInterrupt):
-        simulate(Interrupted(["low"]), world)
+        simulate(Interrupted(["low"]), environment)
 
     def fit(self, X, y):
         warnings.warn("interrupted", FitInterruptedWarning, stacklevel=1)
@@ -385,7 +393,7 @@ def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labeled, mon
     for kind in (DGTClassifier, DGTRegressor):
         monkeypatch.setattr(kind, "fit", fit)
     numbers = regression_bandit(labeled[0], labeled[0][:, 0])
-    for marks, of in ((supervised_rewards, world), (supervised_losses, numbers)):
+    for marks, of in ((supervised_rewards, environment), (supervised_losses, numbers)):
         with pytest.raises(KeyboardInterrupt):
             marks(of, 2, 0)
     with pytest.raises(KeyboardInterrupt):

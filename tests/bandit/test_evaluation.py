@@ -234,9 +234,9 @@ def test_policies_that_learned_have_their_own_names(rng):
     names = np.array(["left", "right", "stay"])
     X = rng.normal(size=(300, 2))
     best = names[np.digitize(X[:, 0], [-0.5, 0.5])]
-    world = classification_bandit(X, best)
-    bandit = DGTBandit(world.actions, max_depth=2, exploration=100.0, random_state=0)
-    log = simulate(bandit, world)
+    environment = classification_bandit(X, best)
+    bandit = DGTBandit(environment.actions, max_depth=2, exploration=100.0, random_state=0)
+    log = simulate(bandit, environment)
     logged = (X, log.action, log.reward, log.propensity)
     of_tree = evaluate(bandit.policy(), *logged, method="snips")
     assert of_tree == evaluate(bandit.predict(X), *logged, method="snips")

@@ -117,7 +117,7 @@ def test_memory_of_open_decisions_is_bounded(rng):
         with pytest.raises(TokenError, match="too old"):
             bandit.learn(token, 1.0)
     for token in tokens[2:6]:
-        with pytest.raises(TokenError, match=r"expired: 4 younger .* Raise max_open"):
+        with pytest.raises(TokenError, match=r"expired: 4 newer .* Raise max_open"):
             bandit.learn(token, 1.0)
     for token in tokens[6:]:
         bandit.learn(token, 1.0)

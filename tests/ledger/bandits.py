@@ -107,31 +107,33 @@ def _regressor(given: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 def _simulated() -> dict[str, Any]:
     X, y = _rounds(240)
-    world = bandit.classification_bandit(X, y, random_state=1, n_rounds=200)
-    plain = bandit.simulate(_small(world), world)
-    late = world.delayed(7, lost=0.1, random_state=0).drifting(100, random_state=0)
+    environment = bandit.classification_bandit(X, y, random_state=1, n_rounds=200)
+    plain = bandit.simulate(_small(environment), environment)
+    late = environment.delayed(7, lost=0.1, random_state=0).drifting(100, random_state=0)
     history = bandit.simulate(_small(late), late.masked(share=0.5, random_state=0))
-    return {"plain": plain, "late": history, "rewards": world.all_rewards()}
+    return {"plain": plain, "late": history, "rewards": environment.all_rewards()}
 
 
-def _small(world: Any, seed: int = 0) -> Any:
-    return bandit.DGTBandit(world.actions, max_depth=2, features=world.features, random_state=seed)
+def _small(environment: Any, seed: int = 0) -> Any:
+    return bandit.DGTBandit(
+        environment.actions, max_depth=2, features=environment.features, random_state=seed
+    )
 
 
 def _simulated_losses() -> dict[str, Any]:
     X, _ = _rounds(150)
-    world = bandit.regression_bandit(X, X[:, 0] ** 2, loss="absolute", random_state=2)
-    learner = bandit.DGTBanditRegressor(max_depth=2, features=world.features, random_state=0)
-    return {"history": bandit.simulate(learner, world), "learner": learner.tree_}
+    environment = bandit.regression_bandit(X, X[:, 0] ** 2, loss="absolute", random_state=2)
+    learner = bandit.DGTBanditRegressor(max_depth=2, features=environment.features, random_state=0)
+    return {"history": bandit.simulate(learner, environment), "learner": learner.tree_}
 
 
 def _compared() -> dict[str, Any]:
     X, y = _rounds(160)
 
-    def make_world(seed: int) -> Any:
+    def make_environment(seed: int) -> Any:
         return bandit.classification_bandit(X, y, random_state=seed)
 
-    report = bandit.compare(make_world, {"tree": _small}, n_runs=2, max_depth=2)
+    report = bandit.compare(make_environment, {"tree": _small}, n_runs=2, max_depth=2)
     return {"values": report.to_dict(), "text": str(report), "page": report.to_html()}
 
 

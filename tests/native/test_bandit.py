@@ -12,7 +12,7 @@ from reference import bandit as twin
 N_COLUMNS, K, HEIGHT = 5, 3, 3
 
 
-def world(n: int, seed: int = 0, missing: float = 0.0):
+def environment(n: int, seed: int = 0, missing: float = 0.0):
     rng = np.random.default_rng(seed)
     X = rng.normal([0, 3, -1, 0, 10], [1, 2, 0.1, 5, 1], size=(n, N_COLUMNS))
     rewards = np.stack([X[:, 0], X[:, 1] - 3, -X[:, 0]], axis=1) > 0
@@ -41,7 +41,7 @@ def options_of(method: str, **changes) -> dict:
 )
 def test_rounds_are_those_of_the_twin(method, n, missing, changes):
     options = options_of(method, **changes)
-    X, rewards, masks = world(n, missing=missing)
+    X, rewards, masks = environment(n, missing=missing)
     engine = engine_of(options)
     start = engine.state()["parameters"]
     by_hand = twin.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
@@ -72,7 +72,7 @@ STRANGE_REWARDS = {
 @pytest.mark.parametrize("name", STRANGE_REWARDS)
 def test_rewards_are_scaled_as_the_twin_does(name):
     options = options_of("replay", batch_size=16)
-    X, rewards, masks = world(700)
+    X, rewards, masks = environment(700)
     engine = engine_of(options)
     by_hand = twin.Bandit(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options, seed=7)
     earned = STRANGE_REWARDS[name](rewards[:, 0])
@@ -86,7 +86,7 @@ def test_rewards_are_scaled_as_the_twin_does(name):
 
 @pytest.mark.parametrize("method", ["paper", "replay"])
 def test_a_bulk_replay_is_the_rounds_one_by_one(method):
-    X, rewards, masks = world(300)
+    X, rewards, masks = environment(300)
     at_once, one_by_one = (engine_of(options_of(method)) for _ in range(2))
     actions, propensities, received = at_once.replay(
         X, rewards.astype(np.float32), masks.astype(np.uint8)
@@ -105,7 +105,7 @@ def test_a_bulk_replay_is_the_rounds_one_by_one(method):
 def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(method, stop):
     # Steps are left over between rounds, and the reservoir is full before the end.
     options = options_of(method, capacity=100, batches_per_round=0.7)
-    X, rewards, _ = world(300)
+    X, rewards, _ = environment(300)
     rewards = rewards.astype(np.float32)
     whole, first, second = (engine_of(options) for _ in range(3))
     expected = whole.replay(X, rewards, None)
@@ -143,7 +143,7 @@ def test_the_newest_rounds_are_kept_where_that_is_asked_for():
 
 
 def test_values_do_not_depend_on_the_units_of_rewards():
-    X, rewards, _ = world(500)
+    X, rewards, _ = environment(500)
     plain, scaled = (engine_of(options_of("replay")) for _ in range(2))
     first = plain.replay(X, rewards.astype(np.float32), None)[0]
     second = scaled.replay(X, (rewards * 1024 - 512).astype(np.float32), None)[0]
@@ -152,7 +152,7 @@ def test_values_do_not_depend_on_the_units_of_rewards():
 
 
 def test_the_paper_takes_rewards_as_shares_of_their_range():
-    X, _, _ = world(200)
+    X, _, _ = environment(200)
     rng = np.random.default_rng(5)
     actions, rewards = rng.integers(K, size=200), rng.integers(5, size=200) / 4
     rewards[:2] = 0, 1  # the range is known before the first step
@@ -170,7 +170,7 @@ def test_rewards_far_out_are_scaled_as_the_twin_scales_them():
     engine = engine_of(options)
     start = engine.state()["parameters"]
     by_hand = twin.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
-    X, _, _ = world(400)
+    X, _, _ = environment(400)
     rewards, scales = np.random.default_rng(3).standard_cauchy(400), set()
     for x, reward in zip(X, rewards, strict=True):
         engine.learn(x, 0, reward, 0.5)
@@ -186,7 +186,7 @@ def test_rewards_far_out_are_scaled_as_the_twin_scales_them():
 
 @pytest.mark.parametrize("outlier", [1e3, -1e6, 1e40, 1e99])
 def test_one_reward_far_out_does_not_spoil_what_was_learned(outlier):
-    X, rewards, _ = world(1200)
+    X, rewards, _ = environment(1200)
     engine = engine_of(options_of("replay"))
     engine.replay(X[:300], rewards[:300], None)
     engine.learn(X[0], 0, outlier, 0.5)
@@ -197,7 +197,7 @@ def test_one_reward_far_out_does_not_spoil_what_was_learned(outlier):
 
 
 def test_the_tree_in_raw_units_answers_as_the_engine():
-    X, rewards, _ = world(500)
+    X, rewards, _ = environment(500)
     for method in ("paper", "replay"):
         engine = engine_of(options_of(method))
         engine.replay(X, rewards.astype(np.float32), None)
@@ -224,7 +224,7 @@ def test_the_tree_in_raw_units_answers_as_the_engine():
 )
 def test_a_wrong_state_is_refused_and_changes_nothing(key, value):
     engine = engine_of(options_of("replay"))
-    X, rewards, _ = world(30)
+    X, rewards, _ = environment(30)
     engine.replay(X, rewards.astype(np.float32), None)
     before = engine.state()
     with pytest.raises(ValueError, match=r"state|action"):
@@ -247,7 +247,7 @@ def regression_engine(method="two_point", seed=0, **changes):
 
 @pytest.mark.parametrize("points", [1, 2])
 def test_rounds_of_the_papers_numbers_are_those_of_the_twin(points):
-    X, _, _ = world(400)
+    X, _, _ = environment(400)
     y = X[:, 0].astype(np.float64)
     method = "paper_two_point" if points == 2 else "paper_one_point"
     engine, options = regression_engine(method), regression_options(method)
@@ -283,7 +283,7 @@ def huber(r):
 @pytest.mark.parametrize("method", ["two_point", "one_point"])
 def test_rounds_of_numbers_are_those_of_the_twin(method, loss):
     """Until a context lies on the edge of a split by the last bit, and they part."""
-    X, _, _ = world(300 if method == "two_point" else 40)
+    X, _, _ = environment(300 if method == "two_point" else 40)
     y = X[:, 0].astype(np.float64)
     options = regression_options(method, batch_size=8)
     engine = regression_engine(method, batch_size=8)
@@ -309,7 +309,7 @@ def test_rounds_of_numbers_are_those_of_the_twin(method, loss):
 
 @pytest.mark.parametrize("method", RegressionParameters.METHODS)
 def test_numbers_that_are_taken_up_again_go_on_as_without_a_break(method):
-    X, _, _ = world(203)
+    X, _, _ = environment(203)
     y = X[:, 0].astype(np.float64)
     whole, first, second = (regression_engine(method, capacity=60) for _ in range(3))
     expected = whole.replay(X, y, "huber", 1.0)
@@ -330,7 +330,7 @@ def bend_of(state, method, delta):
 
 
 def test_two_points_of_a_squared_loss_say_exactly_where_it_is_least():
-    X, _, _ = world(200)
+    X, _, _ = environment(200)
     y = 5 + 3 * X[:, 0].astype(np.float64)
     engine = regression_engine(start=4.0, scale=2.0)
     engine.replay(X, y, "squared", 0.0)
@@ -355,7 +355,7 @@ def test_one_point_says_where_it_is_least_in_the_mean(loss):
 
 def test_losses_far_out_do_not_carry_predictions_away():
     """One loss tells little; where it is large, next to nothing."""
-    X, _, _ = world(3000)
+    X, _, _ = environment(3000)
     y = X[:, 0].astype(np.float64)
     y[::50] = 40.0
     engine = regression_engine("one_point", batch_size=32)

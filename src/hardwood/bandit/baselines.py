@@ -1,8 +1,8 @@
-"""What a bandit has to beat: chance, the best single answer, a linear learner; and what it cannot.
+"""Baselines for bandits: random and constant actions, linear and supervised learners.
 
-`LinearBandit` and `LinearBanditRegressor` learn from what they are told, as our trees do. The best
-constant answer is known in hindsight only, and supervised trees see all labels: an upper mark for a
-single tree.
+`LinearBandit` and `LinearBanditRegressor` learn from bandit feedback, as our trees do. The best
+constant action is known only in hindsight. Supervised trees see all labels, and so are roughly an
+upper bound for a bandit with a single tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hardwood.table.subset import taken
 
 _FOLDS = 5
 _QUANTILES = 101
-_TINY = 1e-12  # of a column that has been 0 so far
+_TINY = 1e-12  # avoids 0 / 0 for a column that has been 0 so far
 
 
 class LinearBandit:
@@ -31,18 +31,18 @@ class LinearBandit:
     .. math:: A_a \leftarrow A_a + x x^\top, \quad
               \theta_a \leftarrow \theta_a + A_a^{-1} x\,(r - \theta_a^\top x)
 
-    with :math:`x` the context and a 1, :math:`A_a = \text{penalty} \cdot I` at first, and the
-    inverse kept up to date by the formula of Sherman and Morrison: the exact least squares fit of
-    all rounds, in :math:`O(d^2)` each. Contexts should have columns of about the same size.
+    with :math:`x` the context and a 1, and :math:`A_a = \text{penalty} \cdot I` at the start. The
+    Sherman-Morrison formula updates the inverse: the exact least squares fit of all rounds, in
+    :math:`O(d^2)` per round. The columns of contexts should have similar scales.
 
     Parameters
     ----------
     actions
         Names of the actions, or their number.
     epsilon
-        Probability of an action at random.
+        Probability of a random action.
     penalty
-        Of the squared weights.
+        Coefficient of the squared weights.
     random_state
         Seed.
     """
@@ -65,7 +65,7 @@ class LinearBandit:
         self._inverse = np.empty((0, 0, 0))  # (K, d + 1, d + 1)
 
     def decide(self, x: Any, mask: np.ndarray | None = None) -> Decision:
-        """Choose the allowed action of the highest estimate, or with probability epsilon any."""
+        """Choose the allowed action with the highest estimate, or with probability epsilon any."""
         row = np.append(np.asarray(x, dtype=np.float64), 1.0)  # (d + 1,)
         if self.weights_ is None:
             self.weights_ = np.zeros((len(self.actions), row.size))
@@ -81,7 +81,7 @@ class LinearBandit:
         return Decision(self.actions[place], float(propensity), token)
 
     def learn(self, token: int, reward: float) -> None:
-        """Add a round to the fit of its action."""
+        """Add a round to the regression of its action."""
         place, row = self._open.pop(token)
         assert self.weights_ is not None
         inverse, weights = self._inverse[place], self.weights_[place]
@@ -92,12 +92,12 @@ class LinearBandit:
 
 
 class LinearBanditRegressor:
-    r"""Sets a linear function of the context, by the slopes of the loss between two numbers tried.
+    r"""Set a number by a linear function of the context, learned from two-point slopes of the loss.
 
     .. math:: g = \frac{l(z + \delta) - l(z - \delta)}{2 \delta}\, x, \qquad
               w \leftarrow w - \eta\, g / \sqrt{G}
 
-    with :math:`G` the sum of the squares of :math:`g` so far, entry by entry (AdaGrad).
+    with :math:`G` the sum of the squares of :math:`g` so far, for each weight (AdaGrad).
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class LinearBanditRegressor:
         self._squares = np.zeros(0)
 
     def decide(self, x: Any) -> Decision:
-        """Try the prediction less and plus the perturbation."""
+        """Try the prediction minus and plus the perturbation."""
         row = np.append(np.asarray(x, dtype=np.float64), 1.0)  # (d + 1,)
         if self._n_decisions == 0:
             self.weights_, self._squares = np.zeros(row.size), np.zeros(row.size)
@@ -127,96 +127,103 @@ class LinearBanditRegressor:
         return Decision(both, 1.0, self._n_decisions - 1)
 
     def learn(self, token: int, losses: tuple[float, float]) -> None:
-        """Take a step against the slope."""
+        """Take a gradient step."""
         gradient = (losses[1] - losses[0]) / (2 * self.perturbation) * self._open.pop(token)
         self._squares += gradient**2
         self.weights_ -= self.learning_rate * gradient / np.sqrt(self._squares + _TINY)
 
 
-def random_rewards(world: Simulator, random_state: int | None = None) -> np.ndarray:
-    """Return what allowed actions drawn at random earned, (n,)."""
-    chance = np.random.default_rng(random_state).random((len(world), world.n_actions))
-    return world.rewards_of(np.where(world.allowed(), chance, -1.0).argmax(axis=1))
+def random_rewards(environment: Simulator, random_state: int | None = None) -> np.ndarray:
+    """Return the rewards of allowed actions drawn at random, (n,)."""
+    chance = np.random.default_rng(random_state).random((len(environment), environment.n_actions))
+    return environment.rewards_of(np.where(environment.allowed(), chance, -1.0).argmax(axis=1))
 
 
-def best_constant_rewards(world: Simulator) -> np.ndarray:
-    """Return what the best single action earned, (n,), known in hindsight.
+def best_constant_rewards(environment: Simulator) -> np.ndarray:
+    """Return the rewards of the best constant action, (n,), which is known only in hindsight.
 
-    Actions are ranked by their mean reward where they were allowed; in every round the best of
-    those that are allowed is taken.
+    Actions are ranked by their mean reward over the rounds that allow them; every round takes the
+    best action that is allowed.
     """
-    allowed, rewards = world.allowed(), world.all_rewards()
+    allowed, rewards = environment.allowed(), environment.all_rewards()
     times = np.maximum(allowed.sum(axis=0), 1)
-    worth = (rewards * allowed).sum(axis=0) / times
-    return world.rewards_of(np.where(allowed, worth, -np.inf).argmax(axis=1))
+    means = (rewards * allowed).sum(axis=0) / times
+    return environment.rewards_of(np.where(allowed, means, -np.inf).argmax(axis=1))
 
 
-def best_constant_losses(world: LossSimulator) -> np.ndarray:
-    """Return what the best single number lost, (n,): a quantile of what was right, or its mean."""
-    candidates = np.append(np.quantile(world.y, np.linspace(0, 1, _QUANTILES)), world.y.mean())
-    losses = [world.losses(np.full(len(world), c), world.y) for c in candidates]
+def best_constant_losses(environment: LossSimulator) -> np.ndarray:
+    """Return the losses of the best constant number, (n,), among quantiles and the mean of y."""
+    candidates = np.append(
+        np.quantile(environment.y, np.linspace(0, 1, _QUANTILES)), environment.y.mean()
+    )
+    losses = [environment.losses(np.full(len(environment), c), environment.y) for c in candidates]
     return np.asarray(losses[int(np.argmin([loss.mean() for loss in losses]))], dtype=np.float64)
 
 
 def supervised_rewards(
-    world: Simulator, max_depth: int, random_state: int | None = None
+    environment: Simulator, max_depth: int, random_state: int | None = None
 ) -> np.ndarray:
-    """Return what trees earn that were told the best action of other rounds, (n,).
+    """Return the rewards of supervised trees, trained on the best actions of other rounds, (n,).
 
-    Each is learned from four fifths of the rounds of an era of the world, and answers the others.
+    Cross-validated with five folds, within the rounds between two changes of the environment.
     """
     from hardwood.estimators.dgt import DGTClassifier
 
-    best = world.all_rewards().argmax(axis=1) if world.labels is None else world.labels
-    allowed = world.allowed()
-    places = np.empty(len(world), dtype=np.int64)
-    for train, test in _folds(best, world, random_state):
+    best = (
+        environment.all_rewards().argmax(axis=1)
+        if environment.labels is None
+        else environment.labels
+    )
+    allowed = environment.allowed()
+    places = np.empty(len(environment), dtype=np.int64)
+    for train, test in _folds(best, environment, random_state):
         known = np.unique(best[train])
         share = np.ones((test.size, 1))
         if known.size > 1:
             tree = DGTClassifier(max_depth=max_depth, random_state=random_state)
             with all_or_interrupt():
-                tree.fit(taken(world.X, train), best[train])
-            share = tree.predict_proba(taken(world.X, test))
-        scores = np.zeros((test.size, world.n_actions))
+                tree.fit(taken(environment.X, train), best[train])
+            share = tree.predict_proba(taken(environment.X, test))
+        scores = np.zeros((test.size, environment.n_actions))
         scores[:, known] = share
         places[test] = np.where(allowed[test], scores, -1.0).argmax(axis=1)
-    return world.rewards_of(places)
+    return environment.rewards_of(places)
 
 
 def supervised_losses(
-    world: LossSimulator, max_depth: int, random_state: int | None = None
+    environment: LossSimulator, max_depth: int, random_state: int | None = None
 ) -> np.ndarray:
-    """Return what trees lose that were told what is right in other rounds of an era, (n,)."""
+    """Return the losses of supervised trees, trained on the best numbers of other rounds, (n,)."""
     from hardwood.estimators.dgt import DGTRegressor
 
     names = {"absolute": "absolute_error", "huber": "huber"}
-    loss = next((names[n] for n in names if world.losses is LOSSES[n]), "squared_error")
-    prediction = np.empty(len(world))
-    alike = np.zeros(len(world), np.int64)
-    for train, test in _folds(alike, world, random_state):
+    loss = next((names[n] for n in names if environment.losses is LOSSES[n]), "squared_error")
+    prediction = np.empty(len(environment))
+    one_class = np.zeros(len(environment), np.int64)
+    for train, test in _folds(one_class, environment, random_state):
         tree = DGTRegressor(max_depth=max_depth, loss=loss, random_state=random_state)
         with all_or_interrupt():
-            tree.fit(taken(world.X, train), world.y[train])
-        prediction[test] = tree.predict(taken(world.X, test))
-    return np.asarray(world.losses(prediction, world.y), dtype=np.float64)
+            tree.fit(taken(environment.X, train), environment.y[train])
+        prediction[test] = tree.predict(taken(environment.X, test))
+    return np.asarray(environment.losses(prediction, environment.y), dtype=np.float64)
 
 
 def _folds(
-    classes: np.ndarray, world: Stream, random_state: int | None
+    classes: np.ndarray, environment: Stream, random_state: int | None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return which rounds teach and which are answered: five times in every era.
+    """Return training and test rounds: five folds in every era.
 
-    Rounds of one row of the table stay together, lest a tree answer what it was told.
+    Rounds from the same row of the table stay together, so that no tree is tested on its training
+    rows.
     """
     rng = np.random.default_rng(random_state)
-    eras = np.zeros(len(classes), np.int64) if world.eras is None else world.eras
-    origins = np.arange(len(classes)) if world.origins is None else world.origins
+    eras = np.zeros(len(classes), np.int64) if environment.eras is None else environment.eras
+    origins = np.arange(len(classes)) if environment.origins is None else environment.origins
     found = []
     for era in np.unique(eras):
         rounds = np.flatnonzero(eras == era)
         _, first, row = np.unique(origins[rounds], return_index=True, return_inverse=True)
-        if first.size < 2:  # nobody else is there to teach: it answers from itself
+        if first.size < 2:  # no other rows to train on
             found.append((rounds, rounds))
             continue
         n_folds = min(_FOLDS, first.size)

@@ -1,4 +1,4 @@
-"""Bandits side by side in the same worlds, several times over, with what they have to beat."""
+"""Comparison of bandits with each other and with baselines, over several runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from hardwood.text.report import Tables
 
-World = Simulator | LossSimulator
+Environment = Simulator | LossSimulator
 Progress = Callable[[str, int, int, int], None]
 Values = Callable[[Any, int, Callable[[int], None]], np.ndarray]
-"""(world, seed, what to call with the number of rounds done) -> (rounds,) earned or lost."""
+"""(environment, seed, callback for completed rounds) -> (rounds,) rewards or losses."""
 
 CONFIDENCE = 0.95
 MAX_RUNS = 1000
-_MAX_POINTS = 200  # of a curve: more cannot be seen
+_MAX_POINTS = 200  # of a curve; more would not be visible
 _MAX_LINEAR_ENTRIES = 20_000_000  # of the linear learner's matrices, 8 bytes each
 _LAST_PART = 0.1
 _STYLES: dict[str, dict[str, Any]] = {
@@ -43,17 +43,17 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class BanditCurve:
-    """How one of them did.
+    """Rewards or losses of one bandit or baseline.
 
     Attributes
     ----------
     name
-        Who.
+        Its name.
     values
-        (runs, rounds) what was earned or lost; a single run of what does not depend on chance.
+        (runs, rounds) rewards or losses; a single run if it does not depend on chance.
     is_learner
-        Whether it goes through the rounds one by one and learns; else a mark to compare with,
-        whose mean over all rounds is what counts.
+        Whether it learns round by round; else a reference, of which only the mean over all rounds
+        is shown.
     """
 
     name: str
@@ -62,7 +62,7 @@ class BanditCurve:
 
     @cached_property
     def progress(self) -> np.ndarray:
-        """(runs, rounds) mean of the rounds up to each; of a mark the mean of all."""
+        """(runs, rounds) mean of the rounds up to each; for a reference the mean of all rounds."""
         n = self.values.shape[1]
         if not self.is_learner:
             return np.broadcast_to(self.values.mean(axis=1, keepdims=True), self.values.shape)
@@ -71,7 +71,7 @@ class BanditCurve:
 
     @cached_property
     def last_part(self) -> np.ndarray:
-        """(runs,) mean of the last tenth of the rounds: what it earns or loses by now."""
+        """(runs,) mean of the last tenth of the rounds, after learning."""
         first = int((1 - _LAST_PART) * self.values.shape[1])
         means: np.ndarray = self.values[:, first:].mean(axis=1)
         return means
@@ -79,18 +79,18 @@ class BanditCurve:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(PlottedReport):
-    """Learning curves of bandits and of what they have to beat, made by `compare`.
+    """Learning curves of bandits and baselines, made by `compare`.
 
     Attributes
     ----------
     what
         "reward" or "loss".
     curves
-        One for each, the bandits first.
+        One curve each, the bandits first.
     n_rounds, n_runs
-        How many rounds a run has, and how many runs there were.
+        Rounds per run, and the number of runs.
     notes
-        What else is worth knowing.
+        Remarks, such as a baseline that was left out.
     """
 
     what: str
@@ -158,7 +158,7 @@ class Comparison(PlottedReport):
 
     @property
     def _places(self) -> np.ndarray:
-        """Rounds of which curves have a point, from 0."""
+        """Rounds at which curves have a point, from 0."""
         n = self.n_rounds
         return np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(np.int64))
 
@@ -189,7 +189,7 @@ class Comparison(PlottedReport):
         legend(ax, loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
     def _set_limits(self, ax: Any) -> None:
-        """Let no first unlucky rounds decide what can be seen of the others."""
+        """Set the limits of the axis without the first rounds, whose means vary too much."""
         settled = max(1, self.n_rounds // 50)
         shown = [curve.progress[:, settled:] for curve in self.curves]
         lowest = min(float(values.min()) for values in shown if values.size)
@@ -199,7 +199,7 @@ class Comparison(PlottedReport):
 
 
 def compare(
-    make_world: Callable[[int], World],
+    make_environment: Callable[[int], Environment],
     bandits: Mapping[str, Callable[[Any, int], Any]] | None = None,
     *,
     n_runs: int = 5,
@@ -208,58 +208,60 @@ def compare(
     with_baselines: bool = True,
     on_rounds: Progress | None = None,
 ) -> Comparison:
-    """Run bandits in the same worlds, several times over, beside what they have to beat.
+    """Compare bandits with each other and with baselines, over several runs in the same rounds.
 
     Parameters
     ----------
-    make_world
+    make_environment
         seed -> simulator, for example ``lambda seed: classification_bandit(X, y,
-        random_state=seed)``. All worlds have the same number of rounds.
+        random_state=seed)``. All simulators must have the same number of rounds.
     bandits
-        By name: (simulator, seed) -> a new bandit. By default a `DGTBandit`, or in a world of
-        losses a `DGTBanditRegressor`, of ``max_depth``.
+        By name: (simulator, seed) -> a new bandit. By default a `DGTBandit`, or for a
+        `LossSimulator` a `DGTBanditRegressor`, with ``max_depth``.
     n_runs
-        How many worlds; the seeds count up from ``random_state``, for world and bandit alike.
+        Number of runs. Run k uses the seed ``random_state + k`` for the environment and the bandit.
     random_state
         The first seed.
     max_depth
-        Of the default bandit, and of the supervised tree.
+        Depth of the default bandit and of the supervised tree.
     with_baselines
-        Whether to add: actions at random (``random``), the best single answer in hindsight
-        (``best constant``), a linear learner (``linear``: epsilon-greedy, or by slopes between two
-        numbers) and, as the mark that is hard to reach, trees which are told the right answers of
-        other rounds (``supervised tree``). Losses have no ``random``.
+        Whether to add baselines: random actions (``random``), the best constant action in
+        hindsight (``best constant``), a linear learner (``linear``: epsilon-greedy, or by two-point
+        slopes) and, as an upper bound, trees trained on the labels of other rounds
+        (``supervised tree``). Losses have no ``random``.
     on_rounds
-        Called now and then with a name, the number of its run, of its rounds so far, and of all.
+        Called with a name, the number of its run, the number of completed rounds, and their total.
 
     Returns
     -------
     comparison
-        Print it, `plot` it, or take `to_dict` of it.
+        A report: print it, or use `plot`, `to_dict`, `to_html` or `to_frame`.
     """
     parameters.integer("n_runs", n_runs, 1, MAX_RUNS)
     seeds = [parameters.integer("random_state", random_state, 0) + run for run in range(n_runs)]
-    first = make_world(seeds[0])
+    first = make_environment(seeds[0])
     chosen = {"DGT": _default_bandit(first, max_depth)} if bandits is None else bandits
     learners: dict[str, Values] = {name: _values_of(make) for name, make in chosen.items()}
     notes: list[str] = []
-    marks: list[BanditCurve] = []
+    references: list[BanditCurve] = []
     report = on_rounds or (lambda name, run, done, n: None)
     if with_baselines:
         taken = [name for name in chosen if name in _STYLES]
         if taken:
-            raise ValueError(f"bandits: {taken[0]!r} is the name of a baseline; choose another.")
+            raise ValueError(
+                f"bandits: {taken[0]!r} is the name of a baseline; choose another name."
+            )
         learners |= _learning_baselines(first, notes)
         report("supervised tree", 0, 0, len(first))
-        marks = _marks(first, max_depth, seeds[0])
-    curves = _runs(make_world, first, learners, seeds, report)
+        references = _references(first, max_depth, seeds[0])
+    curves = _runs(make_environment, first, learners, seeds, report)
     what = "loss" if isinstance(first, LossSimulator) else "reward"
-    return Comparison(what, (*curves, *marks), len(first), n_runs, tuple(notes))
+    return Comparison(what, (*curves, *references), len(first), n_runs, tuple(notes))
 
 
 def _runs(
-    make_world: Callable[[int], World],
-    first: World,
+    make_environment: Callable[[int], Environment],
+    first: Environment,
     learners: dict[str, Values],
     seeds: list[int],
     report: Progress,
@@ -267,11 +269,13 @@ def _runs(
     n = len(first)
     found = {name: np.empty((len(seeds), n)) for name in learners}
     for run, seed in enumerate(seeds):
-        world = first if run == 0 else make_world(seed)
-        if len(world) != n:
-            raise ValueError(f"make_world must make worlds of one length, got {n}, {len(world)}.")
+        environment = first if run == 0 else make_environment(seed)
+        if len(environment) != n:
+            raise ValueError(
+                f"make_environment must return {n} rounds every time, got {len(environment)}."
+            )
         for name, values in learners.items():
-            found[name][run] = values(world, seed, partial(_report_run, report, name, run, n))
+            found[name][run] = values(environment, seed, partial(_report_run, report, name, run, n))
     return [BanditCurve(name, values, is_learner=True) for name, values in found.items()]
 
 
@@ -279,34 +283,36 @@ def _report_run(report: Progress, name: str, run: int, n: int, done: int) -> Non
     report(name, run, done, n)
 
 
-def _default_bandit(first: World, max_depth: int) -> Callable[[Any, int], Any]:
+def _default_bandit(first: Environment, max_depth: int) -> Callable[[Any, int], Any]:
     from hardwood.bandit import DGTBandit, DGTBanditRegressor
 
     if isinstance(first, LossSimulator):
-        return lambda world, seed: DGTBanditRegressor(
-            max_depth=max_depth, features=world.features, random_state=seed
+        return lambda environment, seed: DGTBanditRegressor(
+            max_depth=max_depth, features=environment.features, random_state=seed
         )
-    return lambda world, seed: DGTBandit(
-        world.actions, max_depth=max_depth, features=world.features, random_state=seed
+    return lambda environment, seed: DGTBandit(
+        environment.actions, max_depth=max_depth, features=environment.features, random_state=seed
     )
 
 
 def _values_of(make: Callable[[Any, int], Any]) -> Values:
-    """Return what a bandit earns or loses, round by round."""
+    """Return a function that runs a bandit and returns its rewards or losses by round."""
 
-    def values(world: World, seed: int, on_rounds: Callable[[int], None]) -> np.ndarray:
-        history = simulate(make(world, seed), world, on_rounds=on_rounds)
-        found: np.ndarray = history.loss if isinstance(world, LossSimulator) else history.reward
+    def values(environment: Environment, seed: int, on_rounds: Callable[[int], None]) -> np.ndarray:
+        history = simulate(make(environment, seed), environment, on_rounds=on_rounds)
+        found: np.ndarray = (
+            history.loss if isinstance(environment, LossSimulator) else history.reward
+        )
         return found
 
     return values
 
 
-def _learning_baselines(first: World, notes: list[str]) -> dict[str, Values]:
+def _learning_baselines(first: Environment, notes: list[str]) -> dict[str, Values]:
     """Return the baselines that depend on the order of rounds or on chance."""
     of_linear = _values_of(_linear)
     linear: dict[str, Values] = {
-        "linear": lambda world, seed, report: of_linear(world.encoded(), seed, report)
+        "linear": lambda environment, seed, report: of_linear(environment.encoded(), seed, report)
     }
     if isinstance(first, LossSimulator):
         return linear
@@ -314,20 +320,22 @@ def _learning_baselines(first: World, notes: list[str]) -> dict[str, Values]:
     if first.n_actions * n_columns**2 > _MAX_LINEAR_ENTRIES:
         linear = {}
         notes.append(
-            f"the linear learner was left out: {n_columns} columns and {first.n_actions} actions "
-            "are too many for it"
+            f"the linear learner was left out: its matrices for {n_columns} columns and "
+            f"{first.n_actions} actions would be too large"
         )
-    return linear | {"random": lambda world, seed, _: baselines.random_rewards(world, seed)}
+    return linear | {
+        "random": lambda environment, seed, _: baselines.random_rewards(environment, seed)
+    }
 
 
-def _linear(world: World, seed: int) -> Any:
-    if isinstance(world, LossSimulator):
+def _linear(environment: Environment, seed: int) -> Any:
+    if isinstance(environment, LossSimulator):
         return baselines.LinearBanditRegressor()
-    return baselines.LinearBandit(world.actions, random_state=seed)
+    return baselines.LinearBandit(environment.actions, random_state=seed)
 
 
-def _marks(first: World, max_depth: int, seed: int) -> list[BanditCurve]:
-    """Return what the best single answer and a supervised tree earn or lose."""
+def _references(first: Environment, max_depth: int, seed: int) -> list[BanditCurve]:
+    """Return the rewards or losses of the best constant action and of supervised trees."""
     if isinstance(first, LossSimulator):
         constant = baselines.best_constant_losses(first)
         supervised = baselines.supervised_losses(first, max_depth, seed)
@@ -339,17 +347,17 @@ def _marks(first: World, max_depth: int, seed: int) -> list[BanditCurve]:
 
 
 def band(runs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean, low and high over runs, (runs, points) -> (points,) each.
+    """Return the mean over runs and its interval, (runs, points) -> (points,) each.
 
-    The interval is Student's; NaN of a single run.
+    Student's t interval; NaN for a single run.
     """
     from scipy.special import stdtrit
 
     n = len(runs)
     mean = runs.mean(axis=0)
     if n == 1:
-        nothing = np.full(mean.shape, np.nan)
-        return mean, nothing, nothing
+        unknown = np.full(mean.shape, np.nan)
+        return mean, unknown, unknown
     reach = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * runs.std(axis=0, ddof=1) / np.sqrt(n)
     return mean, mean - reach, mean + reach
 

@@ -1,8 +1,8 @@
-"""Worlds to try bandits in: what each action would have earned is known here, and to no learner.
+"""Simulated environments for bandits, in which the reward of every action is known.
 
-`classification_bandit` makes one of a table with labels, `reward_bandit` of known rewards,
-`regression_bandit` of a table with numbers. Feedback that comes late or never, actions that are not
-always allowed, and a world that changes are made from these by their methods.
+`classification_bandit` makes one from a table with labels, `reward_bandit` from known rewards, and
+`regression_bandit` from a table with numbers. Methods of an environment add delayed or lost
+feedback, actions that are not always allowed, and changes over time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hardwood.table.frames import open_frame
 from hardwood.table.subset import n_rows, taken
 
 Losses = Callable[[np.ndarray, np.ndarray], np.ndarray]
-World = TypeVar("World", bound="Stream")
+Environment = TypeVar("Environment", bound="Stream")
 
 NEVER = -1
 """The delay of feedback that is lost."""
@@ -30,19 +30,18 @@ _HUBER_BEND = 1.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stream:
-    """Contexts in the order in which they come, and when feedback on them comes.
+    """Contexts in order, and the delays of their feedback.
 
     Attributes
     ----------
     X
         (n, d) array, list of rows, sparse matrix or data frame.
     delays
-        (n,) int64: after how many further rounds feedback comes, `NEVER` where it does not; None
-        for feedback at once.
+        (n,) int64: rounds until the feedback arrives, or `NEVER`; None for immediate feedback.
     eras
-        (n,) int64: how often the world has changed by then; None where it never does.
+        (n,) int64: how many times the environment has changed before each round; None for never.
     origins
-        (n,) int64: the row of the first table that each round is of; None where it is the same.
+        (n,) int64: the row of the original table for each round; None if they are the same.
     """
 
     X: Any
@@ -62,7 +61,7 @@ class Stream:
 
     @cached_property
     def _columns(self) -> dict[str, list[Any]] | None:
-        """Entries of a data frame by column: rows of most libraries are slow to take."""
+        """Values of a data frame by column: in most libraries, reading single rows is slow."""
         if isinstance(self.X, np.ndarray | list | tuple) or hasattr(self.X, "tocsr"):
             return None
         frame = open_frame(self.X)
@@ -72,17 +71,19 @@ class Stream:
 
     @property
     def features(self) -> Any:
-        """What a bandit for this world takes as ``features``: a data frame, else None."""
+        """The ``features`` argument for a bandit in this environment: a data frame, or None."""
         return None if self._columns is None else self.X
 
-    def take(self: World, rows: np.ndarray) -> World:
-        """Return some of the rounds, in the order given; a row may come again."""
-        # All its arrays have an entry for each round.
+    def take(self: Environment, rows: np.ndarray) -> Environment:
+        """Return some of the rounds, in the order given; rows may repeat."""
+        # Every array has one entry per round.
         arrays = {k: v[rows] for k, v in vars(self).items() if isinstance(v, np.ndarray)}
         return replace(self, **({"origins": rows} | arrays | {"X": taken(self.X, rows)}))
 
-    def shuffled(self: World, random_state: int | None, n_rounds: int | None = None) -> World:
-        """Return the rounds in random order: so many, each row once before any comes again."""
+    def shuffled(
+        self: Environment, random_state: int | None, n_rounds: int | None = None
+    ) -> Environment:
+        """Return ``n_rounds`` rounds in random order; no row repeats before all have been used."""
         rng = np.random.default_rng(random_state)
         n = len(self)
         wanted = n if n_rounds is None else parameters.integer("n_rounds", n_rounds, 1)
@@ -90,21 +91,21 @@ class Stream:
         return self.take(np.concatenate(passes)[:wanted])
 
     def delayed(
-        self: World,
+        self: Environment,
         delay: int | tuple[int, int] | Sequence[int] | np.ndarray,
         *,
         lost: float = 0.0,
         random_state: int | None = None,
-    ) -> World:
-        """Return the same world with feedback that comes late.
+    ) -> Environment:
+        """Return the same environment with delayed feedback.
 
         Parameters
         ----------
         delay
-            Further rounds to wait: a number; a pair ``(least, most)`` to draw from, so that
-            feedback comes out of order; or (n,), one for each round, -1 for never.
+            Rounds to wait: a number; a pair ``(least, most)`` to draw from, so that feedback
+            arrives out of order; or (n,), one for each round, -1 for never.
         lost
-            Probability that feedback never comes.
+            Probability that feedback never arrives.
         random_state
             Seed.
         """
@@ -114,27 +115,29 @@ class Stream:
         return replace(self, delays=np.where(is_lost, NEVER, delays))
 
     def _era(self, at: Any, until: int | None, rng: np.random.Generator) -> np.ndarray:
-        """Return how many changes lie behind each round, (n,)."""
+        """Return the number of changes before each round, (n,)."""
         if self.eras is not None:
-            raise ValueError("This world drifts already: give all rounds `at` once.")
+            raise ValueError(
+                "This environment already drifts; give all rounds in a single call of drifting."
+            )
         n = len(self)
         changes = [at] if isinstance(at, int | np.integer) else list(at)
         for change in changes:
             parameters.integer("at", change, 1, n - 1)
         if not changes or sorted(set(changes)) != changes:
-            raise ValueError(f"at must be rounds that grow, at least one, got {at!r}.")
+            raise ValueError(f"at must be one or more rounds in ascending order, got {at!r}.")
         if until is None:
             return np.searchsorted(np.asarray(changes), np.arange(n), side="right")
         if len(changes) > 1:
-            raise ValueError("until goes with a single round `at`.")
+            raise ValueError("until needs a single round as at.")
         last = parameters.integer("until", until, changes[0] + 1)
         chance = (np.arange(n) - changes[0] + 1) / (last - changes[0])
         return (rng.random(n) < chance).astype(np.int64)
 
-    def encoded(self: World) -> World:
-        """Return the same world with contexts of numbers only, each of mean 0 and deviation 1.
+    def encoded(self: Environment) -> Environment:
+        """Return the same environment with numeric contexts, each column standardized.
 
-        Categories become columns of 0 and 1, missing entries the mean and a column that says so.
+        Categories become 0/1 columns; missing values become the mean plus a missing indicator.
         """
         table = Table.of(self.X)
         schema = Schema.learn(table)
@@ -143,16 +146,16 @@ class Stream:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Simulator(Stream):
-    """A world of K actions.
+    """An environment with K actions, of which every reward is known.
 
     Attributes
     ----------
     actions
         Names of the actions.
     labels
-        (n,) position of the one action that earns 1, where the others earn 0; else None.
+        (n,) position of the one action with reward 1, if all others have reward 0; else None.
     rewards
-        (n, K) float64, what every action earns, where there are no labels.
+        (n, K) float64, the reward of every action, if there are no labels.
     masks
         (n, K) bool, which actions may be taken; None for all.
     """
@@ -168,16 +171,16 @@ class Simulator(Stream):
         return len(self.actions)
 
     def mask(self, t: int) -> np.ndarray | None:
-        """Return (K,) which actions may be taken in round t; None for all."""
+        """Return which actions may be taken in round t, (K,) booleans; None for all."""
         return None if self.masks is None else self.masks[t]
 
     def reward(self, t: int, action: Hashable) -> float:
-        """Return what an action, by its name, earns in round t."""
+        """Return the reward of an action, given by name, in round t."""
         try:
             place = self._places[action]
         except (KeyError, TypeError):
             raise ValueError(
-                f"action {action!r:.60} is none of the simulator's, {self.actions!r:.200}. Make "
+                f"action {action!r:.60} is not one of the simulator's, {self.actions!r:.200}. Make "
                 "the bandit with the simulator's actions: DGTBandit(simulator.actions)."
             ) from None
         if self.masks is not None and not self.masks[t, place]:
@@ -195,15 +198,15 @@ class Simulator(Stream):
         return {action: i for i, action in enumerate(self.actions)}
 
     def rewards_of(self, places: np.ndarray) -> np.ndarray:
-        """Return what one action per round earns, (n,) positions: (n,) float64."""
+        """Return the rewards of one action per round, given by position, (n,) float64."""
         if self.labels is not None:
             return (self.labels == places).astype(np.float64)
         assert self.rewards is not None
-        earned: np.ndarray = self.rewards[np.arange(len(self)), places]
-        return earned
+        rewards: np.ndarray = self.rewards[np.arange(len(self)), places]
+        return rewards
 
     def all_rewards(self) -> np.ndarray:
-        """Return what every action earns in every round, (n, K) float64."""
+        """Return the reward of every action in every round, (n, K) float64."""
         if self.rewards is not None:
             return self.rewards
         assert self.labels is not None
@@ -216,14 +219,14 @@ class Simulator(Stream):
     def masked(
         self, masks: Any = None, *, share: float = 0.5, random_state: int | None = None
     ) -> Simulator:
-        """Return the same world in which not all actions are allowed.
+        """Return the same environment in which not all actions are allowed.
 
         Parameters
         ----------
         masks
             (n, K) or (K,) booleans; by default drawn.
         share
-            Of those drawn: probability of an action to be allowed. At least one always is.
+            Probability that an action is allowed, if masks are drawn. At least one always is.
         random_state
             Seed.
         """
@@ -241,28 +244,29 @@ class Simulator(Stream):
         until: int | None = None,
         random_state: int | None = None,
     ) -> Simulator:
-        """Return a world in which the actions change places, each earning what another did.
+        """Return an environment in which the actions swap their rewards at some rounds.
 
         Parameters
         ----------
         at
-            Round, or rounds, from which on another permutation of the actions holds.
+            Round, or rounds in ascending order, at which the rewards are permuted.
         until
-            With one round `at`: the change is gradual, and complete from this round on; between
-            them every round belongs to the new world with a probability that grows.
+            For a single round `at`: the change is gradual and complete from this round on. In
+            between, the probability that a round has the new rewards grows linearly.
         random_state
-            Seed of the permutations, which leave no action in its place, and of the gradual change.
+            Seed of the permutations, in which no action keeps its rewards, and of the gradual
+            change.
         """
         if self.n_actions < 2:
-            raise ValueError("Actions change places where there are at least 2 of them, found 1.")
+            raise ValueError("Drift needs at least 2 actions to swap, found 1.")
         rng = np.random.default_rng(random_state)
         era = self._era(at, until, rng)
         labels, rewards = self.labels, self.rewards
         for number in range(1, int(era.max()) + 1):
-            rows = np.flatnonzero(era >= number)  # a later change comes on top of those before
+            rows = np.flatnonzero(era >= number)  # later changes add to earlier ones
             order = rng.permutation(self.n_actions)
             step = np.empty(self.n_actions, dtype=np.int64)
-            step[order] = np.roll(order, 1)  # one cycle: nobody stays
+            step[order] = np.roll(order, 1)  # one cycle: no action keeps its place
             if labels is not None:
                 labels = labels.copy()
                 labels[rows] = step[labels[rows]]
@@ -275,16 +279,16 @@ class Simulator(Stream):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LossSimulator(Stream):
-    """A world in which numbers are tried, and what each loses is seen.
+    """An environment in which the action is a number and the feedback is its loss.
 
     Attributes
     ----------
     y
-        (n,) float64, the number that would have been right.
+        (n,) float64, the best number for each context.
     losses
         (predictions, y) -> losses, all (n,).
     loss_name
-        Of the losses.
+        Name of the loss.
     """
 
     y: np.ndarray
@@ -292,7 +296,7 @@ class LossSimulator(Stream):
     loss_name: str
 
     def loss(self, t: int, prediction: float) -> float:
-        """Return what a number loses in round t."""
+        """Return the loss of a number in round t."""
         found = self.losses(np.array([float(prediction)]), self.y[t : t + 1])
         return float(np.asarray(found).reshape(-1)[0])
 
@@ -303,9 +307,9 @@ class LossSimulator(Stream):
         until: int | None = None,
         random_state: int | None = None,
     ) -> LossSimulator:
-        """Return a world in which what is right is mirrored about its mean, from a round on.
+        """Return an environment whose best numbers are mirrored about their mean at some rounds.
 
-        Parameters as of `Simulator.drifting`; at every further round it is mirrored again.
+        Parameters are the same as in `Simulator.drifting`.
         """
         rng = np.random.default_rng(random_state)
         era = self._era(at, until, rng)
@@ -321,7 +325,7 @@ def classification_bandit(
     n_rounds: int | None = None,
     random_state: int | None = None,
 ) -> Simulator:
-    """Make a world of a table with labels: the action that is the label earns 1, any other 0.
+    """Make an environment from labels: the action equal to the label has reward 1, others 0.
 
     Parameters
     ----------
@@ -330,9 +334,9 @@ def classification_bandit(
     y
         (n,) labels.
     actions
-        Names of the actions, all labels among them; by default the labels that occur, sorted.
+        Names of the actions, which include all labels; by default the labels that occur, sorted.
     n_rounds
-        How many rounds; by default as many as rows. With more, the rows come again.
+        Number of rounds; by default one per row. If there are more rounds than rows, rows repeat.
     random_state
         Seed of the order; None keeps the order of the rows.
     """
@@ -340,8 +344,8 @@ def classification_bandit(
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y must hold a label in every row, found NaN.")
     names = log.action_names(log.occurring(labels) if actions is None else actions)
-    world = Simulator(X=X, actions=names, labels=log.action_positions("y", labels, names))
-    return _ordered(world, n_rounds, random_state)
+    environment = Simulator(X=X, actions=names, labels=log.action_positions("y", labels, names))
+    return _ordered(environment, n_rounds, random_state)
 
 
 def reward_bandit(
@@ -352,9 +356,9 @@ def reward_bandit(
     n_rounds: int | None = None,
     random_state: int | None = None,
 ) -> Simulator:
-    """Make a world of contexts and what every action earns in them, (n, K) of any finite numbers.
+    """Make an environment from the rewards of all actions, (n, K) of any finite numbers.
 
-    Other parameters as of `classification_bandit`.
+    Other parameters are the same as in `classification_bandit`.
     """
     known = log.number_table("rewards", rewards, _checked_rows(X))
     names = log.action_names(known.shape[1] if actions is None else actions)
@@ -371,26 +375,27 @@ def regression_bandit(
     n_rounds: int | None = None,
     random_state: int | None = None,
 ) -> LossSimulator:
-    """Make a world of a table with numbers: a number is tried, and its loss is all that is seen.
+    """Make an environment from a numeric target: the action is a number, the feedback its loss.
 
     Parameters
     ----------
     X
         (n, d) contexts.
     y
-        (n,) numbers that are right.
+        (n,) the best number for each context.
     loss
-        "squared", "absolute", "huber" (which bends at 1), or a function (predictions, y) -> losses.
+        "squared", "absolute", "huber" (linear beyond an error of 1), or a function
+        (predictions, y) -> losses.
     n_rounds, random_state
-        As of `classification_bandit`.
+        Same as in `classification_bandit`.
     """
     truth = log.numbers("y", y, _checked_rows(X))
     if not callable(loss):
         parameters.choice("loss", loss, tuple(LOSSES))
     losses = loss if callable(loss) else LOSSES[loss]
     name = getattr(loss, "__name__", "given") if callable(loss) else loss
-    world = LossSimulator(X=X, y=truth, losses=losses, loss_name=str(name))
-    return _ordered(world, n_rounds, random_state)
+    environment = LossSimulator(X=X, y=truth, losses=losses, loss_name=str(name))
+    return _ordered(environment, n_rounds, random_state)
 
 
 def _squared(prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -412,19 +417,21 @@ def _huber(prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
 LOSSES: dict[str, Losses] = {"squared": _squared, "absolute": _absolute, "huber": _huber}
 
 
-def _ordered(world: World, n_rounds: int | None, random_state: int | None) -> World:
+def _ordered(
+    environment: Environment, n_rounds: int | None, random_state: int | None
+) -> Environment:
     if random_state is not None:
-        return world.shuffled(random_state, n_rounds)
+        return environment.shuffled(random_state, n_rounds)
     if n_rounds is None:
-        return world
-    rows = np.arange(parameters.integer("n_rounds", n_rounds, 1)) % len(world)
-    return world.take(rows)
+        return environment
+    rows = np.arange(parameters.integer("n_rounds", n_rounds, 1)) % len(environment)
+    return environment.take(rows)
 
 
 def _checked_rows(X: Any) -> int:
     n = n_rows(X)
     if n == 0:
-        raise ValueError("X has no rows: there is no round to play.")
+        raise ValueError("X has no rows, so there are no rounds.")
     return n
 
 
@@ -432,12 +439,12 @@ def _delays(delay: Any, n: int, rng: np.random.Generator) -> np.ndarray:
     given = np.asarray(delay)
     if given.dtype.kind not in "iu" or given.shape not in ((), (2,), (n,)):
         raise ValueError(
-            f"delay must be a number of rounds, a pair (least, most) or {n} of them, got {delay!r}."
+            f"delay must be a number of rounds, a pair (least, most) or {n} numbers, got {delay!r}."
         )
     is_pair = isinstance(delay, tuple) and len(delay) == 2
     least = NEVER if given.shape == (n,) and not is_pair else 0
     if given.min() < least or (is_pair and given[0] > given[1]):
-        raise ValueError(f"delay must be at least {least}, the least before the most, got {delay}.")
+        raise ValueError(f"delay must be at least {least}, with least <= most, got {delay}.")
     if is_pair:
         return rng.integers(given[0], given[1] + 1, size=n)
     if given.shape not in ((), (n,)):

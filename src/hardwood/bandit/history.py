@@ -1,4 +1,4 @@
-"""What a learner did and what came of it, round by round."""
+"""Actions, propensities and rewards of a bandit, round by round."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class History:
     Parameters
     ----------
     action
-        (n,) actions taken, by their names.
+        (n,) names of the actions taken.
     propensity
         (n,) float64, the probability with which each was taken.
     reward
-        (n,) float64, what each earned.
+        (n,) float64, the reward of each.
     """
 
     action: np.ndarray
@@ -47,7 +47,7 @@ class LossHistory:
     Parameters
     ----------
     loss
-        (n,) float64, what each round lost: of the number that was tried, or the mean of the two.
+        (n,) float64, the loss of each round: of the number tried, or the mean of the two.
     """
 
     loss: np.ndarray
@@ -66,9 +66,9 @@ class LossHistory:
 
 
 def name_array(actions: Sequence[Hashable]) -> np.ndarray:
-    """Return names of actions as an array that keeps what they are.
+    """Return names of actions as an array that keeps their types.
 
-    NumPy would make text of the numbers among text.
+    NumPy would turn numbers into text if some names are text.
     """
     if len({type(action) for action in actions}) == 1:
         return np.array(actions)

@@ -1,4 +1,4 @@
-"""A bandit at work in a simulated world, with feedback that comes when it comes."""
+"""Run a bandit in a simulated environment, with immediate or delayed feedback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hardwood.bandit.history import History, LossHistory, name_array
 from hardwood.bandit.online import all_or_interrupt
 from hardwood.table.subset import taken
 
-_REPORTS = 100  # how often progress is told
+_REPORTS = 100  # calls of the progress callback
 
 Progress = Callable[[int], None]
 
@@ -21,29 +21,29 @@ Progress = Callable[[int], None]
 def simulate(
     bandit: Any, simulator: Simulator | LossSimulator, *, on_rounds: Progress | None = None
 ) -> Any:
-    """Let a bandit decide in every round of a world, and learn from what it is told.
+    """Run a bandit through all rounds of an environment: decide, observe feedback, learn.
 
     Parameters
     ----------
     bandit
-        Any object with ``decide`` and ``learn`` as `DGTBandit` has them, made for the actions of
-        the simulator; or, in a world of losses, as `DGTBanditRegressor` has them. It is changed.
+        An object with the ``decide`` and ``learn`` of `DGTBandit`, made for the actions of the
+        simulator; or, for a `LossSimulator`, with those of `DGTBanditRegressor`. It is modified.
     simulator
-        The world. Feedback that is still on its way after the last round is told then.
+        The environment. Feedback that is still pending after the last round is delivered then.
     on_rounds
-        Called now and then with the number of rounds that are over.
+        Called about a hundred times with the number of completed rounds.
 
     Returns
     -------
     history
-        A `History`, or in a world of losses a `LossHistory`: what was earned or lost, whether the
-        bandit was told or not.
+        A `History`, or for a `LossSimulator` a `LossHistory`: the rewards or losses of all rounds,
+        including those whose feedback was lost.
 
     Notes
     -----
-    Where all feedback comes at once and the bandit has ``replay``, that is used: the rounds are
-    the same, and run in native code. Ctrl-C raises KeyboardInterrupt; the bandit keeps what it has
-    learned by then.
+    If all feedback is immediate and the bandit has ``replay``, that is used: the rounds are the
+    same, but run in native code. Ctrl-C raises KeyboardInterrupt; the bandit keeps what it has
+    learned.
     """
     report = on_rounds or (lambda n: None)
     if isinstance(simulator, Simulator):
@@ -54,109 +54,112 @@ def simulate(
     return _played(bandit, simulator, report)
 
 
-def _check_actions(bandit: Any, world: Simulator) -> None:
-    """Refuse a bandit that says what its actions are, and has others than the world."""
+def _check_actions(bandit: Any, environment: Simulator) -> None:
+    """Refuse a bandit whose actions differ from those of the environment."""
     known = getattr(bandit, "actions_", None)
-    if known is not None and tuple(known) != world.actions:
+    if known is not None and tuple(known) != environment.actions:
         raise ValueError(
             f"the bandit has the actions {tuple(known)!r:.80}, the simulator has "
-            f"{world.actions!r:.80}. Make it with the simulator's: DGTBandit(simulator.actions)."
+            f"{environment.actions!r:.80}. Make the bandit with the simulator's actions: "
+            "DGTBandit(simulator.actions)."
         )
 
 
-def _played(bandit: Any, world: Simulator | LossSimulator, report: Progress) -> Any:
-    """Run the rounds one by one, and tell what each earned or lost when it is due."""
-    actions, propensities, values = [], np.empty(len(world)), np.empty(len(world))
-    feedback = _DelayedFeedback(world, lambda token, told: bandit.learn(token, **told))
-    for t in range(len(world)):
-        mask = world.mask(t) if isinstance(world, Simulator) else None
-        x = world.context(t)
+def _played(bandit: Any, environment: Simulator | LossSimulator, report: Progress) -> Any:
+    """Run the rounds one by one and deliver the feedback of each when it is due."""
+    actions, propensities, values = [], np.empty(len(environment)), np.empty(len(environment))
+    pending = _DelayedFeedback(environment, lambda token, feedback: bandit.learn(token, **feedback))
+    for t in range(len(environment)):
+        mask = environment.mask(t) if isinstance(environment, Simulator) else None
+        x = environment.context(t)
         decision = bandit.decide(x) if mask is None else bandit.decide(x, mask)
         propensities[t] = decision.propensity
         actions.append(decision.action)
-        values[t], told = _outcome(world, t, decision.action)
-        feedback.send(t, decision.token, told)
-        _tell(report, t + 1, len(world))
-    feedback.deliver_all()
-    if isinstance(world, LossSimulator):
+        values[t], feedback = _outcome(environment, t, decision.action)
+        pending.send(t, decision.token, feedback)
+        _report(report, t + 1, len(environment))
+    pending.deliver_all()
+    if isinstance(environment, LossSimulator):
         return LossHistory(values)
     return History(name_array(actions), propensities, values)
 
 
-def _outcome(world: Simulator | LossSimulator, t: int, action: Any) -> tuple[float, dict[str, Any]]:
-    """Return what an action earned or lost, and what the bandit is told of it."""
-    if isinstance(world, Simulator):
-        reward = world.reward(t, action)
+def _outcome(
+    environment: Simulator | LossSimulator, t: int, action: Any
+) -> tuple[float, dict[str, Any]]:
+    """Return the reward or loss of an action, and the feedback as arguments of ``learn``."""
+    if isinstance(environment, Simulator):
+        reward = environment.reward(t, action)
         return reward, {"reward": reward}
     if isinstance(action, tuple):
-        losses = tuple(world.loss(t, number) for number in action)
+        losses = tuple(environment.loss(t, number) for number in action)
         return sum(losses) / len(losses), {"losses": losses}
-    loss = world.loss(t, action)
+    loss = environment.loss(t, action)
     return loss, {"loss": loss}
 
 
 class _DelayedFeedback:
-    """Feedback on its way: told as many rounds later as the world says, the oldest first."""
+    """Pending feedback, delivered after the delays of the environment, the oldest first."""
 
-    def __init__(self, world: Stream, learn: Callable[[Any, Any], None]) -> None:
-        self._delays = world.delays
+    def __init__(self, environment: Stream, learn: Callable[[Any, Any], None]) -> None:
+        self._delays = environment.delays
         self._learn = learn
-        self._on_its_way: list[tuple[int, int, Any, Any]] = []
+        self._pending: list[tuple[int, int, Any, Any]] = []
 
-    def send(self, t: int, token: Any, told: Any) -> None:
-        """Take the feedback of round t, and tell what is due by its end."""
+    def send(self, t: int, token: Any, feedback: Any) -> None:
+        """Accept the feedback of round t, and deliver all that is due by the end of the round."""
         if self._delays is None:
-            self._learn(token, told)
+            self._learn(token, feedback)
             return
         if self._delays[t] != NEVER:
-            heapq.heappush(self._on_its_way, (t + int(self._delays[t]), t, token, told))
-        while self._on_its_way and self._on_its_way[0][0] <= t:
+            heapq.heappush(self._pending, (t + int(self._delays[t]), t, token, feedback))
+        while self._pending and self._pending[0][0] <= t:
             self._deliver_one()
 
     def deliver_all(self) -> None:
-        """Tell what is still on its way."""
-        while self._on_its_way:
+        """Deliver all pending feedback."""
+        while self._pending:
             self._deliver_one()
 
     def _deliver_one(self) -> None:
-        _, _, token, told = heapq.heappop(self._on_its_way)
-        self._learn(token, told)
+        _, _, token, feedback = heapq.heappop(self._pending)
+        self._learn(token, feedback)
 
 
-def _replayed(bandit: Any, world: Simulator | LossSimulator, report: Progress) -> Any:
-    """Run the rounds in the bandit's own loop, part by part."""
+def _replayed(bandit: Any, environment: Simulator | LossSimulator, report: Progress) -> Any:
+    """Run the rounds by ``bandit.replay``, part by part."""
     parts = []
-    edges = np.linspace(0, len(world), min(_REPORTS, len(world)) + 1).astype(np.int64)
+    edges = np.linspace(0, len(environment), min(_REPORTS, len(environment)) + 1).astype(np.int64)
     for first, last in zip(edges[:-1], edges[1:], strict=True):
         rows = np.arange(first, last)
-        X = taken(world.X, rows)
-        if isinstance(world, LossSimulator):
-            parts.append(bandit.replay(X, world.y[rows], loss=_loss_for_replay(world)))
+        X = taken(environment.X, rows)
+        if isinstance(environment, LossSimulator):
+            parts.append(bandit.replay(X, environment.y[rows], loss=_loss_for_replay(environment)))
         else:
-            mask = None if world.masks is None else world.masks[rows]
-            parts.append(bandit.replay(X, _feedback(world, rows), mask))
+            mask = None if environment.masks is None else environment.masks[rows]
+            parts.append(bandit.replay(X, _feedback(environment, rows), mask))
         report(int(last))
-    if isinstance(world, LossSimulator):
+    if isinstance(environment, LossSimulator):
         return LossHistory(np.concatenate([part.loss for part in parts]))
     columns = ("action", "propensity", "reward")
     return History(*(np.concatenate([getattr(part, c) for part in parts]) for c in columns))
 
 
-def _feedback(world: Simulator, rows: np.ndarray) -> np.ndarray:
-    if world.labels is None:
-        assert world.rewards is not None
-        return world.rewards[rows]
-    return name_array(world.actions)[world.labels[rows]]
+def _feedback(environment: Simulator, rows: np.ndarray) -> np.ndarray:
+    if environment.labels is None:
+        assert environment.rewards is not None
+        return environment.rewards[rows]
+    return name_array(environment.actions)[environment.labels[rows]]
 
 
-def _loss_for_replay(world: LossSimulator) -> Any:
-    """Return the name of a loss that native code has, else a function of targets and numbers."""
+def _loss_for_replay(environment: LossSimulator) -> Any:
+    """Return the name of a loss with native code, else a function of targets and numbers."""
     for name in ("squared", "huber"):
-        if world.losses is LOSSES[name]:
+        if environment.losses is LOSSES[name]:
             return name
-    return lambda y, numbers: world.losses(numbers, y)
+    return lambda y, numbers: environment.losses(numbers, y)
 
 
-def _tell(report: Progress, done: int, n: int) -> None:
+def _report(report: Progress, done: int, n: int) -> None:
     if done == n or done % max(1, n // _REPORTS) == 0:
         report(done)

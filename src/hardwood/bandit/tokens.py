@@ -1,8 +1,9 @@
-"""Decisions that wait for what they earn, and the tokens by which they are called.
+"""Decisions that wait for their reward, and the tokens that identify them.
 
-A token is an integer below 2^53, which JSON and spreadsheets keep: the learner's own number in the
-high bits, so that a token of another learner is noticed, and a count in the low ones. Counts only
-grow, and the oldest decisions expire first; so what became of any token is known from little.
+A token is an integer below 2^53, which JSON and spreadsheets store exactly. Its high bits are the
+learner's own number, so that a token of another learner is recognized; its low bits are a count.
+Since counts only grow and the oldest decisions expire first, a short list of expired tokens is
+enough to say why a token is not open.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import numpy as np
 
 from hardwood.errors import TokenError
 
-COUNT_BITS = 35  # 34 thousand million decisions
+COUNT_BITS = 35  # 34 billion decisions
 LEARNER_BITS = 53 - COUNT_BITS
 
 Held = tuple[np.ndarray, int, float]
-"""What is kept of a decision: encoded context (c,), number of the action, propensity."""
+"""A stored decision: encoded context (c,), number of the action, propensity."""
 
 ARRAYS = {
     "open.token": ("I64", 1),
@@ -32,17 +33,18 @@ ARRAYS = {
 
 
 class Decision(NamedTuple):
-    """What to do, and how to say what came of it.
+    """An action, its propensity, and the token to report its reward with.
 
     Parameters
     ----------
     action
-        The action to take, by its name; of a `DGTBanditRegressor` the number to try, or the pair
-        of numbers ``(below, above)``.
+        Name of the action to take. For a `DGTBanditRegressor`: the number to try, or the pair of
+        numbers ``(below, above)``.
     propensity
-        The probability with which it was chosen: keep it with the action in any log.
+        The probability with which the action was chosen. Keep it in every log.
     token
-        What ``learn`` wants to hear: an integer, which a JSON file or a database can keep.
+        The argument of ``learn`` that identifies this decision: an integer, which JSON or a
+        database can store.
     """
 
     action: Any
@@ -51,7 +53,7 @@ class Decision(NamedTuple):
 
 
 class OpenDecisions:
-    """Decisions by their tokens; beyond ``limit`` of them the oldest expire.
+    """Open decisions by their tokens; beyond ``limit`` of them, the oldest expire.
 
     Parameters
     ----------
@@ -67,8 +69,8 @@ class OpenDecisions:
         self.next_token = self.first_token
         self.n_expired = 0
         self._held: OrderedDict[int, Held] = OrderedDict()
-        # The tokens that expired last, ascending; enough to tell "expired" from "learned from"
-        # for as many as can be open.
+        # The tokens that expired last, ascending; enough to tell "expired" from "already learned"
+        # for the last `limit` of them.
         self._expired: deque[int] = deque(maxlen=limit)
 
     def __len__(self) -> int:
@@ -85,7 +87,7 @@ class OpenDecisions:
         return token
 
     def get(self, token: Any) -> Held:
-        """Return what is held for a token.
+        """Return the decision of a token.
 
         Raises
         ------
@@ -97,7 +99,7 @@ class OpenDecisions:
         return self._held[self._checked(token)] if held is None else held
 
     def close(self, token: Any) -> None:
-        """Forget a decision: it was learned from. It may have expired in the meantime."""
+        """Remove a decision that was learned from; it may have expired in the meantime."""
         self._held.pop(int(token), None)
 
     def _checked(self, token: Any) -> int:
@@ -105,7 +107,7 @@ class OpenDecisions:
         number = _whole(token)
         if number is None:
             raise TokenError(
-                f"token must be the integer that decide gave, found {token!r:.80} "
+                f"token must be the integer that decide returned, got {token!r:.80} "
                 f"({type(token).__name__})"
             )
         if number in self._held:
@@ -113,27 +115,27 @@ class OpenDecisions:
         raise TokenError(f"token {number} {self._fate(number)}")
 
     def _fate(self, token: int) -> str:
-        """Say what became of a token that is not open."""
+        """Return why a token is not open, as the end of a sentence."""
         if not self.first_token <= token < self.first_token + (1 << COUNT_BITS):
-            return "is unknown: it was given by another learner, or by none"
+            return "is unknown: it belongs to another learner, or to none"
         if token >= self.next_token:
             return (
-                "is unknown: this learner has not given it yet. If the learner was loaded from a "
-                "file, it was saved before that decision"
+                "is unknown: this learner has not issued it yet. If the learner was loaded from a "
+                "file, the file was saved before that decision"
             )
         if token in self._expired:
             return (
-                f"has expired: {self.limit} younger decisions were open. Raise max_open to wait "
+                f"has expired: {self.limit} newer decisions were open. Raise max_open to wait "
                 "longer for rewards"
             )
         if len(self._expired) == self.limit and token < self._expired[0]:
             return "is too old: it was learned from, or expired, long ago"
-        return "was learned from already: a decision earns once"
+        return "was already learned from: a decision takes one reward"
 
     # For the file
 
     def to_arrays(self, n_columns: int) -> dict[str, np.ndarray]:
-        """Return what is open, and what expired last, as the arrays of a file."""
+        """Return the open decisions and the last expired tokens as the arrays of a file."""
         held = list(self._held.values())
         contexts = np.zeros((len(held), n_columns), np.float32)
         for i, (context, _, _) in enumerate(held):
@@ -147,26 +149,26 @@ class OpenDecisions:
         }
 
     def restore(self, next_token: int, n_expired: int, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take up what was saved; decisions are checked by whoever knows their meaning.
+        """Restore what `to_arrays` returned; the caller checks the contents of decisions.
 
         Raises
         ------
         ValueError
-            Where the arrays or tokens contradict each other.
+            If the arrays or tokens contradict each other.
         """
         tokens, expired = arrays["open.token"].tolist(), arrays["expired"].tolist()
         parts = [arrays[name] for name in ("open.context", "open.action", "open.propensity")]
         if any(len(part) != len(tokens) for part in parts):
             raise ValueError("the arrays of open decisions differ in length")
         if len(tokens) > self.limit or len(expired) != min(self.limit, n_expired):
-            raise ValueError("the numbers of open and of expired decisions do not fit together")
+            raise ValueError("the numbers of open and of expired decisions are inconsistent")
         if next_token >= self.first_token + (1 << COUNT_BITS):
-            raise ValueError(f"the next token {next_token} is none of this learner's")
+            raise ValueError(f"the next token {next_token} does not belong to this learner")
         bounds = [self.first_token - 1, *expired, *tokens, next_token]
         if any(a >= b for a, b in zip(bounds, bounds[1:], strict=False)):
             raise ValueError("tokens must ascend, the expired before the open, up to the next one")
         for token, context, action, propensity in zip(tokens, *parts, strict=True):
-            # A copy: a view would keep the whole file in memory.
+            # A copy, because a view would keep the whole file in memory.
             self._held[token] = (context.copy(), int(action), float(propensity))
         self._expired.extend(expired)
         self.next_token, self.n_expired = next_token, n_expired

@@ -4,7 +4,7 @@
 
 A node's network sees the digits that come to it, and sends each on to one of the node's children;
 what a digit costs is as many small networks as the tree is deep. Which way a digit goes has no
-derivative: the networks learn from what the ways that were sampled cost. Needs hardwood[torch].
+derivative: the networks learn from the losses of sampled trajectories. Needs hardwood[torch].
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
             optimizer.step()
             total += loss.item() * len(rows)
         if (epoch + 1) % 10 == 0:
-            print(f"epoch {epoch + 1}: mean loss of sampled ways {total / len(X):.3f}")
+            print(f"epoch {epoch + 1}: mean loss of sampled trajectories {total / len(X):.3f}")
 
     tree.eval()
     found = {}

@@ -18,10 +18,10 @@ def make_parents(rng: np.random.Generator, n_nodes: int) -> np.ndarray:
     return np.array(parents, dtype=np.int32)
 
 
-def make_perfect_parents(depth: int, n_ways: int = 2) -> np.ndarray:
+def make_perfect_parents(depth: int, n_branches: int = 2) -> np.ndarray:
     """Parents of a tree all of whose leaves are at one depth, level by level."""
-    n_nodes = sum(n_ways**level for level in range(depth + 1))
-    return np.array([-1, *((i - 1) // n_ways for i in range(1, n_nodes))], dtype=np.int32)
+    n_nodes = sum(n_branches**level for level in range(depth + 1))
+    return np.array([-1, *((i - 1) // n_branches for i in range(1, n_nodes))], dtype=np.int32)
 
 
 def make_policy(

@@ -12,7 +12,7 @@ from hardwood.table import Schema
 
 
 def fork(**options):
-    """Three ways on the width: no below -1, yes above 1; sometimes no between."""
+    """Three branches on the width: no below -1, yes above 1; sometimes no between."""
     arguments = {
         "parents": [-1, 0, 0, 0],
         "weights": [[0.0, 0.0], [-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]],
@@ -36,7 +36,7 @@ def fork_file(tmp_path):
 
 
 @pytest.fixture
-def two_ways_file(tmp_path):
+def two_branches_file(tmp_path):
     path = tmp_path / "two.hardwood"
     tree = fork(
         parents=[-1, 0, 0],
@@ -77,12 +77,12 @@ def test_describe(run, fork_file, tmp_path):
     done = run("describe", fork_file)
     assert done.exit_code == 0, done.output
     assert "Policy tree: classification of answer, 2 classes" in done.stdout
-    assert "way 3 of 3, score 2*width:" in done.stdout
+    assert "branch 3 of 3, score 2*width:" in done.stdout
     assert "Not used: height" in done.stdout
     assert "format 1" in done.stdout
     found = json.loads(run("describe", fork_file, "--json").stdout)
     assert (found["kind"], found["n_splits"], found["n_leaves"]) == ("PolicyTree", 1, 3)
-    assert [term["way"] for term in found["terms"][0]] == [2, 3]
+    assert [term["branch"] for term in found["terms"][0]] == [2, 3]
     assert found["n_weights"] == 2
     assert found["features"][0] == {
         "name": "width",
@@ -100,8 +100,8 @@ def test_a_drawing(run, fork_file, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "analyze"])
-def test_reports_on_rows(run, fork_file, two_ways_file, rows_file, command):
-    for path in (fork_file, two_ways_file):
+def test_reports_on_rows(run, fork_file, two_branches_file, rows_file, command):
+    for path in (fork_file, two_branches_file):
         done = run(command, path, rows_file, "--target", "answer")
         assert done.exit_code == 0, done.output
         assert "answer" in done.output
@@ -113,14 +113,14 @@ def test_benchmark(run, fork_file):
     assert json.loads(done.stdout)["tree"]["n_leaves"] == 3
 
 
-def test_pages_exports_and_prunings_take_two_ways(run, fork_file, two_ways_file, rows_file):
+def test_pages_exports_and_prunings_take_two_branches(run, fork_file, two_branches_file, rows_file):
     commands = (
         ["show"],
         ["export", "--to", "python"],
         ["prune", rows_file, "--output", "small.hardwood"],
     )
     for name, *options in commands:
-        done = run(name, two_ways_file, *options)
+        done = run(name, two_branches_file, *options)
         assert done.exit_code == 0, done.output
         done = run(name, fork_file, *options)
         assert done.exit_code != 0

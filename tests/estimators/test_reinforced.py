@@ -270,13 +270,13 @@ def test_starts_that_do_not_fit_are_refused():
     linear = DGTClassifier(max_depth=2, leaves="linear", max_epochs=5).fit(X, y)
     with pytest.raises(ValueError, match="linear leaves"):
         ReinforcedTreeClassifier(init=linear).fit(X, y)
-    ways = ReinforcedTreeClassifier(parents=(-1, 0, 0, 0), max_epochs=2).fit(X, y)
-    for init in (ways, ways.policy_):
-        with pytest.raises(TypeError, match=r"init takes hard trees with two ways .* of 3"):
+    branches = ReinforcedTreeClassifier(parents=(-1, 0, 0, 0), max_epochs=2).fit(X, y)
+    for init in (branches, branches.policy_):
+        with pytest.raises(TypeError, match=r"init takes hard trees with two branches .* of 3"):
             DGTClassifier(init=init).fit(X, y)
 
 
-def test_a_policy_with_two_ways_is_a_start():
+def test_a_policy_with_two_branches_is_a_start():
     X, y = load_iris(return_X_y=True)
     start = ReinforcedTreeClassifier(max_depth=2, max_epochs=2, random_state=0).fit(X, y)
     given = DGTClassifier(init=start.policy_, max_epochs=2, random_state=0).fit(X, y)

@@ -15,7 +15,7 @@ from ledger.cases import Case, each_of
 from ledger.models import Subject
 from ledger.values import picture
 
-_QUICK = {"tree of a data frame", "forest of numbers", "policy tree of two ways"}
+_QUICK = {"tree of a data frame", "forest of numbers", "policy tree of two branches"}
 
 
 def _shapley(subject: Subject) -> Any:

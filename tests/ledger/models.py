@@ -97,7 +97,7 @@ KINDS: Mapping[str, tuple[str, str, Callable[[Table], Any]]] = {
         "iris",
         _tree("ReinforcedTreeClassifier", parents=[-1, 0, 0, 0, 1, 1, 1], max_epochs=10),
     ),
-    "policy tree of two ways": (
+    "policy tree of two branches": (
         "numbers",
         "diabetes",
         _tree("ReinforcedTreeRegressor", max_depth=2, max_epochs=10),

@@ -159,7 +159,7 @@ _REINFORCED: Variants = (
         "sampled": fixed(gradient="sampled", n_samples=4, max_depth=3, max_epochs=10),
         "value baseline": fixed(gradient="sampled", baseline="value", max_depth=3, max_epochs=8),
         "no baseline": fixed(gradient="sampled", baseline="none", max_depth=3, max_epochs=8),
-        "many ways": fixed(parents=[-1, 0, 0, 0, 1, 1, 1], max_epochs=15),
+        "many branches": fixed(parents=[-1, 0, 0, 0, 1, 1, 1], max_epochs=15),
         "temperature": fixed(temperature=(2.0, 0.5), entropy_bonus=0.0, max_depth=3, max_epochs=15),
         "sgd": fixed(training=Training("sgd", "constant"), max_depth=3, max_epochs=10),
     }
@@ -278,7 +278,7 @@ QUICK = {
     "balanced",
     "out of bag",
     "sampled",
-    "many ways",
+    "many branches",
     "deep head",
     "fast",
     "few features",

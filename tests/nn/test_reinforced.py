@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hardwood.nn import ReinforcedTree, reinforced_walk
 from hardwood.nn.reinforced_walk import Trajectories
 
-FORK = [-1, 0, 0, 0, 1, 1, 4]  # three ways, two, one
+FORK = [-1, 0, 0, 0, 1, 1, 4]  # three trajectories, two, one
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
 
 
@@ -31,12 +31,12 @@ def make_rows(n=4, d=3, k=2) -> tuple[Tensor, Tensor]:
 
 
 def way_to(tree: ReinforcedTree, leaf: int) -> list[int]:
-    """Ways taken at each level to come to a leaf, and to stay there."""
-    node, ways = tree.topology.leaves[leaf], []
+    """Trajectories taken at each level to come to a leaf, and to stay there."""
+    node, trajectories = tree.topology.leaves[leaf], []
     while (parent := tree.topology.parents[node]) >= 0:
-        ways.append(tree.topology.children[parent].index(node))
+        trajectories.append(tree.topology.children[parent].index(node))
         node = parent
-    return ways[::-1] + [0] * (tree.topology.depth - len(ways))
+    return trajectories[::-1] + [0] * (tree.topology.depth - len(trajectories))
 
 
 def forced(tree: ReinforcedTree, x: Tensor, leaves: tuple[int, ...]) -> Trajectories:
@@ -52,14 +52,14 @@ def gradients(tree: ReinforcedTree, value: Tensor) -> list[Tensor]:
 
 
 def expected_gradients(tree: ReinforcedTree, x, y, n_samples, **options) -> list[Tensor]:
-    """Mean of the estimate over all tuples of ways of one sample, by their probabilities."""
+    """Mean of the estimate over all tuples of trajectories of one sample, by probability."""
     shares = tree.leaf_log_probabilities(x).exp()[0].detach()
     total = [torch.zeros_like(p) for p in (tree.leaves, *tree.policy.parameters())]
     for leaves in itertools.product(range(tree.n_leaves), repeat=n_samples):
-        ways = forced(tree, x, leaves)
-        assert ways.leaf.tolist() == [list(leaves)]
-        losses = tree._losses(tree.leaves[ways.leaf], y, CROSS_ENTROPY)
-        estimate = losses.mean() + tree.policy_loss(ways, losses, **options)
+        trajectories = forced(tree, x, leaves)
+        assert trajectories.leaf.tolist() == [list(leaves)]
+        losses = tree._losses(tree.leaves[trajectories.leaf], y, CROSS_ENTROPY)
+        estimate = losses.mean() + tree.policy_loss(trajectories, losses, **options)
         share = torch.stack([shares[leaf] for leaf in leaves]).prod()
         for sum_, part in zip(total, gradients(tree, estimate), strict=True):
             sum_ += share * part
@@ -160,26 +160,26 @@ def test_values_are_means_of_what_ways_cost():
     assert torch.equal(tree.state_values, first)  # evaluation changes nothing
 
 
-# Ways
+# Trajectories
 
 
 def test_leaves_are_sampled_by_their_probabilities():
     tree = make_tree()
     x, _ = make_rows(2)
     n = 20_000
-    ways = tree.sample(x, n, torch.Generator().manual_seed(0))
-    assert ways.leaf.shape == (2, n)
-    assert ways.nodes.shape == ways.steps.shape == (2, n, 3)
+    trajectories = tree.sample(x, n, torch.Generator().manual_seed(0))
+    assert trajectories.leaf.shape == (2, n)
+    assert trajectories.nodes.shape == trajectories.steps.shape == (2, n, 3)
     shares = tree.leaf_log_probabilities(x).exp()
     for i in range(2):
-        found = torch.bincount(ways.leaf[i], minlength=tree.n_leaves) / n
+        found = torch.bincount(trajectories.leaf[i], minlength=tree.n_leaves) / n
         spread = (shares[i] * (1 - shares[i]) / n).sqrt()
         assert ((found - shares[i]).abs() < 5 * spread + 1e-6).all()
-    logs = tree.leaf_log_probabilities(x).gather(1, ways.leaf)
-    torch.testing.assert_close(ways.log_probability, logs)
+    logs = tree.leaf_log_probabilities(x).gather(1, trajectories.leaf)
+    torch.testing.assert_close(trajectories.log_probability, logs)
 
 
-def test_the_same_generator_gives_the_same_ways():
+def test_the_same_generator_gives_the_same_trajectories():
     tree = make_tree()
     x, y = make_rows(9)
     a, b = (tree.sample(x, 5, torch.Generator().manual_seed(3)) for _ in range(2))
@@ -347,10 +347,10 @@ def test_black_boxes_teach_policies():
     optimizer = torch.optim.Adam(tree.policy.parameters(), lr=0.1)
     x = torch.randn(32, 1)
     for _ in range(60):
-        ways = tree.sample(x, 8)
-        rewards = (ways.leaf == 1).double().numpy()  # no tensor with a gradient
+        trajectories = tree.sample(x, 8)
+        rewards = (trajectories.leaf == 1).double().numpy()  # no tensor with a gradient
         optimizer.zero_grad()
-        tree.policy_loss(ways, -torch.tensor(rewards)).backward()
+        tree.policy_loss(trajectories, -torch.tensor(rewards)).backward()
         optimizer.step()
     assert tree.leaf_log_probabilities(x)[:, 1].exp().min() > 0.9
 
@@ -478,7 +478,7 @@ def test_wrong_input():
         tree.loss(x, y, CROSS_ENTROPY, entropy_bonus=-1)
     with pytest.raises(ValueError, match="path must be one of"):
         tree.leaf(x, "best")
-    with pytest.raises(ValueError, match="an entry for each way"):
+    with pytest.raises(ValueError, match="an entry for each trajectory"):
         tree.policy_loss(tree.sample(x, 3), torch.zeros(8))
     with pytest.raises(ValueError, match="loss takes samples"):
         tree.loss(x[None], y, CROSS_ENTROPY)

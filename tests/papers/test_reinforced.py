@@ -142,7 +142,7 @@ STEPS = {"parents": perfect_parents(2), "batch_size": len(SIGNS), "training": PL
 
 
 def as_twin(tree, temperature=1.0) -> twin.Policy:
-    """The policy of a binary tree, whose ways but the first have weights."""
+    """The policy of a binary tree, whose branches but the first have weights."""
     second = np.arange(2, tree.n_nodes, 2)
     parts = (tree.weights[second], tree.bias[second], tree.scores)
     return twin.Policy(tuple(tree.parents.tolist()), *(p.copy() for p in parts), temperature)

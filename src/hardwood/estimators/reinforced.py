@@ -61,16 +61,16 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     """A decision tree for classes whose nodes are policies, learned by policy gradients.
 
     While it is learned, a row goes from node to node by chance: a soft-max of linear scores says
-    how likely each way is. The policies and the scores of the leaves descend together on the
+    how likely each branch is. The policies and the scores of the leaves descend together on the
     expected loss, from sampled trajectories or by the exact expectation. What is left when learning
-    ends is a hard tree: a row goes the likeliest way.
+    ends is a hard tree: a row takes the likeliest branch.
 
     Parameters that are not here have the meaning they have for `DGTClassifier`.
 
     Parameters
     ----------
     max_depth : int, default=8
-        Of a perfect tree with two ways at every node, 1 to 16.
+        Of a perfect tree with two branches at every node, 1 to 16.
     parents : sequence of int, default=None
         Any other topology: for each node the number of its parent, the root first with -1, and
         parents before their children. Nodes may have any number of children; `max_depth` is not
@@ -88,7 +88,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     entropy_bonus : float, default=0.6
         What policies that send rows anywhere are worth when learning begins, as a part of the loss
         of leaves that know nothing; it falls to zero along a line, over the first half of the
-        steps. Makes rows try other ways longer.
+        steps. Makes rows try other branches longer.
     temperature : float or pair of floats, default=1.0
         Scores are divided by it. A pair: the first and the last one, geometric in between, over the
         first half of the steps.
@@ -120,8 +120,8 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     Attributes
     ----------
     tree_ : ObliqueTree or PolicyTree
-        What predicts, reads, draws and saves: an `ObliqueTree` where all nodes have two ways, else
-        a `PolicyTree`. It is whole: leaves that no training row reaches have learned from
+        What predicts, reads, draws and saves: an `ObliqueTree` where all nodes have two branches,
+        else a `PolicyTree`. It is whole: leaves that no training row reaches have learned from
         trajectories too; ``tree_.simplify()`` drops them.
     policy_ : PolicyTree
         The tree with its policies, which knows the probabilities of leaves.
@@ -152,7 +152,7 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
     def predict(self, X: Any, *, path: Path = "greedy") -> np.ndarray:
         """Predict the class of each row, (n,), or its labels, (n, n_labels) of 0 and 1.
 
-        `path` is "greedy", the likeliest way at every node, O(depth); or "most_probable", the
+        `path` is "greedy", the likeliest branch at every node, O(depth); or "most_probable", the
         likeliest leaf of all, by best-first search, which scores all nodes where the policies are
         not sure of anything.
         """

@@ -265,7 +265,7 @@ class Plan:
 
 
 def plan_of(model: Any) -> Plan:
-    """Make a plan of a tree or forest; of a policy tree with two ways, by its oblique tree.
+    """Make a plan of a tree or forest; of a policy tree with two branches, by its oblique tree.
 
     Raises
     ------

@@ -3,7 +3,7 @@ r"""Reinforced trees: the tree as a policy.
 Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016. [Reinforced16]
 
 A row goes from the root to a leaf by chance: at each node a soft-max of linear scores says how
-likely each way is (Sec. 2.2). Policies and leaves are learned together, by the gradient of the
+likely each branch is (Sec. 2.2). Policies and leaves are learned together, by the gradient of the
 expected loss, which is estimated from M trajectories per row (Sec. 2.3):
 
 .. math::
@@ -17,7 +17,7 @@ that were reached.
 ===========  ==========================  ==================================================
 paper        here                        shape
 ===========  ==========================  ==================================================
-theta        weights, bias               (m, c), (m,)   a row per way but the first of a node
+theta        weights, bias               (m, c), (m,)   a row per branch but the first of a node
 alpha        scores                      (L, k)
 pi           soft-max over siblings
 H, M         trajectory, ``n_samples``
@@ -30,8 +30,8 @@ The step is native (``native/learn/reinforced/step.hpp``, ``learner.hpp``), its 
 
 What differs from the paper:
 
-1. The first way of a node has the score 0: a soft-max knows differences only, and a node with two
-   ways then is the split that it becomes.
+1. The first branch of a node has the score 0, because only differences of scores matter in a
+   softmax. A node with two branches is then the split that it becomes.
 2. A baseline is taken from the cost of a trajectory, which leaves the mean of the estimate as it is
    and makes its variance smaller: the mean cost of the row's other trajectories, or a learned value
    of the node (of the node and the row's class).
@@ -107,7 +107,7 @@ def perfect_parents(max_depth: int, n_children: int = 2) -> tuple[int, ...]:
 
 
 def is_binary(parents: Sequence[int]) -> bool:
-    """Whether all inner nodes have two ways."""
+    """Whether all inner nodes have two branches."""
     return set(np.bincount(np.array(parents[1:], dtype=np.int64)).tolist()) <= {0, 2}
 
 
@@ -239,7 +239,7 @@ class Policies(GradientLearner):
         weights, bias = splits_in_raw_units(
             tree["weights"], tree["bias"], task, is_sparse=self.l1 > 0
         )
-        weights, bias = with_first_ways(parents, weights, bias)
+        weights, bias = with_first_branches(parents, weights, bias)
         if isinstance(task.loss, Hinge | SquaredCodes):  # their scores are not the link's
             scores = CrossEntropy().scores(task.leaf_values(tree["scores"]))
         else:
@@ -347,7 +347,7 @@ def loss_of_nothing(task: Task) -> float:
 
 
 def most_entropy(parents: Sequence[int]) -> float:
-    """Return the entropy of the leaf that a row comes to where all ways are as likely, in nats."""
+    """Return the entropy of a row's leaf where all branches are equally likely, in nats."""
     n_children = np.bincount(np.array(parents[1:], dtype=np.int64), minlength=len(parents))
     reach = np.zeros(len(parents))
     reach[0] = 1.0
@@ -358,7 +358,7 @@ def most_entropy(parents: Sequence[int]) -> float:
 
 
 def start_from(tree: ObliqueTree, task: Task, *, n_jobs: int = 1) -> StartPolicy:
-    """Return a tree as a start, in the units of a task; its splits become policies of two ways.
+    """Return a tree as a start, in the units of a task; its splits become policies of two branches.
 
     A hard split says nothing of how sure it is: all become as sure, `START_NORM`. Leaves are those
     of `cautious_scores`.
@@ -392,14 +392,14 @@ def start_from(tree: ObliqueTree, task: Task, *, n_jobs: int = 1) -> StartPolicy
     return StartPolicy(tuple(parents), W, b, alpha)
 
 
-def with_first_ways(
+def with_first_branches(
     parents: Sequence[int], weights: np.ndarray, bias: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights (T, c) and bias (T,) of all nodes: 0 for the root and for first ways."""
+    """Return weights (T, c) and bias (T,) of all nodes: 0 for the root and for first branches."""
     parent = np.array(parents)
-    ways = np.argsort(parent[1:], kind="stable") + 1  # siblings side by side, by their parents
-    is_first = np.r_[True, parent[ways][1:] != parent[ways][:-1]]
+    branches = np.argsort(parent[1:], kind="stable") + 1  # siblings side by side, by their parents
+    is_first = np.r_[True, parent[branches][1:] != parent[branches][:-1]]
     all_weights = np.zeros((len(parent), weights.shape[1]))
     all_bias = np.zeros(len(parent))
-    all_weights[ways[~is_first]], all_bias[ways[~is_first]] = weights, bias
+    all_weights[branches[~is_first]], all_bias[branches[~is_first]] = weights, bias
     return all_weights, all_bias

@@ -205,7 +205,7 @@ class Model(ABC):
         """The hard oblique trees that it consists of.
 
         Of a latent tree, the one of its splits, whose leaves have no answers. None of soft trees
-        and of trees with splits of more than two ways.
+        and of trees with splits of more than two branches.
         """
 
     def hard_tree(self, index: int) -> ObliqueTree:
@@ -308,8 +308,8 @@ class Model(ABC):
     ) -> str:
         """Write the model in words.
 
-        A split of a policy tree of two ways reads as that of an oblique tree. One of more ways
-        lists their scores, as far as they are ahead of the first way, and the way with the largest
+        A split of a policy tree with two branches reads as that of an oblique tree. One with more
+        branches lists their scores relative to the first branch, and the branch with the largest
         is taken. Of a latent tree the text says how active the nodes are.
 
         Parameters
@@ -526,7 +526,7 @@ class Ensemble(Model):
 
 def not_hard(what: str, found: str) -> TypeError:
     """Say that ``what`` takes hard trees, and what to do with what was found instead."""
-    return TypeError(f"{what} takes hard trees with two ways at every split, got {found}")
+    return TypeError(f"{what} takes hard trees with two branches at every split, got {found}")
 
 
 def model_of(thing: Any) -> Model:

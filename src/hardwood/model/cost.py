@@ -13,10 +13,10 @@ row both ways costs two multiplications more, for the shares; there is one less 
 than leaves are reached (Theorem 1 of the paper). A leaf that is reached costs a multiplication and
 an addition for each output. Not counted are the activation and the link.
 
-A split of a policy tree costs the scores of all its ways but the first, which the others are
+A split of a policy tree costs the scores of all its branches but the first, which the others are
 compared with: for each what a split of an oblique tree costs, and as many comparisons. So a tree
-with two ways everywhere costs what its oblique tree does. Looking for the most probable leaf costs
-as much for each node that is looked at, and the softmax, which is not counted.
+with two branches everywhere costs what its oblique tree does. Searching for the most probable leaf
+costs as much for each node that is visited, and the softmax, which is not counted.
 """
 
 from __future__ import annotations
@@ -255,10 +255,10 @@ def policy_flops(tree: PolicyTree, X: Any = None) -> Flops:
 def _leaf_costs(tree: PolicyTree) -> np.ndarray:
     """Operations on the way to each leaf, (3, L) int64."""
     n_nodes, parents = tree.n_nodes, tree.parents
-    ways = tree.relative_weights[1:]
+    branches = tree.relative_weights[1:]
     at_splits = np.zeros((3, n_nodes), dtype=np.int64)
-    np.add.at(at_splits[0], parents[1:], multiplications(tree.schema, ways))
-    np.add.at(at_splits[1], parents[1:], additions(tree.schema, ways))
+    np.add.at(at_splits[0], parents[1:], multiplications(tree.schema, branches))
+    np.add.at(at_splits[1], parents[1:], additions(tree.schema, branches))
     at_splits[2] = np.maximum(tree.n_children - 1, 0)
     costs = np.zeros((3, n_nodes), dtype=np.int64)
     for node in range(1, n_nodes):

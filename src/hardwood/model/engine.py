@@ -67,7 +67,7 @@ def packed_policy(tree: PolicyTree) -> PolicyRouter:
     siblings = tree._siblings
     others = siblings[tree._first_sibling[siblings] != siblings]  # in the order of parents
     weights, bias = tree.relative_weights[others], tree.relative_bias[others]
-    # As `scaled_splits`, with one power of two for all ways of a split.
+    # As `scaled_splits`, with one power of two for all branches of a split.
     exponents = np.full(tree.n_nodes, -9999, dtype=np.int64)
     of_rows = _exponents(weights, tree.schema.column_scale, bias)
     is_zero = ~weights.any(axis=1) & (bias == 0)

@@ -1,4 +1,4 @@
-"""Parts of a tree seen on their own, to be read: splits, ways, linear leaves, and their terms."""
+"""Parts of a tree, for reading: splits, branches, linear leaves, and their terms."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def terms_of(tree: ObliqueTree | PolicyTree, weights: np.ndarray) -> tuple[Term,
 
 
 class _WeightedSum(ABC):
-    """What a split, a way or a linear leaf makes of a row: weights of the columns, and terms."""
+    """What a split, a branch or a linear leaf makes of a row: weights of the columns, and terms."""
 
     tree: ObliqueTree | PolicyTree
 
@@ -171,11 +171,11 @@ class Split(_WeightedSum):
 
 
 @dataclass(frozen=True, eq=False)
-class Way(_WeightedSum):
-    """View of the way to one child: how far its score is ahead of that of the first child.
+class Branch(_WeightedSum):
+    """View of the branch to one child: how far its score is ahead of that of the first child.
 
-    Of two ways the second is taken where that is at least 0, as the right one of an oblique split
-    is: ``condition`` then says when.
+    Where there are two branches, the second is taken when this is at least 0, as the right side of
+    an oblique split is.
     """
 
     tree: PolicyTree
@@ -183,7 +183,7 @@ class Way(_WeightedSum):
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights per column of the schema, in raw units, less those of the first way."""
+        """Weights per column of the schema, in raw units, less those of the first branch."""
         weights: np.ndarray = self.tree.relative_weights[self.node]
         return weights
 
@@ -194,7 +194,7 @@ class Way(_WeightedSum):
 
     @property
     def count(self) -> float | None:
-        """Weighted training samples that took this way, where known."""
+        """Weighted training samples that took this branch, where known."""
         return _count(self.tree, self.node)
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
@@ -202,27 +202,27 @@ class Way(_WeightedSum):
         return self._formula(self.bias, max_terms, digits)
 
     def __repr__(self) -> str:
-        return f"Way(to node {self.node}: {self.describe()})"
+        return f"Branch(to node {self.node}: {self.describe()})"
 
 
 @dataclass(frozen=True, eq=False)
 class PolicySplit:
-    """View of one internal node; a row takes the way whose score is the largest, the last of such.
+    """View of one internal node; a row takes the branch with the largest score (ties: the last).
 
-    The softmax of the scores are the probabilities of the ways.
+    The softmax of the scores are the probabilities of the branches.
     """
 
     tree: PolicyTree
     index: int
 
     @cached_property
-    def ways(self) -> tuple[Way, ...]:
-        """The ways to its children, in the order of nodes; the score of the first is 0."""
-        return tuple(Way(self.tree, child) for child in self.tree.children(self.index))
+    def branches(self) -> tuple[Branch, ...]:
+        """The branches to its children, in the order of nodes; the score of the first is 0."""
+        return tuple(Branch(self.tree, child) for child in self.tree.children(self.index))
 
     @property
     def children(self) -> tuple[int, ...]:
-        """Nodes that the ways lead to."""
+        """Nodes that the branches lead to."""
         return self.tree.children(self.index)
 
     @property
@@ -232,8 +232,8 @@ class PolicySplit:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Terms of all ways, those of the second way first."""
-        return tuple(term for way in self.ways for term in way.terms)
+        """Terms of all branches, those of the second branch first."""
+        return tuple(term for branch in self.branches for term in branch.terms)
 
     @property
     def condition(self) -> str:
@@ -241,7 +241,7 @@ class PolicySplit:
         return self.describe()
 
     def describe(self, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
-        """Write the split on one line: when the second of two ways is taken, or all scores."""
+        """Write the split on one line: when the second of two branches is taken, or all scores."""
         from hardwood.show.text import split_line
 
         return split_line(self, max_terms=max_terms, digits=digits)

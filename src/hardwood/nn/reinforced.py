@@ -4,8 +4,8 @@ Leon, Denoyer. Policy-gradient Methods for Decision Trees. ESANN 2016. [RDT16]
 
 A sample moves from a node to one of its children with the probabilities that the node's policy says
 (Sec. 2.2), and is answered by the leaf it comes to. The gradient of the expected loss is estimated
-from sampled ways (Sec. 2.3): each way's loss times the gradient of its log-probability, and the
-gradient of the loss at the leaf.
+from sampled trajectories (Sec. 2.3): the loss of each trajectory times the gradient of its
+log-probability, plus the gradient of the loss at the leaf.
 
 What differs from the paper:
 
@@ -41,7 +41,7 @@ class ReinforcedTree(nn.Module):
     r"""A tree that is learned as a policy, as a layer.
 
     With :math:`\pi(i \mid p, x)` the probability that sample x moves from node p to its child i,
-    and :math:`P(H \mid x)` the product of these along a way H to the leaf l(H), the layer is
+    and :math:`P(H \mid x)` the product of these along a trajectory H to the leaf l(H), the layer is
     trained by `loss`, whose gradient is an unbiased estimate of that of
 
     .. math:: J = \mathrm{E}_{H \sim P(\cdot \mid x)} \Delta(\alpha_{l(H)}, y)
@@ -177,7 +177,7 @@ class ReinforcedTree(nn.Module):
         r"""Draw a new random start of the leaves and, where they are the layer's own, of policies.
 
         Weights are uniform in :math:`\pm \sqrt{3 / d}` and biases zero, so that scores of
-        normalized input deviate by 1: a way of two is then rarely taken for sure. Leaves deviate by
+        normalized input deviate by 1: a branch of two is then rarely certain. Leaves deviate by
         0.1, so that they differ: a policy learns from nothing but their differences.
         """
         nn.init.normal_(self.leaves, std=0.1, generator=generator)
@@ -233,7 +233,7 @@ class ReinforcedTree(nn.Module):
     def sample(
         self, x: Tensor, n_samples: int = 1, generator: torch.Generator | None = None
     ) -> Trajectories:
-        """Sample ways of each sample (n, ...) by the policies; log-probabilities have gradients."""
+        """Draw trajectories of each sample (n, ...); their log-probabilities have gradients."""
         rows, _ = self._rows(x)
         n_samples = integer("n_samples", n_samples, 1)
         with own_precision(rows):
@@ -276,7 +276,7 @@ class ReinforcedTree(nn.Module):
         entropy_bonus: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return the mean loss of sampled ways; its gradient estimates that of the expected loss.
+        """Return the mean loss of sampled trajectories, an unbiased estimate of the expected loss.
 
         Parameters
         ----------
@@ -288,12 +288,12 @@ class ReinforcedTree(nn.Module):
             From scores (r, out_features) and targets (r, ...) to a loss for each row, (r,) or
             (r, ...), whose mean is taken: the losses of torch with ``reduction="none"``.
         n_samples
-            Ways sampled of each sample, M.
+            Trajectories sampled of each sample, M.
         baseline
-            What is taken from a way's loss where it meets the log-probabilities. ``"none"``;
-            ``"leave-one-out"``, the mean loss of the sample's other ways, for which there have to
-            be two; ``"value"``, at each move the running mean of losses of ways through the node,
-            which calls in training mode update.
+            What is subtracted from the loss of a trajectory. ``"none"``: nothing.
+            ``"leave-one-out"``: the mean loss of the sample's other trajectories; needs at least
+            two. ``"value"``: at each move, the running mean of the losses of trajectories through
+            the node, which calls in training mode update.
         gradient
             ``"sampled"``, or ``"exact"``: the expectation over all leaves, which costs all policies
             and the criterion at all leaves, and takes neither samples nor a baseline.
@@ -301,7 +301,7 @@ class ReinforcedTree(nn.Module):
             What a unit of the entropy of a sample's distribution over the leaves is worth; it is
             part of the loss that is minimized, not of the value that is returned.
         generator
-            Of the sampled ways.
+            Of the sampled trajectories.
 
         Returns
         -------
@@ -318,13 +318,13 @@ class ReinforcedTree(nn.Module):
         worth = real("entropy_bonus", entropy_bonus, 0.0)
         if gradient == "exact":
             return self._expected_loss(rows, y, criterion, worth)
-        ways = self.sample(rows, n_samples, generator)
-        losses = self._losses(self.leaves[ways.leaf], y, criterion)  # (n, M)
-        return losses.mean() + self.policy_loss(ways, losses, baseline, entropy_bonus=worth)
+        trajectories = self.sample(rows, n_samples, generator)
+        losses = self._losses(self.leaves[trajectories.leaf], y, criterion)  # (n, M)
+        return losses.mean() + self.policy_loss(trajectories, losses, baseline, entropy_bonus=worth)
 
     def policy_loss(
         self,
-        ways: Trajectories,
+        trajectories: Trajectories,
         losses: Tensor,
         baseline: Baseline = "leave-one-out",
         *,
@@ -337,45 +337,51 @@ class ReinforcedTree(nn.Module):
 
         Parameters
         ----------
-        ways
+        trajectories
             What `sample` returned.
         losses
-            (n, M), what each way cost.
+            (n, M), the loss of each trajectory.
         baseline, entropy_bonus
             As in `loss`.
         """
         choice("baseline", baseline, get_args(Baseline))
-        if losses.shape != ways.leaf.shape:
+        if losses.shape != trajectories.leaf.shape:
             raise ValueError(
-                f"losses must have an entry for each way, {tuple(ways.leaf.shape)}, "
+                f"losses must have an entry for each trajectory, {tuple(trajectories.leaf.shape)}, "
                 f"got {tuple(losses.shape)}"
             )
-        costs = losses.detach() + entropy_bonus * ways.log_probability.detach()
-        advantages = costs[..., None] - self._baseline(ways, costs, baseline)  # (n, M, 1 or depth)
-        estimate = (ways.steps * advantages).sum(-1).mean()
+        costs = losses.detach() + entropy_bonus * trajectories.log_probability.detach()
+        advantages = costs[..., None] - self._baseline(
+            trajectories, costs, baseline
+        )  # (n, M, 1 or depth)
+        estimate = (trajectories.steps * advantages).sum(-1).mean()
         return estimate - estimate.detach()
 
-    def _baseline(self, ways: Trajectories, costs: Tensor, baseline: Baseline) -> Tensor:
+    def _baseline(self, trajectories: Trajectories, costs: Tensor, baseline: Baseline) -> Tensor:
         if baseline == "none":
             return costs.new_zeros(())
         if baseline == "leave-one-out":
             n_samples = costs.shape[1]
             if n_samples < 2:
                 raise ValueError(
-                    "baseline='leave-one-out' is the mean of a sample's other ways, so n_samples "
-                    f"must be at least 2, got {n_samples}. Use more, or baseline='value'"
+                    "baseline='leave-one-out' is the mean of a sample's other trajectories, so "
+                    f"n_samples must be at least 2, got {n_samples}. Use more, or baseline='value'"
                 )
             return ((costs.sum(1, keepdim=True) - costs) / (n_samples - 1))[..., None]
-        known = self.state_values[ways.nodes]  # before this batch has its say: still unbiased
+        known = self.state_values[
+            trajectories.nodes
+        ]  # before this batch has its say: still unbiased
         if self.training:
-            self._update_values(ways, costs)
+            self._update_values(trajectories, costs)
         return known
 
     @torch.no_grad()
-    def _update_values(self, ways: Trajectories, costs: Tensor, share: float = 0.1) -> None:
+    def _update_values(self, trajectories: Trajectories, costs: Tensor, share: float = 0.1) -> None:
         """Move the values of nodes towards the mean of this batch's costs there."""
-        nodes = ways.nodes.flatten()
-        every = costs[..., None].expand(ways.nodes.shape).flatten().to(self.state_values.dtype)
+        nodes = trajectories.nodes.flatten()
+        every = (
+            costs[..., None].expand(trajectories.nodes.shape).flatten().to(self.state_values.dtype)
+        )
         zeros = torch.zeros_like(self.state_values)
         times = zeros.index_add(0, nodes, torch.ones_like(every))
         means = zeros.index_add(0, nodes, every) / times.clamp(min=1)

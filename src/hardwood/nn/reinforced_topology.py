@@ -118,7 +118,7 @@ class Topology:
 
     @property
     def depth(self) -> int:
-        """Moves on the longest way to a leaf."""
+        """Moves on the longest path to a leaf."""
         return len(self.levels) - 1
 
     def child_table(self) -> list[list[int]]:

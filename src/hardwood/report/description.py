@@ -255,7 +255,11 @@ def _file_facts(model: Model) -> FileFacts:
 def _terms(tree: Any, split: int) -> list[dict[str, Any]]:
     view = tree.split(split)
     if isinstance(view, PolicySplit):
-        return [{"way": i} | of for i, way in enumerate(view.ways, start=1) for of in _of(way)]
+        return [
+            {"branch": i} | of
+            for i, branch in enumerate(view.branches, start=1)
+            for of in _of(branch)
+        ]
     return _of(view)
 
 

@@ -33,7 +33,7 @@ from hardwood.text.terms import check_options, left_out_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hardwood.model.views import Split, Way
+    from hardwood.model.views import Branch, Split
 
 MAX_LINE = 30  # characters in a line of a box; longer ones are wrapped
 PADDING = 5.0  # all lengths in points
@@ -147,10 +147,10 @@ def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: 
             box.lines, box.fill = [f"... {n_splits},", n_leaves], CUT_FILL
             box.is_cut = box.is_centered = True
         else:
-            ways, children = nodes.ways(node), nodes.children(node)
-            box.lines = _split_lines(ways, max_terms, digits)
-            words = {1: ["always"], 2: ["no", "yes"]}.get(len(ways))
-            edges = words or [str(i) for i in range(1, len(ways) + 1)]
+            branches, children = nodes.branches(node), nodes.children(node)
+            box.lines = _split_lines(branches, max_terms, digits)
+            words = {1: ["always"], 2: ["no", "yes"]}.get(len(branches))
+            edges = words or [str(i) for i in range(1, len(branches) + 1)]
             below = [(*branch, box) for branch in zip(children, edges, strict=True)]
             # A stack gives back the last first.
             todo += [(child, depth + 1, word, box) for child, word, box in reversed(below)]
@@ -161,16 +161,18 @@ def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: 
 
 
 def _split_lines(
-    ways: Sequence[Split | Way], max_terms: int | None, digits: int | None
+    branches: Sequence[Split | Branch], max_terms: int | None, digits: int | None
 ) -> list[str]:
-    """Put the condition of two ways, or the numbered scores of more, into the lines of a box."""
-    if len(ways) == 1:
+    """Write the condition of two branches, or the numbered scores of more, as lines of a box."""
+    if len(branches) == 1:
         return ["always"]
-    if len(ways) == 2:
-        return condition_lines(phrase(ways[1], max_terms=max_terms, digits=digits))
+    if len(branches) == 2:
+        return condition_lines(phrase(branches[1], max_terms=max_terms, digits=digits))
     lines = ["the largest of"]
-    for i, way in enumerate(ways, start=1):
-        written = formula(way.tree.schema, way.terms, way.bias, max_terms=max_terms, digits=digits)
+    for i, branch in enumerate(branches, start=1):
+        written = formula(
+            branch.tree.schema, branch.terms, branch.bias, max_terms=max_terms, digits=digits
+        )
         lines += filled([f"{i}:", *written.parts()])
     return lines
 

@@ -1,7 +1,7 @@
 """Models in words: nested ifs, one line per split and leaf; several trees one after the other.
 
-A split of two ways is a condition. One of more ways lists their scores, each as far as it is ahead
-of the first way, whose score is 0: nothing but that decides.
+A split with two branches is a condition. One with more lists their scores relative to the first
+branch, whose score is 0: only differences matter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hardwood.text.numbers import format_digits, format_quantity, plural
 from hardwood.text.terms import check_options, name_text
 
 if TYPE_CHECKING:
-    from hardwood.model.views import PolicySplit, Split, Way
+    from hardwood.model.views import Branch, PolicySplit, Split
     from hardwood.table import Schema
 
 Tree: TypeAlias = ObliqueTree | PolicyTree
@@ -43,11 +43,11 @@ _ACTIVATIONS = {
     "smooth_step_5": "smooth step of degree 5",
     "logistic": "logistic function",
 }
-_MANY_WAYS = (
-    "Of several ways a row takes the one with the largest score; the softmax of the scores gives "
+_MANY_BRANCHES = (
+    "A row takes the branch with the largest score; the softmax of the scores gives "
     "their probabilities."
 )
-_TWO_WAYS = (
+_TWO_BRANCHES = (
     "Where a condition reads w.x >= t, the probability of its 'if' is 1 / (1 + exp(t - w.x)); a "
     "condition on one\nnumber alone is divided by its weight, and that difference, too."
 )
@@ -140,7 +140,7 @@ def _prediction(model: Tree | Trees) -> str:
 def _sizes(model: Tree | Trees) -> str:
     splits = plural(model.n_splits, "split")
     if isinstance(model, PolicyTree) and not model.is_binary:
-        splits += f" of up to {plural(model.max_children, 'way')}"
+        splits += f" of up to {plural(model.max_children, 'branch', 'branches')}"
     kind = "linear " if model.has_linear_leaves else ""
     leaves = plural(model.n_leaves, f"{kind}leaf", f"{kind}leaves")
     return f"{plural(model.n_features, 'feature')}, depth {model.depth}, {splits}, {leaves}"
@@ -171,13 +171,13 @@ def _softness_meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
 
 
 def split_line(split: PolicySplit, *, max_terms: int | None, digits: int | None) -> str:
-    """Write a split on one line: when the second of two ways is taken, or the scores of all."""
-    ways = split.ways
-    if len(ways) == 1:
+    """Write a split on one line: when the second of two branches is taken, or the scores of all."""
+    branches = split.branches
+    if len(branches) == 1:
         return "always"
-    if len(ways) == 2:
-        return phrase(ways[1], max_terms=max_terms, digits=digits).line()
-    scores = (way.describe(max_terms=max_terms, digits=digits) for way in ways)
+    if len(branches) == 2:
+        return phrase(branches[1], max_terms=max_terms, digits=digits).line()
+    scores = (branch.describe(max_terms=max_terms, digits=digits) for branch in branches)
     return f"largest of: {' | '.join(scores)}"
 
 
@@ -201,16 +201,20 @@ class Nodes:
         return None if self.tree.n_children[node] else int(self.tree.leaf_numbers[node])
 
     def children(self, node: int) -> list[int]:
-        """List the children of a split: of two ways the one of "no" first."""
+        """List the children of a split: of two branches the one of "no" first."""
         tree = self.tree
         if isinstance(tree, ObliqueTree):
             return list(tree.children[node].tolist())
         return list(tree.children(node))
 
-    def ways(self, split: int) -> tuple[Split, ...] | tuple[Way, ...]:
-        """Return the scores of the ways of a split: of two ways the second says when."""
+    def branches(self, split: int) -> tuple[Split, ...] | tuple[Branch, ...]:
+        """Return the scores of the branches of a split: of two branches the second says when."""
         tree = self.tree
-        return (tree.split(split),) * 2 if isinstance(tree, ObliqueTree) else tree.split(split).ways
+        return (
+            (tree.split(split),) * 2
+            if isinstance(tree, ObliqueTree)
+            else tree.split(split).branches
+        )
 
     def count(self, node: int) -> float | None:
         """Return how many training samples reached a node, where known."""
@@ -273,7 +277,7 @@ class _TreeWriter(_Writer):
         self.root = self.nodes.root
         self.used: set[int] = set()  # features whose numbers are weighed
         self.n_left_out = 0
-        self.n_ways: set[int] = set()
+        self.n_branches: set[int] = set()
 
     def is_leaf(self, node: int) -> bool:
         return self.nodes.leaf(node) is not None
@@ -293,22 +297,22 @@ class _TreeWriter(_Writer):
         return "... {} and {} not shown".format(*self.nodes.sizes_below(node))
 
     def branches(self, node: int) -> list[tuple[int, str]]:
-        children, ways = self.nodes.children(node), self.nodes.ways(node)
+        children, branches = self.nodes.children(node), self.nodes.branches(node)
         options: dict[str, Any] = {"max_terms": self.max_terms, "digits": self.digits}
-        self.n_ways.add(len(ways))
-        if len(ways) == 1:
+        self.n_branches.add(len(branches))
+        if len(branches) == 1:
             return [(children[0], "always:")]
-        if len(ways) == 2:
-            condition = self._said(ways[1], phrase(ways[1], **options))
+        if len(branches) == 2:
+            condition = self._said(branches[1], phrase(branches[1], **options))
             return [(children[1], f"if {condition}:"), (children[0], "else:")]
         schema = self.tree.schema
-        scores = [self._said(w, formula(schema, w.terms, w.bias, **options)) for w in ways]
+        scores = [self._said(w, formula(schema, w.terms, w.bias, **options)) for w in branches]
         return [
-            (child, f"way {i} of {len(ways)}, score {score}:")
+            (child, f"branch {i} of {len(branches)}, score {score}:")
             for i, (child, score) in enumerate(zip(children, scores, strict=True), start=1)
         ]
 
-    def _said(self, view: Split | Way, words: Phrase | Formula) -> str:
+    def _said(self, view: Split | Branch, words: Phrase | Formula) -> str:
         self._use(view.weights)
         self.n_left_out += words.n_left_out
         return words.line()
@@ -323,8 +327,8 @@ class _TreeWriter(_Writer):
         if isinstance(tree, ObliqueTree):
             notes += function_notes(tree)
         else:
-            notes += [_MANY_WAYS] * (max(self.n_ways, default=0) > 2)
-            notes += [_TWO_WAYS] * (2 in self.n_ways)
+            notes += [_MANY_BRANCHES] * (max(self.n_branches, default=0) > 2)
+            notes += [_TWO_BRANCHES] * (2 in self.n_branches)
         if self.n_left_out:
             notes.append(
                 "Terms left out are taken at their average (numbers) or as absent (levels, "

@@ -31,7 +31,7 @@ from hardwood.text.terms import (
 )
 
 if TYPE_CHECKING:
-    from hardwood.model.views import Split, Term, Way
+    from hardwood.model.views import Branch, Split, Term
 
     Label = str | int | float | bool
     Option = tuple[str, Label | None]
@@ -56,7 +56,7 @@ class Phrase:
         return " ".join(words)
 
 
-def condition(split: Split | Way, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
+def condition(split: Split | Branch, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
     """Write when a row goes right at ``split``.
 
     Parameters
@@ -71,7 +71,7 @@ def condition(split: Split | Way, *, max_terms: int | None = 4, digits: int | No
     return phrase(split, max_terms=max_terms, digits=digits).line()
 
 
-def phrase(split: Split | Way, *, max_terms: int | None, digits: int | None) -> Phrase:
+def phrase(split: Split | Branch, *, max_terms: int | None, digits: int | None) -> Phrase:
     """Find the words for a split; see :func:`condition`."""
     check_options(max_terms, digits)
     terms = split.terms
@@ -88,7 +88,7 @@ def phrase(split: Split | Way, *, max_terms: int | None, digits: int | None) -> 
 
 
 def _inequality(
-    split: Split | Way, terms: tuple[Term, ...], max_terms: int | None, digits: int | None
+    split: Split | Branch, terms: tuple[Term, ...], max_terms: int | None, digits: int | None
 ) -> Phrase:
     shown = terms[:max_terms]
     sign = math.copysign(1.0, shown[0].weight)
@@ -106,7 +106,7 @@ def _inequality(
     )
 
 
-def _bound(split: Split | Way, term: Term, digits: int | None) -> str:
+def _bound(split: Split | Branch, term: Term, digits: int | None) -> str:
     """Write t / w: w x >= t reads best as x >= t / w."""
     threshold = exact_sum([term.center, -split.bias / term.weight])
     spread = float(split.tree.schema.column_spread[term.column])
@@ -116,7 +116,7 @@ def _bound(split: Split | Way, term: Term, digits: int | None) -> str:
     )
 
 
-def _with_missing(split: Split | Way, digits: int | None) -> Phrase:
+def _with_missing(split: Split | Branch, digits: int | None) -> Phrase:
     """Words for a split on one number that says where its missing entries go."""
     number_term, flag = sorted(split.terms, key=lambda term: term.kind == "missing")
     relation = ">=" if number_term.weight > 0 else "<="
@@ -125,7 +125,7 @@ def _with_missing(split: Split | Way, digits: int | None) -> Phrase:
     return Phrase((name_text(number_term.name),), 0, relation, bound)
 
 
-def _membership(split: Split | Way, max_levels: int | None) -> str:
+def _membership(split: Split | Branch, max_levels: int | None) -> str:
     """Words for a split on the levels and the missing flag of one feature alone."""
     feature = split.tree.schema.features[split.terms[0].feature]
     weights: dict[Option, float] = {(term.kind, term.level): term.weight for term in split.terms}

@@ -24,7 +24,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def fork(**options: Any) -> PolicyTree:
-    """Three ways on one number: below -1, between, above 1; the first leads to two leaves more."""
+    """Three branches on one number: below -1, between, above 1. Below the first are two leaves."""
     arguments: dict[str, Any] = {
         "parents": [-1, 0, 0, 0, 1, 1],
         "weights": [[0.0], [-1.0], [0.0], [1.0], [0.0], [0.0]],
@@ -67,7 +67,7 @@ def test_a_single_leaf():
 
 def test_it_names_itself():
     assert repr(fork()) == (
-        "PolicyTree(regression, 1 features, depth 2, 2 splits of up to 3 ways, 4 leaves)"
+        "PolicyTree(regression, 1 features, depth 2, 2 splits of up to 3 branches, 4 leaves)"
     )
     assert "3 splits, 4 leaves" in repr(make_policy(0, parents=make_perfect_parents(2)))
 
@@ -159,16 +159,16 @@ def test_nodes_that_are_not_there():
 
 
 def test_the_greedy_path_and_the_most_probable_leaf_differ():
-    # At -1.2 the first way is the most probable, at 0.39 of the three; it divides among two leaves.
+    # At -1.2 the first of the three branches is the most probable (0.39); it has two leaves.
     tree = fork()
     x = [[-9.0], [-1.2], [0.0], [2.0]]
     assert tree.predict(x).tolist() == [11.0, 11.0, 20.0, 30.0]
     assert tree.predict(x, path="most_probable").tolist() == [11.0, 20.0, 20.0, 30.0]
     p = tree.leaf_probabilities([[-1.2]])[0]
-    ways = np.exp([0.2, 0.0, -2.2])
-    ways /= ways.sum()
+    branches = np.exp([0.2, 0.0, -2.2])
+    branches /= branches.sum()
     below = np.exp([0.0, 1.0]) / np.exp([0.0, 1.0]).sum()
-    np.testing.assert_allclose(p, [ways[1], ways[2], *(ways[0] * below)], rtol=1e-6)
+    np.testing.assert_allclose(p, [branches[1], branches[2], *(branches[0] * below)], rtol=1e-6)
     path = tree.decision_path(x, path="most_probable").toarray()
     assert path.tolist()[:2] == [[1, 1, 0, 0, 0, 1], [1, 0, 1, 0, 0, 0]]
 
@@ -213,8 +213,8 @@ def test_leaves_are_those_by_hand(tree: PolicyTree, seed: int) -> None:
 def _is_at_an_edge(tree: PolicyTree, row: np.ndarray) -> bool:
     scores = tree.weights @ row + tree.bias
     for node in tree.split_nodes.tolist():
-        of_ways = np.sort(scores[list(tree.children(node))])
-        if of_ways.size > 1 and of_ways[-1] - of_ways[-2] < 1e-4:
+        of_branches = np.sort(scores[list(tree.children(node))])
+        if of_branches.size > 1 and of_branches[-1] - of_branches[-2] < 1e-4:
             return True
     return False
 
@@ -386,7 +386,7 @@ def _with_constants(tree: PolicyTree, seed: int) -> PolicyTree:
 
 def test_what_simplify_drops():
     tree = fork()
-    # Node 4 is never ahead of node 5; then node 1 has one way.
+    # Node 4 is never ahead of node 5; then node 1 has one branch.
     small = tree.simplify()
     assert small.parents.tolist() == [-1, 0, 0, 0]
     assert small.scores.ravel().tolist() == [11.0, 20.0, 30.0]
@@ -409,21 +409,21 @@ def test_operations_of_a_fork():
         remaining(fork(), 3)
 
 
-def test_the_text_lists_the_ways():
+def test_the_text_lists_the_branches():
     assert fork().to_text() == (
-        "Policy tree: regression, 1 feature, depth 2, 2 splits of up to 3 ways, 4 leaves\n"
+        "Policy tree: regression, 1 feature, depth 2, 2 splits of up to 3 branches, 4 leaves\n"
         "\n"
-        "way 1 of 3, score 0:\n"
+        "branch 1 of 3, score 0:\n"
         "|   if always:\n"
         "|   |   11\n"
         "|   else:\n"
         "|   |   10\n"
-        "way 2 of 3, score 1 + width:\n"
+        "branch 2 of 3, score 1 + width:\n"
         "|   20\n"
-        "way 3 of 3, score 2*width:\n"
+        "branch 3 of 3, score 2*width:\n"
         "|   30\n"
         "\n"
-        "Of several ways a row takes the one with the largest score; the softmax of the scores "
+        "A row takes the branch with the largest score; the softmax of the scores "
         "gives their probabilities.\n"
         "Where a condition reads w.x >= t, the probability of its 'if' is 1 / (1 + exp(t - w.x)); "
         "a condition on one\n"
@@ -431,7 +431,7 @@ def test_the_text_lists_the_ways():
     )
     assert "... 1 split and 2 leaves not shown" in fork().to_text(max_depth=1)
     assert repr(fork().split(0)) == "PolicySplit(0: largest of: 0 | 1 + width | 2*width)"
-    assert repr(fork().split(0).ways[2]) == "Way(to node 3: 2*width)"
+    assert repr(fork().split(0).branches[2]) == "Branch(to node 3: 2*width)"
     with pytest.raises(ValueError, match="max_terms must be at least 1"):
         fork().to_text(max_terms=0)
 
@@ -493,7 +493,7 @@ def test_json_of_the_other_kind_is_refused_by_name():
         PolicyTree.from_json(tree.to_oblique().to_json())
 
 
-def test_pages_exports_and_explanations_take_two_ways(rng):
+def test_pages_exports_and_explanations_take_two_branches(rng):
     from hardwood import explain, export
 
     tree = make_policy(rng, parents=make_perfect_parents(2))
@@ -505,5 +505,5 @@ def test_pages_exports_and_explanations_take_two_ways(rng):
     wide = fork()
     assert wide._repr_html_() is None
     for ask in (wide.show, lambda: export.to_python(wide), lambda: explain.path(wide, [1.0])):
-        with pytest.raises(TypeError, match=r"two ways at every split, got .* a split of 3"):
+        with pytest.raises(TypeError, match=r"two branches at every split, got .* a split of 3"):
             ask()

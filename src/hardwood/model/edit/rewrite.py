@@ -208,7 +208,7 @@ def to_perfect(tree: ObliqueTree, depth: int) -> ObliqueTree:
 
 
 def to_oblique(tree: PolicyTree) -> ObliqueTree:
-    """Make the oblique tree of a policy tree with two ways at every split.
+    """Make the oblique tree of a policy tree with two branches at every split.
 
     The first child of a node is its left one; a row goes right where the second is as probable, by
     w = w_right - w_left and b = b_right - b_left. Splits and leaves keep their order.
@@ -224,7 +224,7 @@ def to_oblique(tree: PolicyTree) -> ObliqueTree:
             hint = "; simplify() drops nodes with one" if n == 1 else ""
             raise ValueError(
                 "an oblique tree has two children at every split, but node "
-                f"{node} has {n}{hint}. Only policy trees with two ways everywhere have one"
+                f"{node} has {n}{hint}. Only policy trees with two branches everywhere have one"
             )
     numbers = np.where(tree.leaf_numbers >= 0, ~tree.leaf_numbers, 0)
     numbers[tree.split_nodes] = np.arange(tree.n_splits)
@@ -249,9 +249,9 @@ def to_oblique(tree: PolicyTree) -> ObliqueTree:
 def simplify_policy(tree: PolicyTree) -> PolicyTree:
     """Drop what the greedy path does not need.
 
-    From the leaves up: of ways that no row takes greedily, since another is always ahead by a
-    constant, and of ways that no training sample took (by ``counts``), where others were taken,
-    nothing stays; a split of one way gives way to what lies there; a split whose ways lead to
+    From the leaves up: of branches that no row takes greedily, since another is always ahead by a
+    constant, and of branches that no training sample took (by ``counts``), where others were taken,
+    nothing stays; a split of one way gives way to what lies there; a split whose branches lead to
     leaves that all say the same becomes such a leaf.
 
     Returns
@@ -263,18 +263,18 @@ def simplify_policy(tree: PolicyTree) -> PolicyTree:
     stands_for = np.arange(tree.n_nodes)  # what each node has become
     kept: dict[int, list[int]] = {}
     for node in reversed(tree.split_nodes.tolist()):
-        ways = _needed_ways(tree, tree.children(node))
-        below = [int(stands_for[child]) for child in ways]
-        if len(ways) == 1 or _say_the_same(tree, below):
+        branches = _needed_branches(tree, tree.children(node))
+        below = [int(stands_for[child]) for child in branches]
+        if len(branches) == 1 or _say_the_same(tree, below):
             stands_for[node] = below[0]
         else:
-            kept[node] = ways
+            kept[node] = branches
     return _renumbered(tree, kept, stands_for)
 
 
-def _needed_ways(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
+def _needed_branches(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
     """Children that the greedy path may lead to, at least one."""
-    ways = [
+    branches = [
         child
         for i, child in enumerate(children)
         if not any(
@@ -283,9 +283,9 @@ def _needed_ways(tree: PolicyTree, children: tuple[int, ...]) -> list[int]:
             if j != i
         )
     ]
-    if tree.counts is None or not any(tree.counts[child] > 0 for child in ways):
-        return ways
-    return [child for child in ways if tree.counts[child] > 0]
+    if tree.counts is None or not any(tree.counts[child] > 0 for child in branches):
+        return branches
+    return [child for child in branches if tree.counts[child] > 0]
 
 
 def _is_ahead(tree: PolicyTree, a: int, b: int, *, wins_ties: bool) -> bool:
@@ -436,6 +436,6 @@ def prune_unreached(
         leaves[i] = np.average(outputs[here], axis=0, weights=rows.weight[here])
     root = int(stands_for[0]) if tree.n_splits else ~0
     smaller = collapse(tree, leaves, rows.counts, root=root, children=below)
-    if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have found other ways
+    if min_samples > 0 and smaller.n_splits < tree.n_splits:  # rows have found other branches
         smaller = smaller.replace(counts=RoutedRows.of(smaller, X, sample_weight).counts)
     return smaller

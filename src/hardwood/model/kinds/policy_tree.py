@@ -192,22 +192,22 @@ class PolicyTree(SingleTree):
 
     @property
     def hard_trees(self) -> tuple[ObliqueTree, ...]:
-        """The oblique tree of one with two ways everywhere."""
+        """The oblique tree of one with two branches everywhere."""
         return (self.to_oblique(),) if self.is_binary else ()
 
     def hard(self, what: str) -> ObliqueTree:
-        """Return the oblique tree of one with two ways everywhere."""
+        """Return the oblique tree of one with two branches everywhere."""
         if self.is_binary:
             return self.to_oblique()
-        ways = self.n_children[self.split_nodes]
+        branches = self.n_children[self.split_nodes]
         raise not_hard(
             what,
-            f"a policy tree with a split of {ways[ways != 2][0]}. Read it with to_text(), draw it "
-            "with plot()",
+            f"a policy tree with a split of {branches[branches != 2][0]}. Read it with to_text(), "
+            "draw it with plot()",
         )
 
     def split_weights(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the sizes of what the ways of each split differ by, added up, and the rows."""
+        """Yield the sizes of what the branches of each split differ by, added up, and the rows."""
         sizes = np.zeros((self.n_nodes, self.schema.n_columns))
         np.add.at(sizes, self.parents[1:], np.abs(self.relative_weights[1:]))
         at = self.split_nodes
@@ -255,7 +255,7 @@ class PolicyTree(SingleTree):
         return tuple(children)
 
     def split(self, node: int) -> PolicySplit:
-        """View an internal node: its ways, what moves a row to each, in words and terms."""
+        """View an internal node: its branches, what moves a row to each, in words and terms."""
         self._check_node(node)
         if not self.n_children[node]:
             raise IndexError(f"node {node} is leaf {self.leaf_numbers[node]}, not a split")
@@ -392,7 +392,7 @@ class PolicyTree(SingleTree):
         return cost.policy_flops(self, X)
 
     def to_oblique(self) -> ObliqueTree:
-        """Make the oblique tree of one with two ways everywhere.
+        """Make the oblique tree of one with two branches everywhere.
 
         It sends every row to the leaf that the greedy path leads to, and answers the same; what
         the policy says of the most probable leaf, and of probabilities, is lost.
@@ -413,10 +413,10 @@ class PolicyTree(SingleTree):
         return simplify_policy(self)
 
     def __repr__(self) -> str:
-        ways = "" if self.is_binary else f" of up to {self.max_children} ways"
+        branches = "" if self.is_binary else f" of up to {self.max_children} branches"
         return (
             f"PolicyTree({self._answer_words()}, {self.n_features} features, depth {self.depth}, "
-            f"{self.n_splits} splits{ways}, {self.n_leaves} leaves)"
+            f"{self.n_splits} splits{branches}, {self.n_leaves} leaves)"
         )
 
 

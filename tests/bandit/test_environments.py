@@ -322,7 +322,7 @@ def test_supervised_marks(labeled, rng):
         (lambda X, y: classification_bandit(X, y[:5]), "y must hold one entry for each of the 300"),
         (lambda X, y: classification_bandit(X[:0], y[:0]), "X has no rows"),
         (lambda X, y: classification_bandit(X, np.full(300, np.nan)), "found NaN"),
-        (lambda X, y: classification_bandit(X, y, actions=["low"]), "'top', which is none of"),
+        (lambda X, y: classification_bandit(X, y, actions=["low"]), "'top', which is not one of"),
         (lambda X, y: classification_bandit(X, y, n_rounds=0), "n_rounds must be an integer >= 1"),
         (lambda X, y: reward_bandit(X, np.ones((5, 2))), r"shape \(300, actions\)"),
         (lambda X, y: reward_bandit(X, np.full((300, 2), np.nan)), "rewards holds nan at row 0"),

@@ -68,7 +68,7 @@ def test_unbiased_over_all_logs(method):
 
 
 def test_a_round_of_no_use_to_the_policy_is_refused():
-    with pytest.raises(ValueError, match="No logged round tells of this policy"):
+    with pytest.raises(ValueError, match="the log says nothing about this policy"):
         judged((1, 1), np.array([2, 2]), method="ips")
     assert judged((1, 1), np.array([2, 2]), method="dm").value == pytest.approx(2.0)
 
@@ -331,7 +331,7 @@ def test_masks_reach_the_policy_and_are_checked(rng):
         ({"propensity": [0.5, 0.0, 0.5]}, r"propensity must lie in \(0, 1\], found 0 in row 1"),
         ({"propensity": [0.5, 1.5, 0.5]}, r"propensity must lie in \(0, 1\], found 1.5 in row 1"),
         ({"propensity": None}, "method='ips' needs the propensity"),
-        ({"action": [0, 5, 1]}, "action holds 5, which is none of the actions 0, 1"),
+        ({"action": [0, 5, 1]}, "action holds 5, which is not one of the actions 0, 1"),
         ({"policy": [[0.5, 0.6]] * 3}, "sum to 1 in every row"),
         ({"policy": [[1.5, -0.5]] * 3}, "at least 0"),
         ({"policy": [[np.nan, 1.0]] * 3}, "policy holds nan at row 0"),
@@ -374,7 +374,7 @@ def test_a_reward_model_that_is_none():
 
 def test_an_estimate_reads():
     estimate = Estimate(0.5, 0.4, 0.6, 0.05, 100, 41.7, "dr", "normal", 0.95, 0)
-    expected = "0.5000 (95 % interval: 0.4000 to 0.6000; dr, 100 rounds worth 42)"
+    expected = "0.5000 (95 % interval: 0.4000 to 0.6000; dr, 100 rounds, effectively 42)"
     assert str(estimate) == expected
 
 

@@ -1,9 +1,9 @@
-"""From a context, as a user has it, to the columns that the engine learns from.
+"""Encode contexts as the columns that the engine learns from.
 
-The engine takes float32 and standardizes by itself. What it gets are a `Schema`'s encoded columns,
-with NaN for a missing number, so that it can leave that out of the column's statistics. Where all
-columns are numbers this is ``x - center``: the center keeps large offsets (a year, a time stamp)
-from costing digits, and nothing but two NumPy calls stands between a row and the engine.
+The engine takes float32 and standardizes by itself. It receives the encoded columns of a `Schema`,
+with NaN for a missing number, which it leaves out of the column's statistics. If all columns are
+numbers, the encoding is ``x - center``: subtracting the center keeps the precision of columns with
+large offsets (a year, a time stamp), and takes only two NumPy calls per row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from hardwood.errors import TableError
 from hardwood.table import Schema, Table, encode_row
 
-LARGEST = 1e38  # of a number that float32 holds, with some room
+LARGEST = 1e38  # slightly below the largest float32
 _LARGEST_SQUARE = LARGEST**2
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
@@ -30,12 +30,12 @@ class Contexts:
     Parameters
     ----------
     schema
-        The features. Where all are numbers their scales are dropped: the engine finds its own.
+        The features. If all are numbers, their scales are dropped, as the engine has its own.
     takes_missing
-        Whether entries may be missing. Without a table that says what a feature is, NaN is taken
-        for a mistake.
+        Whether values may be missing. Without a table that describes the features, NaN is an
+        error.
     who
-        Whom messages should name.
+        Class name for messages.
     """
 
     def __init__(self, schema: Schema, *, takes_missing: bool, who: str) -> None:
@@ -49,7 +49,7 @@ class Contexts:
             self.schema, takes_missing=takes_missing, largest=LARGEST
         )
         self._numeric_features = np.flatnonzero(self.schema.n_levels == 0)
-        # Which hold NaN where a number is missing; indicators and flags have no gaps.
+        # Columns that hold NaN for missing numbers; indicators and 0/1 columns never do.
         self.value_columns = self.schema.first_column[self._numeric_features]
 
     def row(self, x: Any) -> np.ndarray:
@@ -64,10 +64,10 @@ class Contexts:
         Raises
         ------
         TableError
-            If it does not fit; the message names the feature.
+            If it does not fit the features; the message names the feature.
         """
         numbers = x if type(x) is np.ndarray and x.dtype == _DOUBLE else _as_doubles(x)
-        # Each number is small enough if the sum of squares is, and none is NaN.
+        # A small sum of squares means that no number is too large or NaN.
         if numbers.shape == self._plain_shape and numbers.dot(numbers) < _LARGEST_SQUARE:
             return (numbers - self._center).astype(_SINGLE)
         encoded = self._quick.encode(x)
@@ -84,12 +84,12 @@ class Contexts:
         X
             A table of any kind.
         what
-            Which argument a message should name.
+            Name of the argument for messages.
 
         Raises
         ------
         TableError
-            If it does not fit; the message names the column.
+            If it does not fit the features; the message names the column.
         """
         try:
             matrix = self.schema.read(X, who=self.who)
@@ -108,7 +108,7 @@ class Contexts:
         return encoded
 
     def _check(self, matrix: np.ndarray) -> None:
-        """Refuse what is too large, infinite, or missing where nothing may be."""
+        """Refuse numbers that are too large or infinite, and missing values unless allowed."""
         wrong = ~(np.abs(matrix) <= LARGEST)
         if self.takes_missing:
             wrong &= ~np.isnan(matrix)
@@ -119,7 +119,7 @@ class Contexts:
         if np.isnan(found):
             raise TableError(
                 f"feature {name!r} is missing (NaN) at row {row}. Expected numbers; for contexts "
-                "with missing entries give features= a table with a few rows, gaps included."
+                "with missing values, give features= a table with a few rows that has some."
             )
         raise TableError(
             f"feature {name!r} is {found:g} at row {row}. Expected finite numbers up to "
@@ -130,21 +130,21 @@ class Contexts:
 def first_contexts(
     X: Any, n_features: int | None, names: Sequence[str] | None, *, who: str, what: str = "X"
 ) -> Contexts:
-    """Return the reader of numeric contexts, of which a first table is known.
+    """Return the encoder for numeric contexts, from the first of them.
 
-    Its first row is their center; it is checked when it is read.
+    The first row becomes the center. The values themselves are checked later, when they are read.
 
     Parameters
     ----------
     X
         A table of any kind.
     n_features, names
-        What was said of the features; a table's own number and names where nothing was.
+        Number and names of the features, if they were given; else those of the table.
 
     Raises
     ------
     TableError
-        If it is no table of numbers, or has other columns than was said.
+        If it is not a table of numbers, or if its columns differ from those given.
     """
     try:
         table = Table.of(X, only=names)
@@ -168,12 +168,12 @@ def _check_numeric(table: Table) -> None:
         if levels:
             raise TableError(
                 f"{table.label(j)} holds text {levels[0]!r:.60}. For contexts that are not all "
-                "numbers give features= a table with a few rows."
+                "numbers, give features= a table with a few rows."
             )
 
 
 def check_length(x: Any, expected: int, who: str) -> None:
-    """Refuse a row of plain entries that has too many or too few."""
+    """Refuse an array or list with the wrong number of entries."""
     is_row = x.ndim == 1 if isinstance(x, np.ndarray) else isinstance(x, list | tuple)
     if is_row and len(x) != expected:
         raise TableError(f"x has {len(x)} entries, but {who} expects {expected} features.")
@@ -190,13 +190,13 @@ def as_table(x: Any, names: Sequence[str]) -> Any:
 
 
 def _as_doubles(x: Any) -> np.ndarray:
-    """Return plain numbers as float64; an empty array for whatever needs a closer look."""
+    """Return plain numbers as float64, and an empty array for anything else."""
     if type(x) is np.ndarray:
         return x.astype(_DOUBLE) if x.dtype.kind in "iuf" and x.ndim == 1 else _NOTHING
     if type(x) is not list and type(x) is not tuple:
         return _NOTHING
     try:
-        return np.frombuffer(array("d", x))  # takes no text, as NumPy would
+        return np.frombuffer(array("d", x))  # refuses text, which NumPy would convert
     except (TypeError, ValueError, OverflowError):
         return _NOTHING
 

@@ -1,7 +1,7 @@
-r"""Off-policy evaluation: what a policy would have earned, from the log of another one.
+r"""Off-policy evaluation: estimate the reward of a policy from the log of another policy.
 
-In round i the logging policy saw :math:`x_i`, took :math:`a_i` with probability :math:`p_i` and
-earned :math:`r_i`. The policy to be judged takes action a with probability :math:`\pi(a \mid x)`;
+In round i the logging policy observed :math:`x_i`, took :math:`a_i` with probability :math:`p_i`
+and received :math:`r_i`. The policy to evaluate takes a with probability :math:`\pi(a \mid x)`;
 :math:`w_i = \pi(a_i \mid x_i) / p_i` is the weight of the round, :math:`q(x, a)` a model of the
 reward. Each method estimates :math:`V = E\,[\sum_a \pi(a \mid x)\, r(x, a)]`:
 
@@ -15,8 +15,8 @@ reward. Each method estimates :math:`V = E\,[\sum_a \pi(a \mid x)\, r(x, a)]`:
            are left to the model
 ========== =================================================================================
 
-All of them are ratios of two means, with 1 below but for ``snips``; variances and intervals are
-written once, for a ratio.
+Every method is a ratio of two means, whose denominator is 1 except for ``snips``. Variances and
+intervals are computed for a ratio.
 """
 
 from __future__ import annotations
@@ -40,25 +40,26 @@ INTERVALS = ("normal", "bootstrap", "bernstein")
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a policy earns per round, estimated by `evaluate`.
+    """Estimated mean reward of a policy per round, returned by `evaluate`.
 
     Attributes
     ----------
     value
         The estimate.
     low, high
-        Its interval.
+        Bounds of its confidence interval.
     standard_error
         Estimated standard deviation of the estimate.
     n
         Logged rounds.
     effective_n
-        How many rounds logged by the policy itself would be as good: the sum of the weights,
-        squared, by the sum of their squares. All rounds for ``dm``, which has no weights.
+        Effective sample size: the squared sum of the weights, divided by the sum of their squares.
+        About this many rounds logged by the policy itself would be as informative. Equal to ``n``
+        for ``dm``, which has no weights.
     method, interval, confidence
-        How it was made.
+        The arguments of `evaluate`.
     n_cut
-        Rounds whose weight was above ``max_weight``.
+        Number of rounds whose weight was above ``max_weight``.
     """
 
     value: float
@@ -74,7 +75,7 @@ class Estimate:
 
     def __str__(self) -> str:
         interval = f"{100 * self.confidence:g} % interval: {format_interval(self.low, self.high)}"
-        rounds = f"{self.n} rounds worth {self.effective_n:.0f}"
+        rounds = f"{self.n} rounds, effectively {self.effective_n:.0f}"
         return f"{format_number(self.value)} ({interval}; {self.method}, {rounds})"
 
 
@@ -96,58 +97,59 @@ def evaluate(
     reward_range: tuple[float, float] | None = None,
     random_state: int | None = 0,
 ) -> Estimate:
-    """Estimate what a policy would have earned per round on logged rounds of another policy.
+    """Estimate the mean reward of a policy from logged rounds of another policy.
 
     Parameters
     ----------
     policy
         (n, K) probabilities of the actions; (n,) chosen actions; an object with
-        ``action_probabilities`` (a bandit: what it would do now, exploration included) or else
-        with ``predict`` (a tree: always its answer); or a function of X that returns one of these.
+        ``action_probabilities`` (a bandit, as it would act now, with exploration) or else with
+        ``predict`` (a tree, which always takes the action it predicts); or a function of X that
+        returns one of these.
     X
-        (n, d) contexts: any table that policy and reward model take.
+        (n, d) contexts: any table that the policy and the reward model accept.
     action
-        (n,) actions that were taken.
+        (n,) actions taken.
     reward
-        (n,) what they earned; any finite numbers.
+        (n,) their rewards, any finite numbers.
     propensity
         (n,) probability with which the logged action was taken, in (0, 1]. May be None for ``dm``.
     method
-        "ips", "snips", "dm", "dr" or "switch": see the module.
+        "ips", "snips", "dm", "dr" or "switch"; the module docstring defines them.
     confidence
-        Of the interval.
+        Confidence level of the interval.
     interval
         "normal"; "bootstrap", the quantiles over resampled rounds, which need not be symmetric; or
-        "bernstein" (Maurer and Pontil 2009), which holds for any number of rounds, for "ips" only:
-        it needs ``reward_range`` and, as the bound on weights, ``max_weight``.
+        "bernstein" (Maurer and Pontil 2009), only for "ips", which is valid for any number of
+        rounds and needs ``reward_range`` and ``max_weight``, the bound on weights.
     mask
         (n, K) or (K,) booleans, True where an action could be taken.
     actions
-        Names of the K actions in the order of columns, or their number. By default those of the
-        policy, or else those that occur.
+        Names of the K actions in the order of the columns, or their number. By default those of
+        the policy, or else those that occur.
     reward_model
-        For "dm", "dr" and "switch": a regressor, cross-fitted as `reward_estimates` does; by
-        default a tree of ours; or an (n, K) array of estimates made elsewhere.
+        For "dm", "dr" and "switch": a regressor, cross-fitted as in `reward_estimates`, by default
+        a `DGTRegressor`; or an (n, K) array of estimates.
     folds
-        Of the cross-fitting.
+        Folds of the cross-fitting.
     max_weight
-        Larger weights are cut down to this, which trades bias for variance; "switch" ignores such
-        rounds in its correction, and needs it.
+        Larger weights are cut to this, which reduces the variance and adds bias. "switch" requires
+        it, and leaves rounds with larger weights to the reward model.
     reward_range
-        (lowest, highest) reward possible.
+        (lowest, highest) possible reward, for "bernstein".
     random_state
         Seed of folds, models and bootstrap.
 
     Returns
     -------
     estimate
-        Compare its ``effective_n`` with ``n``: where it is small, few rounds decide, and the
-        interval is itself uncertain. The interval of "dm" knows nothing of the model's error.
+        Compare its ``effective_n`` with ``n``: if it is small, a few rounds dominate the estimate
+        and the interval is unreliable. The interval of "dm" ignores the error of the model.
 
     Raises
     ------
     ValueError
-        For input that is no such log, and where no logged action is one that the policy takes.
+        If the log is invalid, or if the policy would never have taken a logged action.
     """
     parameters.choice("method", method, METHODS)
     parameters.choice("interval", interval, INTERVALS)
@@ -173,8 +175,10 @@ def evaluate(
     else:
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
         low, high = value - reach, value + reach
-    worth = float(len(log)) if method == "dm" else effective_rows(weight)
-    return Estimate(value, low, high, error, len(log), worth, method, interval, confidence, n_cut)
+    effective = float(len(log)) if method == "dm" else effective_rows(weight)
+    return Estimate(
+        value, low, high, error, len(log), effective, method, interval, confidence, n_cut
+    )
 
 
 def _terms(
@@ -184,7 +188,7 @@ def _terms(
     weight: np.ndarray,
     estimates: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the terms, (n,) each, whose means the method divides."""
+    """Return the terms of numerator and denominator, (n,) each."""
     ones = np.ones(len(log))
     if estimates is None:
         return weight * log.reward, weight if method == "snips" else ones
@@ -196,7 +200,7 @@ def _terms(
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
-    """Return a ratio of means and its standard error, by the delta method; exact for a mean."""
+    """Return a ratio of means and its standard error by the delta method, exact for a mean."""
     value = float(above.sum() / below.sum())
     residual = above - value * below
     n = len(above)
@@ -207,7 +211,7 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
 def _bootstrap(
     above: np.ndarray, below: np.ndarray, confidence: float, random_state: int | None
 ) -> tuple[float, float]:
-    """Return quantiles of the ratio over resampled rounds; the reward model stays as it is."""
+    """Return quantiles of the ratio over resampled rounds; the reward model is not refitted."""
     rng = np.random.default_rng(random_state)
     n = len(above)
     rows = Kinds(np.arange(n), np.ones(n, dtype=np.int64), np.ones(n))
@@ -215,7 +219,7 @@ def _bootstrap(
     for i in range(len(ratios)):
         drawn = rows.resample(rng)
         total = float((drawn * below).sum())
-        if total > 0:  # else the resample has no round that the policy would have had
+        if total > 0:  # else the resample has no action that the policy takes
             ratios[i] = float((drawn * above).sum()) / total
     tails = ((1 - confidence) / 2, (1 + confidence) / 2)
     low, high = np.quantile(ratios[np.isfinite(ratios)], tails)
@@ -223,10 +227,10 @@ def _bootstrap(
 
 
 def _bernstein(terms: np.ndarray, confidence: float, width: float) -> float:
-    """Return the reach of the empirical Bernstein bound, to both sides.
+    """Return half the width of the empirical Bernstein interval.
 
-    Maurer and Pontil (2009), Theorem 4, for numbers within an interval of the given width and half
-    of the risk on either side.
+    Maurer and Pontil (2009), Theorem 4, for numbers in an interval of the given width, with half of
+    the risk on either side.
     """
     n = len(terms)
     log_risk = math.log(4 / (1 - confidence))
@@ -242,7 +246,7 @@ def _span_of_terms(reward_range: tuple[float, float], max_weight: float) -> floa
 def _weights(
     log: Log, probabilities: np.ndarray, method: str, max_weight: float | None
 ) -> tuple[np.ndarray, int]:
-    """Return the weights of the rounds, (n,), cut where asked, and how many were cut."""
+    """Return the weights of the rounds, (n,), cut at ``max_weight``, and how many were cut."""
     if method == "dm" or log.propensity is None:
         return np.ones(len(log)), 0
     weight = probabilities[np.arange(len(log)), log.action] / log.propensity
@@ -251,8 +255,9 @@ def _weights(
     weight = np.where(is_cut, 0.0 if method == "switch" else limit, weight)
     if not weight.any():
         raise ValueError(
-            f"No logged round tells of this policy, method={method!r}: it would never have taken "
-            "the logged action, or max_weight leaves none. Only method='dm' extrapolates."
+            f"the log says nothing about this policy with method={method!r}: the policy would "
+            "never have taken a logged action, or max_weight leaves no round. Only method='dm' "
+            "extrapolates."
         )
     return weight, int(is_cut.sum())
 
@@ -277,7 +282,9 @@ def _check_options(
     if max_weight is not None:
         parameters.real("max_weight", max_weight, 0, math.inf, open_low=True)
     elif method == "switch":
-        raise ValueError("method='switch' needs max_weight, above which the model alone answers.")
+        raise ValueError(
+            "method='switch' needs max_weight; rounds with larger weights are left to the model."
+        )
     if interval != "bernstein":
         return
     if method != "ips":
@@ -285,7 +292,7 @@ def _check_options(
     if max_weight is None or reward_range is None:
         raise ValueError(
             "interval='bernstein' needs reward_range=(lowest, highest) and max_weight, which is "
-            "1 / the smallest propensity that the logging policy gives to any action."
+            "1 / the smallest propensity of the logging policy."
         )
 
 

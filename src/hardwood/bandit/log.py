@@ -1,4 +1,4 @@
-"""Logged rounds and the policies judged by them, read and checked."""
+"""Read and check logged rounds, and policies to evaluate on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUM_TOLERANCE = 1e-6  # probabilities are often float32
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """What was seen, done and earned in n rounds.
+    """Contexts, actions and rewards of n rounds.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Log:
     reward
         (n,) float64, finite.
     propensity
-        (n,) float64 in (0, 1], the probability with which the action was taken; None where unknown.
+        (n,) float64 in (0, 1], the probability with which the action was taken; None if unknown.
     mask
         (n, K) bool, which actions could be taken; None for all.
     actions
@@ -60,8 +60,8 @@ class Log:
         Raises
         ------
         ValueError
-            Where lengths differ, an action has no name in ``actions`` or lies outside its mask, a
-            reward is not finite or a propensity is outside (0, 1].
+            If lengths differ, an action is not in ``actions`` or not allowed by its mask, a reward
+            is not finite, or a propensity is outside (0, 1].
         """
         n = n_rows(X)
         if n < 2:
@@ -108,10 +108,10 @@ def number_table(
     largest: float = _LARGEST,
     instead: str = "",
 ) -> np.ndarray:
-    """Return numbers as (n, K) float64, rows by actions: of any K where none is given.
+    """Return numbers as (n, K) float64, rows by actions; any K if ``n_actions`` is None.
 
-    All are finite, and at most ``largest`` in size. ``instead`` tells a message what else they
-    might have been.
+    All must be finite and at most ``largest`` in absolute value. ``instead`` adds alternatives to
+    the error message.
     """
     array = np.asarray(values)
     expected = (n, *(array.shape[1:2] if n_actions is None else (n_actions,)))
@@ -161,7 +161,7 @@ def masks_of(mask: Any, n: int, n_actions: int) -> np.ndarray:
 
 
 def action_names(actions: Any) -> tuple[Hashable, ...]:
-    """Return the names of the actions: given, or 0 to K - 1 for a number of them."""
+    """Return the names of the actions: as given, or 0 to K - 1 for a number."""
     if isinstance(actions, Sequence | np.ndarray) and not isinstance(actions, str):
         values = actions.tolist() if isinstance(actions, np.ndarray) else actions
         names = tuple(values)
@@ -172,52 +172,52 @@ def action_names(actions: Any) -> tuple[Hashable, ...]:
 
 
 def action_positions(name: str, values: np.ndarray, actions: Sequence[Hashable]) -> np.ndarray:
-    """Return where actions stand among their names, (n,) int64."""
+    """Return the positions of actions among the names, (n,) int64."""
     found = positions(values, actions)
     unknown = np.flatnonzero(found < 0)
     if unknown.size:
         strange = values[unknown[:1]].tolist()[0]
         known = ", ".join(map(repr, actions[:8])) + (", ..." if len(actions) > 8 else "")
-        raise ValueError(f"{name} holds {strange!r:.60}, which is none of the actions {known}.")
+        raise ValueError(f"{name} holds {strange!r:.60}, which is not one of the actions {known}.")
     return found
 
 
 def policy_of(
     policy: Any, X: Any, action: Any, mask: Any, actions: Any
 ) -> tuple[np.ndarray, tuple[Hashable, ...]]:
-    """Return what a policy does, (n, K) probabilities, and the names of the K actions.
+    """Return the probabilities of a policy, (n, K), and the names of the K actions.
 
     Parameters
     ----------
     policy
         (n, K) probabilities; (n,) chosen actions; or an object with ``action_probabilities(X)``
-        or else ``predict(X)``, or a function of X, that return one of these.
+        or else ``predict(X)``, or a function of X, that returns one of these.
     X, action, mask
-        Of the log.
+        The log.
     actions
-        Names of the actions, or their number; None to take them from the policy, and from the log
-        where it has none.
+        Names of the actions, or their number; None to take them from the policy, or from the log
+        if the policy has none.
     """
     n = n_rows(X)
-    done = np.asarray(_answers(policy, X, mask))
-    if done.ndim == 2 and done.shape[1] == 1:
-        done = done[:, 0]
+    output = np.asarray(_output_of(policy, X, mask))
+    if output.ndim == 2 and output.shape[1] == 1:
+        output = output[:, 0]
     if actions is None:
-        actions = _names_of(policy, done, np.asarray(action))
+        actions = _names_of(policy, output, np.asarray(action))
     names = action_names(actions)
-    if done.ndim == 1:
-        chosen = action_positions("policy", column("policy", done, n), names)
+    if output.ndim == 1:
+        chosen = action_positions("policy", column("policy", output, n), names)
         probabilities = np.zeros((n, len(names)))
         probabilities[np.arange(n), chosen] = 1.0
     else:
-        probabilities = _probabilities(done, n, len(names))
+        probabilities = _probabilities(output, n, len(names))
     if mask is not None:
         rows, taken = np.nonzero(probabilities > 0)
         check_within("policy", rows, taken, masks_of(mask, n, len(names)), names)
     return probabilities, names
 
 
-def _answers(policy: Any, X: Any, mask: Any) -> Any:
+def _output_of(policy: Any, X: Any, mask: Any) -> Any:
     if hasattr(policy, "action_probabilities"):
         return policy.action_probabilities(X, **({} if mask is None else {"mask": mask}))
     if hasattr(policy, "predict"):
@@ -225,35 +225,35 @@ def _answers(policy: Any, X: Any, mask: Any) -> Any:
     return policy(X) if callable(policy) else policy
 
 
-def _names_of(policy: Any, done: np.ndarray, action: np.ndarray) -> Any:
-    """Return the names a policy has for its actions, and those that occur besides."""
+def _names_of(policy: Any, output: np.ndarray, action: np.ndarray) -> Any:
+    """Return the policy's names of the actions, and other names that occur."""
     names: list[Any] = []
     for attribute in ("actions_", "actions", "classes_", "classes"):
         found = getattr(policy, attribute, None)
         if found is not None and not callable(found):
             names = list(found.tolist() if isinstance(found, np.ndarray) else found)
             break
-    if done.ndim == 2:  # its columns are all there is
-        return names or done.shape[1]
-    besides = occurring(action) if names else occurring(action, done)
-    return names + [name for name in besides if name not in names]
+    if output.ndim == 2:  # one column per action
+        return names or output.shape[1]
+    others = occurring(action) if names else occurring(action, output)
+    return names + [name for name in others if name not in names]
 
 
 def occurring(*columns: np.ndarray) -> list[Any]:
-    """Return the names that occur in arrays of actions, sorted: numbers, then text."""
+    """Return the names that occur in arrays of actions: sorted numbers, then sorted text."""
     found = {name for column in columns for name in column.reshape(-1).tolist()}
     return sorted(found, key=lambda name: (isinstance(name, str), name))
 
 
-def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:
+def _probabilities(output: np.ndarray, n: int, n_actions: int) -> np.ndarray:
     probabilities = number_table(
-        "policy", done, n, n_actions, instead=f" (or ({n},) chosen actions)"
+        "policy", output, n, n_actions, instead=f" (or ({n},) chosen actions)"
     )
     off = np.abs(probabilities.sum(axis=1) - 1)
     wrong = np.flatnonzero(~((off <= _SUM_TOLERANCE) & (probabilities >= 0).all(axis=1)))
     if wrong.size:
         raise ValueError(
-            "policy must give probabilities that are at least 0 and sum to 1 in every row, found "
+            "policy must return probabilities that are at least 0 and sum to 1 in every row, got "
             f"{probabilities[wrong[0]]} in row {wrong[0]}."
         )
     return probabilities
@@ -262,11 +262,10 @@ def _probabilities(done: np.ndarray, n: int, n_actions: int) -> np.ndarray:
 def check_within(
     name: str, rows: np.ndarray, taken: np.ndarray, masks: np.ndarray, actions: Sequence[Hashable]
 ) -> None:
-    """Refuse actions, by their positions, that the masks of their rows do not allow."""
+    """Refuse actions, given by position, that the masks of their rows do not allow."""
     outside = np.flatnonzero(~masks[rows, taken])
     if outside.size:
         i = outside[0]
         raise ValueError(
-            f"{name} takes {actions[taken[i]]!r:.60} in row {rows[i]}, which mask does not allow "
-            "there."
+            f"{name} takes {actions[taken[i]]!r:.60} in row {rows[i]}, which mask does not allow."
         )

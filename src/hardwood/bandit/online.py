@@ -1,4 +1,4 @@
-"""What learners from bandit feedback share: contexts, open decisions, an engine, locks."""
+"""The common part of both learners: parameters, contexts, open decisions, the engine and locks."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class OnlineLearner(ABC):
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
         """Start an engine from a supervised tree."""
 
-    # What it knows
+    # Counters
 
     @property
     def n_rounds_(self) -> int:
@@ -145,12 +145,12 @@ class OnlineLearner(ABC):
 
     @property
     def n_open_(self) -> int:
-        """Number of decisions that wait for what they earn."""
+        """Number of decisions that wait for their reward."""
         return len(self._open)
 
     @property
     def n_expired_(self) -> int:
-        """Number of decisions that were given up, because ``max_open`` younger ones were open."""
+        """Number of decisions that expired because ``max_open`` newer ones were open."""
         return self._open.n_expired
 
     @property
@@ -164,12 +164,13 @@ class OnlineLearner(ABC):
         if self._contexts is None:
             raise NotStartedError(
                 f"this {type(self).__name__} has seen no context yet and does not know its "
-                "features. Let it decide or learn first, or give features= a table or init= a tree."
+                "features. Call decide or learn_logged first, or give features= a table or init= a "
+                "tree."
             )
         return self._contexts
 
     def _row(self, x: Any) -> np.ndarray:
-        """Read a context; the first of a numeric learner says how many features there are."""
+        """Read a context; the first one of a numeric learner sets the number of features."""
         contexts = self._contexts
         if contexts is not None:
             return contexts.row(x)
@@ -185,7 +186,7 @@ class OnlineLearner(ABC):
         return row if self._begin(contexts) else self._started().row(x)
 
     def _rows(self, X: Any) -> tuple[np.ndarray, Contexts]:
-        """Read a table of contexts, which are `_begun` with once all arguments are checked."""
+        """Read a table of contexts; `_begun` follows once all arguments are checked."""
         contexts = self._contexts
         if contexts is None:
             who = type(self).__name__
@@ -193,13 +194,13 @@ class OnlineLearner(ABC):
         return contexts.rows(X), contexts
 
     def _begun(self, X: Any, rows: np.ndarray, contexts: Contexts) -> np.ndarray:
-        """Make the engine, if these are the first contexts, and return them."""
+        """Make the engine, if these are the first contexts, and return the encoded contexts."""
         return rows if self._begin(contexts) else self._started().rows(X)
 
     def _begin(self, contexts: Contexts) -> bool:
         """Make the engine, if this is the first context.
 
-        Returns False where another thread had the first one: contexts are to be read again then.
+        Returns False if another thread was first; the contexts must then be read again.
         """
         if self._contexts is None:
             with self._deciding:
@@ -208,12 +209,12 @@ class OnlineLearner(ABC):
                     self._contexts = contexts
         return self._contexts is contexts
 
-    def _learn(self, token: int, teach: Callable[[np.ndarray, int, float], Any]) -> None:
-        """Teach what an open decision holds, and close it; it stays open where that fails."""
+    def _learn(self, token: int, update: Callable[[np.ndarray, int, float], Any]) -> None:
+        """Update the engine with an open decision and close it; it stays open on failure."""
         with self._learning:
             with self._deciding:
                 held = self._open.get(token)
-            teach(*held)
+            update(*held)
             with self._deciding:
                 self._open.close(token)
 
@@ -221,21 +222,21 @@ class OnlineLearner(ABC):
 
     @abstractmethod
     def _header(self) -> dict[str, Any]:
-        """Say what a file has to know beside what all learners have."""
+        """Return the entries of a file's header that only this kind of learner has."""
 
     @classmethod
     @abstractmethod
     def _blank(cls, header: Mapping[str, Any], **arguments: Any) -> Self:
-        """Make a learner that knows no features yet, from a file's header."""
+        """Make a learner without features from a file's header."""
 
     @abstractmethod
     def _check_open(self, action: np.ndarray, propensity: np.ndarray) -> None:
-        """Check the open decisions of a file; ``ValueError`` where one is impossible."""
+        """Check the open decisions of a file; ``ValueError`` if one is impossible."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of it to a file, open decisions included, in whole or not at all.
+        """Save the complete state to a file, open decisions included; atomic.
 
-        What is loaded again goes on as if nothing had happened, bit for bit.
+        A loaded learner continues bit for bit as if it had never stopped.
         """
         from hardwood.bandit import file
 
@@ -243,7 +244,7 @@ class OnlineLearner(ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
+        """Load a learner from a file that `save` wrote.
 
         Raises
         ------
@@ -273,7 +274,7 @@ def drawn_seeds(random_state: Any) -> tuple[int, int]:
     Raises
     ------
     ValueError
-        If it is neither None, an integer from 0, nor a generator of NumPy.
+        If it is not None, a non-negative integer, or a generator of NumPy.
     """
     if random_state is None:
         entropy = secrets.randbits(128)
@@ -288,12 +289,12 @@ def drawn_seeds(random_state: Any) -> tuple[int, int]:
 
 
 def read_features(features: Any) -> tuple[int | None, tuple[str, ...] | None, Schema | None]:
-    """Return the number and names of numeric features, or the schema that a table or tree has.
+    """Return the number and names of numeric features, or the schema of a table.
 
     Raises
     ------
     ValueError
-        If it is none of what ``features`` may be.
+        If ``features`` is none of these.
     """
     if features is None:
         return None, None, None
@@ -318,7 +319,7 @@ def read_features(features: Any) -> tuple[int | None, tuple[str, ...] | None, Sc
 
 
 def start_tree(init: Any) -> ObliqueTree | None:
-    """Return the tree to start from: given itself, or as a fitted estimator or learner."""
+    """Return the tree to start from, given as a tree, a fitted estimator or a learner."""
     tree = init if init is None else getattr(init, "tree_", init)
     if tree is None or isinstance(tree, ObliqueTree):
         return tree
@@ -330,19 +331,19 @@ def start_tree(init: Any) -> ObliqueTree | None:
 def _schema_of_start(
     tree: ObliqueTree, schema: Schema | None, n_features: int | None, names: Sequence[str] | None
 ) -> Schema:
-    """Return the schema of a start tree, whose columns must be what was said of the features."""
+    """Return the schema of a start tree, whose columns must agree with ``features``."""
     own = tree.schema
     if schema is not None and schema.column_names != own.column_names:
         raise ValueError(
             f"init has the columns {list(own.column_names)!r:.300}, but features has "
-            f"{list(schema.column_names)!r:.300}. Leave features out: the tree knows its own."
+            f"{list(schema.column_names)!r:.300}. Leave features out: the tree has its own."
         )
     if (n_features is not None and n_features != own.n_features) or (
         names is not None and tuple(names) != own.names
     ):
         raise ValueError(
             f"init has the {own.n_features} features {list(own.names)!r:.300}, features says "
-            "otherwise. Leave features out: the tree knows its own."
+            "otherwise. Leave features out: the tree has its own."
         )
     return own
 
@@ -353,9 +354,9 @@ def finite(name: str, value: Any) -> float:
     Raises
     ------
     TypeError
-        If it is no number.
+        If it is not a number.
     ValueError
-        If it is NaN, infinite, or too large for its square.
+        If it is NaN, infinite, or so large that its square overflows.
     """
     if type(value) is not float:
         if not isinstance(value, numbers.Real | np.bool_):
@@ -366,14 +367,14 @@ def finite(name: str, value: Any) -> float:
             value = math.inf
     if not -LARGEST_FEEDBACK <= value <= LARGEST_FEEDBACK:
         raise ValueError(
-            f"{name} must be a finite number up to {LARGEST_FEEDBACK:g} in size, found {value}. If "
-            "it never came, do not learn: the decision expires by itself."
+            f"{name} must be a finite number up to {LARGEST_FEEDBACK:g} in size, got {value}. If "
+            "the reward never arrived, do not call learn: the decision expires by itself."
         )
     return value
 
 
 def warn_if_interrupted(done: int, n: int) -> None:
-    """Tell of rows that Ctrl-C has left."""
+    """Warn if Ctrl-C stopped before the last row."""
     if done < n:
         warnings.warn(
             f"Learning was interrupted after {done} of {n} rows; what was learned is kept.",
@@ -386,7 +387,8 @@ def warn_if_interrupted(done: int, n: int) -> None:
 def all_or_interrupt() -> Iterator[None]:
     """Let Ctrl-C raise KeyboardInterrupt.
 
-    A learner alone keeps what it has by then and warns; of many, the next would only go on.
+    A single learner keeps what it has learned and warns. In a loop over several, the next one would
+    start instead, so the warning becomes an exception.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitInterruptedWarning)

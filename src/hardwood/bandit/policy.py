@@ -1,4 +1,4 @@
-"""A policy of discrete actions that is one tree, and learns from what its own choices earn.
+"""A policy over discrete actions that is one tree and learns from bandit feedback.
 
 Karthikeyan, Jain, Natarajan, Jain. Learning Accurate Decision Trees with Bandit Feedback via
 Quantized Gradient Descent. TMLR 2022. [DGT22] Algorithm 1, Eq. (7) and (8).
@@ -127,19 +127,19 @@ class DGTBandit(OnlineLearner):
             Numbers (1-D array, list), or a row of a table: a mapping by names, or a data frame of
             one row.
         mask
-            (K,) booleans, which actions may be taken, at least one; None for all.
+            (K,) booleans, True for actions that may be taken, at least one; None for all.
 
         Returns
         -------
         decision
-            The action, the probability with which it was chosen, and the token to `learn` with.
+            The action, the probability with which it was chosen, and the token for `learn`.
 
         Raises
         ------
         TableError
-            If the context does not fit; the message names the feature.
+            If the context does not fit the features; the message names the feature.
         ValueError
-            If the mask does not.
+            If the mask is wrong.
         """
         allowed = None if mask is None else self._allowed(mask)
         row = self._row(x)
@@ -149,44 +149,44 @@ class DGTBandit(OnlineLearner):
         return Decision(self.actions_[action], propensity, token)
 
     def learn(self, token: int, reward: Any = None, *, loss: Any = None) -> None:
-        """Learn what a decision earned: its reward, or its loss, which is a negative reward.
+        """Learn from the reward of a decision, or from its loss, which is a negative reward.
 
         Raises
         ------
         TokenError
-            If the token is unknown, expired or was learned from already.
+            If the token is unknown, has expired or was already learned from.
         ValueError, TypeError
-            If the reward is no finite number; the decision stays open.
+            If the reward is not a finite number; the decision stays open.
         """
         if (reward is None) == (loss is None):
-            raise TypeError("give reward= or loss=, one of the two")
-        earned = finite("reward", reward) if loss is None else 0.0 - finite("loss", loss)
-        self._learn(token, lambda x, action, chance: self._engine.learn(x, action, earned, chance))
+            raise TypeError("give either reward= or loss=")
+        value = finite("reward", reward) if loss is None else 0.0 - finite("loss", loss)
+        self._learn(token, lambda x, action, chance: self._engine.learn(x, action, value, chance))
 
     # Many rounds at once
 
     def learn_logged(
         self, X: Any, action: Any, reward: Any, propensity: Any, mask: Any = None
     ) -> Self:
-        """Learn from the log of another policy, row after row.
+        """Learn from the log of another policy, row by row.
 
         Parameters
         ----------
         X
             The n contexts, a table.
         action
-            (n,) actions that were taken, by their names.
+            (n,) names of the actions taken.
         reward
-            (n,) what they earned.
+            (n,) their rewards.
         propensity
-            (n,) the probability with which each was taken, in (0, 1]; one number for all.
+            (n,) the probability with which each was taken, in (0, 1]; or one number for all.
         mask
-            (n, K) or (K,), which actions could be taken; only checked.
+            (n, K) or (K,), which actions could be taken; it is only checked.
 
         Raises
         ------
         ValueError
-            If anything does not fit; nothing was learned then.
+            If an argument is wrong; nothing is learned then.
         """
         rows, contexts = self._rows(X)
         n = len(rows)
@@ -205,27 +205,27 @@ class DGTBandit(OnlineLearner):
         return self
 
     def replay(self, X: Any, feedback: Any, mask: Any = None) -> History:
-        """Decide and learn, row after row, in the engine.
+        """Decide and learn for every row in turn, in native code.
 
         Parameters
         ----------
         X
             The n contexts, a table.
         feedback
-            What actions earn: (n,) labels, for a reward of 1 where the action is the label and 0
-            elsewhere; (n, K) rewards of all actions; or a function of the row's number and the
-            action that returns the reward.
+            (n,) labels: the reward is 1 if the action is the label, else 0; (n, K) rewards of all
+            actions; or a function of the row number and the action that returns the reward.
         mask
             (n, K) or (K,) booleans, which actions may be taken; None for all.
 
         Returns
         -------
         history
-            What was done and earned; of fewer rows after Ctrl-C, with a warning.
+            Actions, propensities and rewards; of fewer rows after Ctrl-C, with a warning.
 
         Notes
         -----
-        Where a function fails or returns no finite number, the rows before are learned already.
+        If a function fails or does not return a finite number, the rows before it have been
+        learned.
         """
         rows, contexts = self._rows(X)
         masks = self._masks(mask, len(rows))
@@ -247,8 +247,8 @@ class DGTBandit(OnlineLearner):
         try:
             for i, row in enumerate(rows):
                 choice = self._engine.decide(row, None if masks is None else masks[i])
-                earned = feedback(i, self.actions_[choice[0]])
-                reward.append(finite(f"feedback of row {i}", earned))
+                found = feedback(i, self.actions_[choice[0]])
+                reward.append(finite(f"feedback of row {i}", found))
                 taken.append(choice[0])
                 propensity.append(choice[1])
                 self._engine.learn(row, choice[0], reward[i], choice[1])
@@ -258,7 +258,7 @@ class DGTBandit(OnlineLearner):
         done = np.array(taken[:n], np.int32)
         return History(self._labels[done], np.array(propensity), np.array(reward[:n]))
 
-    # What it would do
+    # Predictions
 
     def action_values(self, X: Any) -> np.ndarray:
         """Return the expected reward of every action, (n, K)."""
@@ -267,14 +267,14 @@ class DGTBandit(OnlineLearner):
         return values
 
     def action_probabilities(self, X: Any, mask: Any = None) -> np.ndarray:
-        """Return with what probability `decide` would take each action now, (n, K)."""
+        """Return the probabilities with which `decide` would take each action now, (n, K)."""
         rows = self._started().rows(X)
         masks = self._masks(mask, len(rows))
         probabilities: np.ndarray = self._engine.probabilities(rows, masks)
         return probabilities
 
     def predict(self, X: Any, mask: Any = None) -> np.ndarray:
-        """Return the action of the largest expected reward for every row, (n,): no exploration."""
+        """Return the action with the largest expected reward, (n,), without exploration."""
         values = self.action_values(X)
         masks = self._masks(mask, len(values))
         if masks is not None:
@@ -284,14 +284,14 @@ class DGTBandit(OnlineLearner):
 
     @property
     def tree_(self) -> ObliqueTree:
-        """The tree of expected rewards now: a regression with an output per action."""
+        """The current tree of expected rewards: a regression with one output per action."""
         contexts = self._started()
         return trees.value_tree(
             self._engine.tree(), contexts, [str(action) for action in self.actions_]
         )
 
     def policy(self) -> ObliqueTree:
-        """Return the tree of best actions now: a classification, simplified."""
+        """Return the current tree of best actions: a classification, simplified."""
         return trees.policy_tree(self.tree_, self.actions_)
 
     # Arguments
@@ -325,7 +325,7 @@ class DGTBandit(OnlineLearner):
             "feedback", array, n, len(self.actions_), largest=LARGEST_FEEDBACK, instead=instead
         )
 
-    # What its base class asks for
+    # Methods that the base class needs
 
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditEngine
@@ -359,7 +359,7 @@ def _action_names(n_actions: Any) -> tuple[Label, ...]:
     if isinstance(n_actions, str | bytes) or not hasattr(n_actions, "__iter__"):
         return tuple(range(parameters.integer("n_actions", n_actions, 2, MAX_ACTIONS)))
     if isinstance(n_actions, Set):
-        raise TypeError("n_actions must be names in an order of their own, found a set: sort it.")
+        raise TypeError("n_actions must be an ordered sequence of names, got a set; sort it.")
     try:
         names = class_labels(n_actions, "classification")
     except (ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""A tree that sets a number and learns from what that number cost, whatever the loss.
+"""A tree that sets a number and learns from its loss, whatever the loss is.
 
 [DGT22] A. Karthikeyan, N. Jain, N. Natarajan, P. Jain, "Learning Accurate Decision Trees with
 Bandit Feedback via Quantized Gradient Descent", TMLR 2022: Algorithm 1, Eqs. (9) and (10).
@@ -119,18 +119,18 @@ class DGTBanditRegressor(OnlineLearner):
     # Round by round
 
     def decide(self, x: Any) -> Decision:
-        """Choose what to try for a context.
+        """Choose the number or numbers to try for a context.
 
         Returns
         -------
         decision
-            ``action``: the numbers ``(below, above)`` to try both, or with ``"one_point"`` the one
-            to try; ``propensity`` is 1, or that of the one of two or four numbers.
+            ``action``: the numbers ``(below, above)`` to try, or with one point the single number;
+            ``propensity``: 1, or with one point the probability of the number.
 
         Raises
         ------
         TableError
-            If the context does not fit; the message names the feature.
+            If the context does not fit the features; the message names the feature.
         """
         row = self._row(x)
         delta = self._distance
@@ -143,70 +143,73 @@ class DGTBanditRegressor(OnlineLearner):
             else:
                 direction, propensity = self._engine.direction(), 1.0 / len(self._directions)
                 action = prediction + delta * direction
-            # The direction says the propensity; the prediction takes its place.
+            # The direction implies the propensity, so the prediction is stored in its place.
             token = self._open.add((row, direction, prediction))
         return Decision(action, propensity, token)
 
     def learn(self, token: int, loss: Any = None, *, losses: Any = None) -> None:
-        """Learn what was lost: ``loss`` of the one number, or ``losses=(below, above)`` of the two.
+        """Learn from the ``loss`` of the number tried, or the ``losses=(below, above)`` of two.
 
         Raises
         ------
         TokenError
-            If the token is unknown, expired or was learned from already.
+            If the token is unknown, has expired or was already learned from.
         ValueError, TypeError
-            If a loss is no finite number; the decision stays open.
+            If a loss is not a finite number; the decision stays open.
         """
-        given, wanted = (
+        given, expected = (
             (losses, "losses=(below, above)") if self._has_two_points else (loss, "loss=")
         )
         if given is None or (loss is not None and losses is not None):
-            raise TypeError(f"with {self._parameters.method!r}, give {wanted} and nothing else")
-        lost = _pair(given) if self._has_two_points else [finite("loss", given)]
-        self._learn(token, lambda x, direction, at: self._tell(x, at, direction, lost))
+            raise TypeError(f"with method={self._parameters.method!r}, give {expected} only")
+        found = _pair(given) if self._has_two_points else [finite("loss", given)]
+        self._learn(token, lambda x, direction, at: self._observe(x, at, direction, found))
 
     @property
     def _directions(self) -> tuple[int, ...]:
-        """What may be tried, in perturbations from the prediction."""
+        """Possible directions, in perturbations from the prediction."""
         if self._has_two_points:
             return (1,)
         return (-1, 1) if self._parameters.is_paper else (-2, -1, 1, 2)
 
-    def _tell(self, x: np.ndarray, prediction: float, direction: int, lost: list[float]) -> None:
-        """Let the engine learn; slopes must be numbers that it can take."""
+    def _observe(
+        self, x: np.ndarray, prediction: float, direction: int, losses: list[float]
+    ) -> None:
+        """Pass the losses of a round to the engine, after a check that their slope is finite."""
         if self._has_two_points:
-            below, above = lost
+            below, above = losses
             finite("the slope of the loss", two_point_slope(below, above, self._distance))
             self._engine.learn_two(x, prediction, below, above)
         else:
-            finite("the slope of the loss", one_point_slope(lost[0], direction, self._distance))
-            self._engine.learn_one(x, prediction, direction, lost[0])
+            finite("the slope of the loss", one_point_slope(losses[0], direction, self._distance))
+            self._engine.learn_one(x, prediction, direction, losses[0])
 
     # Many rounds at once
 
     def replay(
         self, X: Any, feedback: Any, *, loss: str | Loss = "squared", delta: float = 1.0
     ) -> LossHistory:
-        """Decide and learn, row after row.
+        """Decide and learn for every row in turn.
 
         Parameters
         ----------
         X
             The n contexts, a table.
         feedback
-            (n,) targets, whose distance from what was tried is the ``loss``; or a function of row
-            numbers and predictions, two arrays, that returns the losses.
+            (n,) targets, from which `loss` is computed; or a function of row numbers and
+            predictions, two arrays, that returns the losses.
         loss
-            Of targets: ``"squared"`` and ``"huber"`` run in the engine; or a function of targets
-            and predictions, two arrays, that returns the losses.
+            "squared" or "huber", which run in native code; or a function of targets and
+            predictions, two arrays, that returns the losses. Only with targets.
         delta
-            Where Huber's loss becomes linear.
+            For "huber": the error beyond which the loss is linear.
 
         Notes
         -----
-        A function is asked once per round, about the one number or the two that are tried. Where
-        it fails or returns no finite number, the rows before are learned already.
+        A function is called once per round, with the one number or the two that are tried. If it
+        fails or does not return finite numbers, the rows before it have been learned.
         """
+        _check_loss(feedback, loss, delta)
         rows, contexts = self._rows(X)
         targets = None if callable(feedback) else log.numbers("feedback", feedback, len(rows))
         if targets is None:
@@ -216,8 +219,6 @@ class DGTBanditRegressor(OnlineLearner):
             rows = self._begun(X, rows, contexts)
             of_targets, y = loss, targets
             return self._replay_function(rows, lambda i, tried: of_targets(y[i], tried))
-        parameters.choice("loss", loss, LOSSES)
-        parameters.real("delta", delta, 0.0, np.inf, open_low=True)
         rows = self._begun(X, rows, contexts)
         losses = self._engine.replay(rows, targets, loss, float(delta))
         warn_if_interrupted(len(losses), len(rows))
@@ -232,26 +233,27 @@ class DGTBanditRegressor(OnlineLearner):
             with self._deciding:
                 direction = 1 if self._has_two_points else self._engine.direction()
             steps = np.array([-1.0, 1.0] if self._has_two_points else [float(direction)])
-            lost = _losses(losses_of(np.full(len(steps), i), prediction + delta * steps), i, steps)
-            seen[i] = np.mean(lost)
-            self._tell(row, prediction, direction, lost)
+            found = losses_of(np.full(len(steps), i), prediction + delta * steps)
+            losses = _losses(found, i, steps)
+            seen[i] = np.mean(losses)
+            self._observe(row, prediction, direction, losses)
         return LossHistory(seen)
 
-    # What it would do
+    # Predictions
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the number it holds best for every row, (n,)."""
+        """Return the number with the least expected loss for every row, (n,)."""
         rows = self._started().rows(X)
         predicted: np.ndarray = self._engine.predict(rows)
         return predicted
 
     @property
     def tree_(self) -> ObliqueTree:
-        """The tree now: a regression."""
+        """The current tree: a regression."""
         contexts = self._started()
         return trees.value_tree(self._engine.tree(), contexts, None)
 
-    # What its base class asks for
+    # Methods that the base class needs
 
     def _new_engine(self, n_columns: int) -> Any:
         from hardwood._native import BanditRegressionEngine
@@ -279,6 +281,17 @@ class DGTBanditRegressor(OnlineLearner):
             raise ValueError("an open decision has an impossible direction or prediction")
 
 
+def _check_loss(feedback: Any, loss: Any, delta: Any) -> None:
+    """Check the loss of a replay, and refuse what the other arguments leave without effect."""
+    if not callable(loss):
+        parameters.choice("loss", loss, LOSSES)
+    if callable(feedback) and loss != "squared":
+        raise ValueError("loss is not used when feedback is a function; leave it out.")
+    parameters.real("delta", delta, 0.0, np.inf, open_low=True)
+    if delta != 1.0 and loss != "huber":
+        raise ValueError("delta is only used with loss='huber'; leave it out.")
+
+
 def _pair(losses: Any) -> list[float]:
     if not isinstance(losses, Sequence | np.ndarray) or len(losses) != 2:
         raise TypeError(f"losses must be the pair (below, above), found {losses!r:.80}.")
@@ -286,7 +299,7 @@ def _pair(losses: Any) -> list[float]:
 
 
 def _losses(values: Any, row: int, steps: np.ndarray) -> list[float]:
-    """Return what a function said of one round, a finite number for each that was tried."""
+    """Return the losses that a function gave for one round, a finite number for each try."""
     array = np.asarray(values)
     if array.size != len(steps) or array.dtype.kind not in "biuf":
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What an action would have earned, learned from the rounds in which it was taken."""
+"""Models of the reward of each action, for off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hardwood.table.split import fold_numbers
 from hardwood.table.subset import taken
 
 _DEFAULT_DEPTH = 4
-_MIN_ROWS = 10  # fewer rounds of an action say no more than their mean
+_MIN_ROWS = 10  # with fewer rounds of an action, their mean is used
 
 
 def reward_estimates(
@@ -28,32 +28,32 @@ def reward_estimates(
 ) -> np.ndarray:
     """Estimate the reward of every action in every logged round, cross-fitted.
 
-    The rounds are divided into folds; the estimates of a fold come from models that were learned
-    from the others, one model per action from the rounds in which it was taken. So no round's
-    estimate has seen its own reward, which the doubly robust method needs to be unbiased.
+    The rounds are divided into folds. The estimates for a fold come from models trained on the
+    other folds: one model per action, on the rounds in which it was taken. So no estimate depends
+    on the reward of its own round, which makes the doubly robust method unbiased.
 
     Parameters
     ----------
     X
-        (n, d) contexts, a table of any kind that the model takes.
+        (n, d) contexts: any table that the model accepts.
     action
-        (n,) actions that were taken.
+        (n,) actions taken.
     reward
-        (n,) what they earned.
+        (n,) their rewards.
     actions
         Names of the actions, or their number; by default those that occur, sorted.
     model
-        A regressor, which is cloned; by default `hardwood.DGTRegressor` of depth 4.
+        A regressor, which is cloned; by default `hardwood.DGTRegressor` with depth 4.
     folds
-        Number of folds, from 2.
+        Number of folds, at least 2.
     random_state
-        Seed of the folds, and of models whose own is None.
+        Seed of the folds, and of models whose own seed is None.
 
     Returns
     -------
     estimates
-        (n, K). An action that was taken in fewer than 10 rounds of the other folds, or earned the
-        same in all of them, is given its mean there; one that was not taken, the mean of all.
+        (n, K). If an action was taken in fewer than 10 rounds of the other folds, or always had the
+        same reward there, its estimate is its mean; if it was never taken, the mean of all rewards.
     """
     names = action_names(occurring(np.asarray(action)) if actions is None else actions)
     log = Log.of(X, action, reward, None, None, names)
@@ -61,26 +61,26 @@ def reward_estimates(
 
 
 def cross_fitted(log: Log, model: Any, folds: int, random_state: int | None) -> np.ndarray:
-    """Return the estimates for a log that was read."""
+    """Return the cross-fitted estimates for a log."""
     folds = parameters.integer("folds", folds, 2, len(log))
     rng = np.random.default_rng(random_state)
     fold = fold_numbers(len(log), folds, rng, log.action)
     estimates = np.empty((len(log), len(log.actions)))
     for k in range(folds):
-        held = np.flatnonzero(fold == k)
-        rows = taken(log.X, held)
+        test = np.flatnonzero(fold == k)
+        rows = taken(log.X, test)
         otherwise = float(log.reward[fold != k].mean())
         for a in range(len(log.actions)):
             others = np.flatnonzero((fold != k) & (log.action == a))
             seed = int(rng.integers(2**31))
-            estimates[held, a] = _estimates_of_one(log, others, rows, model, otherwise, seed)
+            estimates[test, a] = _estimates_of_one(log, others, rows, model, otherwise, seed)
     return estimates
 
 
 def _estimates_of_one(
     log: Log, others: np.ndarray, rows: Any, model: Any, otherwise: float, seed: int
 ) -> Any:
-    """Return the estimates of one action's reward on rows of a fold, learned from the others."""
+    """Return the estimates of one action's reward on the rows of a fold, trained on the others."""
     reward = log.reward[others]
     if reward.size == 0:
         return otherwise
@@ -90,7 +90,7 @@ def _estimates_of_one(
         fitted = _regressor(model, seed).fit(taken(log.X, others), reward)
     found = np.asarray(fitted.predict(rows), dtype=np.float64).reshape(-1)
     if not np.isfinite(found).all():
-        raise ValueError(f"The reward model {model!r:.80} predicts numbers that are not finite.")
+        raise ValueError(f"The reward model {model!r:.80} predicts NaN or infinity.")
     return found
 
 
@@ -113,5 +113,5 @@ def _regressor(model: Any, seed: int) -> Any:
 
 
 def given_estimates(model: Any, log: Log) -> np.ndarray:
-    """Check estimates that were given as an array, (n, K)."""
+    """Check estimates given as an array, (n, K)."""
     return number_table("reward_model as an array", model, len(log), len(log.actions))

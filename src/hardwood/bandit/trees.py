@@ -1,4 +1,4 @@
-"""Between the engine's perfect tree of encoded columns and an `ObliqueTree` of raw features."""
+"""Conversion between the engine's tree of encoded columns and an `ObliqueTree` of features."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from hardwood.model.structure import Label
 from hardwood.table import Schema
 
 Parts = Mapping[str, Any]
-"""What an engine says of its tree: see `value_tree`."""
+"""The engine's description of its tree; see `value_tree`."""
 
 
 def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) -> ObliqueTree:
-    """Return the tree of a learner's values: a regression with an output per action.
+    """Return the tree of a learner's values: a regression with one output per action.
 
     Parameters
     ----------
     parts
         ``weights`` (m, c), ``bias`` (m,) and ``values`` (L, k) of a perfect tree in heap order,
-        for encoded columns; ``center`` and ``scale`` (c,), the mean and deviation of those columns
-        so far.
+        for encoded columns; ``center`` and ``scale`` (c,), the mean and standard deviation of those
+        columns so far.
     contexts
-        How contexts were encoded.
+        The encoding of contexts.
     names
-        Of the outputs.
+        Names of the outputs.
 
     Notes
     -----
-    A missing number counts as the column's mean to the engine and adds nothing to a split of a
-    tree. Both are the same where the tree's centers are those means; hence a schema of its own.
+    To the engine, a missing number is the column's mean; in a split of a tree, it adds nothing.
+    Both agree if the tree's centers are those means, so the tree gets its own schema.
     """
     schema, mean = _schema_of(parts, contexts)
     # w e + b = w (e - mean) + (b + w mean), and e - mean = (x - center - scale mean) / scale
@@ -53,7 +53,7 @@ def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) ->
 
 
 def policy_tree(values: ObliqueTree, actions: Sequence[Label]) -> ObliqueTree:
-    """Return the classification of the best action, the first of equal ones, simplified."""
+    """Return the tree that classifies the best action (the first of equal ones), simplified."""
     best = np.argmax(values.values, axis=1)
     return values.replace(
         values=np.eye(len(actions))[best], task="classification", classes=actions, target_names=None
@@ -61,7 +61,7 @@ def policy_tree(values: ObliqueTree, actions: Sequence[Label]) -> ObliqueTree:
 
 
 def _schema_of(parts: Parts, contexts: Contexts) -> tuple[Schema, np.ndarray]:
-    """Return the schema whose centers are the means so far, and those means by column."""
+    """Return the schema whose centers are the current means, and the means by column."""
     old, columns = contexts.schema, contexts.value_columns
     mean = np.zeros(old.n_columns)
     mean[columns] = np.asarray(parts["center"], np.float64)[columns]
@@ -74,20 +74,20 @@ def _schema_of(parts: Parts, contexts: Contexts) -> tuple[Schema, np.ndarray]:
     return Schema(tuple(features), old.named), mean
 
 
-_TRUSTED_ROWS = 100  # of a tree that does not know how many rows it was learned from
+_TRUSTED_ROWS = 100  # for a tree without a record of its number of training rows
 
 
 def start_of(tree: ObliqueTree, schema: Schema, height: int) -> dict[str, Any]:
-    """Return a supervised tree as the engine takes it, for encoded columns.
+    """Return a supervised tree as arguments of the engine, for encoded columns.
 
     Parameters
     ----------
     tree
-        Any tree of constant leaves, of the columns of ``schema``.
+        A tree with constant leaves and the columns of ``schema``.
     schema
-        That of the learner's contexts: as the tree's, but where numbers have no scale.
+        Schema of the learner's contexts: that of the tree, possibly without scales.
     height
-        Of the engine's perfect tree.
+        Depth of the engine's perfect tree.
 
     Raises
     ------
@@ -96,8 +96,8 @@ def start_of(tree: ObliqueTree, schema: Schema, height: int) -> dict[str, Any]:
     """
     if tree.has_linear_leaves:
         raise ValueError(
-            "init has linear leaves; a tree that goes on learning from feedback needs constant "
-            "ones. Learn it with constant leaves."
+            "init has linear leaves, but a tree that learns from feedback needs constant leaves. "
+            "Fit it with constant leaves."
         )
     if tree.depth > height:
         raise ValueError(
@@ -112,23 +112,23 @@ def start_of(tree: ObliqueTree, schema: Schema, height: int) -> dict[str, Any]:
         "values": perfect.values.copy(),
         "center": center,
         "scale": scale,
-        # How many rows the statistics of the columns stand for.
+        # Number of rows that the statistics of the columns represent.
         "trust": _TRUSTED_ROWS if tree.counts is None else max(float(tree.counts[0]), 1.0),
     }
 
 
 def _start_statistics(old: Schema, new: Schema) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the training table told of the encoded columns: means and deviations, (c,)."""
+    """Return the training means and standard deviations of the encoded columns, (c,)."""
     spread = old.column_spread / new.column_scale
-    # The mean of a 0/1 column is its share, of which the deviation is known: the smaller of two.
+    # The mean of a 0/1 column follows from its standard deviation; of two solutions, the smaller.
     share = (1 - np.sqrt(np.clip(1 - 4 * old.column_spread**2, 0.0, 1.0))) / 2
     center = share.copy()
-    center[new.first_column[new.n_levels == 0]] = 0.0  # encoded numbers are around their mean
+    center[new.first_column[new.n_levels == 0]] = 0.0  # encoded numbers have mean 0
     return center, np.where(spread > 0, spread, 1.0)
 
 
 def action_values(tree: ObliqueTree, actions: Sequence[Label]) -> np.ndarray:
-    """Return which columns of a start tree's values are the actions', (K,).
+    """Return the columns of a start tree's values that belong to the actions, (K,).
 
     Raises
     ------
@@ -138,7 +138,7 @@ def action_values(tree: ObliqueTree, actions: Sequence[Label]) -> np.ndarray:
     found: Sequence[Any] | None = tree.classes
     if found is None and tree.target_names is not None:
         found = tree.target_names
-        if set(found) != set(map(str, actions)):  # names of other things: taken in order
+        if set(found) != set(map(str, actions)):  # other names: the outputs are taken in order
             found = None
         else:
             actions = [str(action) for action in actions]
@@ -147,8 +147,8 @@ def action_values(tree: ObliqueTree, actions: Sequence[Label]) -> np.ndarray:
     if found is None or set(found) != set(actions):
         of = f"{tree.n_outputs} outputs" if found is None else f"the classes {list(found)!r:.200}"
         raise ValueError(
-            f"init has {of}, but the actions are {list(actions)!r:.200}. Give n_actions= the "
-            "classes of the tree, or init= a tree of the same actions."
+            f"init has {of}, but the actions are {list(actions)!r:.200}. Set n_actions to the "
+            "classes of the tree, or init to a tree with the same actions."
         )
     place = {label: i for i, label in enumerate(found)}
     return np.array([place[action] for action in actions])

@@ -5,10 +5,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bind/checks.hpp"
 #include "core/buffer.hpp"
 
 namespace hardwood {
@@ -25,17 +25,10 @@ using Array1 = Array<T, 1>;
 template <class T>
 using Array2 = Array<T, 2>;
 
-// The message is made only when it is needed: these checks stand in loops over all entries.
-inline void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
-
 // A new NumPy array that owns a copy made by `fill(T*)`.
 template <class T, class Fill>
 nb::ndarray<nb::numpy, T> new_array(const std::vector<std::size_t>& shape, Fill&& fill) {
-  std::size_t size = 1;
-  for (const std::size_t n : shape) size *= n;
-  auto* buffer = new Buffer<T>(size);
+  auto* buffer = new Buffer<T>(checked_product(shape));
   nb::capsule owner(buffer, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
   fill(buffer->data());
   return nb::ndarray<nb::numpy, T>(buffer->data(), shape.size(), shape.data(), owner);

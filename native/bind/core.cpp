@@ -16,10 +16,14 @@ std::tuple<double, nb::ndarray<nb::numpy, float>> loss(const std::string& name,
                                                        double parameter) {
   const std::size_t n = prediction.shape(0), k = prediction.shape(1), t = target.shape(1);
   const Loss which = loss_named(name);
-  require(n >= 1 && target.shape(0) == n && weight.size() == n &&
+  require(which != Loss::kCustom, "the loss must be one of the engine");
+  require(n >= 1 && k >= 1 && target.shape(0) == n && weight.size() == n &&
               t == (has_class_target(which) ? 1 : k),
           "sizes differ");
-  const std::size_t stride = rounded_up(static_cast<int>(n), kTileStep);
+  if (has_class_target(which))
+    for (const float y : entries(target)) require_class(y, checked_size("prediction", k));
+  checked_size("prediction", k);
+  const std::size_t stride = rounded_up(checked_size("prediction", n), kTileStep);
   Buffer<float> f(k * stride), y(t * stride), w(stride), g(k * stride);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t o = 0; o < k; ++o) f[o * stride + i] = prediction.data()[i * k + o];

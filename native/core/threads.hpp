@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,8 @@ inline int threads_for(double work, int n_threads) {
   return work < kWorthThreads ? 1 : n_threads;
 }
 
-// Runs task(0), ..., task(n_tasks - 1); the first exception is rethrown once all have ended.
+// Runs task(0), ..., task(n_tasks - 1); the first exception is rethrown once all have ended. Where the
+// system refuses a thread, those that it granted do the work.
 template <class Task>
 void parallel_for(int n_tasks, int n_threads, Task&& task) {
   const int n_workers = std::min(n_tasks, n_threads);
@@ -39,7 +41,11 @@ void parallel_for(int n_tasks, int n_threads, Task&& task) {
   };
   {
     std::vector<std::jthread> workers;
-    for (int t = 1; t < n_workers; ++t) workers.emplace_back(work);
+    workers.reserve(n_workers);
+    try {
+      for (int t = 1; t < n_workers; ++t) workers.emplace_back(work);
+    } catch (const std::system_error&) {
+    }
     work();
   }
   if (error) std::rethrow_exception(error);

@@ -60,7 +60,7 @@ def test_numbers_are_nearer_than_a_category_that_costs_more():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"cost": np.zeros(3)}, "costs must be positive"),
+        ({"cost": np.zeros(3)}, "cost must be positive"),
         ({"cost": np.ones(2)}, "differ in size"),
         ({"sizes": np.ones(2)}, "sizes and levels differ"),
         ({"bias": np.ones(2)}, "sizes and levels differ"),

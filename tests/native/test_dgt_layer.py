@@ -112,7 +112,7 @@ def test_sizes_that_do_not_fit_are_refused(change, message):
 @pytest.mark.parametrize("leaf", [-1, 8])
 def test_leaves_out_of_range_are_refused(leaf):
     case = make_case(5, 3, 3, 2)
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(ValueError, match="a leaf must lie between"):
         backward(case, np.full(5, leaf, np.int32))
 
 

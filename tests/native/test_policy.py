@@ -92,6 +92,7 @@ def test_what_the_engine_refuses():
         "weights and bias differ": {"bias": np.zeros(2)},
         "match the schema's columns": {"weights": np.zeros((1, 3))},
         "a child is out of range": {"child": np.array([0, 2], np.int32)},
+        "a child has two parents": {"child": np.array([1, 1], np.int32)},
         "n_children and child differ": {"n_children": np.array([1, 0, 0], np.int32)},
     }
     for words, change in wrong.items():

@@ -234,7 +234,7 @@ def test_a_price_makes_weights_zero_and_is_part_of_the_gain():
 
 def test_what_does_not_fit_is_refused():
     case = Case(0, "cross_entropy")
-    with pytest.raises(ValueError, match="options out of range"):
+    with pytest.raises(ValueError, match="must lie between"):
         case.sweep(l1=[-1.0])
     children, W, b, theta, _, table, target, weight = case.arguments
     with pytest.raises(ValueError, match="differ in size"):

@@ -1,8 +1,10 @@
 #include <nanobind/stl/string_view.h>
 
+#include <algorithm>
 #include <atomic>
-#include <limits>
+#include <cmath>
 #include <string_view>
+#include <vector>
 
 #include "bind/bind.hpp"
 #include "bind/interruptible.hpp"
@@ -28,30 +30,32 @@ class CounterfactualSearch {
                        Array1<std::uint8_t> may_become, Array2<double> normals, Array1<double> bias,
                        Array1<double> sizes, Array1<std::int64_t> first,
                        Array1<std::int32_t> members)
-      : kind_(kind),
-        first_column_(first_column),
-        n_levels_(n_levels),
-        cost_(cost),
-        may_become_(may_become),
-        normals_(normals),
-        bias_(bias),
-        sizes_(sizes),
-        first_(first),
-        members_(members) {
+      : kind_(copied(kind)),
+        first_column_(copied(first_column)),
+        n_levels_(copied(n_levels)),
+        cost_(copied(cost)),
+        may_become_(copied(may_become)),
+        normals_(copied(normals)),
+        bias_(copied(bias)),
+        sizes_(copied(sizes)),
+        first_(copied(first)),
+        members_(copied(members)),
+        n_half_spaces_(normals.shape(0)),
+        n_columns_(normals.shape(1)) {
     check();
-    regions_ = {static_cast<int>(kind.size()),
-                kind.data(),
-                first_column.data(),
-                n_levels.data(),
-                cost.data(),
-                may_become.data(),
-                static_cast<int>(normals.shape(1)),
-                static_cast<int>(normals.shape(0)),
-                normals.data(),
-                bias.data(),
-                sizes.data(),
-                {first.data(), first.size()},
-                members.data()};
+    regions_ = {static_cast<int>(kind_.size()),
+                kind_.data(),
+                first_column_.data(),
+                n_levels_.data(),
+                cost_.data(),
+                may_become_.data(),
+                static_cast<int>(n_columns_),
+                static_cast<int>(n_half_spaces_),
+                normals_.data(),
+                bias_.data(),
+                sizes_.data(),
+                {first_.data(), first_.size()},
+                members_.data()};
   }
 
   nb::tuple search(Array2<double> X, Array2<double> low, Array2<double> high,
@@ -59,6 +63,8 @@ class CounterfactualSearch {
                    double margin, bool everywhere, std::int64_t most_steps, int n_threads) const {
     const std::size_t n = X.shape(0), p = kind_.size();
     check_rows(X, low, high, columns, sides);
+    require(margin >= 0 && std::isfinite(margin), "margin must be finite and not negative");
+    checked_threads(n_threads);
     const SearchOptions options{norm_of(norm), {margin, everywhere}, most_steps};
     double* changed = nullptr;
     bool *found = nullptr, *is_proven = nullptr;
@@ -95,51 +101,64 @@ class CounterfactualSearch {
   }
 
   void check() const {
-    const std::size_t p = kind_.size(), c = normals_.shape(1), h = normals_.shape(0);
+    const std::size_t p = kind_.size(), c = n_columns_, h = n_half_spaces_;
+    checked_size("kind", p);
+    checked_size("normals", c);
+    checked_size("normals", h);
+    checked_size("first", first_.size());
+    require_positive("cost", cost_);
+    require_finite_entries("normals", normals_);
+    require_finite_entries("bias", bias_);
+    require_not_negative("sizes", sizes_);
+    std::vector<bool> is_taken(c);
     require(first_column_.size() == p && n_levels_.size() == p && cost_.size() == p,
             "the arrays of features differ in size");
     require(may_become_.size() == c && sizes_.size() == h && bias_.size() == h,
             "normals, bias, sizes and levels differ");
     for (std::size_t f = 0; f < p; ++f) {
-      const bool is_category = kind_.data()[f] == Regions::kCategory;
-      const std::int64_t first = first_column_.data()[f], n = n_levels_.data()[f];
-      require(kind_.data()[f] <= Regions::kCategory && is_category == (n > 0), "no such kind");
+      const bool is_category = kind_[f] == Regions::kCategory;
+      const std::int64_t first = first_column_[f], n = n_levels_[f];
+      require(kind_[f] <= Regions::kCategory && is_category == (n > 0) && n >= 0, "no such kind");
       require(first >= 0 && first + std::max<std::int64_t>(n, 1) <= static_cast<std::int64_t>(c),
               "a column is out of range");
-      require(cost_.data()[f] > 0, "costs must be positive");
+      for (std::int64_t column = first; column < first + std::max<std::int64_t>(n, 1); ++column) {
+        require(!is_taken[column], "two features have the same column");
+        is_taken[column] = true;
+      }
     }
-    require(first_.size() > 0 && first_.data()[0] == 0, "the first region starts at 0");
-    for (std::size_t r = 1; r < first_.size(); ++r)
-      require(first_.data()[r - 1] <= first_.data()[r], "regions are out of order");
-    require(first_.data()[first_.size() - 1] == static_cast<std::int64_t>(members_.size()),
+    require(!first_.empty() && first_.front() == 0, "the first region starts at 0");
+    require(std::ranges::is_sorted(first_), "regions are out of order");
+    require(first_.back() == static_cast<std::int64_t>(members_.size()),
             "the last region ends with the members");
-    for (std::size_t k = 0; k < members_.size(); ++k)
-      require(half_space_of(members_.data()[k]) < static_cast<int>(h), "no such half-space");
+    for (const std::int32_t member : members_)
+      require(half_space_of(member) < static_cast<int>(h), "no such half-space");
   }
 
   void check_rows(const Array2<double>& X, const Array2<double>& low, const Array2<double>& high,
                   const Array2<double>& columns, const Array2<std::uint8_t>& sides) const {
-    const std::size_t n = X.shape(0), p = kind_.size(), h = normals_.shape(0);
+    const std::size_t n = X.shape(0), p = kind_.size(), h = n_half_spaces_;
     for (const Array2<double>* part : {&X, &low, &high})
       require(part->shape(0) == n && part->shape(1) == p, "rows do not match the features");
-    require(columns.shape(0) == n && columns.shape(1) == normals_.shape(1),
+    require(columns.shape(0) == n && columns.shape(1) == n_columns_,
             "columns do not match the half-spaces");
     require(sides.shape(0) == n && sides.shape(1) <= h, "sides do not match the half-spaces");
     for (std::size_t i = 0; i < n * p; ++i) {
       const double x = X.data()[i];
-      const std::int32_t n_levels = n_levels_.data()[i % p];
+      const std::int32_t n_levels = n_levels_[i % p];
       require(!(x < 0 || x >= n_levels) || n_levels == 0, "a level is out of range");
+      require(!std::isinf(x), "a number is infinite");
     }
+    require_finite_entries("columns", columns);
   }
 
-  const Array1<std::uint8_t> kind_;
-  const Array1<std::int32_t> first_column_, n_levels_;
-  const Array1<double> cost_;
-  const Array1<std::uint8_t> may_become_;
-  const Array2<double> normals_;
-  const Array1<double> bias_, sizes_;
-  const Array1<std::int64_t> first_;
-  const Array1<std::int32_t> members_;
+  const std::vector<std::uint8_t> kind_;
+  const std::vector<std::int32_t> first_column_, n_levels_;
+  const std::vector<double> cost_;
+  const std::vector<std::uint8_t> may_become_;
+  const std::vector<double> normals_, bias_, sizes_;
+  const std::vector<std::int64_t> first_;
+  const std::vector<std::int32_t> members_;
+  const std::size_t n_half_spaces_, n_columns_;
   Regions regions_;
 };
 

@@ -50,8 +50,9 @@ nb::tuple shapley_values(const ForestRouter& router, std::string_view link, cons
   const Link known_link = link_of(link);
   require(known_link == Link::kIdentity || forest.is_sum, "only a sum of trees has a link");
   require(-1 <= output && output < forest.n_outputs, "no such output");
-  require(n_orders >= 2, "variances need at least two orders");
-  require(most_cases >= 0, "most_cases must not be negative");
+  checked_range("n_orders", n_orders, 2, kMany);  // variances need two
+  checked_range("most_cases", most_cases, 0, std::int64_t{1} << 40);
+  checked_threads(n_threads);
   std::vector<Buffer<double>> column;
   const std::vector<Team> teams = teams_of(forest, known_link, output, column);
   const FeatureMap map(forest.encoding);

@@ -5,14 +5,15 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "bind/bind.hpp"
 #include "bind/interruptible.hpp"
+#include "bind/learn/option_reader.hpp"
 #include "bind/options.hpp"
 #include "online/bandit.hpp"
 #include "online/bandit_regression.hpp"
@@ -22,49 +23,64 @@ namespace {
 
 using Masks = std::optional<Array2<std::uint8_t>>;
 
-double number(const nb::dict& options, const char* key) {
-  return nb::cast<double>(options[key]);
-}
+constexpr int kMost = std::numeric_limits<std::int32_t>::max();
+constexpr double kMostNumber = std::numeric_limits<double>::max();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kMostBatch = 1 << 20;   // rows of a step
+constexpr double kMostBatches = 1e4;  // steps per round
+constexpr int kMostHidden = 1 << 16;  // width of a layer
 
-OnlineStep online_step(const nb::dict& options) {
+OnlineStep online_step(OptionReader& options) {
   OnlineStep o;
-  o.step.optimizer = optimizer_named(nb::cast<std::string>(options["optimizer"]));
-  o.step.learning_rate = static_cast<float>(number(options, "learning_rate"));
-  o.step.momentum = static_cast<float>(number(options, "momentum"));
-  o.step.decay = static_cast<float>(number(options, "decay"));
-  o.step.epsilon = static_cast<float>(number(options, "epsilon"));
-  o.split_rate = static_cast<float>(number(options, "split_rate"));
-  o.slowing = number(options, "slowing");
-  o.hidden = nb::cast<std::vector<int>>(options["hidden"]);
-  o.starts_level = nb::cast<bool>(options["starts_level"]);
-  if (options.contains("path"))
-    o.path = form_named(nb::cast<std::string>(options["path"]), "sign", "quantized").path;
-  if (options.contains("clip")) o.clip = static_cast<float>(number(options, "clip"));
-  if (options.contains("l2")) o.step.l2 = static_cast<float>(number(options, "l2"));
-  if (options.contains("averaging")) o.averaging = number(options, "averaging");
+  o.step.optimizer = optimizer_named(options.get<std::string>("optimizer"));
+  o.step.learning_rate = options.number("learning_rate");
+  o.step.momentum = options.number("momentum", 0, 1);
+  o.step.decay = options.number("decay", 0, 1);
+  o.step.epsilon = options.number("epsilon");
+  o.split_rate = options.number("split_rate");
+  o.slowing = options.get<double>("slowing", OptionReader::kLeastPositive, kInfinity);
+  o.hidden = options.list<int>("hidden", 1, kMostHidden);
+  o.starts_level = options.get<bool>("starts_level");
+  if (const auto path = options.find<std::string>("path"))
+    o.path = form_named(*path, "sign", "quantized").path;
+  o.clip = static_cast<float>(options.find<double>("clip", 0.0, kInfinity).value_or(kInfinity));
+  o.step.l2 = static_cast<float>(options.find<double>("l2", 0.0, OptionReader::kMost).value_or(0));
+  o.averaging = options.find<double>("averaging", 0.0, 1.0).value_or(0);
   return o;
 }
 
-BanditOptions bandit_options(int height, const nb::dict& options) {
-  BanditOptions o;
-  o.height = height;
-  o.is_paper = nb::cast<bool>(options["is_paper"]);
-  o.exploration = number(options, "exploration");
-  o.batch_size = nb::cast<int>(options["batch_size"]);
-  o.batches = number(options, "batches_per_round");
-  o.capacity = nb::cast<std::size_t>(options["capacity"]);
-  o.keeps_newest = nb::cast<bool>(options["keeps_newest"]);
-  o.blur = number(options, "blur");
-  o.n_first = nb::cast<int>(options["n_first"]);
+// What both kinds of bandits have.
+template <class Options>
+void read_shared(Options& o, int height, OptionReader& options) {
+  o.height = checked_range("height", height, 1, 12);
+  o.is_paper = options.get<bool>("is_paper");
+  o.batch_size = options.get<int>("batch_size", 1, kMostBatch);
+  o.batches = options.get<double>("batches_per_round", 0, kMostBatches);
+  o.capacity = options.get<std::int64_t>("capacity", 1, kMost);
+  o.blur = options.get<double>("blur", 0, kMostNumber);
+  o.n_first = options.get<int>("n_first", 1, kMost);
   o.step = online_step(options);
-  require(height >= 1 && height <= 12 && o.batch_size >= 1 && o.batches >= 0 && o.capacity >= 1 &&
-              o.blur >= 0 && o.n_first >= 1,
-          "options out of range");
+}
+
+BanditOptions bandit_options(int height, const nb::dict& given) {
+  OptionReader options(given);
+  BanditOptions o;
+  read_shared(o, height, options);
+  o.exploration = options.get<double>("exploration", 0, o.is_paper ? 1.0 : kMostNumber);
+  o.keeps_newest = options.get<bool>("keeps_newest");
+  options.refuse_others();
   return o;
 }
 
 void check_context(const Array1<float>& x, int n_columns) {
-  require(static_cast<int>(x.size()) == n_columns, "a context has another number of columns");
+  require(x.size() == static_cast<std::size_t>(n_columns),
+          "a context has another number of columns");
+  require_no_infinity("a context", x);
+}
+
+void check_contexts(const Array2<float>& X, int n_columns) {
+  require(X.shape(1) == static_cast<std::size_t>(n_columns), "X has another number of columns");
+  require_no_infinity("X", X);
 }
 
 void check_mask(ActionMask mask, int n_actions) {
@@ -80,15 +96,10 @@ void check_outcome(const Outcome& o, int n_actions) {
 // Masks of n rows, or none.
 ActionMask checked_masks(const Masks& masks, std::size_t n, int n_actions) {
   if (!masks) return nullptr;
-  require(masks->shape(0) == n && static_cast<int>(masks->shape(1)) == n_actions,
+  require(masks->shape(0) == n && masks->shape(1) == static_cast<std::size_t>(n_actions),
           "masks have another shape");
   for (std::size_t i = 0; i < n; ++i) check_mask(masks->data() + i * n_actions, n_actions);
   return masks->data();
-}
-
-template <class Values>
-bool are_finite(const Values& values) {
-  return std::ranges::all_of(values, [](auto value) { return std::isfinite(value); });
 }
 
 template <class T>
@@ -115,8 +126,14 @@ void start_from(Engine& engine, Array2<double> weights, Array1<double> bias, Arr
   const std::size_t d = engine.learner().n_columns(), m = engine.n_nodes();
   require(weights.shape(0) == m && weights.shape(1) == d && bias.size() == m &&
               values.shape(0) == m + 1 && values.shape(1) == engine.n_outputs() &&
-              center.size() == d && scale.size() == d && trust > 0,
+              center.size() == d && scale.size() == d,
           "the tree to start from has another shape");
+  require_finite_entries("weights", weights);
+  require_finite_entries("bias", bias);
+  require_finite_entries("values", values);
+  require_finite_entries("center", center);
+  require_positive("scale", scale);
+  require(trust > 0 && std::isfinite(trust), "trust must be positive and finite");
   const auto all = [](const auto& a) { return std::span<const double>(a.data(), a.size()); };
   engine.learner().start_from(all(weights), all(bias), all(values), all(center), all(scale), trust);
 }
@@ -139,35 +156,42 @@ std::size_t each_row(std::size_t n, Work&& work) {
   return done;
 }
 
+// What the values of an entry may be.
+template <class T>
+struct Range {
+  T low = std::numeric_limits<T>::lowest(), high = std::numeric_limits<T>::max();
+  static Range not_negative() { return {0, std::numeric_limits<T>::max()}; }
+};
+
 // A state on its way to Python, or back: arrays by name. What is in one is listed once, by `visit`.
 class StateEntries {
  public:
   StateEntries() = default;  // to Python
   explicit StateEntries(const nb::dict& given) : state(given), is_given_(true) {}
 
-  // As many values as there are.
+  // Must have the size that `values` has.
   template <class T>
-  void array(const char* key, std::vector<T>& values) {
+  void array(const char* key, std::vector<T>& values, Range<T> range = {}) {
     pass(key, values, false);
-    require(!is_given_ || are_finite(values), "an entry of the state is not finite");
+    check(key, values, range);
   }
   // Any number of values; NaN is a missing one.
   void contexts(std::vector<float>& values) {
     pass("contexts", values, true);
-    require(std::ranges::none_of(values, [](float x) { return std::isinf(x); }),
-            "an entry of the state is infinite");
+    require_no_infinity("entry 'contexts' of the state", values);
   }
   template <class T, class Row>
-  void column(const char* key, std::vector<Row>& rows, T Row::* of_row) {
+  void column(const char* key, std::vector<Row>& rows, T Row::* of_row, Range<T> range = {}) {
     std::vector<T> values;
     for (const Row& row : rows) values.push_back(row.*of_row);
-    array(key, values);
+    array(key, values, range);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*of_row = values[i];
   }
   template <class T, class... Rest>
-  void numbers(const char* key, T& first, Rest&... rest) {
+  void numbers(const char* key, Range<T> range, T& first, Rest&... rest) {
     std::vector<T> values{first, static_cast<T>(rest)...};
     pass(key, values, false);
+    check(key, values, range);
     const T* value = values.data();
     first = *value;
     ((rest = static_cast<Rest>(*++value)), ...);
@@ -176,15 +200,30 @@ class StateEntries {
   nb::dict state;
 
  private:
+  static std::string named(const char* key) {
+    return "entry '" + std::string(key) + "' of the state";
+  }
+
+  template <class T>
+  void check(const char* key, const std::vector<T>& values, Range<T> range) const {
+    if (!is_given_) return;
+    const std::string name = named(key);
+    for (const T value : values) checked_range(name.c_str(), value, range.low, range.high);
+  }
+
   template <class T>
   void pass(const char* key, std::vector<T>& values, bool of_any_size) {
     if (!is_given_) {
       state[key] = given(values, {values.size()});
       return;
     }
-    require(state.contains(key), "the state lacks an entry");
-    const auto found = nb::cast<Array1<T>>(state[key]);
-    require(of_any_size || found.size() == values.size(), "an entry of the state has another size");
+    Array1<T> found;
+    if (!state.contains(key)) throw std::invalid_argument(named(key) + " is missing");
+    if (!nb::try_cast(nb::object(state[key]), found))
+      throw std::invalid_argument(named(key) + " has another type");
+    if (!of_any_size && found.size() != values.size())
+      throw std::invalid_argument(named(key) + " must have " + shown(values.size()) +
+                                  " values, found " + shown(found.size()));
     values.assign(found.data(), found.data() + found.size());
   }
 
@@ -192,27 +231,29 @@ class StateEntries {
 };
 
 void visit(StateEntries& entries, OnlineTree::State& s) {
+  constexpr double kMostFloat = OptionReader::kMost;  // centers and factors are float32
   entries.array("parameters", s.parameters);
   entries.array("first_moment", s.first_moment);
-  entries.array("second_moment", s.second_moment);
+  entries.array("second_moment", s.second_moment, Range<float>::not_negative());
   entries.array("layers", s.layers);
   entries.array("mean", s.mean);
-  entries.array("columns", s.columns);
-  entries.numbers("steps", s.n_steps);
-  entries.numbers("powers", s.powers.first, s.powers.second);
+  entries.array("columns", s.columns, {-kMostFloat, kMostFloat});
+  entries.numbers("steps", {}, s.n_steps);
+  entries.numbers("powers", {0.0, 1.0}, s.powers.first, s.powers.second);
 }
 
 void visit(StateEntries& entries, const char* key, RewardScale::State& r) {
-  entries.numbers(key, r.mean, r.squares, r.lowest, r.highest, r.center, r.scale);
+  entries.numbers(key, {-kInfinity, kInfinity}, r.mean, r.squares, r.lowest, r.highest, r.center,
+                  r.scale);
 }
 
 void visit(StateEntries& entries, Bandit::State& s, std::size_t n_columns) {
   visit(entries, s.tree);
   RewardScale::State& r = s.rewards;
   visit(entries, "rewards_seen", r);
-  entries.numbers("counters", s.n_decided, s.n_learned, s.stored.n_added, r.count, r.next_look,
+  entries.numbers("counters", {}, s.n_decided, s.n_learned, s.stored.n_added, r.count, r.next_look,
                   r.is_known);
-  entries.numbers("due", s.due);
+  entries.numbers("due", {0.0, 1.0}, s.due);
   entries.contexts(s.stored.contexts);
   s.stored.outcomes.resize(s.stored.contexts.size() / n_columns);
   entries.column("actions", s.stored.outcomes, &Outcome::action);
@@ -226,22 +267,33 @@ void visit(StateEntries& entries, BanditRegression::State& s, std::size_t n_colu
   visit(entries, "targets_seen", t);
   visit(entries, "costs_seen", e);
   auto& sums = s.losses.sums;
-  entries.numbers("losses_seen", sums[0], sums[1], sums[2], sums[3], sums[4], s.losses.square);
-  entries.numbers("counters", s.n_drawn, s.n_learned, s.stored.n_added, t.count, t.next_look,
+  entries.numbers("losses_seen", {}, sums[0], sums[1], sums[2], sums[3], sums[4], s.losses.square);
+  entries.numbers("counters", {}, s.n_drawn, s.n_learned, s.stored.n_added, t.count, t.next_look,
                   t.is_known, e.count, e.next_look, e.is_known, s.losses.count);
-  entries.numbers("due", s.due);
+  entries.numbers("due", {0.0, 1.0}, s.due);
   entries.contexts(s.stored.contexts);
   s.stored.outcomes.resize(s.stored.contexts.size() / n_columns);
   entries.column("predictions", s.stored.outcomes, &Trial::prediction);
   entries.column("losses", s.stored.outcomes, &Trial::loss);
   entries.column("slopes", s.stored.outcomes, &Trial::slope);
-  entries.column("variances", s.stored.outcomes, &Trial::variance);
+  entries.column("variances", s.stored.outcomes, &Trial::variance, Range<double>::not_negative());
 }
 
 void check_scale(const RewardScale::State& r) {
-  require(!std::isnan(r.lowest) && !std::isnan(r.highest) &&
-              are_finite(std::array{r.mean, r.squares, r.center, r.scale}) && r.scale > 0,
-          "an entry of the state is not finite");
+  require(!std::isnan(r.lowest) && !std::isnan(r.highest) && std::isfinite(r.mean) &&
+              std::isfinite(r.squares) && std::isfinite(r.center),
+          "the rewards of the state are not finite");
+  require(r.scale > 0 && std::isfinite(r.scale) && r.next_look >= 1,
+          "the scale of rewards in the state is out of range");
+}
+
+// Counts, means, sums of squares, centers and factors of the columns, then two numbers of rows.
+void check_columns(std::span<const double> state, std::size_t n_columns) {
+  const auto part = [&](std::size_t i) { return state.subspan(i * n_columns, n_columns); };
+  require_not_negative("counts of columns in the state", part(0));
+  require_not_negative("squares of columns in the state", part(2));
+  require_not_negative("factors of columns in the state", part(4));
+  require_not_negative("numbers of rows in the state", state.subspan(5 * n_columns));
 }
 
 template <class Engine>
@@ -262,11 +314,10 @@ void set_state(Engine& engine, const nb::dict& state) {
   StateEntries entries(state);
   visit(entries, s, learner.n_columns());
   const std::size_t n_rows = s.stored.outcomes.size();
-  require(are_finite(std::array{s.tree.powers.first, s.tree.powers.second}),
-          "an entry of the state is not finite");
-  require(s.due >= 0 && s.due < 1, "the state's steps due are out of range");
+  check_columns(s.tree.columns, learner.n_columns());
+  require(s.due < 1, "the state's steps due are out of range");
   require(s.stored.contexts.size() == n_rows * learner.n_columns(),
-          "an entry of the state has another size");
+          "contexts of the state have another number of columns");
   require(n_rows <= engine.most_rounds() && n_rows <= s.stored.n_added,
           "the state holds more rounds than there is room for");
   engine.check(s);
@@ -294,13 +345,14 @@ class BanditEngine {
   BanditEngine(int n_columns, int n_actions, int height, const nb::dict& options,
                std::uint64_t seed)
       : options_(bandit_options(height, options)),
-        bandit_((require(n_columns >= 1 && n_actions >= 1, "sizes out of range"), n_columns),
-                n_actions, options_, seed) {}
+        bandit_(checked_range("n_columns", n_columns, 1, kMany),
+                checked_range("n_actions", n_actions, 1, kMany), options_, seed) {}
 
   nb::tuple decide(Array1<float> x, std::optional<Array1<std::uint8_t>> mask) {
     check_context(x, bandit_.n_columns());
     if (mask) {
-      require(static_cast<int>(mask->size()) == bandit_.n_actions(), "a mask has another length");
+      require(mask->size() == static_cast<std::size_t>(bandit_.n_actions()),
+              "a mask has another length");
       check_mask(mask->data(), bandit_.n_actions());
     }
     const Bandit::Choice choice = bandit_.decide(x.data(), mask ? mask->data() : nullptr);
@@ -318,7 +370,7 @@ class BanditEngine {
   void learn_many(Array2<float> X, Array1<std::int32_t> actions, Array1<double> rewards,
                   Array1<double> propensities) {
     const std::size_t n = X.shape(0);
-    check_columns(X);
+    check_contexts(X, bandit_.n_columns());
     require(actions.size() == n && rewards.size() == n && propensities.size() == n,
             "X, actions, rewards and propensities differ in length");
     const auto outcome = [&](std::size_t i) {
@@ -331,7 +383,7 @@ class BanditEngine {
   // Rewards (n, K), or labels (n,): reward 1 for the action that is the label.
   nb::tuple replay(Array2<float> X, const nb::object& feedback, Masks masks) {
     const std::size_t n = X.shape(0), k = bandit_.n_actions();
-    check_columns(X);
+    check_contexts(X, bandit_.n_columns());
     const ActionMask mask = checked_masks(masks, n, static_cast<int>(k));
     Array1<std::int32_t> labels;
     Array2<double> rewards;
@@ -340,9 +392,7 @@ class BanditEngine {
             "feedback must be labels int32 (n,) or rewards float64 (n, K)");
     require(has_labels ? labels.size() == n : rewards.shape(0) == n && rewards.shape(1) == k,
             "feedback has another shape");
-    if (!has_labels)
-      for (std::size_t i = 0; i < n * k; ++i)
-        require(std::isfinite(rewards.data()[i]), "a reward is not finite");
+    if (!has_labels) require_finite_entries("rewards", rewards);
     std::vector<std::int32_t> actions(n);
     std::vector<double> propensities(n), received(n);
     const std::size_t done = each_row(n, [&](std::size_t i) {
@@ -382,13 +432,9 @@ class BanditEngine {
   }
 
  private:
-  void check_columns(const Array2<float>& X) const {
-    require(static_cast<int>(X.shape(1)) == bandit_.n_columns(), "X has another number of columns");
-  }
-
   template <class Of>
   nb::ndarray<nb::numpy, double> of_rows(const Array2<float>& X, Of&& of) {
-    check_columns(X);
+    check_contexts(X, bandit_.n_columns());
     const std::size_t n = X.shape(0), k = bandit_.n_actions();
     return new_array<double>({n, k}, [&](double* to) {
       for (std::size_t i = 0; i < n; ++i) of(i, std::span<double>(to + i * k, k));
@@ -399,26 +445,19 @@ class BanditEngine {
   Bandit bandit_;
 };
 
-BanditRegressionOptions regression_options(int height, const nb::dict& options) {
+BanditRegressionOptions regression_options(int height, const nb::dict& given) {
+  constexpr double kLeast = std::numeric_limits<double>::min();
+  constexpr int kMostDrawn = 1 << 10;
+  OptionReader options(given);
   BanditRegressionOptions o;
-  o.height = height;
-  o.is_paper = nb::cast<bool>(options["is_paper"]);
-  o.has_two_points = nb::cast<bool>(options["has_two_points"]);
-  o.perturbation = number(options, "perturbation");
-  o.start = number(options, "start");
-  o.scale = number(options, "scale");
-  o.batch_size = nb::cast<int>(options["batch_size"]);
-  o.batches = number(options, "batches_per_round");
-  o.capacity = nb::cast<std::size_t>(options["capacity"]);
-  o.blur = number(options, "blur");
-  o.n_first = nb::cast<int>(options["n_first"]);
-  o.reach = number(options, "reach");
-  o.recency = nb::cast<int>(options["recency"]);
-  o.step = online_step(options);
-  require(height >= 1 && height <= 12 && o.batch_size >= 1 && o.batches >= 0 && o.capacity >= 1 &&
-              o.perturbation > 0 && o.scale > 0 && o.blur >= 0 && o.n_first >= 1 && o.reach > 0 &&
-              o.recency >= 1,
-          "options out of range");
+  read_shared(o, height, options);
+  o.has_two_points = options.get<bool>("has_two_points");
+  o.perturbation = options.get<double>("perturbation", kLeast, kMostNumber);
+  o.start = options.get<double>("start", -kMostNumber, kMostNumber);
+  o.scale = options.get<double>("scale", kLeast, kMostNumber);
+  o.reach = options.get<double>("reach", kLeast, kMostNumber);
+  o.recency = options.get<int>("recency", 1, kMostDrawn);
+  options.refuse_others();
   return o;
 }
 
@@ -426,7 +465,7 @@ class BanditRegressionEngine {
  public:
   BanditRegressionEngine(int n_columns, int height, const nb::dict& options, std::uint64_t seed)
       : options_(regression_options(height, options)),
-        engine_((require(n_columns >= 1, "sizes out of range"), n_columns), options_, seed) {}
+        engine_(checked_range("n_columns", n_columns, 1, kMany), options_, seed) {}
 
   void meet(Array1<float> x) {
     check_context(x, engine_.n_columns());
@@ -448,14 +487,15 @@ class BanditRegressionEngine {
   void learn_one(Array1<float> x, double prediction, int direction, double loss) {
     check_context(x, engine_.n_columns());
     require(!options_.has_two_points, "two numbers are tried per round");
-    require(direction != 0 && std::abs(direction) <= (options_.is_paper ? 1 : 2),
-            "a direction is out of range");
+    const int farthest = options_.is_paper ? 1 : 2;
+    require(direction != 0, "a direction is 0");
+    checked_range("direction", direction, -farthest, farthest);
     require(std::isfinite(prediction) && std::isfinite(loss), "a loss is not finite");
     const nb::gil_scoped_release release;
     engine_.learn_one(x.data(), prediction, direction, loss);
   }
   auto predict(Array2<float> X) const {
-    require(static_cast<int>(X.shape(1)) == engine_.n_columns(), "X has another number of columns");
+    check_contexts(X, engine_.n_columns());
     const std::size_t n = X.shape(0);
     return new_array<double>({n}, [&](double* to) {
       for (std::size_t i = 0; i < n; ++i) to[i] = engine_.predict(X.data() + i * X.shape(1));
@@ -466,8 +506,10 @@ class BanditRegressionEngine {
   // included (the mean of both for two points).
   auto replay(Array2<float> X, Array1<double> y, const std::string& loss, double parameter) {
     const std::size_t n = X.shape(0);
-    require(static_cast<int>(X.shape(1)) == engine_.n_columns(), "X has another number of columns");
+    check_contexts(X, engine_.n_columns());
     require(y.size() == n, "X and y differ in length");
+    require_finite_entries("y", y);
+    require(parameter >= 0 && std::isfinite(parameter), "parameter must be finite, not negative");
     const auto of = loss_function(loss, parameter);
     std::vector<double> losses(n);
     const std::size_t done = each_row(n, [&](std::size_t i) {
@@ -497,8 +539,7 @@ class BanditRegressionEngine {
   void check(const BanditRegression::State& s) const {
     check_scale(s.targets);
     check_scale(s.expected);
-    require(are_finite(s.losses.sums) && std::isfinite(s.losses.square),
-            "an entry of the state is not finite");
+    require(s.losses.square >= 0, "the losses of the state are out of range");
   }
 
  private:

@@ -11,8 +11,6 @@ namespace hardwood {
 
 namespace {
 
-constexpr int kMany = 1 << 24;
-
 TrainingOptions training_options(OptionReader& options, std::size_t n_train) {
   TrainingOptions o;
   o.max_epochs = options.get<int>("max_epochs", 0, std::numeric_limits<int>::max());
@@ -111,12 +109,49 @@ Problem problem_of(const Encoder& encoder, const Source& source, const Array2<fl
   return problem;
 }
 
+constexpr std::int64_t kMostDraws = std::int64_t{1} << 40;
+
+// For Python: bootstrap samples, as members of a forest draw them.
+auto counts_of_member(std::int64_t n_rows, std::int64_t n_draws, std::uint64_t seed, int member) {
+  checked_range("n_rows", n_rows, 1, std::numeric_limits<std::int32_t>::max());
+  checked_range("n_draws", n_draws, 0, kMostDraws);
+  checked_range("member", member, 0, kMany);
+  const nb::gil_scoped_release release;
+  return bootstrap_counts(n_rows, n_draws, seed, member);
+}
+
+// What a callback or a custom loss could write to after it was checked, kept apart for the whole
+// call: indices and targets by which the engine finds its way.
+struct OwnArrays {
+  std::vector<float> target, weight;
+  std::vector<std::int64_t> train, valid, indptr;
+  std::vector<std::int32_t> indices;
+
+  explicit OwnArrays(Problem& problem)
+      : target(problem.target, problem.target + problem.source.n_rows * problem.n_targets),
+        weight(problem.weight, problem.weight + problem.source.n_rows),
+        train(problem.train.begin(), problem.train.end()),
+        valid(problem.valid.begin(), problem.valid.end()) {
+    Source& source = problem.source;
+    if (source.indptr) {
+      indptr.assign(source.indptr, source.indptr + source.n_rows + 1);
+      indices.assign(source.indices, source.indices + indptr.back());
+      source.indptr = indptr.data();
+      source.indices = indices.data();
+    }
+    problem.target = target.data();
+    problem.weight = weight.data();
+    problem.train = train;
+    problem.valid = valid;
+  }
+  OwnArrays(const OwnArrays&) = delete;
+};
+
 Runs checked(const Runs& runs) {
-  require(runs.first >= 0 && runs.n >= 1 && runs.n <= kMany && runs.first <= kMany,
-          "first_run or n_runs is out of range");
-  require(!runs.n_draws || (*runs.n_draws >= 1 && *runs.n_draws <= std::int64_t{1} << 40),
-          "n_draws is out of range");
-  require(runs.n_threads >= 1 && runs.n_threads <= 1 << 16, "n_threads is out of range");
+  checked_range("first_run", runs.first, 0, kMany);
+  checked_range("n_runs", runs.n, 1, kMany);
+  if (runs.n_draws) checked_range("n_draws", *runs.n_draws, 1, kMostDraws);
+  checked_threads(runs.n_threads);
   return runs;
 }
 
@@ -266,6 +301,7 @@ nb::dict fit(const std::string& method_name, const Encoder& encoder, const nb::o
   const TableArrays table(encoder, matrix);
   Problem problem =
       problem_of(encoder, table.source(), y, weight, train, valid, n_outputs, loss, loss_parameter);
+  const OwnArrays own(problem);
   require((problem.loss == Loss::kCustom) == nb::isinstance<nb::callable>(custom),
           "a function is given where the loss is custom, and there alone");
   const CustomLoss outside = custom_loss(custom, n_outputs, problem.n_targets);
@@ -313,7 +349,7 @@ void bind_fit(nb::module_& m) {
         "Models learned by the method dgt, tel, non_greedy or reinforced, side by side: {trees, "
         "history, best_run, interrupted}; of each tree {weights, bias, scores, leaf_weights, "
         "best_epoch, criterion, soft_criterion}.");
-  m.def("bootstrap_counts", &bootstrap_counts, nb::arg("n_rows"), nb::arg("n_draws"),
+  m.def("bootstrap_counts", &counts_of_member, nb::arg("n_rows"), nb::arg("n_draws"),
         nb::arg("seed"), nb::arg("member"),
         "How often each row is drawn for a member of a forest.");
 }

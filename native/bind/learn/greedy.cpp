@@ -1,5 +1,10 @@
 #include "learn/greedy/greedy.hpp"
+
+#include <cmath>
+#include <limits>
+
 #include "bind/learn/learning.hpp"
+#include "bind/learn/option_reader.hpp"
 
 namespace hardwood {
 
@@ -14,41 +19,54 @@ Measure measure_named(const std::string& criterion, const std::string& target) {
                          {"variance of numbers", Measure::kVariance}});
 }
 
-GreedyOptions greedy_options(const nb::dict& options) {
+GreedyOptions greedy_options(const nb::dict& given) {
+  // Random numbers of a node are kept apart by 20 bits.
+  constexpr int kMostTries = (1 << 20) - 1;
+  constexpr int kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  OptionReader options(given);
   GreedyOptions o;
-  o.search = named<Search>(nb::cast<std::string>(options["splitter"]), "splitter",
+  o.search = named<Search>(options.get<std::string>("splitter"), "splitter",
                            {{"axis", Search::kAxis},
                             {"random", Search::kRandom},
                             {"oc1", Search::kOc1},
                             {"co2", Search::kCo2}});
-  o.measure = measure_named(nb::cast<std::string>(options["criterion"]),
-                            nb::cast<std::string>(options["target"]));
-  o.max_depth = nb::cast<int>(options["max_depth"]);
-  o.min_samples_split = nb::cast<double>(options["min_samples_split"]);
-  o.min_samples_leaf = nb::cast<double>(options["min_samples_leaf"]);
-  o.min_weight_fraction_leaf = nb::cast<double>(options["min_weight_fraction_leaf"]);
-  o.min_impurity_decrease = nb::cast<double>(options["min_impurity_decrease"]);
-  o.n_candidates = nb::cast<int>(options["n_candidates"]);
-  o.n_split_restarts = nb::cast<int>(options["n_split_restarts"]);
-  o.n_jumps = nb::cast<int>(options["n_jumps"]);
-  o.n_coordinates = nb::cast<int>(options["n_coordinates"]);
-  o.max_sweeps = nb::cast<int>(options["max_sweeps"]);
-  o.co2.nu = nb::cast<std::vector<float>>(options["nu"]);
-  o.co2.learning_rate = nb::cast<float>(options["learning_rate"]);
-  o.co2.momentum = nb::cast<float>(options["momentum"]);
-  o.co2.batch_size = nb::cast<int>(options["batch_size"]);
-  o.co2.max_epochs = nb::cast<int>(options["max_epochs"]);
-  require(!o.co2.nu.empty() && std::ranges::all_of(o.co2.nu, [](float nu) { return nu > 0; }) &&
-              o.co2.batch_size >= 1 && o.co2.max_epochs >= 1,
-          "options out of range");
-  constexpr int kMany = 1 << 20;  // random numbers of a node are kept apart by 20 bits
-  for (const int n : {o.n_candidates, o.n_split_restarts, o.n_coordinates, o.max_sweeps})
-    require(n >= 1 && n < kMany, "options out of range");
-  require(o.max_depth >= 1 && o.n_jumps >= 0, "options out of range");
+  o.measure =
+      measure_named(options.get<std::string>("criterion"), options.get<std::string>("target"));
+  o.max_depth = options.get<int>("max_depth", 1, kMost);
+  o.min_samples_split = options.get<double>("min_samples_split", 0, kInfinity);
+  o.min_samples_leaf = options.get<double>("min_samples_leaf", 0, kInfinity);
+  o.min_weight_fraction_leaf = options.get<double>("min_weight_fraction_leaf", 0, 1);
+  o.min_impurity_decrease = options.get<double>("min_impurity_decrease", 0, kInfinity);
+  o.n_candidates = options.get<int>("n_candidates", 1, kMostTries);
+  o.n_split_restarts = options.get<int>("n_split_restarts", 1, kMostTries);
+  o.n_jumps = options.get<int>("n_jumps", 0, kMostTries);
+  o.n_coordinates = options.get<int>("n_coordinates", 1, kMostTries);
+  o.max_sweeps = options.get<int>("max_sweeps", 1, kMostTries);
+  for (const double nu :
+       options.list<double>("nu", OptionReader::kLeastPositive, OptionReader::kMost))
+    o.co2.nu.push_back(static_cast<float>(nu));
+  require(!o.co2.nu.empty(), "option 'nu' must have an entry");
+  o.co2.learning_rate = options.number("learning_rate");
+  o.co2.momentum = options.number("momentum", 0, 1);
+  o.co2.batch_size = options.get<int>("batch_size", 1, kMost);
+  o.co2.max_epochs = options.get<int>("max_epochs", 1, kMost);
+  options.refuse_others();
   return o;
 }
 
+// Targets that the measure can count. Sums of entropies are 64-bit integers, see impurity.hpp.
 void check_targets(const Problem& problem, Measure measure) {
+  constexpr double kMostWeight = 0x1p32;
+  double weight = 0;
+  for (const std::int64_t row : problem.train) {
+    require(problem.weight[row] >= 0 && std::isfinite(problem.weight[row]),
+            "a weight is negative or not finite");
+    weight += problem.weight[row];
+    for (int t = 0; t < problem.n_targets; ++t)
+      require(std::isfinite(problem.target[row * problem.n_targets + t]), "a target is not finite");
+  }
+  require(weight * std::max(problem.n_targets, 1) <= kMostWeight, "weights are too large");
   if (measure == Measure::kLabelEntropy || measure == Measure::kLabelGini)
     for (const std::int64_t row : problem.train)
       for (int t = 0; t < problem.n_targets; ++t) {
@@ -58,8 +76,7 @@ void check_targets(const Problem& problem, Measure measure) {
   if (!has_classes(measure)) return;
   require(problem.n_targets == 1, "classes are one column");
   for (const std::int64_t row : problem.train)
-    require(problem.target[row] >= 0 && problem.target[row] < problem.n_outputs,
-            "a class index is out of range");
+    require_class(problem.target[row], problem.n_outputs);
 }
 
 nb::dict answer_of(const GreedyTree& tree, const Encoder& encoder) {
@@ -88,11 +105,14 @@ nb::dict fit_greedy(const Encoder& encoder, const nb::object& X, Array2<float> t
                     int n_outputs, std::uint64_t seed, int n_threads, const nb::dict& options) {
   const TableArrays table(encoder, X);
   const GreedyOptions chosen = greedy_options(options);
+  checked_threads(n_threads);
+  checked_range("n_outputs", n_outputs, 1, kMany);
+  require_not_negative("count", count);
   Problem problem;
   problem.encoding = encoder.encoding();
   problem.source = table.source();
   problem.target = target.data();
-  problem.n_targets = static_cast<int>(target.shape(1));
+  problem.n_targets = checked_range("n_targets", checked_size("target", target.shape(1)), 1, kMany);
   problem.weight = weight.data();
   problem.n_outputs = n_outputs;
   const std::int64_t n = problem.source.n_rows;
@@ -102,7 +122,7 @@ nb::dict fit_greedy(const Encoder& encoder, const nb::object& X, Array2<float> t
           "X, target, weight and count differ in length");
   problem.train = checked_rows(train_rows, n);
   require(!problem.train.empty(), "no rows to learn from");
-  require(problem.train.size() < 0x7FFFFFFF, "more rows than 31 bits count");
+  checked_size("train_rows", problem.train.size());
   check_targets(problem, chosen.measure);
   std::atomic<bool> stop{false};
   GreedyTree tree;

@@ -23,8 +23,7 @@ namespace hardwood {
 
 inline std::span<const std::int64_t> checked_rows(const Array1<std::int64_t>& rows,
                                                   std::int64_t n) {
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    require(rows.data()[i] >= 0 && rows.data()[i] < n, "a row index is out of range");
+  require_indices("a row index", rows, n);
   return {rows.data(), rows.size()};
 }
 
@@ -44,9 +43,8 @@ inline void give_columns(const Encoder& encoder, std::size_t rows, const float* 
 // Which feature each of the engine's columns is of, from those of the schema's columns.
 inline std::vector<std::int32_t> features_of(const Encoder& encoder,
                                              const std::vector<std::int32_t>& given) {
-  require(static_cast<int>(given.size()) == encoder.n_columns() &&
-              std::ranges::all_of(given, [](std::int32_t f) { return f >= 0; }),
-          "options out of range");
+  require(given.size() == encoder.columns(), "feature_of_column must have an entry per column");
+  require_indices("feature_of_column", given, encoder.encoding().n_features);
   std::vector<std::int32_t> features(given.size());
   for (std::size_t c = 0; c < given.size(); ++c) features[c] = given[encoder.column_of()[c]];
   return features;

@@ -12,8 +12,6 @@ namespace hardwood {
 
 namespace {
 
-constexpr int kMany = 1 << 24;
-
 void require_one_layer(const TrainingOptions& training) {
   require(training.hidden.empty(), "only the splits of DGT have layers");
 }
@@ -136,8 +134,7 @@ void check_rows(const Problem& problem, std::span<const std::int64_t> rows) {
     for (int t = 0; t < problem.n_targets; ++t) {
       const float y = problem.target[row * problem.n_targets + t];
       require(std::isfinite(y), "a target is not finite");
-      require(!has_classes || (y >= 0 && y < static_cast<float>(problem.n_outputs)),
-              "a class index is out of range");
+      if (has_classes) require_class(y, problem.n_outputs);
     }
   }
 }

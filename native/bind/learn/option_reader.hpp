@@ -1,4 +1,4 @@
-// Options of a call from Python: a dict of which every entry is asked for once.
+// Options of a call from Python: a dict of which every entry is read once.
 #pragma once
 
 #include <nanobind/stl/string.h>
@@ -59,7 +59,7 @@ class OptionReader {
     return values;
   }
 
-  // To be called last: an option that nobody asked for is a mistake.
+  // Call this last: an option that nothing has read is a mistake.
   void refuse_others() const {
     for (const auto& [name, value] : options_)
       if (const std::string text = nb::cast<std::string>(nb::str(name)); !read_.contains(text))
@@ -72,7 +72,9 @@ class OptionReader {
   }
   template <class T>
   static void check(const char* name, T value, T low, T high) {
-    if (!(value >= low && value <= high)) fail(name, "is out of range");
+    if (!(value >= low && value <= high))
+      fail(name,
+           "must lie between " + shown(low) + " and " + shown(high) + ", got " + shown(value));
   }
 
   const nb::dict& options_;

@@ -1,7 +1,9 @@
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "bind/learn/learning.hpp"
+#include "bind/learn/option_reader.hpp"
 #include "learn/loop/encoded_rows.hpp"
 #include "learn/tao/logistic.hpp"
 #include "learn/tao/sweep.hpp"
@@ -10,18 +12,19 @@ namespace hardwood {
 
 namespace {
 
-TaoOptions tao_options(const nb::dict& options) {
+TaoOptions tao_options(const nb::dict& given) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  OptionReader options(given);
   TaoOptions o;
-  o.l1 = nb::cast<std::vector<double>>(options["l1"]);
-  o.l2 = nb::cast<double>(options["l2"]);
-  o.l0 = nb::cast<double>(options["l0"]);
-  o.logistic_passes = nb::cast<int>(options["logistic_passes"]);
-  o.logistic_tolerance = nb::cast<double>(options["logistic_tolerance"]);
-  o.max_features = nb::cast<int>(options["max_features"]);
-  o.from_the_root = nb::cast<bool>(options["from_the_root"]);
-  require(!o.l1.empty() && std::ranges::all_of(o.l1, [](double v) { return v >= 0; }) &&
-              o.l2 >= 0 && o.l0 >= 0 && o.logistic_passes >= 1 && o.max_features >= 0,
-          "options out of range");
+  o.l1 = options.list<double>("l1", 0, kMost);
+  require(!o.l1.empty(), "option 'l1' must have an entry");
+  o.l2 = options.get<double>("l2", 0, kMost);
+  o.l0 = options.get<double>("l0", 0, kMost);
+  o.logistic_passes = options.get<int>("logistic_passes", 1, kMany);
+  o.logistic_tolerance = options.get<double>("logistic_tolerance", 0, kMost);
+  o.max_features = options.get<int>("max_features", 0, kMany);
+  o.from_the_root = options.get<bool>("from_the_root");
+  options.refuse_others();
   return o;
 }
 
@@ -32,10 +35,10 @@ class TaoTable {
       : encoder_(encoder),
         n_columns_(encoder.n_columns()),
         stride_(padded(encoder.n_columns())),
-        n_(static_cast<int>(rows.size())) {
+        n_(checked_size("rows", rows.size())) {
+    checked_threads(n_threads);
     const TableArrays table(encoder, X);
     const auto which = checked_rows(rows, table.source().n_rows);
-    require(which.size() < 0x7FFFFFFF, "more rows than 31 bits count");
     const Encoding encoding = encoder.encoding();
     const nb::gil_scoped_release release;
     X_ = encode_all(encoding, table.source(), which, stride_, n_threads);
@@ -53,6 +56,7 @@ class TaoTable {
 
   auto leaves(Array2<std::int32_t> children, Array2<float> weights, Array1<float> bias,
               int n_threads) const {
+    checked_threads(n_threads);
     const TreeTopology topology = topology_of(children, weights, bias);
     const Buffer<float> W = taken(weights.data(), weights.shape(0));
     std::vector<std::int32_t> leaf;
@@ -87,9 +91,8 @@ class TaoTable {
     Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
                         loss, loss_parameter});
     require(node >= 0 && node < ready.topology.n_splits(), "there is no such split");
-    for (std::size_t i = 0; i < rows_at_node.size(); ++i)
-      require(rows_at_node.data()[i] >= 0 && rows_at_node.data()[i] < n_,
-              "a row index is out of range");
+    require_indices("a row index", rows_at_node, n_);
+    checked_size("rows_at_node", rows_at_node.size());
     const ReducedProblem found =
         reduced_problem(view_of(ready.topology, ready.rows, ready.leaves, ready.parameters()), node,
                         {rows_at_node.data(), rows_at_node.size()}, 1);
@@ -105,6 +108,8 @@ class TaoTable {
                  Array1<float> weight, const std::string& loss, double loss_parameter,
                  const nb::dict& options, const std::vector<std::int32_t>& feature_of_column,
                  int n_threads, double seconds) const {
+    checked_threads(n_threads);
+    require(!std::isnan(seconds), "seconds is not a number");
     const auto begun = std::chrono::steady_clock::now();
     Ready ready(*this, {children, weights, bias, scores, leaf_weights, class_losses, target, weight,
                         loss, loss_parameter});
@@ -149,13 +154,13 @@ class TaoTable {
           rows(table.rows()) {
       std::copy_n(given.bias.data(), b.size(), b.data());
       rows.target = given.target.data();
-      rows.n_targets = static_cast<int>(given.target.shape(1));
+      rows.n_targets = checked_size("target", given.target.shape(1));
       rows.weight = given.weight.data();
       const auto& table_of_classes = given.class_losses;
       leaves.losses.loss = table_of_classes ? Loss::kCrossEntropy : loss_named(given.loss);
       leaves.losses.parameter = static_cast<float>(given.loss_parameter);
       leaves.losses.n_outputs =
-          static_cast<int>((table_of_classes ? *table_of_classes : scores).shape(1));
+          checked_size("scores", (table_of_classes ? *table_of_classes : scores).shape(1));
       table.check(topology, rows, leaves.losses, given);
       if (table_of_classes) leaves.losses.table = table_of_classes->data();
       if (!given.leaf_weights) return;
@@ -207,8 +212,12 @@ class TaoTable {
                 given.target.shape(1) == (has_classes ? 1 : k),
             "rows, target and weight differ in size");
     for (std::size_t i = 0; i < n && has_classes; ++i)
-      require(own.target[i] >= 0 && own.target[i] < static_cast<float>(k),
-              "a class index is out of range");
+      require_class(own.target[i], losses.n_outputs);
+    require_not_negative("weight", given.weight);
+    require_finite_entries("target", given.target);
+    require_finite_entries("weights", given.weights);
+    require_finite_entries("bias", given.bias);
+    require(std::isfinite(given.loss_parameter), "loss_parameter is not finite");
   }
 
   Buffer<float> taken(const float* from, std::size_t n) const {

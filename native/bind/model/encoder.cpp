@@ -13,7 +13,20 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column,
   require(first_column.size() == p && n_levels.size() == p && flag_column.size() == p &&
               center.size() == p && scale.size() == p,
           "the encoder's arrays differ in length");
-  require(n_columns >= 0, "n_columns is negative");
+  require(p > 0, "an encoder has at least one feature");
+  checked_size("kinds", p);
+  checked_range("n_columns", n_columns, 1, kMany);
+  require_finite_entries("center", center);
+  require_positive("scale", scale);
+  require_indices("first_column", first_column, n_columns);
+  // Counted before they are listed: the list has one entry per column.
+  std::int64_t n_filled = 0;
+  for (std::size_t f = 0; f < p; ++f) {
+    n_filled +=
+        kinds.data()[f] == 0 ? 1 : checked_range("n_levels", n_levels.data()[f], 0, n_columns);
+    n_filled += flag_column.data()[f] >= 0;
+  }
+  require(n_filled == n_columns, "the features do not fill n_columns columns");
   std::vector<std::int32_t> indicator_columns;
   for (std::size_t f = 0; f < p; ++f) {
     const bool numeric = kinds.data()[f] == 0;
@@ -21,7 +34,6 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column,
     first_level_.push_back(numeric ? -1 : static_cast<std::int32_t>(indicator_columns.size()));
     n_levels_.push_back(levels);
     if (numeric) {
-      require(scale.data()[f] > 0, "a scale is not positive");
       numeric_feature_.push_back(static_cast<std::int32_t>(f));
       column_of_.push_back(first_column.data()[f]);
       center_.push_back(center.data()[f]);
@@ -34,10 +46,11 @@ Encoder::Encoder(Array1<std::uint8_t> kinds, Array1<std::int32_t> first_column,
     if (flagged) indicator_columns.push_back(flag_column.data()[f]);
   }
   column_of_.insert(column_of_.end(), indicator_columns.begin(), indicator_columns.end());
-  require(column_of_.size() == static_cast<std::size_t>(n_columns),
-          "the features do not fill n_columns columns");
-  for (const std::int32_t c : column_of_)
-    require(c >= 0 && c < n_columns, "a column is out of range");
+  std::vector<bool> is_filled(n_columns);
+  for (const std::int32_t c : column_of_) {
+    require(c >= 0 && c < n_columns && !is_filled[c], "a column is out of range or filled twice");
+    is_filled[c] = true;
+  }
 
   center_float_.assign(padded(static_cast<int>(center_.size())), 0.0f);
   inverse_scale_float_ = center_float_;

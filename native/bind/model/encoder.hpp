@@ -17,6 +17,7 @@ class Encoder {
 
   const Encoding& encoding() const { return encoding_; }
   int n_columns() const { return static_cast<int>(column_of_.size()); }
+  std::size_t columns() const { return column_of_.size(); }
   // Where the engine's c-th column (numeric values, then indicators) stands among the schema's
   // columns.
   const std::vector<std::int32_t>& column_of() const { return column_of_; }

@@ -15,7 +15,8 @@ void apply_link(Result<double, 2> scores, std::string_view name, int n_threads) 
   constexpr std::int64_t kChunk = 4096;  // rows per task
   const Link link = link_of(name);
   const std::int64_t n = static_cast<std::int64_t>(scores.shape(0));
-  const int k = static_cast<int>(scores.shape(1));
+  const int k = checked_size("scores", scores.shape(1));
+  checked_threads(n_threads);
   if (n == 0 || k == 0) return;
   double* data = scores.data();
   const nb::gil_scoped_release release;
@@ -45,6 +46,7 @@ class SoftRouter {
   SoftRouter(const SoftRouter&) = delete;
 
   auto scores(const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(encoder_, X);
     const std::size_t k = ensemble_.trees.shape.n_outputs;
     return answers<double>({table.n_rows(), k}, [&](double* out) {
@@ -57,13 +59,14 @@ class SoftRouter {
   template <class T>
   void scores_one(Array1<T> x, Result<double, 1> out) const {
     const Source row = row_source(ensemble_.encoding, x);
-    require(static_cast<int>(out.size()) == ensemble_.trees.shape.n_outputs,
+    require(out.size() == static_cast<std::size_t>(ensemble_.trees.shape.n_outputs),
             "out has another size than scores");
     start(1, out.data());
     require_finite(soft_scores(ensemble_, row, 1, out.data()));
   }
 
   auto reachable(const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(encoder_, X);
     const std::size_t n_trees = ensemble_.trees.shape.n_trees;
     return answers<std::int32_t>({table.n_rows(), n_trees}, [&](std::int32_t* out) {
@@ -74,6 +77,7 @@ class SoftRouter {
   auto leaf_weights(const nb::object& X, Array1<double> weight) const {
     const TableArrays table(encoder_, X);
     require(weight.size() == table.n_rows(), "there must be one weight per row");
+    require_finite_entries("weight", weight);
     const std::size_t n_trees = ensemble_.trees.shape.n_trees,
                       n_leaves = ensemble_.trees.shape.n_leaves();
     return answers<double>({n_trees, n_leaves}, [&](double* out) {
@@ -86,15 +90,18 @@ class SoftRouter {
   void check(const Array<double, 3>& weights, const Array2<double>& bias,
              const Array<double, 3>& values, double gamma) const {
     const std::size_t n_trees = weights.shape(0), m = weights.shape(1);
-    require(n_trees > 0 && n_trees < (std::size_t{1} << 31), "an ensemble has at least one tree");
+    require(n_trees > 0 && n_trees <= kMany, "an ensemble has at least one tree");
     require(m > 0 && (m & (m + 1)) == 0 && m < (std::size_t{1} << kDeepestSoftTree),
             "the splits do not fill perfect trees of depth 1 to 20");
-    require(static_cast<int>(weights.shape(2)) == encoder_.n_columns(),
-            "weights do not match the schema's columns");
+    require(weights.shape(2) == encoder_.columns(), "weights do not match the schema's columns");
     require(bias.shape(0) == n_trees && bias.shape(1) == m, "weights and bias differ");
-    require(values.shape(0) == n_trees && values.shape(1) == m + 1 && values.shape(2) > 0,
+    require(values.shape(0) == n_trees && values.shape(1) == m + 1 && values.shape(2) > 0 &&
+                values.shape(2) <= kMany,
             "weights and values differ");
-    require(gamma > 0, "gamma must be positive");
+    require(gamma > 0 && std::isfinite(gamma), "gamma must be positive");
+    require_finite_entries("weights", weights);
+    require_finite_entries("bias", bias);
+    require_finite_entries("values", values);
   }
 
   void pack(const Array<double, 3>& weights, const Array2<double>& bias,

@@ -15,21 +15,24 @@ class ForestRouter {
   // leaves: of each tree, its LeafModels or its values (L, k).
   ForestRouter(nb::list routers, nb::list leaves, std::string_view vote, bool is_sum)
       : routers_(nb::tuple(routers)), leaves_(nb::tuple(leaves)) {
-    const std::size_t n_trees = nb::len(routers);
+    const std::size_t n_trees = nb::len(routers_);
     require(n_trees > 0, "a forest has at least one tree");
-    require(n_trees == nb::len(leaves), "a forest has leaves for each of its trees");
-    const Router& first = nb::cast<const Router&>(routers[0]);
+    require(n_trees == nb::len(leaves_), "a forest has leaves for each of its trees");
+    for (const auto& router : routers_)
+      require(nb::isinstance<Router>(router), "the routers of a forest must be Router objects");
+    const Router& first = nb::cast<const Router&>(routers_[0]);
     encoder_ = &first.encoder();
     forest_.encoding = first.encoding();
     forest_.stride = first.stride();
     forest_.vote = vote_of(vote);
     forest_.is_sum = is_sum;
     for (std::size_t i = 0; i < n_trees; ++i)
-      add(nb::cast<const Router&>(routers[i]), nb::borrow(leaves[i]));
+      add(nb::cast<const Router&>(routers_[i]), nb::borrow(leaves_[i]));
   }
   ForestRouter(const ForestRouter&) = delete;
 
   auto apply(const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(*encoder_, X);
     return answers<std::int32_t>({table.n_rows(), forest_.trees.size()}, [&](std::int32_t* out) {
       return leaves_of_rows(forest_, table.source(), n_threads, out);
@@ -37,6 +40,7 @@ class ForestRouter {
   }
 
   auto answer(const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(*encoder_, X);
     const std::size_t k = forest_.n_outputs;
     return answers<double>({table.n_rows(), k}, [&](double* out) {
@@ -48,7 +52,8 @@ class ForestRouter {
   template <class T>
   void answer_one(Array1<T> x, Result<double, 1> out) const {
     const Source row = row_source(forest_.encoding, x);
-    require(static_cast<int>(out.size()) == forest_.n_outputs, "out has another size than answers");
+    require(out.size() == static_cast<std::size_t>(forest_.n_outputs),
+            "out has another size than answers");
     std::fill_n(out.data(), out.size(), 0.0);
     require_finite(answer_rows(forest_, row, 1, out.data()));
   }
@@ -74,14 +79,15 @@ class ForestRouter {
       tree.linear = &models.leaves();
       n_leaves = tree.linear->n_leaves, n_outputs = tree.linear->n_outputs;
     } else {
-      const auto values = nb::cast<Array2<double>>(leaves);
+      Array2<double> values;
+      require(nb::try_cast(leaves, values), "leaves must be LeafModels or float64 values (L, k)");
       n_leaves = values.shape(0), n_outputs = values.shape(1);
       values_.push_back(voted(values));
       tree.values = values_.back().data();
     }
     require(n_leaves == static_cast<std::size_t>(router.n_leaves()),
             "a tree has one leaf more than it has splits");
-    require(n_outputs > 0, "a tree has at least one output");
+    require(n_outputs > 0 && n_outputs <= kMany, "a tree has at least one output");
     require(forest_.trees.empty() || n_outputs == static_cast<std::size_t>(forest_.n_outputs),
             "the trees of a forest differ in their number of outputs");
     forest_.n_outputs = static_cast<int>(n_outputs);

@@ -24,12 +24,14 @@ class LeafModels {
       : encoder_(encoder), values_(values.size()) {
     require(weights.shape(0) == values.shape(0) && weights.shape(1) == values.shape(1),
             "values and leaf weights differ");
-    require(static_cast<int>(weights.shape(2)) == encoder_.n_columns(),
+    require(weights.shape(2) == encoder_.columns(),
             "leaf weights do not match the schema's columns");
     std::copy_n(values.data(), values.size(), values_.data());
     const Encoding encoding = encoder_.unscaled();
-    leaves_.n_leaves = static_cast<int>(values.shape(0));
-    leaves_.n_outputs = static_cast<int>(values.shape(1));
+    require(values.size() > 0, "a tree has leaves, and at least one output");
+    leaves_.n_leaves = checked_size("values", values.shape(0));
+    leaves_.n_outputs =
+        checked_range("n_outputs", checked_size("values", values.shape(1)), 1, kMany);
     leaves_.n_indicators = encoding.n_indicators;
     leaves_.link = link_of(link);
     rows_ = PackedRows<double>(encoder_, weights.data(), values.size());

@@ -54,7 +54,7 @@ class PolicyRouter {
     require(exponents.size() == nodes_.size(), "n_children and exponents differ");
     number(n_children.data(), exponents.data());
     require(weights.shape(0) == bias.size() && bias.size() == n_rows_, "weights and bias differ");
-    require(static_cast<int>(weights.shape(1)) == encoder_.n_columns(),
+    require(n_rows_ == 0 || weights.shape(1) == encoder_.columns(),
             "weights do not match the schema's columns");
     rows_ = PackedRows<float>(encoder_, weights.data(), n_rows_);
     splits_ = {static_cast<int>(nodes_.size()),
@@ -71,6 +71,7 @@ class PolicyRouter {
   PolicyRouter(const PolicyRouter&) = delete;
 
   auto apply(const nb::object& X, bool most_probable, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(encoder_, X);
     return answers<std::int32_t>({table.n_rows()}, [&](std::int32_t* out) {
       return find_leaves(table.source(), most_probable, n_threads, out);
@@ -86,6 +87,7 @@ class PolicyRouter {
   }
 
   auto leaf_probabilities(const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(encoder_, X);
     const std::size_t n_leaves = n_leaves_;
     return answers<double>({table.n_rows(), n_leaves}, [&](double* out) {
@@ -103,14 +105,19 @@ class PolicyRouter {
   void number(const std::int32_t* n_children, const std::int32_t* exponents) {
     require(!nodes_.empty() && child_.size() == nodes_.size() - 1,
             "every node but the root is somebody's child");
+    checked_size("n_children", nodes_.size());
+    std::vector<bool> has_parent(nodes_.size());
     std::size_t first = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const std::int32_t n = n_children[i];
       require(n >= 0 && first + n <= child_.size(), "n_children and child differ");
-      for (std::size_t q = first; q < first + n; ++q)
+      for (std::size_t q = first; q < first + n; ++q) {
         require(child_[q] > static_cast<std::int32_t>(i) &&
                     child_[q] < static_cast<std::int32_t>(nodes_.size()),
                 "a child is out of range");
+        require(!has_parent[child_[q]], "a child has two parents");
+        has_parent[child_[q]] = true;
+      }
       nodes_[i] = {static_cast<std::int32_t>(first), n, static_cast<std::int32_t>(n_rows_),
                    n ? -1 : n_leaves_, exponents[i]};
       first += n;

@@ -19,7 +19,7 @@ class Router {
   Router(const Encoder& encoder, Array2<double> weights, Array1<double> bias,
          Array2<std::int32_t> children, int n_leaves)
       : encoder_(encoder), encoding_(encoder_.unscaled()) {
-    const int m = static_cast<int>(weights.shape(0));
+    const int m = checked_size("weights", weights.shape(0));
     check(weights, bias, children, n_leaves);
     rows_ = PackedRows<float>(encoder_, weights.data(), m);
     nodes_ = route_nodes({children.data(), children.size()}, rows_.stride);
@@ -35,6 +35,7 @@ class Router {
   }
 
   auto apply(const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(encoder_, X);
     return answers<std::int32_t>({table.n_rows()}, [&](std::int32_t* leaves) {
       return in_chunks(
@@ -55,6 +56,7 @@ class Router {
 
   // What linear leaves answer, (n, k).
   auto answer(const LeafModels& models, const nb::object& X, int n_threads) const {
+    checked_threads(n_threads);
     const TableArrays table(encoder_, X);
     const LinearLeaves& leaves = fitting(models);
     const std::size_t k = leaves.n_outputs;
@@ -71,7 +73,8 @@ class Router {
   template <class T>
   void answer_one(const LeafModels& models, Array1<T> x, Result<double, 1> out) const {
     const LinearLeaves& leaves = fitting(models);
-    require(static_cast<int>(out.size()) == leaves.n_outputs, "out has another size than answers");
+    require(out.size() == static_cast<std::size_t>(leaves.n_outputs),
+            "out has another size than answers");
     route_one_row(x, [&](const EncodedRows& rows, std::int32_t leaf) {
       kernels().answer(leaves, rows, 1, &leaf, out.data());
     });
@@ -87,17 +90,23 @@ class Router {
   void check(const Array2<double>& weights, const Array1<double>& bias,
              const Array2<std::int32_t>& children, int n_leaves) const {
     const std::size_t m = weights.shape(0);
-    require(n_leaves == static_cast<int>(m) + 1, "a tree has one leaf more than it has splits");
-    require(m == 0 || static_cast<int>(weights.shape(1)) == encoder_.n_columns(),
+    require(n_leaves > 0 && static_cast<std::size_t>(n_leaves) == m + 1,
+            "a tree has one leaf more than it has splits");
+    require(m == 0 || weights.shape(1) == encoder_.columns(),
             "weights do not match the schema's columns");
     require(bias.size() == m && children.shape(0) == m && children.shape(1) == 2,
             "weights, bias and children differ");
+    std::vector<bool> has_parent(m + n_leaves);
     for (std::size_t i = 0; i < children.size(); ++i) {
       const std::int32_t child = children.data()[i], parent = static_cast<std::int32_t>(i / 2);
       // A child that comes after its parent cannot close a cycle, so every descent ends.
       require(
           child < 0 ? ~child < n_leaves : child > parent && child < static_cast<std::int32_t>(m),
           "a child is out of range");
+      // Depths count on one parent each.
+      const std::size_t place = child < 0 ? m + ~child : child;
+      require(!has_parent[place], "a child has two parents");
+      has_parent[place] = true;
     }
   }
 

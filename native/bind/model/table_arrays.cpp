@@ -7,7 +7,9 @@ namespace hardwood {
 namespace {
 
 bool is_csr(const nb::object& X) {
-  return nb::hasattr(X, "indptr") && nb::cast<std::string_view>(X.attr("format")) == "csr";
+  std::string_view format;
+  return nb::hasattr(X, "indptr") && nb::hasattr(X, "format") &&
+         nb::try_cast(nb::object(X.attr("format")), format) && format == "csr";
 }
 
 }  // namespace
@@ -27,9 +29,13 @@ TableArrays::TableArrays(const Encoder& encoder, const nb::object& X) {
     source_.n_rows = static_cast<std::int64_t>(values_.shape(0));
     return;
   }
-  require_width(nb::cast<std::size_t>(X.attr("shape")[1]), encoder.encoding());
-  indices_ = nb::cast<Array1<std::int32_t>>(X.attr("indices"));
-  indptr_ = nb::cast<Array1<std::int64_t>>(X.attr("indptr"));
+  std::size_t width = 0;
+  // Converted arrays stay alive as long as this object: it owns them.
+  require(nb::try_cast(nb::object(X.attr("shape")[1]), width) &&
+              nb::try_cast(nb::object(X.attr("indices")), indices_) &&
+              nb::try_cast(nb::object(X.attr("indptr")), indptr_),
+          "not a compressed sparse row matrix");
+  require_width(width, encoder.encoding());
   check_csr(encoder.encoding());
   source_.kind = is_float ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse;
   source_.n_rows = static_cast<std::int64_t>(indptr_.size()) - 1;

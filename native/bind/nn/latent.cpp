@@ -49,8 +49,9 @@ template <class Real>
 void traverse(Array2<Real> rows, bool is_q, Array1<Real> activity, Result<Real, 2> z,
               int n_threads) {
   const LatentBatch<Real> batch = batch_of(rows, is_q);
+  checked_threads(n_threads);
   require(has_size(activity, batch.n_nodes()) && z.shape(0) == rows.shape(0) &&
-              has_size(activity, static_cast<int>(z.shape(1))),
+              z.shape(1) == activity.size(),
           "sizes differ");
   const nb::gil_scoped_release release;
   latent_traversal(batch, activity.data(), n_threads, z.data());
@@ -62,6 +63,7 @@ void backward(Array2<Real> rows, bool is_q, Array1<Real> activity, Array1<std::i
               Result<Real, 2> slope, int n_threads) {
   const LatentBatch<Real> batch = batch_of(rows, is_q);
   const int n = batch.n_nodes();
+  checked_threads(n_threads);
   require(has_size(activity, n) && has_size(group, n) && has_size(curvature, n) &&
               has_size(slope_activity, n) && slope_z.shape(0) == rows.shape(0) &&
               slope_z.shape(1) == activity.size() && slope.shape(0) == rows.shape(0) &&

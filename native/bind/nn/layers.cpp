@@ -20,7 +20,7 @@ namespace {
 DgtLayer layer_of(const Array2<float>& X, const Array2<float>& W, const Array1<float>& b,
                   const Array2<float>& theta) {
   constexpr int kMaxHeight = 20;
-  DgtShape shape{0, static_cast<int>(X.shape(1)), static_cast<int>(theta.shape(1))};
+  DgtShape shape{0, checked_size("X", X.shape(1)), checked_size("theta", theta.shape(1))};
   while (shape.height < kMaxHeight && static_cast<std::size_t>(shape.n_leaves()) < theta.shape(0))
     ++shape.height;
   const std::size_t m = shape.n_nodes();
@@ -40,6 +40,7 @@ void forward(Array2<float> X, Array2<float> W, Array1<float> b, Array2<float> th
              Result<float, 2> prediction, Result<std::int32_t, 1> leaf, int n_threads) {
   const DgtLayer layer = layer_of(X, W, b, theta);
   const std::size_t n = X.shape(0);
+  checked_threads(n_threads);
   require(has_shape(prediction, n, theta.shape(1)) && leaf.size() == n, "sizes differ");
   const nb::gil_scoped_release release;
   dgt_layer_forward(layer, static_cast<std::int64_t>(n), X.data(), n_threads, prediction.data(),
@@ -50,14 +51,13 @@ void backward(Array2<float> X, Array2<float> W, Array1<float> b, Array2<float> t
               Array1<std::int32_t> leaf, Array2<float> slope, std::optional<Result<float, 2>> dX,
               Result<float, 2> dW, Result<float, 1> db, Result<float, 2> dtheta, int n_threads) {
   const DgtLayer layer = layer_of(X, W, b, theta);
+  checked_threads(n_threads);
   const std::size_t n = X.shape(0), d = X.shape(1), k = theta.shape(1);
   require(leaf.size() == n && has_shape(slope, n, k) && (!dX || has_shape(*dX, n, d)) &&
               has_shape(dW, W.shape(0), d) && db.size() == b.size() &&
               has_shape(dtheta, theta.shape(0), k),
           "sizes differ");
-  for (std::size_t i = 0; i < n; ++i)
-    require(leaf.data()[i] >= 0 && leaf.data()[i] < layer.shape.n_leaves(),
-            "a leaf is out of range");
+  require_indices("a leaf", leaf, layer.shape.n_leaves());
   const nb::gil_scoped_release release;
   dgt_layer_backward(layer, static_cast<std::int64_t>(n), X.data(), leaf.data(), slope.data(),
                      n_threads, {dX ? dX->data() : nullptr, dW.data(), db.data(), dtheta.data()});
@@ -72,7 +72,7 @@ bool has_shape(const T& array, std::size_t trees, std::size_t rows, std::size_t 
 template <class Real>
 TelLayer<Real> splits_of(const Array2<Real>& X, const Array<Real, 3>& W, const Array2<Real>& b,
                          double gamma, const std::string& activation) {
-  SoftShape shape{static_cast<int>(W.shape(0)), 0, static_cast<int>(X.shape(1)), 0};
+  SoftShape shape{checked_size("W", W.shape(0)), 0, checked_size("X", X.shape(1)), 0};
   while (shape.depth < kDeepestSoftTree && static_cast<std::size_t>(shape.n_nodes()) < W.shape(1))
     ++shape.depth;
   const std::size_t m = shape.n_nodes();
@@ -91,7 +91,7 @@ template <class Real>
 TelLayer<Real> ensemble_of(const Array2<Real>& X, const Array<Real, 3>& W, const Array2<Real>& b,
                            const Array<Real, 3>& O, double gamma, const std::string& activation) {
   TelLayer<Real> layer = splits_of(X, W, b, gamma, activation);
-  layer.shape.n_outputs = static_cast<int>(O.shape(2));
+  layer.shape.n_outputs = checked_size("O", O.shape(2));
   layer.O = O.data();
   require(has_shape(O, layer.shape.n_trees, layer.shape.n_leaves(), O.shape(2)) && O.shape(2) > 0,
           "trees of depth h have 2^h leaves each, and leaves a value");
@@ -103,6 +103,7 @@ void soft_forward(Array2<Real> X, Array<Real, 3> W, Array2<Real> b, Array<Real, 
                   Result<Real, 2> out, double gamma, const std::string& activation, int n_threads) {
   const TelLayer<Real> layer = ensemble_of(X, W, b, O, gamma, activation);
   const std::size_t n = X.shape(0);
+  checked_threads(n_threads);
   require(has_shape(out, n, O.shape(2)), "sizes differ");
   const nb::gil_scoped_release release;
   tel_layer_forward(layer, static_cast<std::int64_t>(n), X.data(), n_threads, out.data(), nullptr);
@@ -114,6 +115,7 @@ void soft_backward(Array2<Real> X, Array<Real, 3> W, Array2<Real> b, Array<Real,
                    Result<Real, 2> db, Result<Real, 3> dO, double gamma,
                    const std::string& activation, int n_threads) {
   const TelLayer<Real> layer = ensemble_of(X, W, b, O, gamma, activation);
+  checked_threads(n_threads);
   const std::size_t n = X.shape(0), d = X.shape(1);
   require(has_shape(slope, n, O.shape(2)) && (!dX || has_shape(*dX, n, d)) &&
               has_shape(dW, W.shape(0), W.shape(1), d) && has_shape(db, b.shape(0), b.shape(1)) &&
@@ -129,6 +131,7 @@ void reachable(Array2<Real> X, Array<Real, 3> W, Array2<Real> b, Result<std::int
                double gamma, const std::string& activation, int n_threads) {
   const TelLayer<Real> layer = splits_of(X, W, b, gamma, activation);
   const std::size_t n = X.shape(0);
+  checked_threads(n_threads);
   require(has_shape(leaves, n, W.shape(0)), "sizes differ");
   const nb::gil_scoped_release release;
   if (layer.activation == Activation::kLogistic) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "core/kernels.hpp"
@@ -53,6 +54,7 @@ LinearLayers::LinearLayers(int n_nodes, int n_columns, std::span<const int> hidd
   width_.insert(width_.end(), hidden.begin(), hidden.end());
   width_.push_back(n_nodes);
   thin_ = std::min(n_columns + 1, n_nodes);
+  check_size();
   std::size_t widest = 0;
   for (const int width : width_) {
     const std::size_t size = static_cast<std::size_t>(width) * padded(thin_);
@@ -71,6 +73,17 @@ LinearLayers::LinearLayers(int n_nodes, int n_columns, std::span<const int> hidd
   up_transposed_ = Buffer<float>(thin_ * widest);
   rows_ = Buffer<float>(kRowsAtOnce * widest);
   set_identity(by_columns() ? thin(up_, 0) : thin(down_, n_layers()));
+}
+
+// Before anything is allocated. Throws std::length_error.
+void LinearLayers::check_size() const {
+  double n = 0;  // beyond what integers count
+  for (std::size_t i = 0; i < width_.size(); ++i) {
+    n += 2.0 * width_[i] * padded(thin_);
+    if (i > 0) n += static_cast<double>(width_[i]) * padded(width_[i - 1]);
+  }
+  if (n > std::numeric_limits<std::int32_t>::max())
+    throw std::length_error("hidden layers of these widths are too large");
 }
 
 void LinearLayers::initialize(Random& random) {

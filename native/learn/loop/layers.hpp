@@ -51,6 +51,7 @@ class LinearLayers {
   void set_state(std::span<const float> state);
 
  private:
+  void check_size() const;
   std::ptrdiff_t stride(int i) const { return padded(width_[i]); }
   Matrix<float> thin(std::vector<Buffer<float>>& chain, int i) {
     return {chain[i].data(), width_[i], thin_, padded(thin_)};

@@ -26,7 +26,7 @@ from hardwood.explain.values import dense_matrix
 from hardwood.model import ObliqueForest, ObliqueTree, engine
 from hardwood.model.base import model_of
 from hardwood.model.structure import Link
-from hardwood.parameters import MAX_COUNT, integer, is_auto, n_threads, switch
+from hardwood.parameters import integer, is_auto, n_threads, switch
 
 if TYPE_CHECKING:
     from hardwood._native import ForestRouter
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Packed = tuple[ForestRouter, int, Link]
 
 MAX_BACKGROUND = 100
+_MOST_ORDERS = 2**24
 N_WALKS = 200  # smallest number of orders per row, over all background rows
 _CASES = {"auto": 2048, True: 2**32, False: 0}  # per background row, to enumerate
 
@@ -228,7 +229,7 @@ def _n_orders(n_permutations: Any, n_background: int) -> int:
     """Return the number of orders per background row: at least 2, for a standard error."""
     if is_auto(n_permutations):
         return max(2, math.ceil(N_WALKS / n_background))
-    return integer("n_permutations", n_permutations, 2, MAX_COUNT)
+    return integer("n_permutations", n_permutations, 2, _MOST_ORDERS)
 
 
 def _check(values: np.ndarray, is_exact: np.ndarray, exact: bool | str) -> None:

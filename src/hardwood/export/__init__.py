@@ -1,4 +1,4 @@
-"""Models that leave Python: C, ONNX, SQL, rules, plain Python, JSON; each checked as it is made."""
+"""Export of models to C, ONNX, SQL, rules, plain Python and JSON, with a check of each export."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""A split as a condition on raw columns, exactly as the engine decides it where that is possible.
+"""A split as a condition on raw columns, exactly as the engine decides it where possible.
 
-A split on one number is a threshold: the engine's decision is monotone in the column, and changes
-at one float32 value, found by bisection. Of the entries that float32 takes for that value the one
-with the fewest digits is the threshold, ``age >= 30``; it decides all others as the engine does. A
-split on the levels of one feature, or on an entry being missing, has a few cases, each of which is
-decided as the engine decides it. Only a split on several features stays a weighted sum; in float64
-it agrees with the engine's float32 sum wherever that is not within rounding of zero
-(`rounding_bound`).
+A split on one number is a threshold: the engine's decision is monotone in the column and changes at
+one float32 value, which is found by bisection. Of the numbers that round to this float32 value, the
+one with the fewest digits is the threshold, ``age >= 30``; all others are decided as in the engine.
+A split on the levels of one feature, or on a value being missing, has a few cases, each decided as
+in the engine. Only a split on several features remains a weighted sum; in float64 it agrees with
+the engine's float32 sum wherever that is not within rounding of zero (`rounding_bound`).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Always:
 class Threshold:
     """Right where ``x >= value`` (``relation`` is ``">="``) or ``x <= value``.
 
-    A missing entry goes right where ``missing_right`` says so.
+    A missing value goes right if ``missing_right`` is true.
     """
 
     feature: int
@@ -41,7 +40,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Missing:
-    """Right where the entry of a numeric feature is missing, or where it is not."""
+    """Right where the value of a numeric feature is missing, or where it is not."""
 
     feature: int
     right_if_missing: bool
@@ -49,7 +48,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Levels:
-    """Right for some levels of a feature, by their positions; and missing entries, or not."""
+    """Right for some levels of a feature, given by their positions, and perhaps missing values."""
 
     feature: int
     right: frozenset[int]
@@ -58,7 +57,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class LevelWeights:
-    """What the levels of one feature add to a sum, and what a missing or unseen entry adds."""
+    """Contributions of the levels of one feature to a sum, and of a missing or unseen value."""
 
     feature: int
     weights: tuple[float, ...]
@@ -74,11 +73,11 @@ class Linear:
     numbers
         ``(feature, weight, center)``: adds ``weight * (x - center)``, nothing where missing.
     flags
-        ``(feature, weight)``: adds the weight where the entry of a numeric feature is missing.
+        ``(feature, weight)``: adds the weight where the value of a numeric feature is missing.
     levels
-        What categories add.
+        Contributions of categorical features.
     constant
-        Added always. A split goes right where the sum is at least 0.
+        Constant term. A split goes right where the sum is at least 0.
     """
 
     numbers: tuple[tuple[int, float, float], ...]
@@ -91,10 +90,10 @@ Condition = Always | Threshold | Missing | Levels | Linear
 
 
 def rounding_bound(encoding: Encoding) -> float:
-    """Relative to the sum of its terms' sizes, what float32 may change of a split's score.
+    """Return the largest rounding error of a float32 score, relative to the sum of |terms|.
 
-    A sum of n/16 products in each of sixteen lanes, four folds, one term per feature with an
-    indicator, and one rounding each of the value, the product and the sum with them.
+    A score is a sum of n/16 products in each of sixteen lanes, four folds, one term per feature
+    with an indicator, and one rounding each of the value, the product and the sum with them.
     """
     per_lane = -(-encoding.n_values // LANES)
     n_flagged = len({item.feature for item in encoding.indicators})
@@ -166,7 +165,7 @@ def sum_of(
 
 
 def leaf_sums(tree: PlannedTree, encoding: Encoding) -> list[list[Linear]]:
-    """Return the scores of linear leaves in raw units, (L, k); nothing of constant ones."""
+    """Return the scores of linear leaves in raw units, (L, k); an empty list if constant."""
     if tree.leaf_weights is None or tree.leaf_indicators is None:
         return []
     return [
@@ -191,7 +190,7 @@ def _features_of(tree: PlannedTree, encoding: Encoding, i: int) -> set[int]:
 
 
 def _goes_right(tree: PlannedTree, i: int, indicator: int | None) -> bool:
-    """Whether a row without numbers and with this indicator on goes right.
+    """Whether a row without numbers and with only this indicator on goes right.
 
     The sign of a sum of two float32 numbers is exact.
     """
@@ -245,7 +244,7 @@ def exact_splits(
         sign = 1.0 if is_rising else -1.0
         is_finite = np.isfinite(cut)
         weights[i, value] = sign if is_finite else 0.0
-        bias[i] = -sign * cut if is_finite else -1.0  # beyond all values: nothing goes right
+        bias[i] = -sign * cut if is_finite else -1.0  # beyond all values: no row goes right
         flag = encoding.flag.get(int(encoding.numeric[value]))
         if flag is not None:
             indicators[i, flag] = (1.0 if _goes_right(tree, i, flag) else -1.0) - bias[i]
@@ -258,7 +257,7 @@ def exact_splits(
 def _thresholds(
     tree: PlannedTree, encoding: Encoding, singles: list[tuple[int, int]]
 ) -> list[Condition]:
-    """Conditions of the splits that weigh one number each: ``(split, value)``."""
+    """Return the conditions of the splits that weigh one number each: ``(split, value)``."""
     if not singles:
         return []
     splits, values = np.array(singles).T
@@ -281,7 +280,7 @@ def _thresholds(
 
 
 def _nominal(tree: PlannedTree, encoding: Encoding, i: int, value: int) -> float:
-    """Threshold of a split on one number, without regard to float32."""
+    """Return the threshold of a split on one number in exact arithmetic."""
     with np.errstate(over="ignore"):
         distance = np.float64(tree.bias[i]) / np.float64(tree.weights[i, value])
         return float(encoding.center[value] - distance * encoding.scale[value])
@@ -290,7 +289,7 @@ def _nominal(tree: PlannedTree, encoding: Encoding, i: int, value: int) -> float
 def _cut_entries(
     encoding: Encoding, values: np.ndarray, cuts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(s,) the first and the last entries of a column whose float32 value is the cut."""
+    """(s,) the first and the last number of a column whose float32 value is the cut."""
     center, inverse = encoding.center[values], encoding.inverse_scale[values]
 
     def value_of(x: np.ndarray) -> np.ndarray:
@@ -304,7 +303,7 @@ def _cut_entries(
 
 
 def shortest_between(low: float, high: float, near: float) -> float:
-    """Round ``near`` to as few digits as keep it between two numbers, these included."""
+    """Round ``near`` to the fewest digits that keep it between two numbers, inclusive."""
     near = min(max(near, low), high)
     if low <= 0 <= high:
         return 0.0
@@ -315,13 +314,13 @@ def shortest_between(low: float, high: float, near: float) -> float:
 def value_cuts(
     tree: PlannedTree, splits: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the engine cuts the float32 value of a split on one number.
+    """Return where the engine cuts the float32 value of a split on one number.
 
     Returns
     -------
     cuts, rising
         (s,) float32: right is ``value >= cut`` where ``rising`` and ``value <= cut`` elsewhere.
-        Infinity, beyond all values, where none goes right; the least or largest value where all do.
+        Infinity where no value goes right; the smallest or largest value where all do.
     """
     weights = tree.weights[splits, values].astype(np.float64)
     bias = tree.bias[splits].astype(np.float64)
@@ -340,14 +339,14 @@ def value_cuts(
 
 
 def _least(goes_right: Callable[[np.ndarray], np.ndarray], size: int, kind: type) -> np.ndarray:
-    """Return the least finite numbers for which a rising predicate holds; infinity where none does.
+    """Return the smallest finite number for which a rising predicate holds; infinity if none does.
 
-    Where it holds for all of them: the least of all, ``-finfo(kind).max``.
+    If it holds for all of them, the smallest number, ``-finfo(kind).max``.
     """
     bits = np.int64 if kind is np.float64 else np.int32
     largest = int(np.array(np.finfo(kind).max, kind).view(bits))
-    low = np.full(size, -largest - 1, np.int64)  # does not hold, as if
-    high = np.full(size, largest + 1, np.int64)  # holds, as if
+    low = np.full(size, -largest - 1, np.int64)  # taken not to hold
+    high = np.full(size, largest + 1, np.int64)  # taken to hold
     for _ in range(8 * np.dtype(kind).itemsize + 2):
         middle = low // 2 + high // 2 + (low % 2 + high % 2) // 2
         inside = (middle > low) & (middle < high)
@@ -359,6 +358,6 @@ def _least(goes_right: Callable[[np.ndarray], np.ndarray], size: int, kind: type
 
 
 def _float_of(rank: np.ndarray, kind: type, bits: type) -> np.ndarray:
-    """Return the float of each rank: 0 is 0, 1 the least positive number, -1 its opposite."""
+    """Return the float of each rank: 0 is 0, 1 the smallest positive number, -1 its negative."""
     size = np.abs(rank).astype(bits).view(kind)
     return np.where(rank < 0, -size, size)

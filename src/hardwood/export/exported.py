@@ -1,4 +1,4 @@
-"""What an export returns: its text or bytes, which know how they were checked."""
+"""The result of an export: its text or bytes, with the check that it passed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Path = str | os.PathLike[str]
 
 
 class ExportedText(str):
-    """Text of an export; ``check`` says what it was compared on."""
+    """Text of an export; ``check`` says how it was checked."""
 
     check: Check
 
 
 class ExportedBytes(bytes):
-    """Bytes of an export; ``check`` says what they were compared on."""
+    """Bytes of an export; ``check`` says how they were checked."""
 
     check: Check
 
@@ -27,13 +27,13 @@ Exported = TypeVar("Exported", ExportedText, ExportedBytes)
 
 
 def check_path(path: Path | None, example: str) -> None:
-    """Raise an OSError where no file can be written; called before the work starts."""
+    """Raise an OSError if the file cannot be written; called before the work starts."""
     if path is not None:
         checked_target(path, what="an export", example=example)
 
 
 def exported(content: Exported, check: Check, path: Path | None) -> Exported:
-    """Return what was checked, and write it where a path is given, in whole or not at all."""
+    """Return checked content, and write it atomically if a path is given."""
     content.check = check
     if path is not None:
         with whole_file(path) as stream:

@@ -1,6 +1,6 @@
-"""Conditions and sums as expressions of a language: one walk over them, for Python and SQL.
+"""Conditions and sums as expressions of a language, for Python and SQL.
 
-Trees are cut into blocks of a few levels, as languages cannot nest as deep as a tree grows.
+Trees are cut into blocks of a few levels, because languages limit the depth of nesting.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Written = TypeVar("Written")
 
 
 class Expressions(ABC):
-    """Writes conditions; a language says how it writes their parts."""
+    """Writes conditions; subclasses write the parts in their language."""
 
     zero: ClassVar[str]
 
@@ -30,26 +30,26 @@ class Expressions(ABC):
 
     @abstractmethod
     def entry(self, feature: int) -> str:
-        """Write the entry of a feature."""
+        """Write the value of a feature."""
 
     @abstractmethod
     def is_missing(self, feature: int, yes: bool) -> str:
-        """Write that an entry is missing, or that it is not."""
+        """Write the condition that a value is missing, or that it is not."""
 
     @abstractmethod
-    def with_missing(self, condition: Threshold, words: str) -> str:
-        """Say in the words of a threshold where missing entries go."""
+    def with_missing(self, condition: Threshold, text: str) -> str:
+        """Add to the text of a threshold where missing values go."""
 
     @abstractmethod
     def is_one_of(self, condition: Levels, listed: list[int]) -> str:
-        """Write that an entry is one of the listed levels; that it is none where missing is."""
+        """Write that a value is one of the listed levels, or none if missing values go right."""
 
     @abstractmethod
     def terms(self, linear: Linear) -> list[str]:
-        """Write the terms of a sum, but for its constant."""
+        """Write the terms of a sum, without its constant."""
 
     def condition(self, condition: Condition) -> str:
-        """Write when a row goes right."""
+        """Write the condition for going right."""
         if isinstance(condition, Always):
             return str(condition.right)
         if isinstance(condition, Linear):
@@ -57,9 +57,9 @@ class Expressions(ABC):
         if isinstance(condition, Missing):
             return self.is_missing(condition.feature, condition.right_if_missing)
         if isinstance(condition, Threshold):
-            words = f"{self.entry(condition.feature)} {condition.relation}"
-            return self.with_missing(condition, f"{words} {self.number(condition.value)}")
-        # What is missing is no level: where it goes right, the levels that go left are listed.
+            text = f"{self.entry(condition.feature)} {condition.relation}"
+            return self.with_missing(condition, f"{text} {self.number(condition.value)}")
+        # A missing value is no level: if it goes right, the levels that go left are listed.
         n_levels = len(self.plan.schema.features[condition.feature].levels)
         is_listed = [(i in condition.right) != condition.missing_right for i in range(n_levels)]
         return self.is_one_of(condition, [i for i in range(n_levels) if is_listed[i]])
@@ -77,7 +77,7 @@ class Expressions(ABC):
 
 
 def joined(terms: Sequence[str]) -> str:
-    """Put terms in a line, ``a - b + c``; those that begin with a minus sign are subtracted."""
+    """Join terms on one line, ``a - b + c``; terms that begin with a minus sign are subtracted."""
     rest = (f" - {term[1:]}" if term.startswith("-") else f" + {term}" for term in terms[1:])
     return "".join([terms[0], *rest])
 
@@ -91,9 +91,9 @@ class Blocks:
     tree
         The tree.
     roots
-        The node at the top of each block, the tree's root first: a split, or of a single leaf -1.
+        The root node of each block, that of the tree first: a split, or -1 for a single leaf.
     n_levels
-        Levels of splits in a block.
+        Largest number of levels of splits in a block.
     """
 
     tree: PlannedTree
@@ -102,7 +102,7 @@ class Blocks:
 
     @classmethod
     def of(cls, tree: PlannedTree, n_levels: int) -> Blocks:
-        """Cut a tree."""
+        """Cut a tree into blocks."""
         roots, todo = [], [tree.root]
         while todo:
             root = todo.pop()
@@ -127,19 +127,19 @@ def nested(
     deeper: Callable[[int], Written],
     branch: Callable[[int, Callable[[], Written], Callable[[], Written]], Written],
 ) -> Written:
-    """Write the splits of a block inside each other.
+    """Write the splits of a block as nested expressions.
 
     Parameters
     ----------
     blocks, root
-        A tree in blocks, and the node at the top of one.
+        A tree in blocks, and the root node of one block.
     leaf
         Writes that a leaf was reached.
     deeper
-        Writes that another block begins at a node.
+        Writes that another block continues at a node.
     branch
-        Writes a split: its number, and what writes the sides where its condition holds and does
-        not.
+        Writes a split: called with its number, and functions that write the sides where the
+        condition holds and where it does not.
     """
 
     def below(node: int, level: int) -> Written:

@@ -1,4 +1,4 @@
-"""A model as JSON: the text of its own `to_json`, in full precision, with a documented form."""
+"""A model as JSON: the text of `to_json`, in full precision, with a documented format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def to_json(
     path
         File to write; None only returns the text.
     data
-        A table to compare on; by default rows are made up from the schema.
+        A table to check the export on. By default, rows are simulated from the schema.
 
     Returns
     -------
@@ -36,18 +36,18 @@ def to_json(
     Raises
     ------
     ExportError
-        If what is read back is not the model, or answers differently.
+        If the model that is read back is not the same or predicts differently.
     """
     check_path(path, "model.json")
     plan = plan_of(model)
     text = model.to_json()
     again = type(model).from_json(text)
     if again != model:
-        raise ExportError("the export to JSON was not written: what is read back is another model")
+        raise ExportError("the export to JSON was not written: it reads back as another model")
     probes = Probes.of(plan, data)
     read = Probes(plan_of(again), probes.matrix, probes.n_typical, probes.are_given)
     if not np.array_equal(read.outputs, probes.outputs):
-        raise ExportError("the export to JSON was not written: what is read back answers otherwise")
+        raise ExportError("the export to JSON was not written: read back, it predicts differently")
     answers = Predictions(read.outputs, positions_of(plan, read.outputs), read.leaves)
     check = verified(
         probes, answers, target="json", method="read back and asked", edges_may_differ=False

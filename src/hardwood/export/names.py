@@ -1,7 +1,7 @@
-"""Names as other languages can hold them: identifiers, literals, comments.
+"""Names in the form of other languages: identifiers, literals, comments.
 
-Names come from tables, where anything goes: quotes, line breaks, ``*/``, reserved words, nothing at
-all. What is written here means the name and nothing else.
+Names come from tables and may contain anything: quotes, line breaks, ``*/``, reserved words, or
+nothing. The functions here make them safe to write.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_MAX_LENGTH = 40  # of an identifier's own part: compilers tell at least 63 characters apart
+_MAX_LENGTH = 40  # of the identifier itself: compilers distinguish at least 63 characters
 
 
 def identifiers(
     names: Iterable[str], *, prefix: str = "", otherwise: str = "x", taken: Iterable[str] = ()
 ) -> list[str]:
-    """Make distinct identifiers of letters, digits and underscores, one for each name.
+    """Return distinct identifiers of letters, digits and underscores, one per name.
 
     Parameters
     ----------
     names
-        Any texts; accents are dropped, other characters become underscores.
+        Any text; accents are dropped, other characters become underscores.
     prefix
-        Put before each.
+        Prefix of each identifier.
     otherwise
-        Stands, with the name's place, for a name that leaves nothing, and before a digit where
-        there is no prefix.
+        Used, with the position of the name, for a name that has no valid characters, and before a
+        leading digit if there is no prefix.
     taken
-        Identifiers that must not be used. Letter case alone makes no difference.
+        Identifiers that must not be used, compared without regard to case.
     """
     used = {name.lower() for name in taken}
     found = []
@@ -58,9 +58,9 @@ def quoted(text: str) -> str:
 
 
 def comment(text: str, limit: int = 200) -> str:
-    """Write text so that it ends no comment of any language: one line of plain ASCII.
+    """Write text so that it cannot end a comment in any language: one line of plain ASCII.
 
-    What could be a delimiter or an escape is written as ``u+002a``.
+    Characters that could be a delimiter or an escape are written as ``u+002a``.
     """
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
     return re.sub(r"[^A-Za-z0-9 _.,:;()<>=+|#@&%!'\"\[\]-]", _code_point, shown).replace(

@@ -1,9 +1,9 @@
-"""A model as an exporter needs it: the engine's own numbers, in the engine's order.
+"""A model in the form that exporters need: the engine's own numbers, in the engine's order.
 
-The engine meets a row as float32 values ``(x - center)`` of its numbers, 0 where missing, and a
-list of the indicators (levels, missing flags) that are on. A split is scored in float32 by weights
-that were rounded to float32 once. An export that uses these numbers, not those of the model file,
-differs from the library in the order of additions at most.
+The engine sees a row as float32 values ``(x - center)`` of its numbers, 0 where missing, and a list
+of the indicators (levels, missing indicators) that are on. Splits are scored in float32, with
+weights that were rounded to float32 once. An export that uses these numbers, rather than those of
+the model file, differs from the library only in the order of additions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Vote = Literal["none", "class", "labels"]
 
 LARGEST = float(np.finfo(np.float32).max)  # finite numbers stay finite in float32
 LANES = 16  # running sums of the engine's dot product: value j goes to sum j mod 16
-_MODERATE = 2.0**40  # scales within it and its inverse are left to the weights
+_MODERATE = 2.0**40  # scales between its inverse and it are absorbed by the weights
 
 
 @dataclass(frozen=True)
 class Indicator:
-    """What one 0/1 column says: a level of a feature (its position), or that an entry is missing.
+    """The meaning of one 0/1 column: a level of a feature, or a missing value.
 
-    ``level`` is None for the missing flag.
+    ``level`` is the position of the level, or None for a missing indicator.
     """
 
     feature: int
@@ -43,19 +43,19 @@ class Indicator:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the engine turns rows into values and indicators.
+    """How the engine encodes rows as values and indicators.
 
     Parameters
     ----------
     schema
         The features.
     numeric
-        (n,) the features that are numbers, in the order of the values.
+        (n,) the numeric features, in the order of the values.
     center, scale
-        (n,) float64; a value is ``float32((x - center) / scale)``. Mostly the scale is 1: the
-        weights have taken it over.
+        (n,) float64; a value is ``float32((x - center) / scale)``. The scale is usually 1, because
+        the weights have absorbed it.
     indicators
-        The 0/1 columns, in the engine's order.
+        The 0/1 columns, in the order of the engine.
     """
 
     schema: Schema
@@ -100,7 +100,7 @@ class Encoding:
 
     @property
     def inverse_scale(self) -> np.ndarray:
-        """(n,) float64, what the engine multiplies by: the last bit may differ from a division."""
+        """(n,) float64, the engine's factor; the last bit may differ from a division."""
         return 1.0 / self.scale
 
     @cached_property
@@ -115,17 +115,17 @@ class Encoding:
 
     @cached_property
     def flag(self) -> dict[int, int]:
-        """Position of the missing flag of each feature that has one."""
+        """Position of the missing indicator of each feature that has one."""
         return {item.feature: q for q, item in enumerate(self.indicators) if item.level is None}
 
     @cached_property
     def value_columns(self) -> np.ndarray:
-        """(n,) the column of the schema that each value is."""
+        """(n,) the schema's column of each value."""
         return self.schema.first_column[self.numeric]
 
     @cached_property
     def indicator_columns(self) -> np.ndarray:
-        """(q,) the column of the schema that each indicator is."""
+        """(q,) the schema's column of each indicator."""
         first, flag = self.schema.first_column, self.schema.flag_column
         return np.array(
             [
@@ -141,7 +141,7 @@ class Encoding:
         Parameters
         ----------
         matrix
-            (r, p) what `Schema.read` returns: numbers, positions of levels, NaN where missing.
+            (r, p) as returned by `Schema.read`: numbers, positions of levels, NaN where missing.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class Encoding:
 
 @dataclass(frozen=True, eq=False)
 class PlannedTree:
-    """One tree in the engine's numbers.
+    """One tree with the engine's numbers.
 
     Parameters
     ----------
@@ -176,18 +176,18 @@ class PlannedTree:
         (m, n), (m, q), (m,) float32: a split goes right where ``bias + weights . values +`` those
         of ``indicators`` that are on is at least 0.
     exponents
-        (m,) powers of two: multiplied by them, splits are in the raw units of the table.
+        (m,) powers of two that convert splits to the raw units of the table.
     children
         (m, 2): a split by its number, leaf ``l`` as ``-1 - l``.
     values
-        (L, k) float64: what leaves add to the model's answer; votes where the forest votes. Of
-        linear leaves: their scores at the centers.
+        (L, k) float64: contributions of leaves to the model's output, or votes if the forest
+        votes. For linear leaves: their scores at the centers.
     leaf_weights, leaf_indicators
         (L, k, n), (L, k, q) float64 of linear leaves; None where leaves are constant.
     link
-        From the scores of linear leaves to what they answer.
+        Link function from the scores of linear leaves to outputs.
     vote
-        What a linear leaf's answer is turned into; constant leaves hold their vote already.
+        How outputs of linear leaves become votes; constant leaves already hold votes.
     """
 
     weights: np.ndarray
@@ -213,17 +213,16 @@ class PlannedTree:
 
     @property
     def root(self) -> int:
-        """The root as children are written: split 0, or leaf 0 as -1."""
+        """The root, as in ``children``: split 0, or leaf 0 as -1."""
         return 0 if self.n_splits else -1
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A model in the engine's numbers.
+    """A model with the engine's numbers.
 
-    Outputs are the sum of what the trees add, divided by ``divisor``, times two to the power of
-    ``exponent`` (which is 0 unless leaves are near the limits of float64), and of that the
-    ``link``.
+    Outputs are the sum of the trees' outputs, divided by ``divisor``, times two to the power of
+    ``exponent`` (0 unless leaves are near the limits of float64), followed by the ``link``.
     """
 
     model: HardModel
@@ -235,7 +234,7 @@ class Plan:
 
     @property
     def schema(self) -> Schema:
-        """The features that go in."""
+        """The schema of the features."""
         return self.encoding.schema
 
     @property
@@ -244,47 +243,47 @@ class Plan:
         return isinstance(self.model, ObliqueForest)
 
     def combined(self, total: np.ndarray) -> np.ndarray:
-        """Turn the sum (r, k) of what the trees say into outputs."""
+        """Turn the sum (r, k) of the trees' outputs into the model's outputs."""
         outputs = total / self.divisor
-        if self.exponent:  # no mean of finite numbers is beyond them; rounding could make it so
+        if self.exponent:  # a mean of finite numbers is finite; rounding could change that
             limit = np.ldexp(np.finfo(np.float64).max, -self.exponent)
             outputs = np.ldexp(np.clip(outputs, -limit, limit), self.exponent)
         return linked(outputs, self.link, 1)
 
     @property
     def summary(self) -> str:
-        """One line: what the model predicts and how large it is."""
+        """Task and size of the model, on one line."""
         return summary(self.model)
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
-        """Names of labels or regression outputs; their numbers where the model knows none."""
+        """Names of labels or regression targets, or their numbers if the model has no names."""
         if self.model.classes is not None:
             return tuple(str(label) for label in self.model.classes)
         return self.model.target_names or tuple(str(i) for i in range(self.model.n_outputs))
 
 
 def plan_of(model: Any) -> Plan:
-    """Make a plan of a tree or forest; of a policy tree with two branches, by its oblique tree.
+    """Return the plan of a tree or forest, or of a policy tree with two branches per split.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If the model is none of these.
     ExportError
         If a name cannot be written as Unicode text.
     """
     if not isinstance(model, Model):
         raise TypeError(
-            f"an export takes an ObliqueTree or ObliqueForest, got a {type(model).__name__}; of a "
-            "fitted estimator give its tree_ or forest_"
+            f"an export takes an ObliqueTree or ObliqueForest, got a {type(model).__name__}; for a "
+            "fitted estimator pass its tree_ or forest_"
         )
     model = model.hard("an export")
     _check_names(model)
     encoding = Encoding.of(model.schema)
     trees = model.hard_trees
     combine = model.combine if isinstance(model, ObliqueForest) else "sum"
-    # Leaves near the limits of float64 are scaled down before they are added up.
+    # Leaves near the limits of float64 are scaled down before they are added.
     exponent = model._packed[1] if isinstance(model, ObliqueForest) else 0
     vote = _vote(model.task) if combine == "vote" else "none"
     return Plan(
@@ -321,7 +320,7 @@ def _vote(task: TaskKind) -> Vote:
 
 
 def voted(values: np.ndarray, vote: Vote) -> np.ndarray:
-    """Turn answers (r, k) into votes, where the forest votes."""
+    """Turn outputs (r, k) into votes, if the forest votes."""
     if vote == "none":
         return values
     if vote == "labels":
@@ -340,6 +339,6 @@ def _check_names(model: HardModel) -> None:
             name.encode()
         except UnicodeEncodeError as error:
             raise ExportError(
-                f"the name {name!r:.80} is not valid Unicode ({error.reason}) and can be written "
-                "in no file. Rename the column or level."
+                f"the name {name!r:.80} is not valid Unicode ({error.reason}) and cannot be "
+                "written to a file. Rename the column or category."
             ) from error

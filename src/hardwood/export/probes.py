@@ -1,7 +1,7 @@
-"""The rows on which an export is compared with its model.
+"""The rows on which an export is compared with its model, called probes.
 
-Given rows, or rows made up from the schema: around the centers, with missing entries and unseen
-levels, some close to a split, and some led to the leaves that no other row has reached.
+Probes are given rows, or rows simulated from the schema: around the centers, with missing values
+and unseen categories, some close to a split, and some moved toward leaves that others miss.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from hardwood.table import Schema, Table
 from hardwood.table.feature import Feature, Level
 
 N_ROWS = 1000
-_MAX_GIVEN = 100_000  # rows, of which the first are taken
+_MAX_GIVEN = 100_000  # given rows to use, from the first on
 _MAX_ENTRIES = 20_000_000
-_NEAR = (1e-1, 1e-3, 1e-5)  # distances from a split, in units of the spread of its score
+_NEAR = (1e-1, 1e-3, 1e-5)  # distances from a split, in standard deviations of its score
 _ATTEMPTS = 4
 _SWEEPS = 25
 _MAX_OPERATIONS = 10_000_000
 _FEWEST = 200
-_BEYOND_FLOATS = 2**1024  # whole numbers from here on have no float64
-_MAX_LED = 1_000_000  # scores of rows that are led to leaves, in all trees together
+_BEYOND_FLOATS = 2**1024  # integers from here on exceed float64
+_MAX_LED = 1_000_000  # scores of rows to move toward leaves, over all trees
 
 
 @dataclass(frozen=True, eq=False)
 class Probes:
-    """Rows (n, p) as `Schema.read` returns them, and what the model answers to them.
+    """Rows (n, p) as returned by `Schema.read`, and the model's outputs for them.
 
-    ``n_typical`` of them, the first, are given rows or rows like those of training; what follows
-    was made to be difficult.
+    The first ``n_typical`` are given rows, or rows like those of training. The others are difficult
+    on purpose.
     """
 
     plan: Plan
@@ -43,7 +43,7 @@ class Probes:
 
     @classmethod
     def of(cls, plan: Plan, data: Any = None, *, seed: int = 0) -> Probes:
-        """Make probe rows; ``data`` is any table that the model reads, or None."""
+        """Return probes from ``data``, any table that the model can predict, or simulated ones."""
         rng = np.random.default_rng(seed)
         typical = _drawn(plan.schema, rng, N_ROWS) if data is None else _read(plan.schema, data)
         near = _near_splits(plan, rng, typical)
@@ -52,7 +52,7 @@ class Probes:
         return cls(plan, np.concatenate([rows, led]), len(typical), data is not None)
 
     def thinned(self, cost: int) -> Probes:
-        """Take fewer rows, evenly, where each takes ``cost`` operations in a slow language."""
+        """Return fewer rows, evenly spaced, for rows that take ``cost`` slow operations each."""
         step = min(self.n_rows * cost // _MAX_OPERATIONS + 1, max(1, self.n_rows // _FEWEST))
         n_typical = -(-self.n_typical // step)
         return Probes(self.plan, self.matrix[::step], n_typical, self.are_given)
@@ -64,7 +64,7 @@ class Probes:
 
     @cached_property
     def table(self) -> Table:
-        """The rows as the model reads them."""
+        """The rows as a table for the model."""
         return self.plan.schema.as_table(self.matrix)
 
     @cached_property
@@ -87,9 +87,9 @@ class Probes:
 
     @cached_property
     def raw_columns(self) -> list[list[Any]]:
-        """The rows as a person has them: per feature, numbers or levels, None where missing.
+        """The rows as raw columns: per feature numbers or categories, None where missing.
 
-        Half of the missing entries of categories are levels that training did not see.
+        Half of the missing values of categorical features are categories not seen in training.
         """
         rng = np.random.default_rng(1)
         return [
@@ -99,11 +99,11 @@ class Probes:
 
 
 def unseen_level(feature: Feature) -> Level:
-    """Return a level of the kind of a feature's own that is not one of them, as float64 either."""
+    """Return a category of the same type as a feature's own that is not one of them."""
     numbers = [level for level in feature.levels if not isinstance(level, str)]
     if len(numbers) == len(feature.levels):
         taken = {float(level) for level in numbers if abs(level) < _BEYOND_FLOATS}
-        # Beyond 2**53 adding 1.5 may change nothing; one of these is free, as levels are fewer.
+        # Beyond 2**53 adding 1.5 may change nothing; one of these is unused, as levels are fewer.
         candidates = (1.5 + max(taken, default=0.0), *(i + 0.5 for i in range(len(taken) + 1)))
         return next(level for level in candidates if level not in taken)
     name = "never seen"
@@ -134,7 +134,7 @@ def _read(schema: Schema, data: Any) -> np.ndarray:
 
 
 def _drawn(schema: Schema, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Rows around the centers; a third of them with missing entries and unseen levels."""
+    """Return rows around the centers; a third have missing values and unseen categories."""
     matrix = np.empty((n, schema.n_features))
     spread = schema.column_spread[schema.first_column]
     scale = schema.column_scale[schema.first_column]
@@ -152,7 +152,7 @@ def _drawn(schema: Schema, rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def _near_splits(plan: Plan, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
-    """Rows moved to just beside the splits that they meet, on either side."""
+    """Return rows moved to just beside the splits on their paths, on either side."""
     moved = []
     for tree in plan.trees[:: max(1, len(plan.trees) // 20)]:
         if tree.n_splits == 0:
@@ -168,7 +168,7 @@ def _near_splits(plan: Plan, rng: np.random.Generator, rows: np.ndarray) -> np.n
 def _moved(
     encoding: Encoding, tree: PlannedTree, rows: np.ndarray, split: np.ndarray, margin: np.ndarray
 ) -> np.ndarray:
-    """Move numbers along the weights until the score of a split is ``margin`` of its spread."""
+    """Move numbers along the weights until a split's score is ``margin`` standard deviations."""
     values, on = encoding.encode(rows)
     spread = _spread(encoding)
     weights = tree.weights[split].astype(np.float64) * spread  # (r, n) per standard deviation
@@ -191,7 +191,7 @@ def _moved(
 
 
 def _spread(encoding: Encoding) -> np.ndarray:
-    """(n,) standard deviation of each value, in the units of the values; 1 where it is 0."""
+    """(n,) standard deviation of each value, in its units; 1 where it is 0."""
     columns = encoding.value_columns
     spread = encoding.schema.column_spread[columns] / encoding.scale
     scale = encoding.schema.column_scale[columns] / encoding.scale
@@ -199,9 +199,9 @@ def _spread(encoding: Encoding) -> np.ndarray:
 
 
 def _led_to_leaves(plan: Plan, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
-    """Rows led towards leaves that none has reached, by projection onto the splits in their way.
+    """Return rows moved toward leaves that no row reaches, by projection onto the splits.
 
-    Not every leaf can be reached; what is returned are rows tried, whether they arrived or not.
+    Some leaves cannot be reached; the rows are returned in any case.
     """
     reached = plan.model.apply(plan.schema.as_table(rows)).reshape(len(rows), -1)
     led, room = [], _MAX_LED
@@ -246,7 +246,7 @@ def _projected(
 def _turned(
     encoding: Encoding, tree: PlannedTree, rows: np.ndarray, split: np.ndarray, side: np.ndarray
 ) -> np.ndarray:
-    """Give rows the level, or the missing entry, that speaks most for a side of a split."""
+    """Give rows the category, or the missing value, that favors one side of a split most."""
     out = rows.copy()
     if encoding.n_indicators == 0:
         return out
@@ -258,7 +258,7 @@ def _turned(
 
 
 def _filled(schema: Schema, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Put the center, or any level, in place of missing entries, which nothing moves."""
+    """Replace missing values, which cannot be moved, by the center or a random category."""
     n_levels = np.maximum(schema.n_levels, 1)
     whole = rng.integers(n_levels, size=rows.shape).astype(float)
     center = schema.column_center[schema.first_column]
@@ -266,7 +266,7 @@ def _filled(schema: Schema, rows: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def _sides(tree: PlannedTree, leaves: np.ndarray) -> np.ndarray:
-    """(r, m) what each split must say for a row to reach its leaf: 1 right, -1 left, 0 anything."""
+    """(r, m) side of each split on the path to a row's leaf: 1 right, -1 left, 0 off the path."""
     m = tree.n_splits
     parent, side = np.full(2 * m + 1, -1), np.zeros(2 * m + 1, np.int8)
     child = np.where(tree.children >= 0, tree.children, m + ~tree.children)  # leaves after splits

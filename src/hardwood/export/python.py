@@ -1,4 +1,4 @@
-"""A model as one Python file that imports nothing but ``math``.
+"""A model as one Python file that imports only ``math``.
 
 Arithmetic is Python's float64. A split on one feature decides every row as the library does; a
 split on several agrees wherever its score is not within float32 rounding of zero.
@@ -32,7 +32,7 @@ from hardwood.export.probes import Probes
 from hardwood.export.verify import FLOAT_VALUES, Check, Predictions, verified
 from hardwood.table.feature import Level
 
-_BLOCK_LEVELS = 16  # Python takes 100 levels of indentation
+_BLOCK_LEVELS = 16  # Python allows 100 levels of indentation
 _MAX_TERMS = 30  # of a sum that is written out
 _MAX_LEVELS = 4  # of a feature whose weights are written out
 _RESERVED = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "v", "gone", "math"}
@@ -43,9 +43,9 @@ def to_python(
 ) -> ExportedText:
     """Write a model as one Python file without dependencies.
 
-    The file has ``predict(row)``, ``leaves(row)``, and ``predict_proba(row)`` for classes and
-    labels. A row is a sequence in the order of ``FEATURES`` or a mapping by their names, with None
-    or NaN for what is missing.
+    The file has ``predict(row)``, ``leaves(row)``, and for classes and labels
+    ``predict_proba(row)``. A row is a sequence in the order of ``FEATURES`` or a mapping by feature
+    name, with None or NaN for missing values.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def to_python(
     path
         File to write; None only returns the text.
     data
-        A table to compare on; by default rows are made up from the schema.
+        A table to check the export on. By default, rows are simulated from the schema.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def to_python(
     Raises
     ------
     ExportError
-        If the program answers differently from the library.
+        If the program predicts differently from the library.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _check(probes: Probes, text: str) -> Check:
 
 
 def _cost(plan: Plan) -> int:
-    """Multiplications of a row, at most; about as many tenths of a microsecond."""
+    """Return the largest number of multiplications for a row, about tenths of a microsecond."""
     width = plan.schema.n_columns
     linear = width * plan.model.n_outputs if plan.model.has_linear_leaves else 0
     depths = [int(np.log2(tree.n_leaves)) + 1 for tree in plan.trees]
@@ -114,7 +114,7 @@ def _cost(plan: Plan) -> int:
 
 
 class _ModuleWriter(Expressions):
-    """Writes a program, and collects the tables that it needs on the way."""
+    """Writes a program, and collects the tables that it needs."""
 
     zero = "0.0"
 
@@ -123,7 +123,7 @@ class _ModuleWriter(Expressions):
         names = [name.lower() for name in plan.schema.names]
         self.variables = identifiers(names, taken=_RESERVED)
         self.tables: list[str] = []
-        self.used: set[int] = set()  # features that the function at hand looks at
+        self.used: set[int] = set()  # features that the current function uses
 
     def program(self) -> str:
         trees = [self._tree(t, tree) for t, tree in enumerate(self.plan.trees)]
@@ -143,15 +143,15 @@ class _ModuleWriter(Expressions):
         units = {"date": "seconds since 1970-01-01 (UTC)", "duration": "seconds"}
         lines = [
             comment(plan.summary, 400),
-            f"Exported by hardwood {__version__}; needs nothing but Python.",
+            f"Exported by hardwood {__version__}; needs only Python.",
             "",
             "predict(row), leaves(row)"
             + ", predict_proba(row)" * (plan.model.task != "regression"),
-            "A row is a sequence in the order of FEATURES, or a mapping by their names; None or",
-            "NaN is a missing entry, and so is a level that is not in LEVELS.",
+            "A row is a sequence in the order of FEATURES, or a mapping by their names. None, NaN",
+            "and a category that is not in LEVELS count as missing.",
         ]
         lines += [
-            f"Entry {i} is in {units[feature.origin]}."
+            f"Feature {i} is in {units[feature.origin]}."
             for i, feature in enumerate(plan.schema.features)
             if feature.origin in units
         ]
@@ -206,7 +206,7 @@ class _ModuleWriter(Expressions):
         return head + "\n".join(f"    {line}" for line in lines)
 
     def _names(self) -> str:
-        """Write where the variables that a function uses come from."""
+        """Write the assignments of the variables that a function uses."""
         return "".join(f"    {self.variables[j]} = v[{j}]\n" for j in sorted(self.used))
 
     # Conditions and sums
@@ -221,16 +221,16 @@ class _ModuleWriter(Expressions):
     def is_missing(self, feature: int, yes: bool) -> str:
         return f"{'' if yes else 'not '}gone[{feature}]"
 
-    def with_missing(self, condition: Threshold, words: str) -> str:
-        # A missing number stands at its center, and goes where that goes unless a flag differs.
+    def with_missing(self, condition: Threshold, text: str) -> str:
+        # A missing number counts as its center, unless its missing indicator changes the side.
         center = self.plan.schema.features[condition.feature].center
         at_center = (
             center >= condition.value if condition.relation == ">=" else center <= condition.value
         )
         if at_center == condition.missing_right:
-            return words
+            return text
         gone = f"gone[{condition.feature}]"
-        return f"{words} or {gone}" if condition.missing_right else f"{words} and not {gone}"
+        return f"{text} or {gone}" if condition.missing_right else f"{text} and not {gone}"
 
     def is_one_of(self, condition: Levels, listed: list[int]) -> str:
         levels = self.plan.schema.features[condition.feature].levels
@@ -322,7 +322,7 @@ def _list(values: Any) -> str:
 
 
 def _pairs(pairs: Sequence[tuple[int, float]]) -> str:
-    """Write places and weights as text that the program reads: much faster than to compile them."""
+    """Write positions and weights as text that the program reads: faster than to compile them."""
     places, weights = zip(*pairs, strict=True)
     return f'_pairs("{" ".join(map(str, places))}", "{" ".join(map(repr, weights))}")'
 
@@ -332,11 +332,11 @@ _SEEN = [None if levels is None else set(levels) for levels in LEVELS]
 
 
 def _read(row):
-    """Return the entries, numbers that are missing at their center; and which are missing."""
+    """Return the values, with missing numbers at their centers, and which are missing."""
     if hasattr(row, "keys"):
         row = [row[name] for name in FEATURES]
     if len(row) != len(FEATURES):
-        raise ValueError("a row has %d entries, found %d" % (len(FEATURES), len(row)))
+        raise ValueError("a row has %d values, found %d" % (len(FEATURES), len(row)))
     v, gone = [], []
     for x, center, seen in zip(row, CENTERS, _SEEN):
         if seen is not None:
@@ -346,7 +346,7 @@ def _read(row):
             missing = x is None or x != x
             x = center if missing else float(x)
             if math.isinf(x):
-                raise ValueError("an entry is infinite; NaN or None is a missing one")
+                raise ValueError("a value is infinite; use NaN or None for a missing value")
         v.append(x)
         gone.append(missing)
     return v, gone
@@ -424,7 +424,7 @@ _VOTES = {
 
 _PROBA = '''
 def predict_proba(row):
-    """Return the probability of each class, or of yes for each label."""
+    """Return the probability of each class or label."""
     return outputs(row)
 '''
 
@@ -433,7 +433,7 @@ _PREDICT_CLASS = (
     + '''
 
 def predict(row):
-    """Return the most probable class, the first where several are."""
+    """Return the most probable class; the first one if several tie."""
     out = outputs(row)
     return CLASSES[out.index(max(out))]
 '''

@@ -1,4 +1,4 @@
-"""The check at export time: what was written answers as the library does, or it is refused."""
+"""The check of an export: it must predict what the library predicts, or it is refused."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from hardwood.export.conditions import rounding_bound
 from hardwood.export.plan import Plan, PlannedTree
 from hardwood.export.probes import Probes
 
-SAME_VALUES = 1e-13  # what the order of float64 additions may change, relative to the terms
+SAME_VALUES = 1e-13  # effect of the order of float64 additions, relative to the terms
 FLOAT_VALUES = 2.0**-23  # the same where the library has rounded a number to float32
 _LITTLE = 1e-12  # relative to an output
 
 
 @dataclass(frozen=True)
 class Check:
-    """What an export was compared on, and what came out.
+    """How an export was checked, and the result.
 
     Parameters
     ----------
     target
-        What was written: ``"c"``, ``"sql"``, ...
+        Format of the export: ``"c"``, ``"sql"``, ...
     method
-        How it was run.
+        How the export was run.
     n_rows
-        Rows compared.
+        Number of rows compared.
     are_given
-        Whether the first of them are the user's own, or all were made up.
+        Whether the first rows were given by the user; otherwise all were simulated.
     n_on_edge
-        Of them, rows within rounding of a split that the export sends to the other side.
+        Rows within rounding of a split that the export sends to the other side.
     largest_difference
-        Of an output, over the other rows; relative to outputs beyond 1.
+        Largest difference of an output on the other rows; relative for outputs beyond 1.
     n_leaves_reached, n_leaves
-        Leaves that some row reached, of all.
+        Number of leaves that some row reached, and of all leaves.
     agreement
-        Of a form that rounds on purpose (integers, few digits): the share of typical rows that it
-        answers as the model does, numbers within a hundredth of their range; None for the others.
+        For an export that rounds on purpose (integers, few digits): the share of typical rows with
+        the model's prediction, within a hundredth of the range for regression. None for others.
     same_leaf
-        Of such a form, the share of typical rows that reach the same leaf (of a forest: in every
-        tree).
+        For such an export, the share of typical rows that reach the same leaf, in every tree of a
+        forest.
     n_bytes
-        Of tables in C, their size.
+        Size of the tables of a C header.
     """
 
     target: str
@@ -61,7 +61,7 @@ class Check:
 
     @classmethod
     def of(cls, probes: Probes, differences: np.ndarray, **found: Any) -> Check:
-        """Make the check of an export whose outputs differ by so much."""
+        """Return the check of an export whose outputs differ from the library's by this much."""
         return cls(
             n_rows=probes.n_rows,
             are_given=probes.are_given,
@@ -72,40 +72,41 @@ class Check:
         )
 
     def __str__(self) -> str:
-        whose = "given and made up" if self.are_given else "made up from the schema"
+        whose = "given and simulated" if self.are_given else "simulated from the schema"
         lines = [
             f"Checked {self.target}: {self.method}, on {self.n_rows} rows ({whose}) that reach "
             f"{self.n_leaves_reached} of {self.n_leaves} leaves."
         ]
         if self.agreement is None:
-            edge = f", but for {self.n_on_edge} within rounding of a split" * bool(self.n_on_edge)
+            edge = f", except {self.n_on_edge} within rounding of a split" * bool(self.n_on_edge)
             lines.append(
                 f"Equal to the library on all of them{edge}; outputs differ by at most "
                 f"{self.largest_difference:.2g}."
             )
         else:
             lines.append(
-                f"Rounded on purpose: of {'the given' if self.are_given else 'typical'} rows "
-                f"{self.agreement:.2%} are answered as by the model and {self.same_leaf:.2%} "
-                f"reach the same leaf; outputs differ by at most {self.largest_difference:.2g}."
+                f"Rounded on purpose: {self.agreement:.2%} of "
+                f"{'the given' if self.are_given else 'typical'} rows get the model's prediction, "
+                f"{self.same_leaf:.2%} reach the same leaf; outputs differ by at most "
+                f"{self.largest_difference:.2g}."
             )
         if self.n_bytes is not None:
-            lines.append(f"Its tables have {self.n_bytes} bytes.")
+            lines.append(f"The tables have {self.n_bytes} bytes.")
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What an export says to the probe rows.
+    """Predictions of an export for the probes.
 
     Parameters
     ----------
     outputs
         (n, k) probabilities or values.
     positions
-        (n,) the predicted class by its position, or (n, k) labels, 0 or 1; None for numbers.
+        (n,) position of the predicted class, or (n, k) labels, 0 or 1; None for regression.
     leaves
-        (n, T) where the export tells.
+        (n, T) leaves, if the export returns them.
     """
 
     outputs: np.ndarray
@@ -123,25 +124,25 @@ def verified(
     edges_may_differ: bool = True,
     n_bytes: int | None = None,
 ) -> Check:
-    """Compare an export's answers with the library's.
+    """Compare the predictions of an export with the library's.
 
     Parameters
     ----------
     probes
         The rows.
     found
-        The export's answers.
+        The predictions of the export.
     target, method, n_bytes
-        As in `Check`.
+        Same as in `Check`.
     precision
-        By which scores of linear leaves may differ, relative to the sum of their terms' sizes.
+        Tolerance for the scores of linear leaves, relative to the sum of |terms|.
     edges_may_differ
         Whether rows within rounding of a split may take the other side.
 
     Raises
     ------
     ExportError
-        If any row is answered differently.
+        If a prediction differs.
     """
     expected = probes.outputs
     allowed = _allowed(probes, precision)
@@ -171,9 +172,9 @@ def verified(
 def measured(
     probes: Probes, found: Predictions, *, target: str, method: str, n_bytes: int | None = None
 ) -> Check:
-    """Measure how far a form that rounds on purpose agrees with the library on typical rows.
+    """Measure how often an export that rounds on purpose agrees with the library on typical rows.
 
-    Numbers agree where they differ by at most a hundredth of the range of the model's answers.
+    Regression predictions agree if they differ by at most a hundredth of the range of the model's.
     """
     assert found.leaves is not None
     typical = slice(probes.n_typical)
@@ -198,14 +199,14 @@ def measured(
 
 
 def positions_of(plan: Plan, outputs: np.ndarray) -> np.ndarray | None:
-    """Return what is predicted: (n,) class positions, (n, k) labels 0 or 1, None for numbers."""
+    """Return predictions: (n,) class positions, (n, k) labels 0 or 1, None for regression."""
     if plan.model.classes is not None:
         return outputs.argmax(axis=1)
     return (outputs >= 0.5).astype(np.int64) if plan.model.task == "multilabel" else None
 
 
 def is_on_edge(probes: Probes, rows: np.ndarray) -> np.ndarray:
-    """Whether rows pass a split whose score is within rounding of zero, in some tree."""
+    """Whether the path of a row has a split whose score is within rounding of zero, in any tree."""
     plan = probes.plan
     values, on = plan.encoding.encode(probes.matrix[rows])
     bound = rounding_bound(plan.encoding)
@@ -218,7 +219,7 @@ def is_on_edge(probes: Probes, rows: np.ndarray) -> np.ndarray:
 
 
 def _scores(tree: PlannedTree, values: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of all splits (r, m) in float64, and the sums of their terms' sizes."""
+    """Return the scores of all splits (r, m) in float64, and the sums of |terms|."""
     weights, indicators = tree.weights.T.astype(float), tree.indicators.T.astype(float)
     score = values @ weights + on @ indicators + tree.bias
     size = np.abs(values) @ np.abs(weights) + on @ np.abs(indicators) + np.abs(tree.bias)
@@ -226,7 +227,7 @@ def _scores(tree: PlannedTree, values: np.ndarray, on: np.ndarray) -> tuple[np.n
 
 
 def _meets(tree: PlannedTree, right: np.ndarray, close: np.ndarray) -> np.ndarray:
-    """Whether rows meet a close split on their way down, (r,)."""
+    """Whether the paths of rows include a close split, (r,)."""
     rows = np.arange(len(right))
     node = np.full(len(right), tree.root)
     met = np.zeros(len(right), bool)
@@ -238,7 +239,7 @@ def _meets(tree: PlannedTree, right: np.ndarray, close: np.ndarray) -> np.ndarra
 
 
 def _allowed(probes: Probes, precision: float) -> np.ndarray:
-    """(n, k) by how much an output may differ."""
+    """(n, k) tolerance of each output."""
     expected = np.abs(probes.outputs)
     allowed: np.ndarray = _LITTLE * np.maximum(expected, 1.0)
     plan = probes.plan
@@ -269,7 +270,7 @@ def _relative(difference: np.ndarray, expected: np.ndarray) -> np.ndarray:
 def _same_answer(
     plan: Plan, found: Predictions, expected: np.ndarray, allowed: np.ndarray
 ) -> np.ndarray:
-    """Whether the predictions are the library's; where outputs nearly tie, any of the tied."""
+    """Whether predictions are the library's; where outputs nearly tie, either is right."""
     right = positions_of(plan, expected)
     if right is None or found.positions is None:
         return np.ones(len(expected), bool)
@@ -293,7 +294,7 @@ def _refusal(
     }
     return ExportError(
         f"the export to {target} was not written: {method}, it differs from the model on {n_rows} "
-        f"of {probes.n_rows} rows. The first: {entries!r:.300}, to which the model answers "
+        f"of {probes.n_rows} rows. The first: {entries!r:.300}, for which the model predicts "
         f"{probes.outputs[row].tolist()!r:.120} and the export {found.outputs[row].tolist()!r:.120}"
-        ". Please report this, with the model; another target may serve meanwhile."
+        ". Please report this, with the model; until then, another format may work."
     )

@@ -1,4 +1,4 @@
-"""Models of all kinds, and names that want to break what they are written into."""
+"""Models of all kinds, and names that could break an export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sum_forest(link: str, **options: object) -> ObliqueForest:
 
 
 def of_one_feature_each(seed: int = 0) -> ObliqueTree:
-    """Splits on one number, on the levels of one feature, and on entries being missing."""
+    """Splits on one number, on the levels of one feature, and on values being missing."""
     rng = np.random.default_rng(seed)
     schema = Schema(
         (
@@ -58,7 +58,7 @@ def of_one_feature_each(seed: int = 0) -> ObliqueTree:
 
 
 def far_scales() -> ObliqueTree:
-    """Scales beyond what weights can take over: values stay divided by them."""
+    """Scales too extreme for the weights to absorb: values stay divided by them."""
     features = [Feature("a", "numeric", scale=2.0**60, center=1e20), Feature("b", "numeric")]
     return ObliqueTree.of(
         [[2.0**-60, 1.0], [2.0**-61, -1.0], [0.0, 1.0]],

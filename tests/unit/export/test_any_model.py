@@ -1,4 +1,4 @@
-"""Random models of all kinds, in every form: what is written answers as the library does."""
+"""Random models of all kinds, in every format: the export predicts what the library predicts."""
 
 from __future__ import annotations
 

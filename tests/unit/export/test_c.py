@@ -1,4 +1,4 @@
-"""Headers in C: strict compilers take them, and they answer as the library does, bit for bit."""
+"""Headers in C: strict compilers accept them, and they predict as the library does, bit for bit."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_the_same_headers_are_cpp(program):
 @needs_compiler
 @pytest.mark.skipif(not is_fused, reason="this processor has no fused multiply-add")
 @pytest.mark.parametrize("name", SHIPPED)
-def test_ten_thousand_rows_have_the_same_leaf_and_answer(program, name):
+def test_ten_thousand_rows_have_the_same_leaf_and_prediction(program, name):
     folder, models = program
     model = models[name]
     rows = rows_of(model)
@@ -177,7 +177,7 @@ def test_the_compiler_is_that_of_the_environment(monkeypatch):
     assert Compiler.find() is None
 
 
-def test_the_name_is_asked_for_or_that_of_the_file(tmp_path):
+def test_the_name_is_given_or_that_of_the_file(tmp_path):
     tree = make_tree(1)
     assert "int model_predict(" in to_c(tree)
     assert "int iris_2_predict(" in to_c(tree, tmp_path / "Iris 2.h")
@@ -224,7 +224,7 @@ int main(void) {
 @needs_compiler
 @pytest.mark.skipif(not is_fused, reason="this processor has no fused multiply-add")
 def test_rows_of_floats(tmp_path):
-    """With the type of entries defined as float, floats reach the leaves of their doubles."""
+    """With the type of values defined as float, floats reach the leaves of their doubles."""
     tree = make_tree(1, n_splits=20, n_features=10)
     to_c(tree, tmp_path / "m.h")
     (tmp_path / "main.c").write_text(

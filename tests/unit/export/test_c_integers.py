@@ -24,10 +24,10 @@ PRECISIONS = ["int16", "int8"]
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_kind_of_model(model, precision):
-    """The export itself demands that C equals the tables; here: how it agrees, and its size."""
+    """The export itself checks that C equals the tables; this tests its agreement and size."""
     plan = plan_of(model)
     if plan.model.has_linear_leaves and len(plan.trees) > 1:
-        with pytest.raises(ExportError, match="forest with linear leaves has no form in integers"):
+        with pytest.raises(ExportError, match="forest with linear leaves has no integer form"):
             to_c(model, precision=precision)
         return
     if plan.exponent:
@@ -35,18 +35,19 @@ def test_every_kind_of_model(model, precision):
             to_c(model, precision=precision)
         return
     if precision == "int8" and plan.schema.n_levels.max() > 127:
-        with pytest.raises(ExportError, match="has 200 levels, more than the 127"):
+        with pytest.raises(ExportError, match="has 200 categories, more than the 127"):
             to_c(model, precision=precision)
         return
     check = to_c(model, precision=precision, min_agreement=0.0).check
-    # Without data, int8 cuts numbers off at four deviations; those of made-up rows may be larger.
+    # Without data, int8 cuts numbers off at four standard deviations.
+    # Simulated rows may exceed them.
     assert check.agreement >= (0.995 if precision == "int16" else 0.75)
     assert check.same_leaf >= (0.995 if precision == "int16" else 0.75)
     assert check.n_bytes < float_header(plan, "m")[1]
 
 
 def learned_like(n=4000, seed=0):
-    """A tree whose splits leave rows on both sides, and the table it is asked."""
+    """A tree whose splits leave rows on both sides, and a table."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 8)) * [1, 10, 100, 1, 1, 1, 1, 1] + [0, 5, -300, 0, 0, 0, 0, 0]
     X[:, 3] = rng.integers(0, 40, n)
@@ -103,7 +104,7 @@ def test_a_share_is_from_0_to_1(share):
 
 
 def test_a_header_that_differs_from_its_tables_is_refused(monkeypatch):
-    """As a compiler with a mistake would make it."""
+    """As if the compiler had a bug."""
     if Compiler.find() is None:
         pytest.skip("there is no C compiler here")
     tree, X = learned_like(500)
@@ -141,7 +142,7 @@ def test_the_path_from_entries_to_the_class_has_no_floating_point():
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_sums_cannot_overflow(bits):
-    """Whatever the entries: the largest sum of any split fits 32 bits."""
+    """For any values, the largest sum of any split fits 32 bits."""
     tree = make_tree(1, n_splits=31, n_features=60, mixed=True, sparsity=0.0)
     plan = plan_of(tree.replace(bias=tree.bias * 1e6))
     model = quantized(plan, bits, Probes.of(plan))
@@ -171,7 +172,7 @@ def test_too_many_levels_are_refused():
     levels = tuple(f"level {i}" for i in range(200))
     schema = Schema((Feature("a", "categorical", levels=levels), Feature("b", "numeric")))
     tree = ObliqueTree.of(np.ones((1, 201)), bias=[0.0], values=[0.0, 1.0], schema=schema)
-    with pytest.raises(ExportError, match="'a' has 200 levels, more than the 127"):
+    with pytest.raises(ExportError, match="'a' has 200 categories, more than the 127"):
         to_c(tree, precision="int8")
     assert to_c(tree, precision="int16").check.agreement == 1.0
 

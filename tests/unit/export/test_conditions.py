@@ -1,4 +1,4 @@
-"""Splits as conditions on raw columns: exact where they look at one feature."""
+"""Splits as conditions on raw columns: exact where they use one feature."""
 
 from __future__ import annotations
 

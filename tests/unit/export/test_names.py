@@ -1,4 +1,4 @@
-"""Names: whatever a table calls its columns, nothing that is written breaks."""
+"""Names: no column name can break an export."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_tables_are_read_back_from_their_text(rng):
 
 
 @pytest.mark.parametrize("export", [to_c, to_onnx, to_python, to_rules, to_json])
-def test_hostile_names_change_no_answer(hostile, export):
+def test_hostile_names_change_no_prediction(hostile, export):
     if export is to_onnx:
         pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
     content = export(hostile, data=make_rows(1, hostile.schema, 200))

@@ -1,4 +1,4 @@
-"""ONNX: standard operators, and the same leaves and answers in ONNX Runtime."""
+"""ONNX: standard operators, and the same leaves and predictions in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(content, feed):
 
 
 def columns(schema, rows):
-    """Rows as a person has them, as inputs; text that is missing is empty."""
+    """Raw rows as inputs; missing text is empty."""
     feed = {}
     for j, feature in enumerate(schema.features):
         column = [row[j] for row in rows]
@@ -130,14 +130,14 @@ def test_a_class_that_ends_in_nul_is_refused_by_name(name):
 def test_whole_numbers_too_large_for_float64_are_refused(levels):
     schema = Schema((Feature("x", "categorical", levels=levels),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
-    with pytest.raises(ExportError, match="'x' are whole numbers too large for float64"):
+    with pytest.raises(ExportError, match="'x' are integers too large for float64"):
         to_onnx(tree)
 
 
 def test_levels_of_two_kinds_are_refused():
     schema = Schema((Feature("x", "categorical", levels=(1, "a")),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
-    with pytest.raises(ExportError, match="'x' has levels that are text and levels that are numb"):
+    with pytest.raises(ExportError, match="'x' has categories that are text and categories"):
         to_onnx(tree)
 
 
@@ -163,7 +163,7 @@ def test_a_graph_that_differs_is_refused(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_the_package_the_install_line_is_said(monkeypatch):
+def test_without_the_package_the_error_has_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"pip install '.\[onnx\]'"):
         to_onnx(make_tree(1))

@@ -1,4 +1,4 @@
-"""Where an export goes is looked at before anything is done."""
+"""The path of an export is checked before any work starts."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hardwood.table import Feature, Schema
 from trees import make_rows, make_tree
 
 
-def test_made_up_rows_reach_leaves_that_random_rows_do_not():
+def test_simulated_rows_reach_leaves_that_random_rows_do_not():
     tree = make_tree(3, n_splits=63, n_features=12, sparsity=0.0)
     probes = Probes.of(plan_of(tree))
     typical = tree.apply(probes.matrix[: probes.n_typical])

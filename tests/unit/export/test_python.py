@@ -1,4 +1,4 @@
-"""Plain Python: one file that imports math, and the same answers."""
+"""Plain Python: one file that imports math, and the same predictions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_rows_in_all_their_forms(mixed):
 
 def test_wrong_rows_are_refused():
     run = program(make_tree(1))
-    with pytest.raises(ValueError, match="a row has 4 entries, found 3"):
+    with pytest.raises(ValueError, match="a row has 4 values, found 3"):
         run["predict"]([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="infinite"):
         run["predict"]([1.0, 2.0, 3.0, float("inf")])

@@ -1,4 +1,4 @@
-"""Rules: one for each leaf, read back from their text with the same answers."""
+"""Rules: one for each leaf, read back from their text with the same predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL: one statement, the same answers in SQLite and in DuckDB."""
+"""SQL: one statement, the same predictions in SQLite and in DuckDB."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def type_of(feature):
 
 
 def filled(database, schema, columns, *, table="data", names=None):
-    """A table with these columns of entries, and ids."""
+    """A table with these columns, and ids."""
     names = names or schema.names
     types = [type_of(feature) for feature in schema.features]
     fields = ", ".join(f"{identifier(n)} {t}" for n, t in zip(names, types, strict=True))
@@ -117,7 +117,7 @@ def test_names_of_the_columns():
 
 @pytest.mark.parametrize("engine", [sqlite3, duckdb], ids=["SQLite", "DuckDB"])
 def test_hostile_names(hostile, engine):
-    """Of columns, levels, classes, the table and what is passed on; some are called otherwise."""
+    """Hostile names of columns, categories, classes and the table, some renamed."""
     columns = {"": "no name", "X": "the X"}  # there is an x0, and x * 5000
     table, key = 'ta"ble; DROP TABLE x;--\n', "id'\"*/"
     text = to_sql(hostile, table=table, keep=[key, "it's"], columns=columns)
@@ -140,16 +140,16 @@ def test_what_sql_has_no_name_for_is_refused():
     with pytest.raises(ExportError, match="no empty names"):
         to_sql(named("", "b"))
     assert to_sql(named("", "b"), columns={"": "a"})
-    with pytest.raises(ExportError, match="'a' and 'A' are one column to SQL"):
+    with pytest.raises(ExportError, match="'a' and 'A' are the same column in SQL"):
         to_sql(named("a", "A"))
     assert to_sql(named("a", "A"), columns={"A": "b"})
     with pytest.raises(ExportError, match="NUL"):
         to_sql(named("a\0b"))
-    with pytest.raises(ExportError, match="'z', which is no feature"):
+    with pytest.raises(ExportError, match="'z', which is not a feature"):
         to_sql(named("a"), columns={"z": "b"})
     schema = Schema((Feature("x", "categorical", levels=(1, "a")),))
     mixed = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
-    with pytest.raises(ExportError, match="'x' has levels that are text and levels that are numb"):
+    with pytest.raises(ExportError, match="'x' has categories that are text and categories"):
         to_sql(mixed)
 
 
@@ -157,25 +157,25 @@ def test_a_table_in_a_schema():
     text = to_sql(make_tree(1), table=("my schema", "rows"))
     assert 'FROM "my schema"."rows" AS "t"' in text
     assert 'FROM "main"."rows"' in to_sql(make_tree(1), table=("main", "rows"))
-    with pytest.raises(ExportError, match="itself or with its schema"):
+    with pytest.raises(ExportError, match="a schema and a name"):
         to_sql(make_tree(1), table=("a", "b", "c"))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"table": ""}, "table must name a table"),
-        ({"table": ("a", "")}, "table must name a table"),
-        ({"table": 3}, "table must give names, which are text; found 3"),
-        ({"table": ()}, "by itself or with its schema"),
-        ({"columns": {"a": "c", "b": "c"}}, "'a' and 'b' are one column to SQL, 'c'"),
-        ({"columns": {"a": 1}}, "columns must give names"),
-        ({"columns": ["a"]}, "columns must map names"),
+        ({"table": ""}, "table must not be an empty name"),
+        ({"table": ("a", "")}, "table must not be an empty name"),
+        ({"table": 3}, "table must be names, as strings; found 3"),
+        ({"table": ()}, "a schema and a name"),
+        ({"columns": {"a": "c", "b": "c"}}, "'a' and 'b' are the same column in SQL, 'c'"),
+        ({"columns": {"a": 1}}, "columns must be names"),
+        ({"columns": ["a"]}, "columns must map feature names"),
         ({"keep": "id"}, r"keep must be a list of columns, such as \['id'\]"),
-        ({"keep": [1]}, "keep must give names"),
+        ({"keep": [1]}, "keep must be names"),
         ({"keep": ["id", "ID"]}, "keep names the column 'ID' twice"),
-        ({"keep": ["Prediction"]}, "'Prediction', which is what a result is called"),
-        ({"keep": ["probability of yes"]}, "which is what a result is called"),
+        ({"keep": ["Prediction"]}, "'Prediction', which is the name of a result"),
+        ({"keep": ["probability of yes"]}, "which is the name of a result"),
         ({"materialized": "no"}, "materialized must be True, False or None, found 'no'"),
     ],
 )
@@ -195,7 +195,7 @@ def test_wrong_arguments_are_refused_by_name(options, words):
 def test_whole_numbers_of_more_than_64_bits_are_refused(level):
     schema = Schema((Feature("x", "categorical", levels=(level, 1)),))
     tree = ObliqueTree.of([[1.0, -1.0]], bias=[0.0], values=[0.0, 1.0], schema=schema)
-    with pytest.raises(ExportError, match=f"'x' has the level {level}.*column of text"):
+    with pytest.raises(ExportError, match=f"'x' has the category {level}.*column of text"):
         to_sql(tree)
 
 
@@ -209,7 +209,7 @@ def test_a_statement_too_long_for_sqlite_is_refused_before_it_is_tried(monkeypat
         pytest.skip("Python sets SQLite's limits since 3.11")
     monkeypatch.setattr(sqlite3, "connect", Limited)
     monkeypatch.setattr("hardwood.export.sql.statement.Probes", None)
-    with pytest.raises(ExportError, match=r"it has \d+ bytes.*does not take it.*Prune"):
+    with pytest.raises(ExportError, match=r"it has \d+ bytes.*does not accept it.*Prune"):
         to_sql(make_tree(1))
 
 
@@ -220,7 +220,7 @@ def test_stages_do_not_hide_the_table():
 
 
 def test_an_absent_column_is_an_error_of_the_database_not_a_text():
-    """SQLite would take an unknown quoted name for a text, were it not qualified."""
+    """SQLite treats an unknown quoted name as text unless it is qualified."""
     model = make_tree(1)
     database = sqlite3.connect(":memory:")
     database.execute("CREATE TABLE data (f0, f1, f2)")
@@ -229,7 +229,7 @@ def test_an_absent_column_is_an_error_of_the_database_not_a_text():
 
 
 def test_trees_deeper_than_a_parser_nests(zoo):
-    """Sixty levels; SQLite's parser takes about twenty nested CASE expressions."""
+    """Sixty levels; SQLite's parser accepts about twenty nested CASE expressions."""
     text = to_sql(zoo("deep"))
     assert "MATERIALIZED" in text
     assert "MATERIALIZED" not in to_sql(make_tree(1))

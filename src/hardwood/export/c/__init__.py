@@ -1,1 +1,1 @@
-"""C99: a header in the library's own float32 arithmetic, or in integers for microcontrollers."""
+"""C99 headers: in the library's float32 arithmetic, or in integers for microcontrollers."""

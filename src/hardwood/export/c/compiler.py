@@ -1,4 +1,4 @@
-"""A C compiler, where the machine has one, and a header compiled and run on the probe rows."""
+"""The machine's C compiler, if there is one: compiles a header and runs it on the probes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Compiler:
 
     @classmethod
     def find(cls) -> Compiler | None:
-        """Return the compiler that ``CC`` names, or one of the usual ones; None without any."""
+        """Return the compiler that ``CC`` names, or a common one; None if there is none."""
         wanted = shlex.split(os.environ.get("CC", ""))
         for command in ([wanted] if wanted else []) + [[name] for name in _KNOWN]:
             if shutil.which(command[0]):
@@ -39,7 +39,7 @@ class Compiler:
 
     @property
     def version(self) -> str:
-        """The first line of what the compiler says of itself."""
+        """The first line of the compiler's version text."""
         done = subprocess.run(
             [*self.command, "--version"], capture_output=True, text=True, timeout=_SECONDS
         )
@@ -52,7 +52,7 @@ class Compiler:
         Raises
         ------
         ExportError
-            If it does not compile or does not end well.
+            If it does not compile or exits with an error.
         """
         with tempfile.TemporaryDirectory(prefix="hardwood-") as folder:
             for name, text in sources.items():
@@ -78,9 +78,9 @@ class Compiler:
 def compiled_predictions(
     compiler: Compiler, probes: Probes, prefix: str, text: str, *, real: str = "double"
 ) -> Predictions:
-    """Compile a header, run it on the probe rows and return what it says.
+    """Compile a header, run it on the probes and return its predictions.
 
-    ``real`` is the type of its outputs. A header of integers, ``float``, quantizes the rows first.
+    ``real`` is the type of its outputs. A header of integers has ``float`` and quantizes the rows.
     """
     plan = probes.plan
     sources = {"header.h": text, "main.c": probe_program(plan, prefix, real)}
@@ -89,7 +89,7 @@ def compiled_predictions(
     width = n_trees + k + (1 if plan.model.classes is not None else k)
     rows = np.frombuffer(said, np.float64)
     if rows.size != probes.n_rows * width:
-        raise ExportError("the export to C was not written: its program says too little")
+        raise ExportError("the export to C was not written: its program prints too little")
     leaves, outputs, answers = np.split(rows.reshape(-1, width), [n_trees, n_trees + k], axis=1)
     if plan.model.task == "regression":
         if not np.array_equal(answers, outputs):
@@ -102,7 +102,7 @@ def compiled_predictions(
 
 
 def probe_program(plan: Plan, prefix: str, real: str) -> str:
-    """Write a program that reads rows of doubles from stdin and writes all answers as doubles."""
+    """Write a program that reads rows of doubles from stdin and writes predictions as doubles."""
     one = plan.model.task == "classification" or (
         plan.model.task == "regression" and plan.model.n_outputs == 1
     )

@@ -1,9 +1,9 @@
 """A C header with float32 splits in the engine's order of additions, and float64 leaves.
 
-A split's score is sixteen running sums of fused multiply-adds that are folded in one order, as in
-``native/tree/route.hpp``, so that a row reaches the leaf it reaches in the library, bit for bit,
-wherever the library's processor has fused multiply-add (x86-64 since 2013, ARM64). Terms whose
-weight is zero change nothing and are left out where that makes the tables smaller.
+A split's score is sixteen running sums of fused multiply-adds that are folded in a fixed order, as
+in ``native/tree/route.hpp``. A row therefore reaches the same leaf as in the library, bit for bit,
+if the library's processor has fused multiply-add (x86-64 since 2013, ARM64). Terms with weight zero
+change nothing and are left out where that makes the tables smaller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hardwood.export.plan import Plan
 
 
 def float_header(plan: Plan, prefix: str) -> tuple[str, int]:
-    """Write a header; return it and the size of its tables in bytes."""
+    """Return the header, and the size of its tables in bytes."""
     names, tables = Names(plan, prefix), Tables(prefix)
     code = [
         parts.encoded_type(plan, "float"),
@@ -35,17 +35,17 @@ def _usage(plan: Plan) -> str:
     lines = [
         "Usage:",
         "",
-        "  NAME_value row[CAPS_N_FEATURES];    NAN where an entry is missing",
+        "  NAME_value row[CAPS_N_FEATURES];    NAN where a value is missing",
         *parts.level_usage(plan),
         *parts.usage_of_answers(plan, "double"),
         "",
         "A row holds doubles; define CAPS_VALUE as float before including this for floats.",
-        "Do not compile with -ffast-math: a missing entry is one that differs from itself.",
+        "Do not compile with -ffast-math: the header relies on NAN.",
     ]
     return "\n".join(lines)
 
 
-_HEAD = r"""/* The type of a row's entries. */
+_HEAD = r"""/* The type of the values in a row. */
 #ifndef CAPS_VALUE
 #define CAPS_VALUE double
 #endif
@@ -165,7 +165,7 @@ _LEAF_INDICATORS = r"""    const double *added =
 _LEAF_LINK = "  if (NAME_leaf_link[tree] != 0) NAME_apply_link(NAME_leaf_link[tree], out);\n"
 
 _LINEAR = r"""
-/* What a linear leaf answers; leaf counts the linear leaves only. */
+/* The output of a linear leaf; leaf counts the linear leaves only. */
 static inline void NAME_linear(int tree, int32_t leaf, const double *value,
                                const NAME_encoded *row, double *out) {
   for (int o = 0; o < CAPS_N_OUTPUTS; ++o) {

@@ -38,16 +38,16 @@ def to_c(
         File to write; None only returns the text.
     precision
         ``"float32"``: the library's own arithmetic, the same leaf for every row. ``"int16"`` and
-        ``"int8"``: integers only between a row's quantized entries and its answer, for
-        microcontrollers; rows near a split may take the other side, and the returned text's
-        ``check`` says how many do.
+        ``"int8"``: integer arithmetic only, from a row's quantized values to the prediction, for
+        microcontrollers. Rows near a split may take the other side; the ``check`` of the returned
+        text says how many do.
     name
-        What every name in the header begins with; by default the file's name, or ``model``.
+        Prefix of every name in the header; default: the name of the file, or ``model``.
     data
-        A table to compare on; with integers also to choose the ranges of the columns by. By default
-        rows are made up from the schema.
+        A table to check the export on; with integers it also determines the ranges of the columns.
+        By default, rows are simulated from the schema.
     min_agreement
-        With integers: refuse where fewer typical rows than this share are answered alike.
+        For integers: the smallest share of typical rows that must get the model's prediction.
 
     Returns
     -------
@@ -57,8 +57,8 @@ def to_c(
     Raises
     ------
     ExportError
-        If the compiled header answers differently from the library (float32), if it agrees too
-        rarely (integers), or if the model has no such form.
+        If the compiled header predicts differently from the library (float32), agrees too rarely
+        (integers), or if the model has no such form.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _check(probes: Probes, prefix: str, text: str, size: int) -> Check:
     compiler = Compiler.find()
     if compiler is None:
         found = interpreted_predictions(probes, prefix, text)
-        method = "its tables interpreted in Python, as there is no C compiler"
+        method = "its tables interpreted in Python, because there is no C compiler"
     else:
         found = compiled_predictions(compiler, probes, prefix, text)
         method = f"compiled with {compiler.version} and run"
@@ -96,7 +96,7 @@ def _check(probes: Probes, prefix: str, text: str, size: int) -> Check:
         found,
         target="c",
         method=method,
-        # What the header does is what the engine does where that can multiply and add in one step.
+        # The header is bit for bit the engine if that has fused multiply-add.
         edges_may_differ=compiler is None or not _engine_is_fused(),
         n_bytes=size,
     )

@@ -1,4 +1,4 @@
-"""What the headers with floats and with integers have in common: tables, walks, categories."""
+"""Code that headers with floats and with integers share: tables, walks, categories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hardwood.export.plan import Plan
 
 
 class Tables:
-    """The tables of a header as they come, and their size."""
+    """The tables of a header in the order of their addition, and their size."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -20,7 +20,7 @@ class Tables:
         self.n_bytes = 0
 
     def add(self, kind: str, name: str, values: Any) -> None:
-        """Add a table; ``kind`` is a C type, or ``"integers"`` for the smallest that does."""
+        """Add a table; ``kind`` is a C type, or ``"integers"`` for the smallest that fits."""
         array = np.asarray(values)
         if kind == "integers":
             kind = smallest_integer(array)
@@ -29,7 +29,7 @@ class Tables:
 
 
 def header(names: Names, tables: Tables, usage: str, head: str, code: list[str]) -> str:
-    """Put a header together; ``head`` declares what tables and ``code`` need."""
+    """Assemble a header; ``head`` declares what the tables and ``code`` need."""
     plan, guard = names.plan, f"HARDWOOD_{names.capital}_H"
     return (
         names.top(usage)
@@ -49,7 +49,7 @@ def header(names: Names, tables: Tables, usage: str, head: str, code: list[str])
 
 
 def usage_of_answers(plan: Plan, real: str) -> list[str]:
-    """Explain the functions that answer; ``real`` is the type of a number."""
+    """Explain the functions that predict; ``real`` is the type of a number."""
     many = f"{real} out[CAPS_N_OUTPUTS]; "
     proba = f"  {many}NAME_predict_proba(row, out);"
     lines = {
@@ -70,10 +70,10 @@ def usage_of_answers(plan: Plan, real: str) -> list[str]:
 
 
 def level_usage(plan: Plan) -> list[str]:
-    """Explain how the code of a level is found; nothing without categories."""
+    """Explain how to find the code of a category; empty without categorical features."""
     if plan.schema.is_numeric:
         return []
-    return ['  row[CAPS_FEATURE_...] = NAME_level(CAPS_FEATURE_..., "a level");    -1: missing']
+    return ['  row[CAPS_FEATURE_...] = NAME_level(CAPS_FEATURE_..., "category");    -1: missing']
 
 
 # From a row to values and indicators
@@ -82,10 +82,10 @@ def level_usage(plan: Plan) -> list[str]:
 def encode_code(
     plan: Plan, tables: Tables, own: list[tuple[str, str, Any]], loop: str, kind: str
 ) -> str:
-    """Write what encodes a row.
+    """Write the function that encodes a row.
 
     ``loop`` goes over its numbers, uses the tables ``own``, and has FLAG where one is missing;
-    ``kind`` is the type of the code of a level.
+    ``kind`` is the type of a category's code.
     """
     encoding = plan.encoding
     code = "\nstatic inline void NAME_encode(const NAME_value *row, NAME_encoded *out) {\n"
@@ -99,7 +99,7 @@ def encode_code(
 
 
 def category_loop(plan: Plan, tables: Tables, kind: str) -> str:
-    """Write the loop that turns codes of levels into indicators; none without categories."""
+    """Write the loop that turns codes of categories into indicators; empty without categories."""
     encoding, on = plan.encoding, _indicator_type(plan)
     categories = sorted(encoding.first_level)
     if not categories:
@@ -130,7 +130,7 @@ def _indicator_type(plan: Plan) -> str:
 
 
 def value_flags(plan: Plan, tables: Tables) -> str:
-    """Write what raises the flag of missing number ``j``; empty where no number has one."""
+    """Write the code that sets the missing indicator of number ``j``; empty if there is none."""
     flags = [plan.encoding.flag.get(int(feature), -1) for feature in plan.encoding.numeric]
     if max(flags) < 0:
         return ""
@@ -143,25 +143,22 @@ def encoded_type(plan: Plan, value: str) -> str:
     """Write the type of an encoded row, whose numbers are ``value``."""
     n, on, members = plan.encoding.n_values, _indicator_type(plan), ""
     if n:
-        members += f"  {value} value[{n}]; /* numbers less their centers */\n"
+        members += f"  {value} value[{n}]; /* numbers minus their centers */\n"
     if plan.encoding.n_indicators:
-        members += f"  {on} on[CAPS_N_FEATURES]; /* levels and missing flags that are on */\n"
+        members += f"  {on} on[CAPS_N_FEATURES]; /* levels and missing indicators that are on */\n"
         members += "  int n_on;\n"
-    return (
-        "\n/* A row as the splits meet it. */\ntypedef struct {\n" + members + "} NAME_encoded;\n"
-    )
+    return "\n/* A row as the splits see it. */\ntypedef struct {\n" + members + "} NAME_encoded;\n"
 
 
 # Trees
 
 
 def joined_trees(plan: Plan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give the nodes of all trees numbers in one sequence.
+    """Number the nodes of all trees in one sequence.
 
     Returns
     -------
-    children, roots, first_leaf
-        (M, 2), (T,), (T,): splits by number, leaves as ``-1 - leaf``; where each tree's leaves
+        (M, 2), (T,), (T,): splits by number, leaves as ``-1 - leaf``; the first leaf of each tree.
         begin.
     """
     children, roots, first_leaves = [np.empty((0, 2), np.int64)], [], []
@@ -246,7 +243,7 @@ static inline void NAME_leaves(const NAME_value *row, int32_t *leaves) {
 
 
 def answer_code(plan: Plan, real: str, predict: str) -> str:
-    """Write the functions that predict; ``predict`` is that of classes and labels."""
+    """Write the functions that predict; ``predict`` is the one for classes and labels."""
     if plan.model.task != "regression":
         return _PROBA.replace("REAL", real) + predict
     return (_NUMBER if plan.model.n_outputs == 1 else _NUMBERS).replace("REAL", real)
@@ -274,18 +271,18 @@ static inline REAL NAME_predict(const NAME_value *row) {
 
 
 def best_code(kind: str, items: str, ask: str) -> str:
-    """Write the prediction of a class: the largest of the items that the function ``ask`` gives."""
+    """Write the prediction of a class: the largest of the items that function ``ask`` returns."""
     return _BEST.replace("KIND", kind).replace("ITEMS", items).replace("ASK", ask)
 
 
 def labels_code(kind: str, items: str, ask: str, test: str) -> str:
-    """Write the prediction of labels: yes where ``test`` holds of item ``o``."""
+    """Write the prediction of labels: 1 where ``test`` holds for item ``o``."""
     code = _LABELS.replace("TEST", test)
     return code.replace("KIND", kind).replace("ITEMS", items).replace("ASK", ask)
 
 
 _BEST = r"""
-/* The position of the most probable class, the first where several are. */
+/* The position of the most probable class; the first one if several tie. */
 static inline int NAME_predict(const NAME_value *row) {
   KIND ITEMS[CAPS_N_OUTPUTS];
   int best = 0;
@@ -313,7 +310,7 @@ LINKS = ("identity", "exp", "softmax", "logistic")
 
 
 def link_code(plan: Plan, real: str) -> str:
-    """Write the function of links that the model uses, on numbers of type ``real``."""
+    """Write the link functions that the model uses, on numbers of type ``real``."""
     used = {tree.link for tree in plan.trees if tree.leaf_weights is not None} | {plan.link}
     used.discard("identity")
     if not used:

@@ -1,6 +1,6 @@
-"""A C header in integers, for microcontrollers: from quantized entries to the answer, no float.
+"""A C header in integers, for microcontrollers: from quantized values to the prediction, no float.
 
-Only what brings entries to their integers and what turns sums back into numbers is in floating
+Only the quantization of raw values and the conversion of sums to probabilities are in floating
 point; a program that calls neither needs no floating point at all.
 """
 
@@ -29,37 +29,37 @@ def integer_header(
 ) -> tuple[str, Check]:
     """Write a header and check it.
 
-    The compiled header must equal its own tables, interpreted, on every probe row; and agree with
-    the library on the share ``min_agreement`` of typical rows.
+    The compiled header must equal its own tables, interpreted in Python, on every probe, and agree
+    with the library on the share ``min_agreement`` of typical rows.
     """
     probes = Probes.of(plan, data)
     model = quantized(plan, 16 if precision == "int16" else 8, probes)
     text, size = _header(model, prefix)
     compiler = Compiler.find()
-    twin = _interpreted(model, probes, tables_of(prefix, text))
+    interpreted = _interpreted(model, probes, tables_of(prefix, text))
     if compiler is None:
-        method = "its tables interpreted in Python, as there is no C compiler"
+        method = "its tables interpreted in Python, because there is no C compiler"
     else:
         found = compiled_predictions(compiler, probes, prefix, text, real="float")
         method = f"compiled with {compiler.version}, run and equal to its tables interpreted"
-        _check_equal(found, twin, precision)
-    check = measured(probes, twin, target=f"c, {precision}", method=method, n_bytes=size)
+        _check_equal(found, interpreted, precision)
+    check = measured(probes, interpreted, target=f"c, {precision}", method=method, n_bytes=size)
     if check.agreement is not None and check.agreement < min_agreement:
         raise ExportError(
             f"the export to C was not written: in {precision} only {check.agreement:.2%} of "
-            f"{probes.n_typical} {'given' if probes.are_given else 'made-up'} rows are answered as "
-            f"by the model, less than min_agreement={min_agreement}. "
-            + ("" if probes.are_given else "Give data, which chooses the ranges of columns; or ")
+            f"{probes.n_typical} {'given' if probes.are_given else 'simulated'} rows get the "
+            f"model's prediction, less than min_agreement={min_agreement}. "
+            + ("" if probes.are_given else "Pass data, to choose the ranges of the columns; or ")
             + ("use precision='int16'." if precision == "int8" else "use precision='float32'.")
         )
     return text, check
 
 
-def _check_equal(found: Predictions, twin: Predictions, precision: str) -> None:
-    same = np.array_equal(found.leaves, twin.leaves)  # type: ignore[arg-type]
-    if twin.positions is not None:
-        same &= np.array_equal(found.positions, twin.positions)  # type: ignore[arg-type]
-    close = np.allclose(found.outputs, twin.outputs, rtol=1e-5, atol=1e-5, equal_nan=True)
+def _check_equal(found: Predictions, interpreted: Predictions, precision: str) -> None:
+    same = np.array_equal(found.leaves, interpreted.leaves)  # type: ignore[arg-type]
+    if interpreted.positions is not None:
+        same &= np.array_equal(found.positions, interpreted.positions)  # type: ignore[arg-type]
+    close = np.allclose(found.outputs, interpreted.outputs, rtol=1e-5, atol=1e-5, equal_nan=True)
     if not (same and close):
         raise ExportError(
             f"the export to C was not written: compiled, it differs from its {precision} tables. "
@@ -82,14 +82,14 @@ def _header(model: Quantized, prefix: str) -> tuple[str, int]:
         _quantize_code(model, others),
     ]
     size = tables.n_bytes
-    tables.text += "\n/* For the border to floating point only. */\n" + others.text
+    tables.text += "\n/* Used only by the functions with floating point. */\n" + others.text
     head = _HEAD.replace("KIND", kind).replace("LEAST", str(-grid.one))
     return parts.header(names, tables, names.written(_usage(plan, grid)), head, code), size
 
 
 def _usage(plan: Plan, grid: Grid) -> str:
     lines = [
-        f"Integers of {grid.bits} bits from a row's entries to its answer; sums have 32.",
+        f"Integers of {grid.bits} bits from a row's values to its prediction; sums have 32.",
         "",
         "Usage:",
         "",
@@ -98,16 +98,16 @@ def _usage(plan: Plan, grid: Grid) -> str:
         *parts.level_usage(plan),
         *parts.usage_of_answers(plan, "float"),
         "",
-        "NAME_quantize, NAME_predict_proba and predictions of numbers use floating point at",
-        "the border; NAME_sums, NAME_leaves and predictions of classes and labels do not.",
-        "An entry is floor((x - zero) / step + 0.5), at most "
+        "NAME_quantize, NAME_predict_proba and regression predictions use floating point;",
+        "NAME_sums, NAME_leaves and predictions of classes and labels do not.",
+        "The integer of a value is floor((x - zero) / step + 0.5), at most "
         f"{grid.largest} in size; NAME_zero and NAME_step have",
         "the numbers for a program that computes it without floating point.",
     ]
     return "\n".join(lines)
 
 
-_HEAD = r"""/* The type of a row's entries. */
+_HEAD = r"""/* The type of the values in a row. */
 typedef KIND NAME_value;
 #define CAPS_MISSING (LEAST)
 
@@ -160,7 +160,7 @@ def _sums_code(model: Quantized, tables: Tables, kind: str) -> str:
 
 
 _CONSTANT_SUMS = r"""
-/* What the trees say, added up: outputs in integers. */
+/* The sums of the trees' outputs, as integers. */
 static inline void NAME_sums(const NAME_value *row, int32_t *sums) {
   NAME_encoded encoded;
   NAME_encode(row, &encoded);
@@ -197,7 +197,7 @@ static inline int32_t NAME_leaf_sum(int32_t place, const NAME_encoded *row) {
 TERMS  return sum;
 }
 
-/* The scores of the outputs in integers; returns the leaf, which has a scale of its own. */
+/* The scores of the outputs as integers; returns the leaf, which has its own scale. */
 static inline int32_t NAME_sums(const NAME_value *row, int32_t *sums) {
   NAME_encoded encoded;
   int32_t leaf;
@@ -245,21 +245,21 @@ def _predict_code(model: Quantized, tables: Tables) -> str:
         test = f"2 * (int64_t)sums[o] >= {_half(model)}"
         return parts.labels_code("int32_t", "sums", "sums", test)
     if model.leaf_sums is None and len(plan.trees) == 1 and plan.link == "identity":
-        # Rounded probabilities may tie: the class of a leaf is a table of its own.
+        # Rounded probabilities may tie, so the class of each leaf has its own table.
         tables.add("integers", "leaf_class", plan.trees[0].values.argmax(axis=1))
         return _LEAF_CLASS
     return parts.best_code("int32_t", "sums", "sums")
 
 
 def _half(model: Quantized) -> int:
-    """Twice the least sum that says yes, for labels."""
+    """Twice the smallest sum for which a label is predicted."""
     if model.leaf_sums is not None or model.plan.link == "logistic":
         return 0
     return round(1.0 / float(model.scale[0]))
 
 
 _LEAF_CLASS = r"""
-/* The position of the most probable class, the first where several are. */
+/* The position of the most probable class; the first one if several tie. */
 static inline int NAME_predict(const NAME_value *row) {
   NAME_encoded encoded;
   NAME_encode(row, &encoded);
@@ -267,7 +267,7 @@ static inline int NAME_predict(const NAME_value *row) {
 }
 """
 
-# From raw entries to integers
+# From raw values to integers
 
 
 def _quantize_code(model: Quantized, others: Tables) -> str:
@@ -281,7 +281,7 @@ def _quantize_code(model: Quantized, others: Tables) -> str:
 
 
 _QUANTIZE = r"""
-/* The entry of a feature: of a number in the table's units, or of the code of a level. */
+/* The integer of a feature's value: a number in the table's units, or the code of a category. */
 static inline NAME_value NAME_quantize(int feature, double x) {
   if (x != x) return CAPS_MISSING;
   if (NAME_step[feature] > 0) x = floor((x - NAME_zero[feature]) / NAME_step[feature] + 0.5);
@@ -298,7 +298,7 @@ static inline void NAME_quantize_row(const double *raw, NAME_value *row) {
 
 
 def _interpreted(model: Quantized, probes: Probes, tables: ReadTables) -> Predictions:
-    """Interpret the tables that were written, in NumPy's integers."""
+    """Interpret the tables that were written, with NumPy's integers."""
     plan, one = model.plan, model.grid.one
     n, q, k = plan.encoding.n_values, plan.encoding.n_indicators, plan.model.n_outputs
     entries = model.grid.quantized(probes.matrix[:, plan.encoding.numeric])

@@ -1,7 +1,7 @@
 """The tables of a header, read back from its text and interpreted: a check without a compiler.
 
-What is interpreted is what was written. The products of the float32 header are fused with NumPy's
-float64, which rounds twice where the header rounds once: rows on the edge of a split may differ.
+The float32 header multiplies and adds with one rounding; here NumPy's float64 rounds twice, so that
+rows within rounding of a split may differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tables_of(prefix: str, text: str) -> Tables:
 
 
 def interpreted_predictions(probes: Probes, prefix: str, text: str) -> Predictions:
-    """Interpret the tables of a float32 header on the probe rows."""
+    """Interpret the tables of a float32 header on the probes."""
     plan, tables = probes.plan, tables_of(prefix, text)
     values, on = plan.encoding.encode(probes.matrix)
     n = plan.encoding.n_values
@@ -53,7 +53,7 @@ def interpreted_predictions(probes: Probes, prefix: str, text: str) -> Predictio
 
 
 def walked(tables: Tables, n_rows: int, score: Score) -> np.ndarray:
-    """Leaves (n, T) of rows, numbered over all trees."""
+    """Return the leaves (n, T) of rows, numbered over all trees."""
     leaves = np.empty((n_rows, len(tables["root"])), np.int64)
     for t, root in enumerate(tables["root"].tolist()):
         node = np.full(n_rows, root, np.int64)
@@ -66,7 +66,7 @@ def walked(tables: Tables, n_rows: int, score: Score) -> np.ndarray:
 
 
 def term_weights(tables: Tables, n_values: int, kind: type) -> np.ndarray:
-    """Weights of splits (M, n), from all of them or from those other than zero."""
+    """Return the weights of splits (M, n), from all of them or from the nonzero ones."""
     if "weights" in tables:
         return tables["weights"].reshape(-1, n_values)
     n_splits = len(tables.get("bias", ()))
@@ -79,7 +79,7 @@ def term_weights(tables: Tables, n_values: int, kind: type) -> np.ndarray:
 
 
 def indicator_weights(tables: Tables, n_indicators: int, kind: type) -> np.ndarray:
-    """Return what indicators add to the scores of splits, (M, q)."""
+    """Return the indicators' contributions to the scores of splits, (M, q)."""
     if "indicators" in tables:
         return tables["indicators"].reshape(-1, n_indicators)
     return np.zeros((len(tables.get("bias", ())), n_indicators), kind)

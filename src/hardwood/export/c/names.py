@@ -1,4 +1,4 @@
-"""What a C header says of names: features, levels, classes and outputs, and how to look them up."""
+"""Names in a C header: of features, levels, classes and outputs, and functions to look them up."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _MAX_LISTED = 1000  # features that the comment at the top lists
 
 
 def header_name(name: str | None, path: str | os.PathLike[str] | None) -> str:
-    """Return what every name in a header begins with: as asked, or the file's, or ``model``."""
+    """Return the prefix of every name in the header: the given one, the file's, or ``model``."""
     if name is None:
         (name,) = identifiers([Path(path).stem if path is not None else "model"], otherwise="model")
         name = name.lower()
     if not _IDENTIFIER.fullmatch(name):
         raise ExportError(
-            f"name begins every name in the header, and must be a C identifier of at most 40 "
-            f"letters, digits and underscores that begins with a letter; found {name!r:.80}"
+            f"name is the prefix of every name in the header, and must be a C identifier of at "
+            f"most 40 letters, digits and underscores that begins with a letter; found {name!r:.80}"
         )
     return name
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names in a header; ``prefix`` begins the functions, and in capitals the constants."""
+    """Names in a header; ``prefix`` begins function names, and in capitals constants."""
 
     plan: Plan
     prefix: str
 
     @property
     def capital(self) -> str:
-        """What constants begin with."""
+        """Prefix of constants."""
         return self.prefix.upper()
 
     @cached_property
@@ -68,11 +68,11 @@ class Names:
         return [name.upper() for name in identifiers(names, prefix=prefix, otherwise="")]
 
     def written(self, code: str) -> str:
-        """Put the prefix into code that has NAME and CAPS in its place."""
+        """Replace NAME and CAPS in code by the prefix."""
         return code.replace("NAME", self.prefix).replace("CAPS", self.capital)
 
     def enumerations(self) -> str:
-        """Positions of features in a row, of classes or outputs, and codes of levels."""
+        """Return enumerations of features, of classes or outputs, and of codes of categories."""
         parts = [
             "/* Positions of the features in a row. */\n",
             _enumeration(self.features),
@@ -91,20 +91,20 @@ class Names:
             )
             taken += levels
             parts += [
-                f"/* Levels of {comment(feature.name)}. */\n",
+                f"/* Categories of {comment(feature.name)}. */\n",
                 _enumeration([level.upper() for level in levels]),
             ]
         return "".join(parts)
 
     def lookups(self) -> str:
-        """Functions from levels to their codes, and from positions to names."""
+        """Return functions from categories to codes, and from positions to names."""
         return self._level_lookup() + self._class_lookup()
 
     def _level_lookup(self) -> str:
         if not self.categories:
             return ""
         p, features = self.prefix, self.plan.schema.features
-        parts = ["/* Levels as text and as numbers, one feature after the other. */\n"]
+        parts = ["/* Categories as text and as numbers, one feature after the other. */\n"]
         levels = [level for j in self.categories for level in features[j].levels]
         is_text = np.array([isinstance(level, str) for level in levels])
         first = np.cumsum([0, *(len(feature.levels) for feature in features)])
@@ -132,16 +132,16 @@ class Names:
         return text
 
     def top(self, usage: str) -> str:
-        """Write the comment at the top of a header."""
+        """Return the comment at the top of a header."""
         lines = [
             f"{self.prefix}, exported by hardwood {__version__}.",
             comment(self.plan.summary, 400),
             "",
-            "One header, C99 or C++; nothing is needed but the C library (link with -lm).",
+            "One header, C99 or C++; it needs only the C library (link with -lm).",
             "",
             *usage.strip("\n").split("\n"),
             "",
-            "A row has these entries, in this order:",
+            "A row has these values, in this order:",
             "",
             *(
                 f"  {i} {comment(feature.name, 60) or '(no name)'}: {_entry(feature)}"
@@ -156,7 +156,7 @@ class Names:
 
 def _entry(feature: Feature) -> str:
     if feature.kind == "categorical":
-        return f"the code of a level, 0 to {len(feature.levels) - 1}"
+        return f"the code of a category, 0 to {len(feature.levels) - 1}"
     return {
         "number": "a number",
         "boolean": "1 for true, 0 for false",
@@ -171,7 +171,7 @@ def _enumeration(names: list[str]) -> str:
 
 
 _LOOKUP = r"""
-/* The code of a level of a feature, from its text; -1, which counts as missing, for any other. */
+/* The code of a category of a feature, from its text; -1, for missing, if it is unknown. */
 static inline int NAME_level(int feature, const char *text) {
   const size_t length = strlen(text);
   for (int32_t i = NAME_level_first[feature]; i < NAME_level_first[feature + 1]; ++i)
@@ -183,7 +183,7 @@ static inline int NAME_level(int feature, const char *text) {
 """
 
 _NUMBER_LOOKUP = r"""
-/* The same for levels that are numbers. */
+/* The same for categories that are numbers. */
 static inline int NAME_level_of_number(int feature, double number) {
   for (int32_t i = NAME_level_first[feature]; i < NAME_level_first[feature + 1]; ++i)
     if (!NAME_level_is_text[i] && NAME_level_number[i] == number)

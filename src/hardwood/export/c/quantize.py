@@ -1,10 +1,10 @@
-"""A model in integers: a row's entries, the weights of its splits and what its leaves say.
+"""A model in integers: the values of a row, the weights of splits, and the outputs of leaves.
 
 A number becomes ``q = round((x - zero) / step)``, at most 127 or 32767 in size. A split's weights,
-times the steps, are divided by a scale of the split's own and rounded; its score is a sum in 32-bit
-integers that cannot overflow. An indicator that is on counts as an entry of 128 or 32768. The
-threshold is then placed so that as many rows as possible take the side that they take in the
-library, among equals the one nearest to the rounded threshold.
+times the steps, are divided by the split's own scale and rounded; its score is a sum in 32-bit
+integers that cannot overflow. An indicator that is on counts as a value of 128 or 32768. The
+threshold is then placed so that the most rows take the same side as in the library; among equals,
+the one closest to the rounded threshold.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from hardwood.errors import ExportError
 from hardwood.export.plan import Plan, PlannedTree
 from hardwood.export.probes import Probes
 
-_SUM_LIMIT = 2**30 - 1  # of the terms of a score; the constant may be as large again
-_MADE_UP_RANGE = {8: 4.0, 16: 16.0}  # in standard deviations, where there are no rows to ask
+_SUM_LIMIT = 2**30 - 1  # for the terms of a score; the constant may be as large again
+_DEFAULT_RANGE = {8: 4.0, 16: 16.0}  # in standard deviations, if no rows are given
 _SHARES = (1.0, 0.9999, 0.999, 0.99)  # of the rows whose numbers stay within their range
-_SCALES = np.linspace(1.0, 0.5, 51)  # of the largest scale of a split's weights
+_SCALES = np.linspace(1.0, 0.5, 51)  # relative to the largest scale of a split's weights
 _MAX_ROWS = 20_000  # for placing thresholds
-_MAX_TREES = 2**15 - 1  # so many leaf values of 16 bits fit into a sum of 32
+_MAX_TREES = 2**15 - 1  # this many leaf values of 16 bits fit into a sum of 32
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The integers that entries become.
+    """How values are quantized to integers.
 
     Parameters
     ----------
     bits
         8 or 16.
     zero, step
-        (n,) float64 of the numeric values, in raw units.
+        (n,) float64 for the numeric values, in raw units.
     missing
-        (n,) what a missing number counts as: its center.
+        (n,) the integer for a missing number: that of its center.
     """
 
     bits: int
@@ -47,16 +47,16 @@ class Grid:
 
     @property
     def largest(self) -> int:
-        """The largest entry, 127 or 32767."""
+        """The largest integer of a value, 127 or 32767."""
         return int(2 ** (self.bits - 1) - 1)
 
     @property
     def one(self) -> int:
-        """What an indicator that is on counts as, 128 or 32768."""
+        """The integer for an indicator that is on, 128 or 32768."""
         return self.largest + 1
 
     def quantized(self, numbers: np.ndarray) -> np.ndarray:
-        """(r, n) int64 of raw numbers (r, n); NaN becomes what a missing one counts as."""
+        """(r, n) int64 of raw numbers (r, n); NaN becomes ``missing``."""
         with np.errstate(invalid="ignore", over="ignore"):
             q = np.floor((numbers - self.zero) / self.step + 0.5)
         q = np.clip(q, -self.largest, self.largest)
@@ -65,9 +65,9 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Integer sums ``bias + weights . entries + one * indicators that are on``, (s,) of them.
+    """Integer sums ``bias + weights . values + one * indicators that are on``, (s,) of them.
 
-    ``scale`` turns each into what it stands for.
+    ``scale`` converts each sum to a real number.
     """
 
     weights: np.ndarray  # (s, n)
@@ -90,7 +90,7 @@ class Quantized:
         The outputs of all linear leaves of one tree, (L * k) sums; None where they are constant.
     offset, scale
         (k,) an output is ``offset + scale * sum over the trees``, before the model's link. Linear
-        leaves have scales of their own.
+        have their own scales.
     """
 
     plan: Plan
@@ -103,12 +103,12 @@ class Quantized:
 
 
 def quantized(plan: Plan, bits: int, probes: Probes) -> Quantized:
-    """Quantize a model; rows that were given choose the ranges of the columns.
+    """Quantize a model; given rows determine the ranges of the columns.
 
     Raises
     ------
     ExportError
-        If the model has no form in integers.
+        If the model has no integer form.
     """
     _check(plan, bits)
     rows = TypicalRows(plan, probes)
@@ -130,27 +130,26 @@ def quantized(plan: Plan, bits: int, probes: Probes) -> Quantized:
 def _check(plan: Plan, bits: int) -> None:
     if plan.model.has_linear_leaves and len(plan.trees) > 1:
         raise ExportError(
-            "a forest with linear leaves has no form in integers: its trees' answers have scales "
-            "of their own. Use precision='float32', or constant leaves."
+            "a forest with linear leaves has no integer form, because each of its leaves has its "
+            "own scale. Use precision='float32', or constant leaves."
         )
     largest = 2 ** (bits - 1) - 1
     for feature in plan.schema.features:
         if len(feature.levels) > largest:
             raise ExportError(
-                f"feature {feature.name!r:.80} has {len(feature.levels)} levels, more than the "
+                f"feature {feature.name!r:.80} has {len(feature.levels)} categories, more than the "
                 f"{largest} that int{bits} holds. Use precision='int16' or 'float32'."
             )
     if len(plan.trees) > _MAX_TREES:
         raise ExportError(f"{len(plan.trees)} trees are too many for sums of 32 bits")
     if plan.exponent:
         raise ExportError(
-            "leaf values near the limits of float64 have no form in integers; use precision="
-            "'float32'."
+            "leaf values near the limits of float64 have no integer form; use precision='float32'."
         )
 
 
 class TypicalRows:
-    """Typical rows, as many as thresholds need: raw numbers, indicators, and the way they take."""
+    """A sample of typical rows for placing thresholds: numbers, indicators, and their paths."""
 
     def __init__(self, plan: Plan, probes: Probes) -> None:
         n = min(probes.n_typical, _MAX_ROWS)
@@ -161,7 +160,7 @@ class TypicalRows:
 
     @cached_property
     def sides(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each split of all trees: the rows that meet it, and whether they go right."""
+        """For each split of all trees, the rows that reach it, and whether they go right."""
         sides = []
         for t, tree in enumerate(self.plan.trees):
             below = _leaves_below(tree)
@@ -181,15 +180,15 @@ def _leaves_below(tree: PlannedTree) -> list[tuple[list[int], list[int]]]:
     return below
 
 
-# Entries
+# Values
 
 
 def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Grid:
-    """Choose the integers that entries become; ``numbers`` (r, n) are those of given rows."""
+    """Choose the quantization; ``numbers`` (r, n) are those of given rows."""
     encoding = plan.encoding
     columns = encoding.value_columns
     spread, scale = plan.schema.column_spread[columns], plan.schema.column_scale[columns]
-    zero, reach = encoding.center.copy(), _MADE_UP_RANGE[bits] * np.where(spread > 0, spread, scale)
+    zero, reach = encoding.center.copy(), _DEFAULT_RANGE[bits] * np.where(spread > 0, spread, scale)
     step, largest = reach / (2 ** (bits - 1) - 1), 2 ** (bits - 1) - 1
     for j in range(encoding.n_values if numbers is not None else 0):
         assert numbers is not None
@@ -200,7 +199,7 @@ def _grid(plan: Plan, bits: int, numbers: np.ndarray | None, share: float) -> Gr
         zero[j], step[j] = (low + high) / 2, max((high - low) / 2, 1e-6 * reach[j]) / largest
         half = (np.ceil(high) - np.floor(low) + 1) // 2
         if (known == np.rint(known)).all() and 0 < half <= largest:
-            # Whole numbers stay exact: an entry is a multiple of them.
+            # Integers stay exact: the step is such that they are multiples of it.
             zero[j], step[j] = np.floor(low) + half, 1.0 / (largest // half)
     missing = np.clip(np.floor((encoding.center - zero) / step + 0.5), -largest, largest)
     return Grid(bits, zero, step, missing.astype(np.int64))
@@ -223,25 +222,25 @@ def _quantized_splits(plan: Plan, grid: Grid, rows: TypicalRows) -> tuple[Sums, 
         placed[i], wrong = _placed(score, right, int(sums.bias[i]))
         n_wrong += wrong
     limit = _reach(plan, grid, sums.weights, sums.indicators) + 1
-    placed = np.clip(placed, -limit, limit)  # beyond it, all rows take one side
+    placed = np.clip(placed, -limit, limit)  # beyond this, all rows take one side
     return Sums(sums.weights, sums.indicators, placed, sums.scale), n_wrong
 
 
 def _placed(score: np.ndarray, right: np.ndarray, nominal: int) -> tuple[int, int]:
     """Place the constant of a split: right is ``score + constant >= 0``.
 
-    Returns the constant, and how many rows take the wrong side with it.
+    Returns the constant, and the number of rows that take the wrong side with it.
     """
     if len(score) == 0:
         return nominal, 0
     order = np.argsort(score, kind="stable")
     ranked, to_right = score[order], right[order]
-    # Cut c sends rows from rank c on to the right: wrong are rights before it, lefts after it.
+    # Cut c sends rows from rank c on right: rights before it and lefts after it are wrong.
     wrong = np.concatenate([[0], np.cumsum(to_right)]) + np.concatenate(
         [np.cumsum((~to_right)[::-1])[::-1], [0]]
     )
     is_cut = np.concatenate([[True], ranked[1:] != ranked[:-1], [True]])
-    low = np.concatenate([[ranked[0] - 2**31], ranked]) + 1  # the least threshold of each cut
+    low = np.concatenate([[ranked[0] - 2**31], ranked]) + 1  # the smallest threshold of each cut
     high = np.concatenate([ranked, [ranked[-1] + 2**31]])  # and the greatest
     threshold = np.clip(-nominal, low, high)
     cost = np.where(is_cut, wrong, len(score) + 1)
@@ -279,7 +278,7 @@ def _sums(
 
 
 def _coarsest(plan: Plan, grid: Grid, real: np.ndarray) -> np.ndarray:
-    """(s,) the least scales with which weights fit their type and sums fit theirs; 0: any."""
+    """(s,) the smallest scales with which weights fit their type and sums fit theirs; 0: any."""
     size = np.abs(real)
     fits_type = size.max(axis=1, initial=0.0) / grid.largest
     n = plan.encoding.n_values
@@ -301,7 +300,7 @@ def _reach(plan: Plan, grid: Grid, weights: np.ndarray, indicators: np.ndarray) 
 
 
 def _importance(grid: Grid, rows: TypicalRows | None, n_columns: int) -> np.ndarray:
-    """(c,) how much an error of a weight matters: the deviation of its column, in entries."""
+    """(c,) how much an error of a weight matters: the standard deviation of its column."""
     if rows is None or not len(rows.numbers):
         return np.ones(n_columns)
     entries = grid.quantized(rows.numbers).std(axis=0)

@@ -36,7 +36,7 @@ def float_literal(value: float) -> str:
 
 
 def string_literal(text: str) -> str:
-    """Write text, in UTF-8, as an initializer of an array of char."""
+    """Write text, in UTF-8, as an initializer of a char array."""
     encoded = text.encode()
     if len(encoded) > _LONGEST_LITERAL:
         return "{" + ", ".join(f"'{_character(byte)}'" for byte in encoded) + ", '\\0'}"
@@ -44,7 +44,7 @@ def string_literal(text: str) -> str:
 
 
 def _character(byte: int) -> str:
-    # Three octal digits end by themselves; a hexadecimal escape would swallow what follows.
+    # Three octal digits have a fixed length; a hexadecimal escape could include the next digit.
     plain = chr(byte)
     return plain if byte < 128 and (plain.isalnum() or plain in " _.,:;-+=") else f"\\{byte:03o}"
 
@@ -59,7 +59,7 @@ def smallest_integer(values: np.ndarray, *, at_least: str = "int8_t") -> str:
 
 
 def n_bytes(kind: str, values: np.ndarray) -> int:
-    """Size of a table."""
+    """Return the size of a table."""
     return int(np.dtype(_DTYPES[kind]).itemsize * values.size)
 
 
@@ -76,7 +76,7 @@ def table(kind: str, name: str, values: np.ndarray) -> str:
 
 
 def strings(name: str, texts: Sequence[str]) -> str:
-    """Write a constant table of texts."""
+    """Write a constant table of strings."""
     parts = []
     for i, text in enumerate(texts):
         parts.append(f"static const char {name}_{i}[] = {string_literal(text)};\n")

@@ -1,4 +1,4 @@
-"""A graph of ONNX operators as it grows."""
+"""An ONNX graph under construction."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ IR_VERSION = 7
 
 
 class Kind(IntEnum):
-    """Types of numbers as ONNX counts them; known before the package is imported."""
+    """ONNX's codes of number types, available before the package is imported."""
 
     FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11
 
 
 class Graph:
-    """Nodes, constants, inputs and outputs; names of our own begin with ``prefix``."""
+    """Nodes, constants, inputs and outputs; generated names begin with ``prefix``."""
 
     def __init__(self, prefix: str = "hw") -> None:
         self._prefix = prefix
@@ -39,7 +39,7 @@ class Graph:
         return name
 
     def constant(self, value: Any) -> str:
-        """Add a constant; text, too."""
+        """Add a constant, which may be text."""
         from onnx import helper, numpy_helper
 
         name = self._name()
@@ -53,7 +53,7 @@ class Graph:
         return name
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node with one result and return the name of that."""
+        """Add a node with one output and return the output's name."""
         from onnx import helper
 
         name = self._name()
@@ -62,7 +62,7 @@ class Graph:
         return name
 
     def cast(self, source: str, kind: Kind) -> str:
-        """Add a node that turns numbers into those of another type."""
+        """Add a node that converts numbers to another type."""
         return self.node("Cast", source, to=int(kind))
 
     def output(self, name: str, source: str, kind: Kind, shape: Sequence[Any]) -> None:
@@ -73,7 +73,7 @@ class Graph:
         self._outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
     def model(self, name: str, doc: str, producer: str, metadata: dict[str, str]) -> bytes:
-        """Put the model together, checked against the standard."""
+        """Build the model, checked against the standard."""
         from onnx import checker, helper
 
         graph = helper.make_graph(

@@ -1,10 +1,11 @@
 """A model as an ONNX graph of standard operators: a matrix product and a tree node.
 
-The graph does what the engine does: numbers less their centers are rounded to float32; what splits
-add up to is computed in float64 by one MatMul; whether each is at least 0 goes into a
-TreeEnsembleRegressor, whose thresholds are all one half and which says the number of the leaf; and
-that picks the leaf's values. Sums are in float64 where the engine has float32, so that a row within
-rounding of a split on several features may take the other side; on one feature all rows agree.
+The graph does the engine's steps. Numbers minus their centers are rounded to float32. One MatMul
+computes the sums of all splits in float64. Whether each sum is at least 0 goes into a
+TreeEnsembleRegressor, with all thresholds one half, that returns the number of the leaf, which
+selects the leaf's values. Because sums are in float64 rather than the engine's float32, a row
+within rounding of a split on several features may take the other side; splits on one feature agree
+for all rows.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _TREE_ATTRIBUTES = (
     *(f"nodes_{name}" for name in _NODES.split()),
     *(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights")),
 )
-_MAX_LEAVES = 2**24  # a float32 holds every number of a leaf below it
+_MAX_LEAVES = 2**24  # float32 represents every smaller integer
 
 
 def to_onnx(
@@ -47,9 +48,9 @@ def to_onnx(
 ) -> ExportedBytes:
     """Write a model as an ONNX graph of standard operators.
 
-    Outputs: ``label`` (N,) and ``probabilities`` (N, k) of classes; ``labels`` and
-    ``probabilities`` (N, k) of yes/no labels; ``prediction`` (N, k) of numbers; and ``leaf`` (N, T)
-    in each tree. Numbers are float64.
+    Outputs: ``label`` (N,) and ``probabilities`` (N, k) for classes; ``labels`` and
+    ``probabilities`` (N, k) for labels; ``prediction`` (N, k) for regression; and ``leaf`` (N, T),
+    the leaf in each tree. Numbers are float64.
 
     Parameters
     ----------
@@ -59,11 +60,11 @@ def to_onnx(
         File to write; None only returns the bytes.
     inputs
         ``"columns"``: an input (N, 1) for each feature, float64 for numbers with NaN where missing,
-        text for levels that are text, any unknown text where missing. ``"matrix"``: one input ``X``
-        (N, p) of float64, for features that are all numbers. ``"auto"``: a matrix where the
-        features are numbers without names.
+        text for categories that are text, any unknown text where missing. ``"matrix"``: one input
+        ``X`` (N, p) of float64, if all features are numbers. ``"auto"``: a matrix if the features
+        are numbers without names.
     data
-        A table to compare on; by default rows are made up from the schema.
+        A table to check the export on. By default, rows are simulated from the schema.
 
     Returns
     -------
@@ -73,13 +74,13 @@ def to_onnx(
     Raises
     ------
     MissingExtraError
-        Without the package onnx.
+        If the package onnx is not installed.
     ExportError
-        If ONNX Runtime (or without it ONNX's own reference evaluator) answers differently from the
-        library.
+        If ONNX Runtime (or without it ONNX's own reference evaluator) predicts differently from
+        the library.
     """
     try:
-        import onnx  # noqa: F401  (only whether it is there)
+        import onnx  # noqa: F401  (only to see whether it is installed)
     except ImportError as error:
         raise MissingExtraError("onnx", extra="onnx", purpose="An export to ONNX") from error
     check_path(path, "model.onnx")
@@ -102,23 +103,23 @@ def _as_matrix(plan: Plan, inputs: Inputs) -> bool:
 
 
 def _input_names(plan: Plan, as_matrix: bool) -> list[str]:
-    """Names of the inputs: those of the features, as far as they are identifiers."""
+    """Names of the inputs: those of the features, if they are valid identifiers."""
     return ["X"] if as_matrix else identifiers(plan.schema.names, taken=_OUTPUTS)
 
 
 def _is_text(feature: Feature) -> bool:
-    """Whether the levels of a feature are text; all of them must be, or none."""
+    """Whether the levels of a feature are text; it must be all of them or none."""
     kinds = {isinstance(level, str) for level in feature.levels}
     if len(kinds) > 1:
         raise ExportError(
-            f"feature {feature.name!r:.80} has levels that are text and levels that are numbers; "
-            "an input of a graph holds one kind. Learn from a column of one kind."
+            f"feature {feature.name!r:.80} has categories that are text and categories that are "
+            "numbers; an input of a graph has one type. Learn from a column of one type."
         )
     return kinds == {True}
 
 
 class _GraphWriter:
-    """Writes a graph."""
+    """Writes the graph of a model."""
 
     def __init__(self, plan: Plan, names: list[str], as_matrix: bool) -> None:
         self.plan, self.names, self.as_matrix = plan, names, as_matrix
@@ -143,7 +144,7 @@ class _GraphWriter:
         }
         return graph.model("hardwood", plan.summary, __version__, metadata)
 
-    # From inputs to what the splits weigh
+    # From inputs to encoded columns
 
     def _encoded(self) -> tuple[str, list[int]]:
         """Return the encoded rows (N, c): all values, then the indicators that are listed."""
@@ -180,7 +181,7 @@ class _GraphWriter:
         return numbers[0] if len(numbers) == 1 else graph.node("Concat", *numbers, axis=1)
 
     def _values(self, numbers: str, missing: str) -> str:
-        """Return the numbers less their centers, rounded to float32, 0 where missing."""
+        """Return the numbers minus their centers, rounded to float32, 0 where missing."""
         graph, encoding = self.graph, self.plan.encoding
         value = graph.node("Sub", numbers, graph.constant(encoding.center))
         if encoding.is_scaled:
@@ -191,7 +192,7 @@ class _GraphWriter:
         return graph.cast(graph.cast(value, Kind.FLOAT), Kind.DOUBLE)
 
     def _levels(self, source: str, feature: Feature) -> str:
-        """Return the indicators (N, levels and flag) of a categorical feature."""
+        """Return the indicators (N, levels and missing) of a categorical feature."""
         graph, n = self.graph, len(feature.levels)
         if _is_text(feature):
             code = graph.node(
@@ -208,7 +209,7 @@ class _GraphWriter:
         numbers = np.array([[float(level) if in_range else 0.0 for level in feature.levels]])
         if not in_range or len(set(numbers[0].tolist())) < n:
             raise ExportError(
-                f"levels of feature {feature.name!r:.80} are whole numbers too large for float64"
+                f"categories of feature {feature.name!r:.80} are integers too large for float64"
             )
         equal = graph.node("Equal", source, graph.constant(numbers))
         on = graph.cast(equal, Kind.DOUBLE)
@@ -218,7 +219,7 @@ class _GraphWriter:
         flag = graph.node("Sub", graph.constant(np.float64(1)), known)
         return graph.node("Concat", on, flag, axis=1)
 
-    # From there to leaves
+    # From columns to leaves
 
     def _leaves(self, row: str, indicators: list[int]) -> str:
         """Return the leaf of each row in each tree, (N, T) int64."""
@@ -232,7 +233,7 @@ class _GraphWriter:
             weights.append(np.concatenate([of_values, of_indicators[:, indicators]], axis=1).T)
             biases.append(bias)
         matrix, bias = np.concatenate(weights, axis=1), np.concatenate(biases)
-        if len(bias) == 0:  # a tree node needs a column to look at
+        if len(bias) == 0:  # a tree node needs a column
             matrix, bias = np.zeros((len(matrix), 1)), np.zeros(1)
         score = graph.node("MatMul", row, graph.constant(matrix))
         score = graph.node("Add", score, graph.constant(bias))
@@ -243,7 +244,7 @@ class _GraphWriter:
         )
         return graph.cast(leaf, Kind.INT64)
 
-    # From leaves to answers
+    # From leaves to predictions
 
     def _answer(self, row: str, indicators: list[int], leaf: str) -> None:
         plan, graph = self.plan, self.graph
@@ -265,7 +266,7 @@ class _GraphWriter:
         graph.output("leaf", leaf, Kind.INT64, ["N", len(plan.trees)])
 
     def _groups(self) -> list[list[int]]:
-        """Trees whose answers are made alike: constant leaves, and linear ones by their link."""
+        """Group trees with constant leaves, and those with linear leaves by their link."""
         groups: dict[str, list[int]] = {}
         for t, tree in enumerate(self.plan.trees):
             groups.setdefault("" if tree.leaf_weights is None else tree.link, []).append(t)
@@ -279,7 +280,7 @@ class _GraphWriter:
         leaf: str,
         constants: str,
     ) -> str:
-        """Return what linear leaves of trees answer, (N, trees, k)."""
+        """Return the outputs of linear leaves, (N, trees, k)."""
         graph, members = self.graph, [self.plan.trees[t] for t in trees]
         weights = [
             np.concatenate(
@@ -349,7 +350,7 @@ class _GraphWriter:
 
 
 def _label_tensor(plan: Plan) -> tuple[np.ndarray, Kind]:
-    """Classes as a tensor of their kind; as text where they are of several."""
+    """Return the classes as a tensor of their type, or as text if they have several types."""
     classes = plan.model.classes or ()
     kinds = {type(label) for label in classes}
     if kinds == {int}:
@@ -362,14 +363,14 @@ def _label_tensor(plan: Plan) -> tuple[np.ndarray, Kind]:
     for name in names:
         if name.endswith("\0"):
             raise ExportError(
-                f"the class {name!r:.80} ends in the character NUL, which texts in ONNX lose. "
+                f"the class {name!r:.80} ends in the character NUL, which ONNX text loses. "
                 "Rename it."
             )
     return np.array(names, dtype=object), Kind.STRING
 
 
 def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
-    """Attributes of a TreeEnsembleRegressor over columns that are 1 where a split goes right.
+    """Return attributes of a TreeEnsembleRegressor on columns that are 1 where a split goes right.
 
     Its targets are the trees; what a leaf adds to its tree's target is its number.
     """
@@ -392,7 +393,7 @@ def _tree_attributes(trees: tuple[PlannedTree, ...]) -> dict[str, Any]:
     return attributes | {"n_targets": len(trees), "aggregate_function": "SUM"}
 
 
-# The graph, tried
+# Running the graph
 
 
 def _check(probes: Probes, content: bytes, as_matrix: bool) -> Check:
@@ -401,7 +402,7 @@ def _check(probes: Probes, content: bytes, as_matrix: bool) -> Check:
 
 
 def run_graph(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Predictions, str]:
-    """Put the probe rows to a graph; also say what ran it."""
+    """Run a graph on the probes; also return the name of the runtime."""
     plan = probes.plan
     feed = inputs_of(probes, _input_names(plan, as_matrix), as_matrix)
     found, method = _run(content, feed)
@@ -417,7 +418,7 @@ def run_graph(probes: Probes, content: bytes, *, as_matrix: bool) -> tuple[Predi
 
 
 def inputs_of(probes: Probes, names: list[str], as_matrix: bool) -> dict[str, np.ndarray]:
-    """Return the probe rows as a runtime takes them."""
+    """Return the probes as inputs of a runtime."""
     if as_matrix:
         return {"X": np.ascontiguousarray(probes.matrix)}
     feed = {}

@@ -11,7 +11,7 @@ The grammar of a line, after ``if``, ``and`` or ``then``::
     answer    = ["class" LABEL ","] what LABEL "=" sum, what LABEL "=" sum, ... ["; n = ..."]
     what      = "" | "p of" | "score of"
 
-Names and text are strings of JSON; ``missing`` is a LABEL, too.
+Names and text are JSON strings; ``missing`` is also a LABEL.
 """
 
 from __future__ import annotations
@@ -49,29 +49,31 @@ MISSING = object()
 
 
 def read_predictions(probes: Probes, text: str) -> Predictions:
-    """Read rules and say what they answer to the probe rows."""
+    """Read rules and return their predictions for the probes."""
     plan, rows = probes.plan, _Rows(probes)
     total = np.zeros((probes.n_rows, plan.model.n_outputs))
     leaves = np.full((probes.n_rows, len(plan.trees)), -1)
     rules, rows.averages = _sections(text, len(plan.trees))
     labels = np.full(probes.n_rows, -1)
     for t, of_tree in enumerate(rules):
-        known: dict[str, np.ndarray] = {}  # most conditions stand in many rules
+        known: dict[str, np.ndarray] = {}  # most conditions occur in many rules
         times = np.zeros(probes.n_rows, int)
         said = np.zeros((probes.n_rows, plan.model.n_outputs))
         for leaf, lines in of_tree:
-            fulfilled = np.ones(probes.n_rows, bool)
+            satisfied = np.ones(probes.n_rows, bool)
             for line in lines[:-1]:
                 if line not in known:
                     known[line] = _Line(line, rows).condition()
-                fulfilled &= known[line]
-            times += fulfilled
-            leaves[fulfilled, t] = leaf
+                satisfied &= known[line]
+            times += satisfied
+            leaves[satisfied, t] = leaf
             outputs, label = _Line(lines[-1], rows).answer(plan.model.n_outputs)
-            said[fulfilled] = outputs[fulfilled]
-            labels[fulfilled] = -1 if label is None else (plan.model.classes or ()).index(label)
+            said[satisfied] = outputs[satisfied]
+            labels[satisfied] = -1 if label is None else (plan.model.classes or ()).index(label)
         if (times != 1).any():
-            raise ExportError("the rules were not written: a row fulfills none of them, or several")
+            raise ExportError(
+                "the rules were not written: a row satisfies none of them, or several"
+            )
         total += _answered(plan, t, said)
     outputs = plan.combined(total)
     positions = positions_of(plan, outputs)
@@ -110,7 +112,7 @@ def _sections(
 
 
 class _Rows:
-    """The probe rows by names of features."""
+    """The probes by names of features."""
 
     def __init__(self, probes: Probes) -> None:
         self.n_rows = probes.n_rows
@@ -125,7 +127,7 @@ class _Rows:
             self.entries[feature.name] = column
 
     def is_one(self, name: str, labels: list[Any]) -> np.ndarray:
-        """Whether entries are among labels; what is no known level is missing."""
+        """Whether values are among labels; an unknown category counts as missing."""
         if name in self.numbers:
             return np.isnan(self.numbers[name])
         wanted = {label for label in labels if label is not MISSING}
@@ -135,13 +137,13 @@ class _Rows:
         )
 
     def present(self, name: str) -> np.ndarray:
-        """Numbers with the average in place of missing ones."""
+        """Return numbers, with the mean in place of missing ones."""
         numbers = self.numbers[name]
         return np.where(np.isnan(numbers), self.averages[name], numbers)
 
 
 class _Line:
-    """One line, token by token."""
+    """One line, read token by token."""
 
     def __init__(self, line: str, rows: _Rows) -> None:
         self._rows = rows
@@ -162,7 +164,7 @@ class _Line:
         return self._tokens[place] if place < len(self._tokens) else ("end", "")
 
     def _take(self, *words: str) -> bool:
-        """Take these words if they are next."""
+        """Skip these words if they come next."""
         if [token for _, token in self._tokens[: len(words)]] != list(words):
             return False
         del self._tokens[: len(words)]
@@ -171,7 +173,7 @@ class _Line:
     # Conditions
 
     def condition(self) -> np.ndarray:
-        """Whether rows fulfill the line."""
+        """Return which rows satisfy the line."""
         if self._take("never"):
             return np.zeros(self._rows.n_rows, bool)
         if self._peek()[0] == "text" and self._peek(1)[1] == "is":
@@ -203,7 +205,7 @@ class _Line:
         _, token = self._next()
         if token == "missing":
             return MISSING
-        return json.loads(token)  # whole numbers stay whole, of any size
+        return json.loads(token)  # integers stay exact, at any size
 
     def _bounds(self) -> np.ndarray:
         low = None
@@ -255,7 +257,7 @@ class _Line:
         return weight * entries
 
     def answer(self, n_outputs: int) -> tuple[np.ndarray, Any]:
-        """Read the outputs or scores of a leaf, (r, k), and the class it names, or None."""
+        """Read the outputs or scores of a leaf, (r, k), and its class, or None."""
         label = None
         if self._take("class"):
             label = self._label()

@@ -1,8 +1,8 @@
 """A model as rules: one for each leaf, in the units of the table.
 
-The text is for people and has a grammar all the same: names are quoted as in JSON, every condition
-says whether a missing entry fulfills it, and `hardwood.export.rules.reader` reads it back, which is
-how it is checked.
+The text is for people, but has a grammar: names are quoted as in JSON, every condition says whether
+a missing value satisfies it, and `hardwood.export.rules.reader` reads it back, which is how it is
+checked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from hardwood.table.feature import Level
 from hardwood.text.numbers import format_digits, format_quantity
 from hardwood.text.terms import exact_sum
 
-_FAR = 1e4  # centers so many deviations from 0 are subtracted within a sum
+_FAR = 1e4  # centers this many standard deviations from 0 are subtracted within a sum
 
 
 def to_rules(
@@ -49,7 +49,7 @@ def to_rules(
     digits: int | None = None,
     data: Any = None,
 ) -> ExportedText:
-    r"""Write a model as if/then rules, one for each leaf; every row fulfills exactly one of a tree.
+    r"""Write a model as if/then rules, one per leaf; each row satisfies exactly one per tree.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ def to_rules(
         File to write; None only returns the text.
     digits
         Significant digits of weights and thresholds. None writes them in full, and the rules then
-        answer as the library does; fewer digits move rows near a split, and ``check`` says how
-        many. Dates are then written as dates.
+        predict exactly what the library predicts. With fewer digits, rows near a split may move;
+        ``check`` says how many. Dates are then written as dates.
     data
-        A table to compare on; by default rows are made up from the schema.
+        A table to check the export on. By default, rows are simulated from the schema.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def to_rules(
     Raises
     ------
     ExportError
-        If the rules, read back from the text, answer differently from the library.
+        If the rules, read back from the text, predict differently from the library.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _check(probes: Probes, text: str, digits: int | None) -> Check:
 
 @dataclass
 class _Numbers:
-    """What a path asks of a number: bounds, each with whether it belongs, and missing entries."""
+    """Conditions of a path on one number: bounds, each inclusive or not, and missing values."""
 
     low: float = -math.inf
     low_in: bool = False
@@ -133,7 +133,7 @@ class _Numbers:
 
 @dataclass
 class _LeafPath:
-    """What a row must fulfill to reach a leaf; conditions on one feature are one."""
+    """Conditions for reaching a leaf; all conditions on one feature are merged."""
 
     never: bool = False
     numbers: dict[int, _Numbers] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class _LeafPath:
 
 
 class _RulesWriter:
-    """Writes rules, and remembers the numbers whose averages the text must tell."""
+    """Writes rules, and collects the numbers whose means the text must list."""
 
     def __init__(self, plan: Plan, digits: int | None) -> None:
         self.plan, self.digits = plan, digits
@@ -195,19 +195,19 @@ class _RulesWriter:
         plan = self.plan
         lines = [
             comment(plan.summary, 400),
-            f"Exported by hardwood {__version__}. Every row fulfills exactly one rule"
+            f"Exported by hardwood {__version__}. Every row satisfies exactly one rule"
             + (" of each tree." if plan.is_forest else "."),
-            "A missing entry fulfills a condition on it only where that says so; a level that",
-            "training did not see is a missing entry.",
+            "A missing value satisfies a condition only where the condition says so. A category",
+            "that was not seen in training counts as missing.",
             *_how_to_combine(plan),
         ]
         if any(feature.origin in ("date", "duration") for feature in plan.schema.features):
             lines.append("Dates are seconds since 1970-01-01 (UTC) unless written as dates.")
         if self.digits is not None:
-            lines.append(f"Numbers have {self.digits} digits: rows near a split may be moved.")
+            lines.append(f"Numbers have {self.digits} digits: rows near a split may move.")
         text = "".join(f"# {line}\n" for line in lines)
         if self.averages:
-            text += "\nIn sums a missing number counts as its average:\n"
+            text += "\nIn sums a missing number counts as its mean:\n"
             for j in sorted(self.averages):
                 text += (
                     f"  {self.names[j]} = {format_digits(plan.schema.features[j].center, None)}\n"
@@ -256,7 +256,7 @@ class _RulesWriter:
     def _bound(self, j: int, value: float) -> str:
         schema = self.plan.schema
         spread = float(schema.column_spread[schema.first_column[j]])
-        # Rounded to the nearest, whichever side asks: both must mean one number.
+        # Rounded to the nearest on both sides, so that both are the same number.
         return format_quantity(value, schema.features[j].origin, self.digits, spread=spread)
 
     def _levels(self, j: int, allowed: set[int], missing: bool) -> str:
@@ -320,7 +320,7 @@ class _RulesWriter:
     # Leaves
 
     def _answer(self, tree: ObliqueTree, leaf: int, sums: list[list[Linear]]) -> str:
-        """Say what a leaf answers; ``sums`` are the scores of linear leaves."""
+        """Write the prediction of a leaf; ``sums`` are the scores of linear leaves."""
         counts = tree.counts
         n = "" if counts is None else f"; n = {count_text(float(counts[tree.n_splits + leaf]))}"
         if sums:
@@ -338,7 +338,7 @@ class _RulesWriter:
     def _output_names(self, tree: ObliqueTree) -> list[str]:
         if tree.classes is not None:
             return [_label(label) for label in tree.classes]
-        if self.plan.model.classes is not None:  # scores of classes that are added up
+        if self.plan.model.classes is not None:  # scores of classes, to be added
             return [_label(label) for label in self.plan.model.classes]
         return [quoted(name) for name in self.plan.output_names]
 
@@ -354,7 +354,7 @@ class _RulesWriter:
 
 @dataclass(frozen=True)
 class _Term:
-    """A term of a sum, how much it varies, and what it adds where a number is at its center."""
+    """A term of a sum, its standard deviation, and its value where a number is at its center."""
 
     weight: float
     name: str
@@ -368,7 +368,7 @@ class _Term:
 def _paths(
     conditions: list[Condition], children: np.ndarray, root: int, schema: Schema
 ) -> list[tuple[int, _LeafPath]]:
-    """Return the leaves from the left, each with the path to it."""
+    """Return the leaves from left to right, each with its path."""
     found: list[tuple[int, _LeafPath]] = []
     todo: list[tuple[int, tuple[Any, ...]]] = [(root, ())]
     while todo:
@@ -385,7 +385,7 @@ def _paths(
 
 
 def _unlinked(steps: tuple[Any, ...]) -> list[tuple[int, bool]]:
-    """Turn linked steps, which share their beginnings, into a list from the root."""
+    """Turn linked steps, which share their first part, into a list from the root."""
     path = []
     while steps:
         steps, node, right = steps
@@ -397,15 +397,15 @@ def _how_to_combine(plan: Plan) -> list[str]:
     lines = []
     links = {tree.link for tree in plan.trees if tree.leaf_weights is not None} - {"identity"}
     if links:
-        lines.append(f"Of the scores of a leaf the {' or '.join(sorted(links))} is taken.")
+        lines.append(f"Apply the {' or '.join(sorted(links))} function to the scores of a leaf.")
     if not plan.is_forest:
         return lines
     if plan.trees[0].vote != "none":
-        return [*lines, "The trees vote for what they predict; shares of votes are the answer."]
+        return [*lines, "The trees vote for their predictions; the output is the share of votes."]
     if plan.divisor > 1:
-        return [*lines, "The answer is the mean of what the trees say."]
+        return [*lines, "The output is the mean of the trees' outputs."]
     link = "" if plan.link == "identity" else f"the {plan.link} of "
-    return [*lines, f"The answer is {link}the sum of what the trees say."]
+    return [*lines, f"The output is {link}the sum of the trees' outputs."]
 
 
 def _shifted(name: str, zero: float) -> str:

@@ -1,4 +1,4 @@
-"""A statement, tried in SQLite, which comes with Python."""
+"""A statement run in SQLite, which comes with Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 _OWN_SCHEMAS = ("main", "temp")
-_MAX_BYTES = 2_000_000  # SQLite compares every number of a statement with all before
+_MAX_BYTES = 2_000_000  # SQLite compares every number of a statement with all earlier ones
 
 
 def check_sql(
@@ -31,7 +31,7 @@ def check_sql(
     keep: Sequence[str],
     labels: Sequence[Label],
 ) -> Check:
-    """Run a statement in SQLite on the probe rows and compare its answers.
+    """Run a statement in SQLite on the probes and compare its predictions.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_sql(
     text
         The statement.
     table, columns, keep
-        Names of the table's parts, of the features in it, and of columns to pass on.
+        Parts of the table's name, column names of the features, and columns to keep.
     labels
         Classes as the statement returns them.
     """
@@ -55,7 +55,7 @@ def check_sql(
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise ExportError(
                 f"the export to SQL was not written: SQLite {sqlite3.sqlite_version} does not run "
-                f"it ({error}); the statement has {len(text)} characters. A smaller model may do."
+                f"it ({error}); the statement has {len(text)} characters. A smaller model may work."
             ) from error
     return verified(
         probes,
@@ -67,7 +67,7 @@ def check_sql(
 
 
 def check_length(text: str) -> None:
-    """Refuse a statement that is too long for SQLite, before the rows to try it on are made."""
+    """Refuse a statement that is too long for SQLite, before the probes are made."""
     import sqlite3
 
     size, trouble = len(text.encode()), ""
@@ -75,9 +75,9 @@ def check_length(text: str) -> None:
         try:
             database.execute("--".ljust(size))  # a comment as long; limits differ by builds
         except sqlite3.Error as error:
-            trouble = f"does not take it ({error})"
+            trouble = f"does not accept it ({error})"
     if size > _MAX_BYTES:
-        trouble = trouble or "takes minutes to read it: its time grows with the square"
+        trouble = trouble or "would need minutes to read it, as the time grows with the square"
     if trouble:
         raise ExportError(
             f"the export to SQL was not written: it has {size} bytes, and SQLite "
@@ -89,7 +89,7 @@ def check_length(text: str) -> None:
 def predictions_of(
     plan: Plan, rows: Sequence[Sequence[Any]], labels: Sequence[Label]
 ) -> Predictions:
-    """Read the rows that a statement returned, without columns passed on."""
+    """Read the rows that a statement returned, without the kept columns."""
     k = plan.model.n_outputs
     if plan.model.classes is not None:
         position = {label: o for o, label in enumerate(labels)}
@@ -102,9 +102,9 @@ def predictions_of(
 
 
 def _cost(plan: Plan) -> int:
-    """About how many tenths of a microsecond a row takes.
+    """Return the cost of a row, in about tenths of a microsecond.
 
-    Of a single tree SQLite finds the leaf for every output anew.
+    For a single tree, SQLite finds the leaf anew for every output.
     """
     width = plan.schema.n_columns + 50
     linear = (
@@ -117,7 +117,7 @@ def _cost(plan: Plan) -> int:
 
 
 def _add_exp(database: sqlite3.Connection) -> None:
-    """Give SQLite EXP where it was built without functions of mathematics."""
+    """Give SQLite the function EXP if it was built without mathematical functions."""
     import sqlite3
 
     try:
@@ -133,7 +133,7 @@ def _fill(
     columns: Sequence[str],
     keep: Sequence[str],
 ) -> None:
-    """Make the table: a column for each feature, and numbers of rows in those passed on."""
+    """Create the table: a column for each feature, and row numbers in the kept columns."""
     import sqlite3
 
     if len(table) == 2 and table[0].lower() not in _OWN_SCHEMAS:
@@ -150,6 +150,6 @@ def _fill(
         database.executemany(f"INSERT INTO {source} VALUES ({places})", rows)
     except sqlite3.Error as error:
         raise ExportError(
-            f"the export to SQL was not written: SQLite cannot make a table of the model's "
+            f"the export to SQL was not written: SQLite cannot create a table with the model's "
             f"{len(columns)} columns ({error})"
         ) from error

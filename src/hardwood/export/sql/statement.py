@@ -1,9 +1,9 @@
-"""A model as one SQL statement of ``CASE`` expressions, for SQLite, DuckDB and their like.
+"""A model as one SQL statement of ``CASE`` expressions, for SQLite, DuckDB and similar databases.
 
 Only standard SQL is used. The first stage reads the table's columns and gives them short names;
-splits are nested ``CASE`` expressions, at most eight deep (SQLite's parser takes about twenty): a
-deeper tree goes on in the next stage. Names are quoted and qualified, since SQLite takes an unknown
-quoted name for a text. Arithmetic is float64, as in the export to Python.
+splits are nested ``CASE`` expressions, at most eight deep (SQLite's parser accepts about twenty); a
+deeper tree continues in the next stage. Names are quoted and qualified, because SQLite treats an
+unknown quoted name as text. Arithmetic is float64, as in the export to Python.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from hardwood.export.sql.text import (
 from hardwood.model.structure import Label
 
 _BLOCK_LEVELS = 8
-_TREES_AT_ONCE = 100  # leaves of so many trees are columns at one time
+_TREES_AT_ONCE = 100  # trees whose leaves are columns at the same time
 
 
 def to_sql(
@@ -63,7 +63,7 @@ def to_sql(
     """Write a model as a SELECT statement that predicts every row of a table.
 
     The result has the columns of ``keep``, then ``prediction``, then ``probability of <class>`` for
-    each class; of several outputs, ``prediction of <name>`` and ``probability of <name>``.
+    each class; for several outputs, ``prediction of <name>`` and ``probability of <name>``.
 
     Parameters
     ----------
@@ -72,17 +72,17 @@ def to_sql(
     path
         File to write; None only returns the text.
     table
-        The table to read, or its parts: ``("schema", "table")``.
+        Name of the table to read, or ``("schema", "table")``.
     keep
-        Columns of the table to pass on, such as a key.
+        Columns of the table to keep in the result, such as a key.
     columns
-        What features are called in the database, where that is not their name.
+        Column names in the database, for features whose name differs there.
     materialized
-        Whether stages are ``AS MATERIALIZED``, as SQLite (since 3.35), DuckDB and PostgreSQL have
-        it: they are then computed once, where some databases would compute them as often as later
-        ones use them. By default all but single trees of constant leaves and at most eight levels.
+        Whether stages are ``AS MATERIALIZED``, which SQLite (since 3.35), DuckDB and PostgreSQL
+        support: each stage is then computed once, where some databases would recompute it for every
+        use. Default: true except for single trees of constant leaves and at most eight levels.
     data
-        A table to compare on; by default rows are made up from the schema.
+        A table to check the export on. By default, rows are simulated from the schema.
 
     Returns
     -------
@@ -92,13 +92,13 @@ def to_sql(
     Raises
     ------
     ExportError
-        If SQLite, which is in Python, answers differently from the library; or if a name or a
-        level has no form in SQL.
+        If SQLite, which is part of Python, predicts differently from the library, or if a name or
+        a category has no form in SQL.
 
     Notes
     -----
-    NULL is a missing entry, and so is a level that training did not see. Dates and durations are
-    in seconds, dates since 1970 in UTC.
+    NULL is a missing value, and so is a category that was not seen in training. Dates and durations
+    are in seconds, dates since 1970 in UTC.
 
     Examples
     --------
@@ -124,17 +124,17 @@ def to_sql(
 
 
 def _is_simple(plan: Plan) -> bool:
-    """Whether stages are few enough, and use each other seldom enough, to be computed in one."""
+    """Whether there are so few stages, used so rarely, that materializing them is not worth it."""
     return _says_values(plan) and len(Blocks.of(plan.trees[0], _BLOCK_LEVELS).roots) == 1
 
 
 def _says_values(plan: Plan) -> bool:
-    """Whether the answer is what the leaf of one tree holds."""
+    """Whether the prediction is the value in the leaf of one tree."""
     return len(plan.trees) == 1 and not plan.model.has_linear_leaves and plan.link == "identity"
 
 
 def labels_of(plan: Plan) -> list[Label]:
-    """Classes as SQL returns them: of one kind, or else all as text."""
+    """Return the classes as SQL returns them: of one type, or else all as text."""
     classes = list(plan.model.classes or ())
     kinds = {"text" if isinstance(c, str) else isinstance(c, bool) for c in classes}
     return [str(c) for c in classes] if len(kinds) > 1 else classes
@@ -175,8 +175,8 @@ class _StatementWriter(Expressions):
     def _top(self) -> str:
         lines = [
             comment(self.plan.summary, 400),
-            f"Exported by hardwood {__version__}. NULL is a missing entry, and so is a level that",
-            "training did not see; dates are seconds since 1970-01-01 (UTC), durations seconds.",
+            f"Exported by hardwood {__version__}. NULL is a missing value, and so is a category",
+            "not seen in training; dates are seconds since 1970-01-01 (UTC), durations seconds.",
         ]
         return "".join(f"-- {line}\n" for line in lines)
 
@@ -184,7 +184,7 @@ class _StatementWriter(Expressions):
         return [f'"t"."k{i}" AS {identifier(name)}' for i, name in enumerate(self.keep)]
 
     def _groups(self) -> list[list[int]]:
-        """Trees that go down together; one whose leaves have a link goes alone."""
+        """Group the trees that are computed together; one whose leaves have a link is alone."""
         groups: list[list[int]] = [[]]
         for t, tree in enumerate(self.plan.trees):
             alone = _has_own_answer(tree)
@@ -198,7 +198,7 @@ class _StatementWriter(Expressions):
     # The table's columns
 
     def _read(self) -> None:
-        """Read the columns that some split or leaf looks at, under short names."""
+        """Read the columns that some split or leaf uses, under short names."""
         columns = {f"k{i}": f'"t".{identifier(name)}' for i, name in enumerate(self.keep)}
         summed, raw = self._used()
         for j, feature in enumerate(self.plan.schema.features):
@@ -214,11 +214,11 @@ class _StatementWriter(Expressions):
                 centered = entry if feature.center == 0 else f"{entry} - {number(feature.center)}"
                 columns[f"d{j}"] = f"COALESCE({centered}, 0E0)".replace("- -", "+ ")
         columns = columns or {"nothing": "0"}
-        note = "x: entries; d: numbers less their averages, 0 where missing"
+        note = "x: values; d: numbers minus their means, 0 where missing"
         self.stages.add(columns, note=note)
 
     def _used(self) -> tuple[set[int], set[int]]:
-        """Features that sums weigh, and those that are looked at as they are."""
+        """Return the features that sums weigh, and those that are used directly."""
         summed: set[int] = set()
         raw: set[int] = set()
         for condition in self._all_conditions():
@@ -239,7 +239,7 @@ class _StatementWriter(Expressions):
     # From the root to a leaf
 
     def _descend(self, trees: list[int]) -> None:
-        """Add stages that find the leaves of trees, all at once, block after block."""
+        """Add stages that find the leaves of all trees, block after block."""
         blocks = {t: Blocks.of(self.plan.trees[t], _BLOCK_LEVELS) for t in trees}
         todo = {t: [blocks[t].roots[0]] for t in trees}
         first = True
@@ -259,7 +259,7 @@ class _StatementWriter(Expressions):
             todo, first = following, False
 
     def _nested(self, t: int, blocks: Blocks, root: int, following: list[int]) -> str:
-        """Nest the splits of a block; where it ends, the number of the next block, negative."""
+        """Nest the splits of a block; at its end, the number of the next block, negative."""
         conditions = self.conditions[t]
 
         def deeper(node: int) -> str:
@@ -285,9 +285,9 @@ class _StatementWriter(Expressions):
     def is_missing(self, feature: int, yes: bool) -> str:
         return f"{self.entry(feature)} IS {'' if yes else 'NOT '}NULL"
 
-    def with_missing(self, condition: Threshold, words: str) -> str:
+    def with_missing(self, condition: Threshold, text: str) -> str:
         missing = self.is_missing(condition.feature, True)
-        return f"({words} OR {missing})" if condition.missing_right else words
+        return f"({text} OR {missing})" if condition.missing_right else text
 
     def is_one_of(self, condition: Levels, listed: list[int]) -> str:
         levels, name = self._level_texts(condition.feature), self.entry(condition.feature)
@@ -301,8 +301,8 @@ class _StatementWriter(Expressions):
         if len({isinstance(level, str) for level in levels}) > 1:
             name = self.plan.schema.names[feature]
             raise ExportError(
-                f"feature {name!r:.80} has levels that are text and levels that are numbers; a "
-                "column of a database holds one kind. Learn from a column of one kind."
+                f"feature {name!r:.80} has categories that are text and categories that are "
+                "numbers; a database column has one type. Learn from a column of one type."
             )
         return [label(level) for level in levels]
 
@@ -327,7 +327,7 @@ class _StatementWriter(Expressions):
     # From leaves to answers
 
     def _leaf_outputs(self, t: int) -> list[str]:
-        """Return what a tree's leaves hold, (k,): values, or the scores of linear leaves."""
+        """Return the outputs of a tree's leaves, (k,): values, or the scores of linear leaves."""
         tree, of = self.plan.trees[t], f'"t"."leaf {t}"'
         linear = leaf_sums(tree, self.plan.encoding)
         outputs = []
@@ -340,7 +340,7 @@ class _StatementWriter(Expressions):
         return outputs
 
     def _values_of_leaf(self) -> None:
-        """Of a single tree with constant leaves: its outputs, and the class by the leaf itself."""
+        """For a single tree with constant leaves: its outputs, and the class by the leaf."""
         columns = {f"s{o}": text for o, text in enumerate(self._leaf_outputs(0))}
         if self.plan.model.classes is not None:
             texts = [label(c) for c in labels_of(self.plan)]
@@ -352,7 +352,7 @@ class _StatementWriter(Expressions):
         return [f"leaf {t}" for t in trees]
 
     def _add_answers(self, trees: list[int]) -> None:
-        """Add what some trees answer to the sums."""
+        """Add the outputs of some trees to the sums."""
         if len(trees) == 1 and _has_own_answer(self.plan.trees[trees[0]]):
             self._add_linked(trees[0])
             return
@@ -364,10 +364,10 @@ class _StatementWriter(Expressions):
         self.stages.add(columns, drop=self._temporary(trees))
 
     def _add_linked(self, t: int) -> None:
-        """Add the answers of linear leaves with a link or a vote."""
+        """Add the outputs of linear leaves with a link or a vote."""
         tree, k = self.plan.trees[t], self.plan.model.n_outputs
         scores = {f"a{o}": text for o, text in enumerate(self._leaf_outputs(t))}
-        self.stages.add(scores, note=f"tree {t}: scores, and what is made of them")
+        self.stages.add(scores, note=f"tree {t}: scores, and its outputs")
         self._link("a", tree.link)
         if tree.vote == "class":
             best = {
@@ -384,7 +384,7 @@ class _StatementWriter(Expressions):
         self.stages.add(total, drop=[*scores, *self._temporary([t])])
 
     def _is_best(self, prefix: str, o: int) -> str:
-        """Whether an output is the largest, the first where several are."""
+        """Write that an output is the largest; the first one if several tie."""
         others = [
             f'"t"."{prefix}{o}" {">" if i < o else ">="} "t"."{prefix}{i}"'
             for i in range(self.plan.model.n_outputs)
@@ -446,7 +446,7 @@ _LOGISTIC = "CASE WHEN {0} >= 0E0 THEN 1E0 / (1E0 + EXP(-{0})) ELSE EXP({0}) / (
 
 
 def _has_own_answer(tree: PlannedTree) -> bool:
-    """Whether a tree's scores become something else before they are added up."""
+    """Whether a tree's scores are transformed before they are added."""
     return tree.leaf_weights is not None and (tree.link != "identity" or tree.vote != "none")
 
 
@@ -455,7 +455,7 @@ def _named(what: str, texts: list[str], names: Sequence[str]) -> list[str]:
 
 
 def _grouped(terms: Sequence[str], size: int = 100) -> str:
-    """Write a sum whose nesting stays shallow, however many terms it has."""
+    """Write a sum with shallow nesting, for any number of terms."""
     while len(terms) > size:
         groups = [terms[i : i + size] for i in range(0, len(terms), size)]
         terms = [f"({joined(group)})" for group in groups]

@@ -13,8 +13,7 @@ def identifier(name: str) -> str:
     """Quote the name of a table or column."""
     if not name:
         raise ExportError(
-            "SQL has no empty names. Say what the column is called in the database: "
-            "columns={'': 'name'}."
+            "SQL has no empty names. Name the column in the database: columns={'': 'name'}."
         )
     return '"' + _without_nul(name).replace('"', '""') + '"'
 
@@ -31,13 +30,13 @@ def _without_nul(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a double: with an exponent, or databases take it for a decimal number."""
+    """Write a double with an exponent, because databases read others as decimal numbers."""
     text = repr(float(value)).upper()
     return text if "E" in text else text + "E0"
 
 
 def label(value: Label) -> str:
-    """Write a level or a class as what it is."""
+    """Write a level or a class as text or number."""
     if isinstance(value, str):
         return text_literal(value)
     if isinstance(value, bool):
@@ -54,7 +53,7 @@ def choice(of: str, results: dict[str, str], otherwise: str) -> str:
 
 
 def choice_of_places(of: str, results: Sequence[str]) -> str:
-    """Write the choice of one result by a place counted from 0; the commonest one is the rest."""
+    """Write the choice of a result by its position, from 0; the most common one is the ELSE."""
     commonest = max(dict.fromkeys(results), key=results.count)
     others = {str(i): result for i, result in enumerate(results) if result != commonest}
     return choice(of, others, commonest)
@@ -63,9 +62,9 @@ def choice_of_places(of: str, results: Sequence[str]) -> str:
 class Stages:
     """A statement in stages, each a SELECT from the one before.
 
-    Columns are short names of our own. A stage passes on what it does not redefine, unless that is
-    dropped. Where stages use columns of the one before many times, ``materialized`` keeps a
-    database from computing them as often.
+    Columns have short generated names. A stage keeps the columns that it does not redefine, unless
+    they are dropped. If stages use columns of an earlier one many times, ``materialized`` keeps a
+    database from computing them each time.
     """
 
     def __init__(self, source: str, taken: Iterable[str], *, materialized: bool) -> None:

@@ -154,12 +154,11 @@ def encoded_type(plan: Plan, value: str) -> str:
 
 
 def joined_trees(plan: Plan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number the nodes of all trees in one sequence.
+    """Give the nodes of all trees consecutive numbers.
 
     Returns
     -------
         (M, 2), (T,), (T,): splits by number, leaves as ``-1 - leaf``; the first leaf of each tree.
-        begin.
     """
     children, roots, first_leaves = [np.empty((0, 2), np.int64)], [], []
     first_split = first_leaf = 0

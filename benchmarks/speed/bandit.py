@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 import torch
 
 from benchmarks.quality.bandit_learners import drawn, vw_text
@@ -368,6 +367,8 @@ def decide_table(is_quick: bool) -> bool:
 
 def memory_rows(method: str, n_rounds: int) -> dict[str, Any]:
     """Go through rounds of a small problem; the store of rounds is full after a tenth of them."""
+    import psutil
+
     case = Case(3, 4, 3)
     given = problem(case, 10_000)
     options = {"buffer_size": 50_000} if method == "replay" else {}

@@ -1,0 +1,1 @@
+"""The results in README.md: one table, measured by one command."""

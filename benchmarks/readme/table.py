@@ -127,9 +127,9 @@ def notes(records: list[Record]) -> list[str]:
         words = " or ".join(map(str, seeds))
         lines += [
             f"Mean ± standard error over {words} seeds, each with its own random test rows,",
-            "allowing for the overlap of training rows (Nadeau and Bengio 2003). *Better* and *worse*:",
-            "the difference, paired by seed, is more than two standard errors. A term is one column",
-            "with its weight.",
+            "allowing for the overlap of training rows (Nadeau and Bengio 2003). *Better* and",
+            "*worse*: the difference, paired by seed, is more than two standard errors. A term is",
+            "one column with its weight.",
         ]
     return [*lines, "Times are of one thread, the best of several turns.", *places(records)]
 

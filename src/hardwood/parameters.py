@@ -188,13 +188,14 @@ class Values:
     @property
     def bounds(self) -> str:
         """The range in words, such as "1 to 16" or "> 0"; empty where there is none."""
-        low = None if self.low is None else f"{'>' if self.open_low else '>='} {self.low:g}"
-        if self.high is None:
-            return low or ""
-        if low is None or self.open_low or self.open_high:
-            high = f"{'<' if self.open_high else '<='} {self.high:g}"
-            return high if low is None else f"{low} and {high}"
-        return f"{self.low:g} to {self.high:g}"
+        low, high = (f"{bound:.8g}" if bound is not None else "" for bound in (self.low, self.high))
+        above = f"{'>' if self.open_low else '>='} {low}" if low else ""
+        if not high:
+            return above
+        if not low or self.open_low or self.open_high:
+            below = f"{'<' if self.open_high else '<='} {high}"
+            return f"{above} and {below}" if low else below
+        return f"{low} to {high}"
 
 
 def checked(default: Any, check: Check, values: Values) -> Any:

@@ -87,13 +87,19 @@ def test_the_guide_has_every_parameter_with_its_default():
 
 def test_the_guide_has_every_option_of_every_command():
     from hardwood.cli.app import app
+    from hardwood.cli.methods.names import METHODS
+    from hardwood.cli.methods.options import options_of
 
     guide = (ROOT / "docs" / "guide" / "command-line.md").read_text()
     groups = [group.typer_instance for group in app.registered_groups]
     for command in [c for group in (app, *groups) for c in group.registered_commands]:
         for name in inspect.signature(command.callback).parameters:
             option = "json" if name == "as_json" else name.replace("_", "-")
-            assert f"--{option}" in guide or option.upper() in guide, (command, option)
+            is_there = f"--{option}" in guide or option.upper() in guide
+            assert is_there or name == "context", (command, option)
+    for method in METHODS:
+        for option in options_of(method).values():
+            assert f"`{option.flag}" in guide, (method, option.flag)
 
 
 def without_code(text):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import os
@@ -12,8 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hardwood import DGTClassifier, TreeClassifier
-from hardwood.cli.fit import fit
 from hardwood.model import ObliqueTree
 from hardwood.report.description import readable_record
 from hardwood.report.feature_use import feature_use
@@ -325,14 +322,6 @@ def test_help_names_arguments_and_defaults(run, monkeypatch):
     assert "COLUMN" in help_text
     for ugly in ("list[str]", "{", "<str>"):
         assert ugly not in help_text
-    assert "auto: 4 where there is a validation part, else 1" in help_text
-    defaults = inspect.signature(DGTClassifier).parameters
-    command = inspect.signature(fit).parameters
-    assert command["l1"].default == defaults["l1"].default
-    best = inspect.signature(TreeClassifier).parameters
-    depths = (defaults["max_depth"].default, best["max_depth"].default)
-    assert command["max_depth"].default is None
-    assert "[default: ({}, with --best {})]".format(*depths) in help_text
 
 
 def test_describe_tells_the_cost_and_cuts_long_tables(run, classifier_file, tmp_path):

@@ -12,7 +12,9 @@ import hardwood
 from hardwood.cli.progress import epoch_words
 from hardwood.learn.training import Epoch
 
-QUICK = ["--max-depth", 2]
+QUICK = ["--max-depth", 2, "--max-trials", 4, "--time-limit", "none"]
+DGT = ["--method", "dgt", "--max-depth", 2]
+FOREST = ["--method", "dgt-forest", "--max-depth", 2]
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_rows_of_weight_zero_do_not_teach(run, mixed_csv):
 
 
 def test_several_trees_are_a_forest(run, mixed_csv, tmp_path):
-    options = ["-t", "answer", "--drop", "amount", "--trees", 5, "-o", "m.hardwood", *QUICK]
+    options = ["-t", "answer", "--drop", "amount", "--n-estimators", 5, "-o", "m.hardwood", *FOREST]
     result = run("fit", mixed_csv, *options)
     assert result.exit_code == 0
     assert "Forest of 5 trees: depth up to 2," in result.stdout
@@ -119,22 +121,15 @@ def test_several_trees_are_a_forest(run, mixed_csv, tmp_path):
     assert hardwood.load(tmp_path / "m.hardwood") == forest
 
 
-def test_one_tree_is_a_tree(run, mixed_csv, tmp_path):
-    for name, more in (("a.hardwood", []), ("b.hardwood", ["--trees", 1])):
-        run("fit", mixed_csv, "-t", "answer", "-o", name, *more, *QUICK)
-    assert (tmp_path / "a.hardwood").read_bytes() == (tmp_path / "b.hardwood").read_bytes()
-    assert isinstance(hardwood.load(tmp_path / "a.hardwood"), hardwood.ObliqueTree)
-
-
 def test_a_forest_of_numbers_predicts(run, mixed_csv, tmp_path):
-    run("fit", mixed_csv, "-t", "amount", "--trees", 4, "-o", "m.hardwood", *QUICK)
+    run("fit", mixed_csv, "-t", "amount", "--n-estimators", 4, "-o", "m.hardwood", *FOREST)
     predicted = run("predict", "m.hardwood", mixed_csv)
     assert len(predicted.stdout.splitlines()) == 201
     assert hardwood.load(tmp_path / "m.hardwood").task == "regression"
 
 
 def test_leaves_may_be_linear(run, mixed_csv, tmp_path):
-    options = ["-t", "amount", "--drop", "answer", "-o", "m.hardwood", "--json", *QUICK]
+    options = ["-t", "amount", "--drop", "answer", "-o", "m.hardwood", "--json", *DGT]
     errors = []
     for leaves in ("constant", "linear"):
         payload = json.loads(run("fit", mixed_csv, *options, "--leaves", leaves).stdout)
@@ -146,7 +141,7 @@ def test_leaves_may_be_linear(run, mixed_csv, tmp_path):
 
 
 def test_a_forest_is_scored_out_of_bag(run, mixed_csv, tmp_path):
-    options = ["-t", "answer", "--drop", "amount", "--trees", 9, "--oob", *QUICK]
+    options = ["-t", "answer", "--drop", "amount", "--n-estimators", 9, "--oob-score", *FOREST]
     result = run("fit", mixed_csv, *options)
     assert "Out-of-bag score: accuracy 0." in result.stdout
     payload = json.loads(run("fit", mixed_csv, *options, "--json").stdout)
@@ -160,7 +155,7 @@ def test_a_forest_is_scored_out_of_bag(run, mixed_csv, tmp_path):
 
 
 def test_layers_are_recorded(run, mixed_csv, tmp_path):
-    run("fit", mixed_csv, "-t", "answer", "--layers", 2, "-o", "m.hardwood", *QUICK)
+    run("fit", mixed_csv, "-t", "answer", "--layers", 2, "-o", "m.hardwood", *DGT)
     tree = hardwood.load(tmp_path / "m.hardwood")
     assert tree.record["parameters"]["layers"] == 2
     assert tree.record["parameters"]["leaves"] == "constant"
@@ -169,13 +164,23 @@ def test_layers_are_recorded(run, mixed_csv, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--trees", 0], "trees"),
-        (["--trees", 3, "--restarts", 2], "--restarts chooses one tree"),
-        (["--oob"], "--oob scores a forest"),
-        (["--trees", 10**6], "--trees 1000000: at most 100000 are"),
-        (["--restarts", 10**6], "--restarts 1000000: at most 10000 are"),
-        (["--leaves", "quadratic"], "leaves"),
-        (["--layers", 0], "layers"),
+        (["--method", "dgt-forest", "--n-estimators", 0], "--n-estimators must be"),
+        (["--n-estimators", 3], "it belongs to --method dgt-forest or tel"),
+        (["--method", "dgt", "--oob-score"], "it belongs to --method dgt-forest"),
+        (["--method", "dgt", "--no-bootstrap"], "it belongs to --method dgt-forest"),
+        (["--method", "dgt-forest", "--n-restarts", 2], "--method dgt-forest has no option"),
+        (["--method", "dgt-forest", "--n-estimators", 10**6], "from 1 to 100000, got 1000000"),
+        (["--method", "dgt", "--n-restarts", 10**6], "from 1 to 10000, got 1000000"),
+        (["--leaves", "quadratic"], "--leaves must be one of ['constant', 'linear']"),
+        (["--method", "dgt", "--layers", 0], "--layers must be an integer from 1 to 16"),
+        (["--method", "cart"], "'cart' is not one of"),
+        (["--method", "dgt", "--training", "optimizer=lbfgs"], "--training optimizer must be"),
+        (["--method", "dgt", "--training", "optimiser=adam"], "--training takes NAME=VALUE"),
+        (["--method", "tao", "--init", "absent.hardwood"], "there is no file absent.hardwood"),
+        (["--method", "tao", "--early-stopping", "maybe"], "must be auto, yes or no"),
+        (["--method", "tao", "--validation-fraction", 2], "validation_fraction must be"),
+        (["--method", "tao", "--loss", "custom"], "loss"),
+        (["--max-dept", 3], "No such option"),
     ],
 )
 def test_mistakes_with_trees_and_leaves_are_explained(run, mixed_csv, arguments, words):
@@ -256,15 +261,19 @@ def test_the_task_of_several_columns_may_be_given(run, several_csv, tmp_path):
 
 
 def test_several_targets_of_a_forest(run, several_csv, tmp_path):
-    run("fit", several_csv, "-t", "wide,huge", "--trees", 3, "-o", "m.hardwood", *QUICK)
+    run("fit", several_csv, "-t", "wide,huge", "--n-estimators", 3, "-o", "m.hardwood", *FOREST)
     forest = hardwood.load(tmp_path / "m.hardwood")
     assert (forest.task, forest.target_names) == ("multilabel", ("wide", "huge"))
 
 
 @pytest.mark.parametrize("target", ["wide", "amount", "wide,huge", "amount,price"])
-@pytest.mark.parametrize("more", [[], ["--trees", 2], ["--leaves", "linear"]], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [QUICK, ["--n-estimators", 2, *FOREST], ["--leaves", "linear", *DGT]],
+    ids=["tree", "forest", "linear leaves"],
+)
 def test_other_commands_read_what_fit_writes(run, several_csv, target, more):
-    arguments = ["-t", target, "-o", "m.hardwood", "--test-fraction", 0, *more, *QUICK]
+    arguments = ["-t", target, "-o", "m.hardwood", "--test-fraction", 0, *more]
     assert run("fit", several_csv, *arguments).exit_code == 0
     evaluated = json.loads(
         run("evaluate", "m.hardwood", several_csv, "-t", target, "--json").stdout
@@ -334,7 +343,7 @@ def test_rows_must_have_all_of_several_targets(run, tmp_path):
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "."], "is a directory"),
         ("a,b,y\n,1,x\n,2,z\n,3,x\n,4,z\n,5,x\n,6,z\n", ["-t", "y"], "'a'"),
         ("a,y\ninf,x\n2,z\n3,x\n4,z\n5,x\n6,z\n", ["-t", "y"], "'a'"),
-        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--l1", "inf"], "finite"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--max-trials", "inf"], "must be an integer"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--max-depth", "99"], "max-depth"),
     ],
 )
@@ -453,7 +462,7 @@ def test_in_few_rows_every_text_may_differ(run, tmp_path):
 
 
 def test_a_tree_without_splits_is_noted(run, mixed_csv):
-    result = run("fit", mixed_csv, "-t", "answer", "--l1", 100, *QUICK)
+    result = run("fit", mixed_csv, "-t", "answer", "--l1", 100, *DGT)
     assert result.exit_code == 0
     assert "no split survived" in result.stderr
     assert "try a smaller --l1" in result.stderr
@@ -461,7 +470,7 @@ def test_a_tree_without_splits_is_noted(run, mixed_csv):
 
 
 def test_a_linear_leaf_without_slopes_is_noted(run, mixed_csv):
-    options = ["--leaves", "linear", "--height", 2]
+    options = ["--leaves", "linear", *DGT]
     result = run("fit", mixed_csv, "-t", "answer", "--l1", 100, *options)
     assert "no split survived: every row gets the same answer; try" in result.stderr
 
@@ -480,7 +489,7 @@ def test_evaluating_on_the_training_table_is_noted(run, mixed_csv, tmp_path):
 
 
 def test_describe_shows_what_auto_came_to(run, mixed_csv):
-    run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", "--test-fraction", 0, *QUICK)
+    run("fit", mixed_csv, "-t", "answer", "-o", "m.hardwood", "--test-fraction", 0, *DGT)
     told = run("describe", "m.hardwood").stdout
     assert "n_restarts 4" in told
     assert "early_stopping yes" in told
@@ -525,7 +534,7 @@ def test_demo_json(run):
     assert min(accuracy.values()) > 0.9
 
 
-BEST = ["--best", "--max-trials", 4, "--max-depth", 3]
+BEST = ["--max-trials", 4, "--time-limit", "none", "--max-depth", 3]
 
 
 def test_the_best_tree_is_searched_and_says_how_it_was_found(run, mixed_csv, tmp_path):
@@ -555,7 +564,7 @@ def test_the_best_tree_in_json_with_its_trials_and_the_same_every_time(run, mixe
 
 
 def test_the_best_tree_has_a_time_limit_of_its_own(run, mixed_csv, tmp_path):
-    run("fit", mixed_csv, "-t", "answer", "--best", "--time-limit", 0.001)
+    run("fit", mixed_csv, "-t", "answer", "--time-limit", 0.001)
     tree = hardwood.load(tmp_path / "mixed.hardwood")
     assert tree.record["parameters"]["time_limit"] == 0.001
     assert tree.record["parameters"]["max_depth"] == 8
@@ -570,19 +579,3 @@ def test_ctrl_c_keeps_the_best_tree_so_far(run, mixed_csv, monkeypatch):
     assert result.exit_code == 130
     assert json.loads(result.stdout)["interrupted"] is True
     assert os.path.exists("mixed.hardwood")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--best", "--trees", 3], "does not take --trees"),
-        (["--best", "--l1", 0.1, "--restarts", 2], "does not take --restarts, --l1"),
-        (["--time-limit", 5], "--time-limit: of a search only"),
-        (["--max-trials", 5], "Give --best, too"),
-    ],
-)
-def test_options_of_a_search_and_of_a_learner_are_not_mixed(run, mixed_csv, options, message):
-    result = run("fit", mixed_csv, "-t", "answer", *options)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert not os.path.exists("mixed.hardwood")

@@ -86,7 +86,7 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     header = ",".join([f"x{j}" for j in range(20)] + ["y"])
     np.savetxt(tmp_path / "t.csv", rows, fmt="%.4f", delimiter=",", header=header, comments="")
     command = [*HARDWOOD, "fit", "t.csv", "-t", "y", "--max-depth", "10", "--json"]
-    command += ["--restarts", "50"]
+    command += ["--method", "dgt", "--n-restarts", "50"]
     with subprocess.Popen(
         command,
         cwd=tmp_path,

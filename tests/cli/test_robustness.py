@@ -105,8 +105,8 @@ ROWS = "a,y\n" + "1,u\n2,v\n" * 20
     [
         ["fit", "t.csv", "-t", "y", "--seed", 99999999999],
         ["demo", "--seed", 2**32],
-        ["fit", "t.csv", "-t", "y", "--restarts", 2_000_000_000],
-        ["fit", "t.csv", "-t", "y", "--restarts", 99999999999],
+        ["fit", "t.csv", "-t", "y", "--method", "dgt", "--n-restarts", 2_000_000_000],
+        ["fit", "t.csv", "-t", "y", "--max-trials", 99999999999],
         ["fit", "t.csv", "-t", "y", "--jobs", 99999999999],
         ["predict", "sign.hardwood", "t.csv", "--jobs", 99999999999],
         ["benchmark", "sign.hardwood", "--jobs", 1025],
@@ -122,7 +122,7 @@ def test_absurd_numbers_are_wrong_arguments(run, tmp_path, regressor_file, argum
 
 def test_the_largest_seed_and_as_many_threads_are_taken(run, tmp_path):
     (tmp_path / "t.csv").write_text(ROWS)
-    options = ["--seed", 2**32 - 1, "--jobs", 1024, "--max-depth", 1]
+    options = ["--seed", 2**32 - 1, "--jobs", 1024, "--max-depth", 1, "--max-trials", 2]
     assert run("fit", "t.csv", "-t", "y", *options).exit_code == 0
 
 
@@ -155,7 +155,7 @@ def test_too_little_memory_is_a_sentence(run, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise MemoryError("std::bad_alloc")
 
-    monkeypatch.setattr("hardwood.estimators.DGTClassifier.fit", fail)
+    monkeypatch.setattr("hardwood.TreeClassifier.fit", fail)
     (tmp_path / "t.csv").write_text(ROWS)
     result = run("fit", "t.csv", "-t", "y")
     assert result.exit_code == 2
@@ -241,7 +241,7 @@ def test_a_folder_is_tried_before_the_work(run, tmp_path, regressor_file, monkey
         pytest.fail("learned although nothing can be written")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", read_only)
-    monkeypatch.setattr("hardwood.estimators.DGTClassifier.fit", never)
+    monkeypatch.setattr("hardwood.TreeClassifier.fit", never)
     (tmp_path / "t.csv").write_text(ROWS)
     for arguments in (["fit", "t.csv", "-t", "y"], ["predict", regressor_file, "t.csv"]):
         result = run(*arguments, "-o", "out.csv")

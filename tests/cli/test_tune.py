@@ -10,17 +10,12 @@ import numpy as np
 import pytest
 
 import hardwood
-from hardwood.cli import options
-from hardwood.cli.fit import BEST_MAX_DEPTH, BEST_TIME_LIMIT, DEFAULT_MAX_DEPTH
 from hardwood.cli.progress import progress_bar
 from hardwood.cli.tune import TrialCallbacks, doubt_of_last_fit
-from hardwood.learn import dgt
-from hardwood.model.kinds.forest import MAX_TREES
 from hardwood.report.resampling import Score
-from hardwood.search import best_tree
 from hardwood.selection import FinishedTrial, TuningResult
 
-QUICK = ["--max-depth", 2, "--restarts", 1, "--trials", 3]
+QUICK = ["--max-depth", 2, "--n-restarts", 1, "--n-trials", 3]
 
 
 @pytest.fixture
@@ -70,13 +65,24 @@ def test_json_of_tune_is_one_object(run, table):
     assert payload["interrupted"] is False
     model = hardwood.load("t.hardwood")
     assert model.record["parameters"]["momentum"] == payload["best_params"]["momentum"]
-    assert model.record["parameters"]["n_restarts"] == "auto"  # --restarts 1 was for the trials
+    assert model.record["parameters"]["n_restarts"] == "auto"  # --n-restarts 1 was for the trials
 
 
-def test_metrics_folds_weights_and_the_other_name_of_the_depth(run, table):
+def test_metrics_folds_and_weights(run, table):
     result = run(
-        *("tune", table, "-t", "answer", "--metric", "accuracy", "--folds", 2, "--weight"),
-        *("weight", "--height", 1, "--restarts", 1, "--trials", 2, "--pruner", "none", "--json"),
+        *("tune", table, "-t", "answer", "--scoring", "accuracy", "--folds", 2, "--weight"),
+        *(
+            "weight",
+            "--max-depth",
+            1,
+            "--n-restarts",
+            1,
+            "--n-trials",
+            2,
+            "--pruner",
+            "none",
+            "--json",
+        ),
     )
     payload = json.loads(result.stdout)
     assert payload["validation"]["metric"] == "accuracy"
@@ -85,7 +91,7 @@ def test_metrics_folds_weights_and_the_other_name_of_the_depth(run, table):
 
 
 def test_layers_and_leaves_are_held(run, table, tmp_path):
-    options = ["--layers", 1, "--leaves", "linear", "--height", 1, "--restarts", 5]
+    options = ["--layers", 1, "--leaves", "linear", "--max-depth", 1, "--n-restarts", 5]
     result = run("tune", table, "-t", "amount", "--drop", "answer", *options, "--json")
     payload = json.loads(result.stdout)
     assert set(payload["best_params"]) == {"l1", "l2", "momentum"}
@@ -130,25 +136,12 @@ def test_a_last_fit_that_belies_the_search_is_noted(found, scores, baseline, wor
     assert doubt is None if words is None else words in doubt
 
 
-def test_limits_and_defaults_are_those_of_the_estimators():
-    assert options.MAX_DEPTH == dgt._MAX_DEPTH
-    assert options.MAX_LAYERS == dgt._MAX_LAYERS
-    assert options.MAX_RESTARTS == dgt._MAX_RESTARTS
-    assert options.MAX_TREES == MAX_TREES
-    assert options.AUTO_RESTARTS == dgt._VALIDATED_RESTARTS
-    assert options.MAX_TRIALS == best_tree._MAX_TRIALS
-    assert best_tree.MAX_DEPTH == options.MAX_DEPTH
-    assert hardwood.DGTClassifier().max_depth == DEFAULT_MAX_DEPTH
-    for best in (hardwood.TreeClassifier(), hardwood.TreeRegressor()):
-        assert (best.max_depth, best.time_limit) == (BEST_MAX_DEPTH, BEST_TIME_LIMIT)
-
-
 @pytest.fixture
 def keep(run, table):
     """Search in a file, for so many trials, and return the parsed answer."""
 
     def continued(n_trials, *more):
-        options = ["--max-depth", 2, "--restarts", 1, "--trials", n_trials, "--storage", "s.db"]
+        options = ["--max-depth", 2, "--n-restarts", 1, "--n-trials", n_trials, "--storage", "s.db"]
         result = run("tune", table, "-t", "answer", *options, *more)
         assert result.exit_code == 0, result.stderr
         return result
@@ -170,7 +163,7 @@ def test_a_search_is_continued(keep, tmp_path):
 def test_another_seed_does_not_continue_a_search(keep, run, table):
     keep(1)
     result = run(
-        *("tune", table, "-t", "answer", "--max-depth", 2, "--restarts", 1, "--seed", 1),
+        *("tune", table, "-t", "answer", "--max-depth", 2, "--n-restarts", 1, "--seed", 1),
         *("--storage", "s.db"),
     )
     assert result.exit_code == 2
@@ -179,7 +172,7 @@ def test_another_seed_does_not_continue_a_search(keep, run, table):
 
 def test_a_timeout_ends_the_search(run, table):
     result = run(
-        *("tune", table, "-t", "answer", "--timeout", 0.01, "--max-depth", 1, "--restarts", 1),
+        *("tune", table, "-t", "answer", "--timeout", 0.01, "--max-depth", 1, "--n-restarts", 1),
         *("--json", "--storage", "s.db"),
     )
     payload = json.loads(result.stdout)
@@ -196,16 +189,16 @@ def test_a_timeout_ends_the_search(run, table):
         ("a,answer\n1,x\n2,y\n", ["-t", "anwser"], "Did you mean 'answer'"),
         ("a,y\n1,x\n2,x\n", ["-t", "y"], "single value, 'x'"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "no/m.hardwood"], "does not exist"),
-        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--trials", "0"], "trials"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--n-trials", "0"], "n-trials"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--timeout", "inf"], "finite"),
         (
             "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
-            ["-t", "y", "--metric", "acuracy"],
+            ["-t", "y", "--scoring", "acuracy"],
             "not a scikit-learn scorer",
         ),
         (
             "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
-            ["-t", "y", "--metric", "r2"],
+            ["-t", "y", "--scoring", "r2"],
             "scorer 'r2' cannot judge",
         ),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--folds", "99"], "number of folds"),
@@ -246,7 +239,7 @@ def test_the_bar_counts_trials_and_shows_the_best(capsys):
 
 def test_ctrl_c_learns_with_the_best_so_far(table, tmp_path):
     command = [sys.executable, "-c", "from hardwood.cli import main; main()", "tune", "t.csv"]
-    command += ["-t", "answer", "--trials", "1000", "--max-depth", "3", "--json"]
+    command += ["-t", "answer", "--n-trials", "1000", "--max-depth", "3", "--json"]
     command += ["--storage", "s.db"]
     with subprocess.Popen(
         command,

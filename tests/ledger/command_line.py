@@ -20,7 +20,8 @@ from ledger.cases import Case
 from ledger.values import plain, same_every_time
 
 _ANSWER, _AMOUNT = ("-t", "answer", "--drop", "amount"), ("-t", "amount", "--drop", "answer")
-_SMALL = ("--max-depth", "3")
+_SMALL = ("--method", "dgt", "--max-depth", "3")
+_SHORT = ("--max-depth", "3", "--max-trials", "4", "--time-limit", "none")
 _MODEL, _NUMBERS, _FOREST = "classes.hardwood", "numbers.hardwood", "forest.hardwood"
 _BANDIT = ("bandit", "simulate", "shop.csv", "--rounds", "300", "--runs", "2", "--max-depth", "2")
 
@@ -28,8 +29,11 @@ _BANDIT = ("bandit", "simulate", "shop.csv", "--rounds", "300", "--runs", "2", "
 _LINES: dict[str, Sequence[str]] = {
     "fit": ("fit", "shop.csv", *_ANSWER, *_SMALL),
     "fit numbers": ("fit", "shop.csv", *_AMOUNT, *_SMALL, "--leaves", "linear"),
-    "fit a forest": ("fit", "shop.csv", *_ANSWER, *_SMALL, "--trees", "4", "--oob"),
-    "fit the best": ("fit", "shop.csv", *_ANSWER, *_SMALL, "--best", "--max-trials", "4"),
+    "fit a forest": (
+        *("fit", "shop.csv", *_ANSWER, "--method", "dgt-forest", "--max-depth", "3"),
+        *("--n-estimators", "4", "--oob-score"),
+    ),
+    "fit the best": ("fit", "shop.csv", *_ANSWER, *_SHORT),
     "fit all rows": ("fit", "shop.csv", *_ANSWER, *_SMALL, "--test-fraction", "0", "--seed", "3"),
     "fit with weights": (
         "fit",
@@ -43,10 +47,10 @@ _LINES: dict[str, Sequence[str]] = {
     ),
     "fit two targets": ("fit", "shop.csv", "-t", "amount,weight", *_SMALL, "--layers", "2"),
     "fit a chosen task": ("fit", "shop.csv", "-t", "weight", "--task", "classification", *_SMALL),
-    "tune": ("tune", "shop.csv", *_ANSWER, "--trials", "3", "--restarts", "1"),
+    "tune": ("tune", "shop.csv", *_ANSWER, "--n-trials", "3", "--n-restarts", "1"),
     "tune by folds": (
-        *("tune", "shop.csv", *_AMOUNT, *_SMALL, "--trials", "3", "--restarts", "1"),
-        *("--folds", "2", "--metric", "r2", "--sampler", "random", "--pruner", "none"),
+        *("tune", "shop.csv", *_AMOUNT, *_SMALL, "--n-trials", "3", "--n-restarts", "1"),
+        *("--folds", "2", "--scoring", "r2", "--sampler", "random", "--pruner", "none"),
     ),
     "compare": ("compare", "shop.csv", *_ANSWER, "--model", "CART", "--model", "linear"),
     "compare numbers": ("compare", "shop.csv", *_AMOUNT, "--folds", "3", "--model", "CART"),
@@ -102,15 +106,15 @@ _MISTAKES: dict[str, Sequence[str]] = {
     "no such folder": ("fit", "shop.csv", "-t", "answer", "-o", "no/m.hardwood"),
     "text as numbers": ("fit", "shop.csv", "-t", "town", "--task", "regression"),
     "negative weights": ("fit", "shop.csv", "-t", "answer", "--weight", "amount"),
-    "time without best": ("fit", "shop.csv", "-t", "answer", "--time-limit", "3"),
-    "an unknown metric": ("tune", "shop.csv", "-t", "answer", "--metric", "acuracy"),
+    "an option of another method": ("fit", "shop.csv", "-t", "answer", "--leaf-l2", "3"),
+    "an unknown metric": ("tune", "shop.csv", "-t", "answer", "--scoring", "acuracy"),
     "an unknown contestant": ("compare", "shop.csv", "-t", "answer", "--model", "CARD"),
     "no such tree": ("describe", _FOREST, "--tree", "9"),
     "an unknown feature": ("analyze", _MODEL, "shop.csv", "-t", "answer", "--feature", "agee"),
     "the input as output": ("prune", _MODEL, "shop.csv", "-o", _MODEL),
 }
 _HELP = ("fit", "tune", "compare", "predict", "evaluate", "analyze", "describe", "show", "report")
-_HELP += ("export", "prune", "benchmark", "demo", "bandit simulate")
+_HELP += ("export", "prune", "benchmark", "demo", "bandit simulate", "fit --method tao")
 
 
 def cases() -> Iterator[Case]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from hardwood import __version__
 from hardwood.cli.analyze import analyze
@@ -17,20 +16,12 @@ from hardwood.cli.errors import Commands
 from hardwood.cli.evaluate import evaluate
 from hardwood.cli.export import export
 from hardwood.cli.fit import fit
+from hardwood.cli.methods.command import Command, FitCommand, TuneCommand
 from hardwood.cli.model_report import report
 from hardwood.cli.predict import predict
 from hardwood.cli.prune import prune
 from hardwood.cli.show import show
 from hardwood.cli.tune import tune
-
-
-class Command(TyperCommand):
-    """A command whose usage line names required arguments as they are: TABLE, not {TABLE}."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line after the command's name."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-
 
 app = typer.Typer(
     name="hardwood",
@@ -44,9 +35,9 @@ app = typer.Typer(
     "130 interrupted, 141 the reader of the output has gone.",
 )
 
+app.command(cls=FitCommand)(fit)
+app.command(cls=TuneCommand)(tune)
 for command in (
-    fit,
-    tune,
     compare,
     predict,
     evaluate,

@@ -17,6 +17,7 @@ import typer
 from hardwood.cli import options as opt
 from hardwood.cli.errors import INTERRUPTED, check_writable
 from hardwood.cli.fit import Dataset, Request, learn, read_dataset, with_origin
+from hardwood.cli.methods.names import make_estimator
 from hardwood.cli.output import Notes, check_drawable, draw, print_json, print_table, print_text
 from hardwood.cli.read import label_positions
 from hardwood.report.metrics import classification_scores, scores_json
@@ -46,7 +47,8 @@ def demo(
         if not as_json:
             _print_problem(data)
         options = {"max_depth": MAX_DEPTH, "random_state": seed}
-        tree = with_origin(learn(data, options), data, [])
+        estimator = make_estimator("tree", "classification", options)
+        tree = with_origin(learn(data, estimator), data, [])
     probabilities = {
         f"hardwood, depth {tree.depth}": tree.predict_proba(data.test_features),
         **_baselines(data, seed),

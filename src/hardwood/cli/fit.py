@@ -5,16 +5,18 @@ How a table is read and divided, learned from and scored on is shared by `tune` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, data_mistakes, first_interrupt_only
 from hardwood.cli.evaluate import judge
+from hardwood.cli.methods.names import MethodName, make_estimator
 from hardwood.cli.output import (
     FitOutcome,
     Notes,
@@ -25,7 +27,6 @@ from hardwood.cli.output import (
 from hardwood.cli.progress import epoch_callback, progress_bar, search_callback
 from hardwood.cli.read import (
     Target,
-    TaskKind,
     check_column,
     columns_named,
     identifiers,
@@ -48,77 +49,20 @@ from hardwood.table.split import hold_out
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
-    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
     from hardwood.model.base import Model
-
-    Searched = TreeClassifier | TreeRegressor
-    Estimator = DGTClassifier | DGTRegressor | DGTForestClassifier | DGTForestRegressor | Searched
-
-
-# Those of the estimators, which are too slow to import for a help text.
-DEFAULT_MAX_DEPTH = 6
-BEST_MAX_DEPTH = 8
-BEST_TIME_LIMIT = 60.0
 
 
 def fit(
+    context: typer.Context,
     table: opt.TableFile,
     target: opt.TargetColumn,
     output: opt.NewModelFile = None,
     task: opt.TaskOption = "auto",
-    best: Annotated[
-        bool,
-        opt.flag("Try many kinds of trees within a time limit, and keep the best.", "--best"),
-    ] = False,
-    time_limit: Annotated[
-        float | None,
-        opt.seconds(
-            "Of --best: how long learning may take.",
-            f"{BEST_TIME_LIMIT:g}, or none with --max-trials",
-        ),
-    ] = None,
-    max_trials: Annotated[
-        int | None,
-        opt.count(
-            "Of --best: trees to try at most; without a time limit the same tree every time.",
-            high=opt.MAX_TRIALS,
-            default="as many as help",
-        ),
-    ] = None,
-    max_depth: Annotated[
-        int | None, opt.depth(f"{DEFAULT_MAX_DEPTH}, with --best {BEST_MAX_DEPTH}")
-    ] = None,
-    trees: Annotated[
-        int,
-        opt.count(
-            "More than one: a forest, each tree from a sample of the rows; the paper has 30."
-        ),
-    ] = 1,
-    oob: Annotated[
-        bool,
-        opt.flag("Score a forest also on training rows, by trees that did not draw them.", "--oob"),
-    ] = False,
-    restarts: Annotated[
-        int | None,
-        opt.count(
-            "Of one tree: starts to learn from; the best is kept.",
-            default="auto: 4 where there is a validation part, else 1",
-        ),
-    ] = None,
-    leaves: opt.LeavesOption = "constant",
-    layers: Annotated[
-        int,
-        opt.count(
-            "Linear layers that splits are learned through; the paper tries 1 and 3.",
-            high=opt.MAX_LAYERS,
-        ),
-    ] = 1,
-    l1: Annotated[
-        float,
-        opt.number("Penalty that removes terms from the splits; try 0.001.", "--l1", low=0),
-    ] = 0.0,
+    method: Annotated[
+        MethodName,
+        opt.one_of(MethodName, "How to learn. Each method has options: --method NAME --help."),
+    ] = "tree",
+    class_weight: opt.ClassWeight = "none",
     test_fraction: opt.TestFraction = 0.2,
     drop: opt.DroppedColumns = None,
     use: opt.UsedColumns = None,
@@ -127,36 +71,33 @@ def fit(
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Learn a tree or a forest from a table, score it on rows kept back, write the model file.
+    """Learn a model from a table, score it on held-out rows, and write a model file.
 
-    The model is learned from the training rows alone; --test-fraction 0 learns from all. The file
-    goes to the current folder unless --output says otherwise. An existing model file is replaced,
-    at the end and in one step. Ctrl-C stops learning and keeps the best tree so far, or the trees
-    of a forest (exit code 130). --best takes longer, a minute unless --time-limit says otherwise.
+    The default method searches for the best single tree: many kinds of trees compete within a
+    time limit. Other methods learn in one way: `dgt` and `dgt-forest` by gradient descent, `tao` by
+    alternating optimization, `non-greedy` on a bound of the loss, `reinforced` by policy gradients,
+    `greedy` split by split, `tel` an ensemble of soft trees, `latent` a latent tree.
+
+    The model learns from the training rows only; with --test-fraction 0, from all rows. The
+    file is written to the current folder unless --output says otherwise; an existing file is
+    replaced in one step at the end. Ctrl-C stops learning and keeps the best model so far (exit
+    code 130).
     """
     output = output or model_file_of(table)
     check_writable(output, inputs=(table,))
     request = Request(table, target, task, drop, use, weight, test_fraction)
-    options: dict[str, Any] = {"leaves": leaves, "n_jobs": jobs, "random_state": seed}
-    if best:
-        _check_alone(trees=trees > 1, oob=oob, restarts=restarts, layers=layers > 1, l1=l1)
-        if time_limit is None and max_trials is None:
-            time_limit = BEST_TIME_LIMIT
-        options |= {"max_depth": max_depth or BEST_MAX_DEPTH}
-        options |= {"time_limit": time_limit, "max_trials": max_trials}
-    else:
-        _check_best(time_limit=time_limit, max_trials=max_trials)
-        options |= {"max_depth": max_depth or DEFAULT_MAX_DEPTH, "layers": layers, "l1": l1}
-        options |= _tree_or_forest(trees, restarts, oob)
+    given: dict[str, Any] = context.obj
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         data = read_dataset(request, rng)
+    options = given | shared_options(seed, jobs, class_weight)
+    estimator = make_estimator(method, data.target.task, options)
     if not as_json:
         print_dataset(data)
     with notes.collecting():
-        estimator = search(data, options) if best else learn(data, options)
+        learn(data, estimator)
     outcome = outcome_of(estimator, data, rng)
-    note_no_split(outcome.model, notes, "; try a smaller --l1" if l1 else "")
+    note_no_split(outcome.model, notes, "; try a smaller --l1" if given.get("l1") else "")
     found = getattr(estimator, "fit_report_", None)
     if found is not None and not as_json:
         print_search(found)
@@ -164,34 +105,10 @@ def fit(
     outcome.write(output, notes, as_json=as_json, further=further)
 
 
-def _check_alone(**given: object) -> None:
-    """Refuse options of one learner beside the choice among several."""
-    names = [f"--{name}" for name, value in given.items() if value]
-    if names:
-        raise CommandError(
-            f"--best chooses how trees are learned, and does not take {', '.join(names)}. Its own "
-            "options are --time-limit, --max-trials, --max-depth and --leaves."
-        )
-
-
-def _check_best(**given: object) -> None:
-    """Refuse the limits of a search where there is none."""
-    names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
-    if names:
-        raise CommandError(f"{', '.join(names)}: of a search only. Give --best, too.")
-
-
-def _tree_or_forest(trees: int, restarts: int | None, oob: bool) -> dict[str, int]:
-    if trees == 1:
-        if oob:
-            raise CommandError("--oob scores a forest: give --trees, too.")
-        return {} if restarts is None else {"n_restarts": restarts}
-    if restarts is not None:
-        raise CommandError(
-            "--restarts chooses one tree among several, and --trees keeps them all: give one of "
-            "the two."
-        )
-    return {"n_estimators": trees, "oob_score": oob}
+def shared_options(seed: int, jobs: int, class_weight: opt.ClassWeightChoice) -> dict[str, Any]:
+    """Return the parameters of an estimator that every method has."""
+    shared: dict[str, Any] = {"n_jobs": jobs, "random_state": seed}
+    return shared if class_weight == "none" else shared | {"class_weight": class_weight}
 
 
 @dataclass(frozen=True)
@@ -308,55 +225,36 @@ def _features(
     return features, dict.fromkeys(drop, "--drop") | dict.fromkeys(found, "identifier")
 
 
-def learn(data: Dataset, options: dict[str, Any]) -> Estimator:
-    """Fit an estimator to the training rows, with a progress bar; ``options`` are its parameters.
+def learn(data: Dataset, estimator: Any) -> Any:
+    """Fit an estimator to the training rows, with a progress bar, and return it.
 
-    It is a forest where they hold a number of trees, ``n_estimators``. Ctrl-C ends it early with
-    the best so far and a FitInterruptedWarning; from then on, or from the end of learning, it is
-    ignored until the command is done, lest the model be lost.
+    Ctrl-C ends it early with the best model so far and a FitInterruptedWarning. From then on, or
+    from the end of learning, Ctrl-C is ignored until the command is done, so that the model is not
+    lost.
     """
-    estimator = _estimator(data.target.task, options)
-    n_trees = options.get("n_estimators", options.get("n_restarts"))
-    with progress_bar("Learning") as move:
-        return _fitted(estimator, data, epoch_callback(move, n_trees))
+    parameters = estimator.get_params(deep=False)
+    X, y, weight = data.training
+    with progress_bar("Learning", parameters.get("max_trials")) as move:
+        if "max_trials" in parameters:
+            estimator.set_params(callbacks=[search_callback(move)])
+        elif "callbacks" in parameters:
+            estimator.set_params(callbacks=[epoch_callback(move, _n_runs(parameters))])
+        with data_mistakes(), first_interrupt_only():
+            return estimator.fit(X, y, sample_weight=weight)
 
 
-def search(data: Dataset, options: dict[str, Any]) -> Searched:
-    """Find the best tree for the training rows, as `learn` does with one learner."""
-    from hardwood.estimators.tree import TreeClassifier, TreeRegressor
-
-    is_classified = data.target.task == "classification"
-    estimator = (TreeClassifier if is_classified else TreeRegressor)(**options)
-    with progress_bar("Learning", options["max_trials"]) as move:
-        return _fitted(estimator, data, search_callback(move))
+def _n_runs(parameters: dict[str, Any]) -> int | None:
+    """Return how many runs there will be; None where the learner decides."""
+    if "oob_score" in parameters:  # a forest: one run per tree
+        return int(parameters["n_estimators"])
+    n_restarts = parameters.get("n_restarts")
+    return n_restarts if isinstance(n_restarts, int) else None
 
 
-def _fitted(estimator: Any, data: Dataset, callback: Callable[[Any], bool]) -> Any:
-    with data_mistakes(), first_interrupt_only():
-        X, y, weight = data.training
-        return estimator.set_params(callbacks=[callback]).fit(X, y, sample_weight=weight)
-
-
-def _estimator(task: TaskKind, options: dict[str, Any]) -> Estimator:
-    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
-    from hardwood.estimators.forest import DGTForestClassifier, DGTForestRegressor
-
-    limits = {
-        "n_restarts": ("--restarts", opt.MAX_RESTARTS),
-        "n_estimators": ("--trees", opt.MAX_TREES),
-    }
-    for name, (option, most) in limits.items():
-        if options.get(name, 1) > most:
-            raise CommandError(f"{option} {options[name]}: at most {most} are made.")
-    is_classified = task == "classification"
-    if "n_estimators" in options:
-        return (DGTForestClassifier if is_classified else DGTForestRegressor)(**options)
-    return (DGTClassifier if is_classified else DGTRegressor)(**options)
-
-
-def model_of(estimator: Estimator) -> Model:
+def model_of(estimator: Any) -> Model:
     """Return what an estimator has learned."""
-    model: Model = estimator.forest_ if hasattr(estimator, "forest_") else estimator.tree_
+    names = ("tree_", "forest_", "ensemble_", "model_")
+    model: Model = next(getattr(estimator, name) for name in names if hasattr(estimator, name))
     return model
 
 
@@ -384,13 +282,13 @@ def test_scores(
     return found, several_regression_scores(truth, mean, names, weight, rng)
 
 
-def outcome_of(estimator: Estimator, data: Dataset, rng: np.random.Generator) -> FitOutcome:
+def outcome_of(estimator: Any, data: Dataset, rng: np.random.Generator) -> FitOutcome:
     """Score what was learned, and note in its record where it comes from."""
     scores, baseline = test_scores(model_of(estimator), data, rng)
     return FitOutcome(data, with_origin(estimator, data, scores), scores, baseline)
 
 
-def with_origin(estimator: Estimator, data: Dataset, scores: list[Score]) -> Model:
+def with_origin(estimator: Any, data: Dataset, scores: list[Score]) -> Model:
     """Return what was learned with the targets' names and, in its record, where it comes from."""
     model = model_of(estimator)
     origin = {
@@ -406,19 +304,18 @@ def with_origin(estimator: Estimator, data: Dataset, scores: list[Score]) -> Mod
     return model.replace(target_names=data.target.names, record=model.record | origin)
 
 
-def _resolved(estimator: Estimator) -> dict[str, Any]:
-    """Return what the parameters that were "auto" came to, or how the best tree was made."""
-    if not hasattr(estimator, "history_"):
-        resolved: dict[str, Any] = model_of(estimator).record["resolved"]
-        return resolved
-    history = estimator.history_
-    if not history:  # interrupted before the first epoch was over
-        return {}
-    first = model_of(estimator).hard_trees[0]
-    used = {
-        "max_epochs": history[0].max_epochs,
-        "n_restarts": 1 + max(epoch.restart for epoch in history),
-        "early_stopping": first.record["validation_rows"] > 0,
-    }
-    parameters = estimator.get_params(deep=False)
-    return {name: value for name, value in used.items() if parameters.get(name) == "auto"}
+def _resolved(estimator: Any) -> dict[str, Any]:
+    """Return the values that parameters with "auto" took, or how the best tree was built."""
+    model = model_of(estimator)
+    resolved = dict(model.record.get("resolved", {}))
+    history = getattr(estimator, "history_", ())
+    if history:  # empty when interrupted before the end of the first epoch
+        first = model.hard_tree(0) if hasattr(estimator, "forest_") else model
+        used = {
+            "max_epochs": history[0].max_epochs,
+            "n_restarts": 1 + max(epoch.restart for epoch in history),
+            "early_stopping": first.record["validation_rows"] > 0,
+        }
+        parameters = estimator.get_params(deep=False)
+        resolved |= {name: used[name] for name in used if parameters.get(name) == "auto"}
+    return resolved

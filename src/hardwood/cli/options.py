@@ -10,21 +10,14 @@ import typer
 
 MAX_JOBS = 1024
 MAX_SEED = 2**32 - 1  # what NumPy's and scikit-learn's generators take
-# Limits and a default of the estimators, which are too slow to import for a help text.
-MAX_DEPTH = 16
-MAX_LAYERS = 16
-MAX_RESTARTS = 10_000
-MAX_TREES = 100_000
-MAX_TRIALS = 100_000
-AUTO_RESTARTS = 4  # where there is a validation part
 
 
 TaskChoice = Literal["auto", "classification", "regression"]
 """What `--task` takes."""
 
 
-LeavesChoice = Literal["constant", "linear"]
-"""What `--leaves` takes."""
+ClassWeightChoice = Literal["none", "balanced"]
+"""What `--class-weight` takes."""
 
 
 def _check_jobs(jobs: int) -> int:
@@ -99,9 +92,9 @@ def target(help: str, default: str | None = None) -> Any:
     return named("COLUMN", help, "--target", "-t", default=default)
 
 
-def depth(default: str, help: str = "Splits on the longest path.", high: int = MAX_DEPTH) -> Any:
-    """Return the option ``--max-depth``, whose ``default`` is said in words."""
-    return count(help, "--max-depth", "--height", high=high, default=default)
+def depth(default: str, help: str, high: int) -> Any:
+    """Return the option ``--max-depth``, whose ``default`` is given in words."""
+    return count(help, "--max-depth", high=high, default=default)
 
 
 def seconds(help: str, default: str | None = None) -> Any:
@@ -124,9 +117,9 @@ TaskOption = Annotated[
     TaskChoice,
     one_of(TaskChoice, "What kind of answer; auto looks at the target."),
 ]
-LeavesOption = Annotated[
-    LeavesChoice,
-    one_of(LeavesChoice, "What a leaf answers: one value, or a linear function of the columns."),
+ClassWeight = Annotated[
+    ClassWeightChoice,
+    one_of(ClassWeightChoice, "Weights of the classes; balanced gives all the same total weight."),
 ]
 TestFraction = Annotated[
     float,

@@ -7,14 +7,25 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import check_writable, data_mistakes
-from hardwood.cli.fit import Dataset, Request, learn, model_file_of, outcome_of, read_dataset
+from hardwood.cli.fit import (
+    Dataset,
+    Request,
+    learn,
+    model_file_of,
+    outcome_of,
+    read_dataset,
+    shared_options,
+)
+from hardwood.cli.methods.names import TunedMethodName, make_estimator
 from hardwood.cli.output import (
     Notes,
     baseline_name,
@@ -44,9 +55,6 @@ _SCORES = {
     "neg_mean_absolute_error": ("MAE", -1.0),
 }
 _SQUARED = ("squared error", "neg_mean_squared_error")
-# The options that hold a parameter which is searched otherwise.
-_HELD = ("max_depth", "layers")
-
 
 SamplerChoice = Literal["tpe", "random", "grid"]
 """What `--sampler` takes."""
@@ -71,81 +79,70 @@ class _Plan:
 
 
 def tune(
+    context: typer.Context,
     table: opt.TableFile,
     target: opt.TargetColumn,
     output: opt.NewModelFile = None,
     task: opt.TaskOption = "auto",
-    trials: Annotated[
+    method: Annotated[
+        TunedMethodName,
+        opt.one_of(
+            TunedMethodName,
+            "What to tune. Each method has options, which fix parameters: --method NAME --help.",
+        ),
+    ] = "dgt",
+    n_trials: Annotated[
         int | None,
         opt.count(
-            "How many sets of parameters to try, with those in --storage.",
-            default="30; all with --sampler grid",
+            "Number of parameter settings to try, including those in --storage.",
+            default="30; the whole grid with --sampler grid",
         ),
     ] = None,
     timeout: Annotated[
         float | None,
-        opt.seconds("When to end the search.", "no limit"),
+        opt.seconds("Time after which no trial starts.", "no limit"),
     ] = None,
-    max_depth: Annotated[
-        int | None,
-        opt.depth(
-            "2, 4, 6, 8 and 10 are tried", "Splits on the longest path; searched unless given."
-        ),
-    ] = None,
-    layers: Annotated[
-        int | None,
-        opt.count(
-            "Linear layers that splits are learned through; searched unless given.",
-            high=opt.MAX_LAYERS,
-            default="1 and 3 are tried",
-        ),
-    ] = None,
-    leaves: opt.LeavesOption = "constant",
-    restarts: Annotated[
-        int | None,
-        opt.count(
-            "Trees to learn in every trial; the best is kept. The last fit has no fewer "
-            "than by default.",
-            high=opt.MAX_RESTARTS,
-            default="auto: 4 where there is a validation part, else 1",
-        ),
-    ] = None,
-    metric: Annotated[
+    scoring: Annotated[
         str | None,
         opt.named(
             "NAME",
-            "What to judge by: a scorer of scikit-learn, such as accuracy or roc_auc.",
-            default="log loss or squared error",
+            "Score to optimize: a scorer that scikit-learn knows, such as accuracy or roc_auc.",
+            default="the loss of the method",
         ),
     ] = None,
     validation_fraction: Annotated[
         float,
-        opt.number("Share of the training rows that judges.", low=0.01, high=0.9),
+        opt.number("Share of the training rows held out to score trials.", low=0.01, high=0.9),
     ] = 0.2,
     folds: Annotated[
         int | None,
-        opt.count("Judge by cross-validation instead: so many folds.", low=2, default="no folds"),
+        opt.count(
+            "Score trials by cross-validation with this many folds instead.",
+            low=2,
+            default="no cross-validation",
+        ),
     ] = None,
     sampler: Annotated[
         SamplerChoice,
-        opt.one_of(SamplerChoice, "How parameters are drawn."),
+        opt.one_of(SamplerChoice, "How settings are drawn."),
     ] = "tpe",
     pruner: Annotated[
         PrunerChoice,
-        opt.one_of(PrunerChoice, "What ends hopeless trials early."),
+        opt.one_of(PrunerChoice, "Rule that stops poor trials early."),
     ] = "median",
     storage: Annotated[
         str | None,
         opt.named(
             "FILE",
-            "Keep the trials in this .db or .log file, and continue those that are there.",
+            "Store trials in this .db or .log file, and continue the search that it holds.",
             default="in memory",
         ),
     ] = None,
     study_name: Annotated[
         str | None,
-        opt.named("NAME", "Name of the search in the storage.", default="TABLE's name and target"),
+        opt.named("NAME", "Name of the search in the storage.", default="from TABLE and target"),
     ] = None,
+    class_weight: opt.ClassWeight = "none",
     test_fraction: opt.TestFraction = 0.2,
     drop: opt.DroppedColumns = None,
     use: opt.UsedColumns = None,
@@ -154,38 +151,38 @@ def tune(
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Search for good parameters of a tree, learn with the best, and write the model file.
+    """Search for good parameters of a method, learn with the best, and write a model file.
 
-    Parameters are judged on part of the training rows; the test score is of rows that neither
-    taught nor judged. With --storage the same command continues a search that was interrupted.
-    Ctrl-C ends the search, and the best parameters so far are learned with (exit code 130).
+    Settings are scored on part of the training rows. The test score comes from rows that were used
+    neither to learn nor to score trials. With --storage, the same command continues an interrupted
+    search. Ctrl-C ends the search and learns with the best parameters so far (exit code 130).
     """
     if find_spec("optuna") is None:
         raise MissingExtraError("optuna", extra="tune", purpose="hardwood tune")
     output = output or model_file_of(table)
     check_writable(output, inputs=(table, *([Path(storage)] if storage else [])))
     request = Request(table, target, task, drop, use, weight, test_fraction)
-    given = {"max_depth": max_depth, "layers": layers, "n_restarts": restarts}
-    held: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    held["leaves"] = leaves
-    options = held | {"n_jobs": jobs, "random_state": seed}
     plan = _Plan(
-        trials,
+        n_trials,
         timeout,
         validation_fraction if folds is None else folds,
-        metric,
+        scoring,
         sampler,
         None if pruner == "none" else pruner,
         storage,
         study_name or f"{table.name}: {target}",
     )
+    given: dict[str, Any] = context.obj
     notes, rng = Notes(), np.random.default_rng(seed)
     with notes.collecting():
         data = read_dataset(request, rng)
-    found = _find(data, plan, options, notes, as_json)
+    options = given | shared_options(seed, jobs, class_weight)
+    estimator = make_estimator(method, data.target.task, options)
+    found = _find(data, plan, estimator, list(given), notes, as_json)
     with notes.collecting():
-        estimator = learn(data, _of_last_fit(options) | found.best_params)
-    outcome = outcome_of(estimator, data, rng)
+        last = estimator.set_params(**_restarts_of_last_fit(estimator), **found.best_params)
+        learn(data, last)
+    outcome = outcome_of(last, data, rng)
     note_no_split(outcome.model, notes)
     doubt = doubt_of_last_fit(found, outcome.scores, outcome.baseline, baseline_name(data))
     if doubt:
@@ -193,11 +190,14 @@ def tune(
     outcome.write(output, notes, as_json=as_json, further=_found_json(found, plan))
 
 
-def _of_last_fit(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the last fit: few restarts make trials short, and a model poor."""
-    if options.get("n_restarts", opt.AUTO_RESTARTS) >= opt.AUTO_RESTARTS:
-        return options
-    return {name: value for name, value in options.items() if name != "n_restarts"}
+def _restarts_of_last_fit(estimator: Any) -> dict[str, Any]:
+    """Return the restarts of the last fit: few make trials short, but the model worse."""
+    from hardwood.learn.dgt import VALIDATED_RESTARTS
+
+    n_restarts = estimator.get_params().get("n_restarts")
+    default = signature(type(estimator)).parameters.get("n_restarts")
+    is_fewer = isinstance(n_restarts, int) and n_restarts < VALIDATED_RESTARTS
+    return {"n_restarts": "auto"} if is_fewer and default and default.default == "auto" else {}
 
 
 def doubt_of_last_fit(
@@ -242,18 +242,19 @@ def goodness(metric: str, scores: list[Score]) -> float | None:
 
 
 def _find(
-    data: Dataset, plan: _Plan, options: dict[str, Any], notes: Notes, as_json: bool
+    data: Dataset,
+    plan: _Plan,
+    estimator: Any,
+    fixed: list[str],
+    notes: Notes,
+    as_json: bool,
 ) -> TuningResult:
-    """Search, and say what was found and what was not finished."""
-    from hardwood.estimators.dgt import DGTClassifier, DGTRegressor
+    """Search, and report what was found and what was not finished."""
     from hardwood.selection.study import found_before
 
-    kind = DGTClassifier if data.target.task == "classification" else DGTRegressor
-    estimator = kind(**options)
-    held = [name for name in _HELD if name in options]
     with data_mistakes():
         done = found_before(plan.storage, plan.study_name)
-    n_trials = _n_trials(plan, estimator, held)
+    n_trials = _n_trials(plan, estimator, fixed)
     if not as_json:
         print_dataset(data)
         if done[0]:
@@ -261,8 +262,9 @@ def _find(
             print_text(f"Continuing '{plan.study_name}' in {plan.storage}: {words}")
     with notes.collecting(), progress_bar("Tuning", n_trials, done[0]) as move:
         calls = TrialCallbacks(move, n_trials, *done, is_loss=plan.scoring is None)
-        estimator.set_params(callbacks=[calls.on_epoch])
-        found = _search(data, plan, estimator, held, calls.on_trial)
+        if "callbacks" in estimator.get_params(deep=False):
+            estimator.set_params(callbacks=[calls.on_epoch])
+        found = _search(data, plan, estimator, fixed, calls.on_trial)
     _note_unfinished(found, plan, n_trials, notes)
     failed = [trial.error for trial in found.trials if trial.state == "failed"]
     if failed:

@@ -6,30 +6,17 @@ The search is `hardwood.search.best_tree`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from hardwood.estimators import base
 from hardwood.learn.learner import Learner
-from hardwood.search.best_tree import BestTree
+from hardwood.search.best_tree import BestTree, TreeParameters
 from hardwood.search.fit_report import FitReport
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _TreeParameters:
+class _TreeParameters(TreeParameters):
     _learner_type: ClassVar[type[Learner]] = BestTree
-
-    max_depth: int = 8
-    leaves: Literal["constant", "linear"] = "constant"
-    max_features_per_split: int | None = None
-    teacher: Any = "auto"
-    time_limit: float | None = 60.0
-    max_trials: int | None = None
-    scoring: Any = None
-    validation_fraction: float = 0.2
-    n_jobs: int | None = None
-    random_state: Any = None
-    verbose: int = 0
-    callbacks: Any = None
 
 
 class _Searched(base.TreeEstimator):

@@ -85,7 +85,7 @@ _MAX_HIDDEN = 2**16
 _MAX_RESTARTS = 10_000
 # n_restarts="auto": so many trees for a validation part to choose from (what that is worth:
 # benchmarks/quality/defaults.py).
-_VALIDATED_RESTARTS = 4
+VALIDATED_RESTARTS = 4
 
 
 def _sharpness(name: str, value: Any) -> tuple[float, float]:
@@ -194,7 +194,7 @@ class DGT(GradientLearner):
         """Algorithm 3 of [DGT22], from R starts at once; the best on validation data is kept."""
         n_runs = self.n_restarts
         if is_auto(n_runs):
-            n_runs = _VALIDATED_RESTARTS if self.keeps_best(task) and start is None else 1
+            n_runs = VALIDATED_RESTARTS if self.keeps_best(task) and start is None else 1
         runs = self._learn(task, run, start, n_runs=n_runs)
         return self._learned(task, runs, 0, runs.history, runs.best_run)
 

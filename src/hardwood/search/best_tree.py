@@ -35,6 +35,24 @@ _SEARCH_VALIDATION_ROWS = 20_000
 _LAST_SWEEPS = 3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class TreeParameters:
+    """Parameters of `TreeClassifier` and `TreeRegressor`; they load without scikit-learn."""
+
+    max_depth: int = 8
+    leaves: Leaves = "constant"
+    max_features_per_split: int | None = None
+    teacher: Any = "auto"
+    time_limit: float | None = 60.0
+    max_trials: int | None = None
+    scoring: Any = None
+    validation_fraction: float = 0.2
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    callbacks: Any = None
+
+
 @dataclass(frozen=True)
 class BestTree(Learner):
     """Search for the best tree; `TreeClassifier` describes the parameters."""

@@ -172,7 +172,9 @@ def test_a_method_has_an_option_for_every_parameter(method):
     for name, option in found.items():
         assert option.help.endswith("."), name
         shown = option.default.split(";")[0]
-        if isinstance(declared[name], bool):
+        if option.values.kind == "switch":
+            assert shown == {True: "yes", False: "no"}.get(declared[name], "auto")
+        elif isinstance(declared[name], bool):
             assert shown == f"--{'' if declared[name] else 'no-'}{name.replace('_', '-')}"
         elif isinstance(declared[name], int | float):
             assert float(shown) == declared[name]

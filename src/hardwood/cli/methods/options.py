@@ -183,8 +183,8 @@ def _names(base: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    if value is None:
-        return "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

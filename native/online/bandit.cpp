@@ -8,8 +8,8 @@ namespace hardwood {
 
 namespace {
 
-// Streams of random numbers: one per decision and one per lesson.
-constexpr std::uint64_t kLessons = 1ull << 62;
+// Streams of random numbers: one per decision and one per update.
+constexpr std::uint64_t kUpdates = 1ull << 62;
 
 Loss loss_of(const BanditOptions& options) {
   return options.is_paper ? Loss::kActionSigmoid : Loss::kActionSquared;
@@ -23,15 +23,15 @@ Bandit::Bandit(int n_columns, int n_actions, const BanditOptions& options, std::
       tree_({options.height, n_columns, n_actions, false}, loss_of(options), options.step,
             options.batch_size, seed),
       rewards_(options.is_paper, options.n_first),
-      stored_(n_columns, options.is_paper ? options.batch_size : options.capacity,
-              options.keeps_newest) {}
+      stored_(n_columns, options.is_paper ? options.batch_size : options.buffer_size,
+              options.keeps_recent) {}
 
 Bandit::Choice Bandit::decide(const float* x, ActionMask mask) {
   thread_local std::vector<float> values;  // nothing is allocated for a decision
   thread_local std::vector<double> probability;
   values.resize(n_actions());
   probability.resize(n_actions());
-  tree_.meet(x);
+  tree_.count_context(x);
   tree_.values(x, values);
   const std::uint64_t round = n_decided_++;
   spread(values, mask, round + 1, probability);
@@ -49,10 +49,10 @@ void Bandit::spread(std::span<const float> values, ActionMask mask, std::uint64_
 }
 
 void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
-  while (n_savers_ > 0) std::this_thread::yield();
+  while (n_waiting_to_save_ > 0) std::this_thread::yield();
   const std::lock_guard lock(learning_);
-  if (is_new) tree_.meet(x);
-  Random random(seed_, kLessons + n_learned_++);
+  if (is_new) tree_.count_context(x);
+  Random random(seed_, kUpdates + n_learned_++);
   stored_.add(x, outcome, random);
   double change;
   {
@@ -64,7 +64,7 @@ void Bandit::learn(const float* x, const Outcome& outcome, bool is_new) {
   tree_.refresh();
   if (options_.is_paper) return step_on_newest();
   if (change != 1.0) tree_.scale_leaves(change);
-  for (due_ += options_.batches; due_ >= 1; due_ -= 1) step_on_stored(x, outcome, random);
+  for (due_ += options_.updates_per_round; due_ >= 1; due_ -= 1) step_on_stored(x, outcome, random);
   tree_.publish();
 }
 
@@ -90,7 +90,7 @@ void Bandit::fill(int i, const float* x, const Outcome& outcome) {
 void Bandit::step_on_stored(const float* x, const Outcome& outcome, Random& random) {
   const std::size_t n = stored_.size();
   const int size = static_cast<int>(std::min<std::size_t>(n, options_.batch_size));
-  const double deviation = options_.blur / std::sqrt(std::sqrt(static_cast<double>(n)));
+  const double deviation = options_.input_noise / std::sqrt(std::sqrt(static_cast<double>(n)));
   SampleTile& tile = tree_.batch().tile;
   tree_.step_on(size, 1.0f / static_cast<float>(size), [&](int first) {
     for (int i = 0; i < tile.n; ++i) {
@@ -98,7 +98,7 @@ void Bandit::step_on_stored(const float* x, const Outcome& outcome, Random& rand
       fill(i, stored_.context(drawn), stored_.outcome(drawn));
     }
     if (first == 0) fill(0, x, outcome);
-    if (deviation > 0) tree_.batch().blur(static_cast<float>(deviation), random);
+    if (deviation > 0) tree_.batch().add_noise(static_cast<float>(deviation), random);
   });
 }
 
@@ -158,9 +158,9 @@ void Bandit::start_from(std::span<const double> weights, std::span<const double>
 }
 
 Bandit::State Bandit::state() const {
-  ++n_savers_;
+  ++n_waiting_to_save_;
   const std::lock_guard lock(learning_);
-  --n_savers_;
+  --n_waiting_to_save_;
   return {tree_.state(), rewards_.state(), stored_.state(), n_decided_, n_learned_, due_};
 }
 

@@ -1,14 +1,14 @@
-// Trees that learn from the reward of the action they took. Twin: tests/reference/bandit.py.
+// Trees that learn from the rewards of their own actions. NumPy reference: tests/reference/bandit.py.
 //
-// Two estimators:
+// Two methods:
 //
 //   replay   The leaf that a context reaches holds the expected reward of every action. Each round
-//            stores what was seen and takes a few steps on mini-batches of stored rounds: squared
-//            error of the action that was taken, at contexts that are blurred a little, the less the
-//            more rounds there are. Actions are drawn by inverse gap weighting with gamma =
-//            exploration sqrt(t).
-//   paper    [DGT22] Algorithm 1: exploration by Eq. (7), gradient by Eq. (8), a step whenever so
-//            many rounds have been accumulated. Nothing is kept.
+//            goes to the replay buffer and takes a few steps on mini-batches of stored rounds, with
+//            the squared error of the chosen action. Noise is added to stored contexts, the less the
+//            more rounds there are. Exploration is by inverse gap weighting with gamma = exploration
+//            sqrt(t).
+//   paper    [DGT22] Algorithm 1: exploration by Eq. (7), gradient by Eq. (8), one step per batch_size
+//            rounds. No rounds are stored.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 #include "online/exploration.hpp"
 #include "online/online_tree.hpp"
-#include "online/reservoir.hpp"
+#include "online/replay_buffer.hpp"
 #include "online/reward_scale.hpp"
 
 namespace hardwood {
@@ -26,13 +26,13 @@ namespace hardwood {
 struct BanditOptions {
   int height = 8;
   bool is_paper = false;
-  double exploration = 100;   // gamma / sqrt(t); paper: delta of Eq. (7)
-  int batch_size = 128;       // paper: rounds per step
-  double batches = 1;         // per round
-  std::size_t capacity = 1;   // rounds that are stored
-  bool keeps_newest = false;  // else a uniform sample of all rounds
-  double blur = 1;            // deviation of the noise, times (stored rounds)^(1/4)
-  int n_first = 20;           // rounds before the first step, which say what rewards are like
+  double exploration = 100;  // gamma / sqrt(t); paper: delta of Eq. (7)
+  int batch_size = 128;      // paper: rounds per step
+  double updates_per_round = 1;
+  std::size_t buffer_size = 1;  // rounds in the replay buffer
+  bool keeps_recent = false;    // else a uniform sample of all rounds
+  double input_noise = 1;       // standard deviation of the noise, times (stored rounds)^(1/4)
+  int n_first = 20;             // rounds before the first step, which show the size of rewards
   OnlineStep step;
 };
 
@@ -46,7 +46,7 @@ class Bandit {
   };
   // Draws an action for a context; safe while another thread learns.
   Choice decide(const float* x, ActionMask mask);
-  // `is_new`: the context was not decided about here, and is yet to be counted.
+  // `is_new`: no decision was made here for the context, so it is not counted yet.
   void learn(const float* x, const Outcome& outcome, bool is_new);
 
   void values(const float* x, std::span<double> rewards) const;
@@ -65,7 +65,7 @@ class Bandit {
   struct State {
     OnlineTree::State tree;
     RewardScale::State rewards;
-    Reservoir<Outcome>::State stored;
+    ReplayBuffer<Outcome>::State stored;
     std::uint64_t n_decided, n_learned;
     double due;
   };
@@ -85,12 +85,13 @@ class Bandit {
   std::uint64_t seed_;
   OnlineTree tree_;
   RewardScale rewards_;
-  Reservoir<Outcome> stored_;
+  ReplayBuffer<Outcome> stored_;
   std::atomic<std::uint64_t> n_decided_ = 0, n_learned_ = 0;
-  double due_ = 0;  // steps that are to be taken
+  double due_ = 0;  // fraction of a step that is left over from earlier rounds
   mutable std::mutex learning_;
-  // Who waits for the state: a mutex is not fair, and lessons one upon the other would never let go.
-  mutable std::atomic<int> n_savers_ = 0;
+  // Threads that wait for the state. A mutex is not fair: without this count, a thread that learns
+  // in a loop could keep it forever.
+  mutable std::atomic<int> n_waiting_to_save_ = 0;
   mutable std::mutex scale_;  // guards rewards_ where it is read while learning
 };
 

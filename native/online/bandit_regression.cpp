@@ -7,10 +7,10 @@
 namespace hardwood {
 
 namespace {
-// Streams of random numbers: one per decision and one per lesson.
-constexpr std::uint64_t kLessons = 1ull << 62;
+// Streams of random numbers: one per decision and one per update.
+constexpr std::uint64_t kUpdates = 1ull << 62;
 
-// The number and, where slopes are estimated from one loss, what it costs.
+// The number and, where slopes are estimated from one loss, its expected loss.
 int n_outputs(const BanditRegressionOptions& options) {
   return options.is_paper || options.has_two_points ? 1 : 2;
 }
@@ -24,7 +24,7 @@ BanditRegression::BanditRegression(int n_columns, const BanditRegressionOptions&
             options.batch_size, seed),
       targets_(false, options.n_first),
       expected_(false, options.n_first),
-      stored_(n_columns, options.is_paper ? options.batch_size : options.capacity, true) {}
+      stored_(n_columns, options.is_paper ? options.batch_size : options.buffer_size, true) {}
 
 double BanditRegression::number_of(float value) const {
   if (options_.is_paper) return options_.start + options_.scale * value;
@@ -67,25 +67,25 @@ void BanditRegression::learn_one(const float* x, double prediction, int directio
   learn(x, {inner(prediction), loss, slope, losses_.square() / (distance * distance)});
 }
 
-double BanditRegression::bend() const {
-  return options_.has_two_points ? losses_.bend_of_pairs()
-                                 : losses_.bend_of_singles(options_.perturbation);
+double BanditRegression::curvature() const {
+  return options_.has_two_points ? losses_.curvature_from_pairs()
+                                 : losses_.curvature_from_singles(options_.perturbation);
 }
 
-// Where the loss is least, as far as this round says. What one point says is mostly noise, which must
-// not carry predictions away: the farther they are, the larger losses are, and noise with them.
-double BanditRegression::target(const Trial& trial, double bend) const {
-  const double step = trial.slope / bend, most = options_.reach * options_.perturbation;
+// The minimum of the loss, as estimated from this round. With one point, the estimate is mostly noise,
+// so the step is bounded: far from the minimum losses are larger, and so is their noise.
+double BanditRegression::target(const Trial& trial, double curvature) const {
+  const double step = trial.slope / curvature, most = options_.reach * options_.perturbation;
   return trial.prediction - (options_.has_two_points ? step : std::clamp(step, -most, most));
 }
 
-// Both return what numbers in the leaves are to be multiplied by.
+// Both return the factor by which the numbers in the leaves must be multiplied.
 double BanditRegression::add_target(const Trial& trial) {
   const std::lock_guard lock(scale_);
-  return targets_.add(target(trial, bend()));
+  return targets_.add(target(trial, curvature()));
 }
 
-// Targets mean nothing before some rounds have said how much the loss bends.
+// Targets need the curvature of the loss, which takes some rounds to estimate.
 double BanditRegression::add_first_targets() {
   double change = 1.0;
   for (std::size_t i = 0; i < stored_.size(); ++i) change *= add_target(stored_.outcome(i));
@@ -93,7 +93,7 @@ double BanditRegression::add_first_targets() {
 }
 
 void BanditRegression::learn(const float* x, const Trial& trial) {
-  Random random(seed_, kLessons + n_learned_++);
+  Random random(seed_, kUpdates + n_learned_++);
   stored_.add(x, trial, random);
   if (options_.is_paper) {
     if (stored_.size() < static_cast<std::size_t>(options_.batch_size)) return;
@@ -109,15 +109,15 @@ void BanditRegression::learn(const float* x, const Trial& trial) {
   tree_.refresh();
   if (change != 1.0) tree_.scale_leaves(0, change);
   if (!options_.has_two_points && loss_change != 1.0) tree_.scale_leaves(1, loss_change);
-  for (due_ += options_.batches; due_ >= 1; due_ -= 1) step_on_stored(x, trial, random);
+  for (due_ += options_.updates_per_round; due_ >= 1; due_ -= 1) step_on_stored(x, trial, random);
   tree_.publish();
 }
 
-// A row of the tile. Rounds whose slopes were noisier than those of today count less.
-void BanditRegression::fill(int i, const float* x, const Trial& trial, double bend) {
+// A row of the tile. Rounds whose slopes were noisier than recent ones have a smaller weight.
+void BanditRegression::fill(int i, const float* x, const Trial& trial, double curvature) {
   SampleTile& tile = tree_.batch().tile;
   tree_.standardize(x, tile.X.row(i));
-  tile.target[i] = targets_.standard(target(trial, bend));
+  tile.target[i] = targets_.standard(target(trial, curvature));
   if (!options_.has_two_points) tile.target[tile.capacity + i] = expected_.standard(trial.loss);
   const double noise = losses_.square() / (options_.perturbation * options_.perturbation);
   tile.weight[i] = noise < trial.variance ? static_cast<float>(noise / trial.variance) : 1.0f;
@@ -125,25 +125,26 @@ void BanditRegression::fill(int i, const float* x, const Trial& trial, double be
 
 std::size_t BanditRegression::drawn(Random& random) const {
   const std::size_t n = stored_.size();
-  std::size_t age = 0;  // the oldest has none
-  for (int i = 0; i < options_.recency; ++i) age = std::max<std::size_t>(age, random.below(n));
-  return (stored_.n_added() + age) % n;  // a full reservoir is a ring
+  std::size_t recency = 0;  // 0 is the oldest
+  for (int i = 0; i < options_.recency; ++i)
+    recency = std::max<std::size_t>(recency, random.below(n));
+  return (stored_.n_added() + recency) % n;  // a full buffer is a ring
 }
 
 // The newest round, and others drawn from all that are stored.
 void BanditRegression::step_on_stored(const float* x, const Trial& trial, Random& random) {
   const std::size_t n = stored_.size();
   const int size = static_cast<int>(std::min<std::size_t>(n, options_.batch_size));
-  const double deviation = options_.blur / std::sqrt(std::sqrt(static_cast<double>(n)));
-  const double bends = bend();
+  const double deviation = options_.input_noise / std::sqrt(std::sqrt(static_cast<double>(n)));
+  const double c = curvature();
   SampleTile& tile = tree_.batch().tile;
   tree_.step_on(size, 1.0f / static_cast<float>(size), [&](int first) {
     for (int i = 0; i < tile.n; ++i) {
       const std::size_t place = drawn(random);
-      fill(i, stored_.context(place), stored_.outcome(place), bends);
+      fill(i, stored_.context(place), stored_.outcome(place), c);
     }
-    if (first == 0) fill(0, x, trial, bends);
-    if (deviation > 0) tree_.batch().blur(static_cast<float>(deviation), random);
+    if (first == 0) fill(0, x, trial, c);
+    if (deviation > 0) tree_.batch().add_noise(static_cast<float>(deviation), random);
   });
 }
 
@@ -180,7 +181,7 @@ void BanditRegression::start_from(std::span<const double> weights, std::span<con
     targets_.start_from(inner(lowest), inner(highest));
   }
   const std::size_t k = tree_.shape().n_outputs;
-  std::vector<float> held(values.size() * k);  // losses are not known
+  std::vector<float> held(values.size() * k);  // expected losses are unknown
   for (std::size_t i = 0; i < values.size(); ++i)
     held[i * k] = options_.is_paper ? static_cast<float>(inner(values[i]))
                                     : targets_.standard(inner(values[i]));

@@ -1,5 +1,5 @@
-// Means and deviations of columns as rows arrive, so that contexts are standardized without a pass
-// over data: Welford's update, entry by entry.
+// Running means and standard deviations of columns (Welford's update), so that contexts are
+// standardized without a pass over data.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace hardwood {
 
-// What columns are standardized by.
+// The parameters of standardization.
 struct ColumnScale {
-  std::vector<float> center, factor;  // factor: 1 / deviation, or 0
-  std::uint64_t version = 0;          // grows with every change
+  std::vector<float> center, factor;  // factor: 1 / standard deviation, or 0
+  std::uint64_t version = 0;          // incremented with every change
 
-  // z = (x - mean) / deviation; zero for what is missing, and for a column that has not varied yet.
+  // z = (x - mean) / standard deviation; 0 if x is missing or the column has not varied yet.
   void standardize(const float* x, float* z) const {
     for (std::size_t c = 0; c < center.size(); ++c) {
       const float value = (x[c] - center[c]) * factor[c];
@@ -24,8 +24,8 @@ struct ColumnScale {
   }
 };
 
-// The scale is made anew not with every row, but whenever rows have become a 64th more: roots and
-// divisions are what a row would cost.
+// The scale is not computed with every row, which would take roots and divisions, but whenever the
+// number of rows has grown by 1/64.
 class ColumnMoments {
  public:
   explicit ColumnMoments(int n_columns) : count_(n_columns), mean_(n_columns), squares_(n_columns) {
@@ -36,9 +36,9 @@ class ColumnMoments {
   int n_columns() const { return static_cast<int>(mean_.size()); }
   const ColumnScale& scale() const { return scale_; }
 
-  // A missing entry, NaN, is not counted.
+  // Missing values (NaN) are not counted.
   void add(const float* x) {
-    bool is_even = true;  // all columns have been seen as often: one division serves them all
+    bool is_even = true;  // all counts are equal, so that one division is enough
     for (int c = 0; c < n_columns(); ++c) {
       count_[c] += x[c] == x[c];
       is_even &= count_[c] == count_[0];
@@ -53,7 +53,7 @@ class ColumnMoments {
     if (++n_rows_ >= next_) renew();
   }
 
-  // As if so many rows of these moments had arrived.
+  // Starts as if `rows` rows with these moments had arrived.
   void start_from(std::span<const double> mean, std::span<const double> deviation, double rows) {
     for (int c = 0; c < n_columns(); ++c) {
       count_[c] = rows;
@@ -64,8 +64,8 @@ class ColumnMoments {
     renew();
   }
 
-  // For saving: counts, means, sums of squares, centers and factors, one after the other, then the
-  // number of rows and that at which the scale is made anew.
+  // For saving: counts, means, sums of squares, centers and factors, then the number of rows, and the
+  // number at which the scale is computed next.
   std::vector<double> state() const {
     std::vector<double> all;
     for (const auto* part : {&count_, &mean_, &squares_})

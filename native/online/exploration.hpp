@@ -13,7 +13,7 @@ inline bool is_allowed(ActionMask mask, int action) {
   return !mask || mask[action];
 }
 
-// The first of the best actions that may be taken.
+// The first of the best allowed actions.
 inline int best_action(std::span<const float> values, ActionMask mask) {
   int best = -1;
   for (int k = 0; k < static_cast<int>(values.size()); ++k)
@@ -27,7 +27,7 @@ inline int n_allowed(std::size_t n_actions, ActionMask mask) {
   return n;
 }
 
-// [DGT22] Eq. (7): the best action, but with probability delta any one.
+// [DGT22] Eq. (7): the best action, but with probability delta any allowed one.
 inline void explore_uniformly(std::span<const float> values, ActionMask mask, double delta,
                               std::span<double> probability) {
   const int best = best_action(values, mask), n = n_allowed(values.size(), mask);
@@ -35,7 +35,8 @@ inline void explore_uniformly(std::span<const float> values, ActionMask mask, do
     probability[k] = (is_allowed(mask, k) ? delta / n : 0.0) + (k == best ? 1.0 - delta : 0.0);
 }
 
-// Inverse gap weighting: an action is the rarer, the further its value is below the best one's.
+// Inverse gap weighting: the probability of an action falls with the gap between its value and the
+// best.
 // Foster, Rakhlin. Beyond UCB: optimal and efficient contextual bandits with regression oracles.
 // ICML 2020.
 inline void explore_by_gaps(std::span<const float> values, ActionMask mask, double gamma,

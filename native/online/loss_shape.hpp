@@ -1,14 +1,14 @@
-// What losses that were seen say about the loss function: how much it bends, and, where one number is
-// tried per round, what is lost in the mean and how noisy an estimate of the slope is therefore.
-// Twin: tests/reference/bandit.py.
+// Properties of the loss function, estimated from observed losses: its curvature and, with one number
+// per round, the mean square of the losses, which determines the noise of slopes.
+// NumPy reference: tests/reference/bandit.py.
 //
-// Two points: a loss that bends by c has the mean m = (slope^2) / (2 c) + constant at the two numbers
-// that are tried, so that c comes from the regression of m on slope^2; of a squared loss, exactly.
+// Two points: with curvature c, the mean loss at the two numbers is m = (slope^2) / (2 c) + constant,
+// so c follows from the regression of m on slope^2; for a squared loss, exactly.
 //
-// One point: numbers at the distance delta or 2 delta are tried, by chance, which costs
-// c ((2 delta)^2 - delta^2) / 2 more where they are farther.
+// One point: the number is at the distance delta or 2 delta, at random. The farther one has a loss
+// that is larger by c ((2 delta)^2 - delta^2) / 2 on average.
 //
-// Rounds count by the inverse of the losses' square at that time, and the less the older they are.
+// The weight of a round is the inverse of the mean squared loss at that time, and decays with age.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ class LossShape {
       sums_[i] += w * value;
     follow(loss);
   }
-  // How much more one loss was than was expected, at a number that is delta, or where it is far twice
-  // that, from the prediction.
+  // A loss minus its expected value, at a number that is delta from the prediction, or 2 delta if
+  // `is_far`.
   void add_one(double more, bool is_far) {
     const double w = weight();
     forget();
@@ -39,21 +39,21 @@ class LossShape {
     follow(more);
   }
 
-  double square() const { return square_; }  // of losses, lately
+  double square() const { return square_; }  // recent mean of squared losses
 
-  double bend_of_pairs() const {
+  double curvature_from_pairs() const {
     const auto& [n, x, m, xx, xm] = sums_;
     const double spread = n * xx - x * x, common = n * xm - x * m;
     const bool is_plain = spread > kLeastSpread * n * xx && common > 0;
-    const double bend = is_plain ? 0.5 * spread / common : 0.5 * x / m;
-    return std::isfinite(bend) && bend > 0 ? bend : 1.0;
+    const double curvature = is_plain ? 0.5 * spread / common : 0.5 * x / m;
+    return std::isfinite(curvature) && curvature > 0 ? curvature : 1.0;
   }
-  // Not less than what is certain: a bend that is too large only makes steps shorter.
-  double bend_of_singles(double delta) const {
+  // An upper estimate: too large a curvature only makes steps shorter.
+  double curvature_from_singles(double delta) const {
     const auto& [near, at_near, far, at_far, unused] = sums_;
     const double more = at_far / far - at_near / near, error = std::sqrt(1 / near + 1 / far);
-    const double bend = 2.0 * (std::max(more, 0.0) + error) / (3.0 * delta * delta);
-    return std::isfinite(bend) && bend > 0 ? bend : 1.0;
+    const double curvature = 2.0 * (std::max(more, 0.0) + error) / (3.0 * delta * delta);
+    return std::isfinite(curvature) && curvature > 0 ? curvature : 1.0;
   }
 
   struct State {
@@ -66,16 +66,16 @@ class LossShape {
 
  private:
   static constexpr std::uint64_t kFirst = 20;
-  static constexpr double kLately = 0.01, kForgotten = 1e-4, kLeastSpread = 1e-6;
+  static constexpr double kRecent = 0.01, kForgotten = 1e-4, kLeastSpread = 1e-6;
 
   void follow(double loss) {
-    const double part = std::max(kLately, 1.0 / static_cast<double>(++count_));
+    const double part = std::max(kRecent, 1.0 / static_cast<double>(++count_));
     square_ += part * (loss * loss - square_);
     if (count_ == kFirst && square_ > 0)
       for (double& sum : sums_) sum /= square_;
   }
-  // Of the next loss: not by its own size, which would count large ones less. The first ones count
-  // the same, since a few losses may all be small by chance.
+  // Of the next loss. It does not depend on that loss, which would give large losses less weight. The
+  // first losses have equal weights, since a few may all be small by chance.
   double weight() const { return count_ < kFirst || square_ == 0 ? 1.0 : 1.0 / square_; }
   void forget() {
     for (double& sum : sums_) sum *= 1.0 - kForgotten;

@@ -8,7 +8,7 @@
 namespace hardwood {
 
 namespace {
-// Its own stream of random numbers, beyond those of any round.
+// A stream of random numbers of its own, beyond those of the rounds.
 constexpr std::uint64_t kStartStream = 1ull << 63;
 }  // namespace
 
@@ -22,8 +22,8 @@ OnlineBatch::OnlineBatch(int n_columns, int capacity)
   tile.weight = weight_.data();
 }
 
-// Two entries from each random word.
-void OnlineBatch::blur(float deviation, Random& random) {
+// One random word gives two entries.
+void OnlineBatch::add_noise(float deviation, Random& random) {
   const float width = 2.0f * std::sqrt(3.0f) * deviation;
   const auto noise = [&](std::uint32_t half) {
     return width * (static_cast<float>(half & 0xffff) * 0x1p-16f - 0.5f);
@@ -70,7 +70,7 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
   publish();
 }
 
-void OnlineTree::meet(const float* x) {
+void OnlineTree::count_context(const float* x) {
   const std::lock_guard lock(serving_);
   moments_.add(x);
 }
@@ -104,7 +104,7 @@ void OnlineTree::refresh() {
   if (learned_scale_.version != moments_.scale().version) learned_scale_ = moments_.scale();
 }
 
-// Of all that a step moves: with several layers, their factors instead of the splits.
+// Of everything that a step updates: with several layers, their factors instead of the splits.
 double OnlineTree::squared_norm() {
   const Parameters<float> g = learner_.layout().view(gradient_.data());
   const std::size_t leaves = g.leaves - gradient_.data();

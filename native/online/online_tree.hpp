@@ -1,6 +1,5 @@
-// A DGT tree that learns while it serves: what it decides by is a copy, renewed after every step, so
-// that nobody who asks for a decision waits for a step to end. The copy is made beside the one that
-// is in use, and takes its place by an exchange of pointers.
+// A DGT tree that learns while it serves. Decisions use a copy of the tree, updated after every step, so
+// that no decision waits for a step to end. A new copy replaces the old one by swapping pointers.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +21,26 @@ namespace hardwood {
 
 struct OnlineStep {
   StepOptions step;         // learning_rate: of the leaves
-  float split_rate = 0.0f;  // that of the splits
-  // Rates are divided by sqrt(1 + steps / slowing); infinite: they stay.
+  float split_rate = 0.0f;  // learning rate of the splits
+  // Learning rates are divided by sqrt(1 + steps / slowing); constant if infinite.
   double slowing = std::numeric_limits<double>::infinity();
   std::vector<int> hidden;   // widths between the linear layers of the splits; none: one layer
-  bool starts_level = true;  // all leaves at zero; else at random, as the paper has it
+  bool starts_level = true;  // all leaves start at zero; else at random, as in the paper
   Path path = Path::kSum;
-  float clip = std::numeric_limits<float>::infinity();  // the most that a gradient's norm counts
-  // What is decided by is a mean of parameters over the last steps: about this part of all steps
-  // (polynomial-decay averaging: Shamir, Zhang. ICML 2013). Zero: the parameters as they are.
+  float clip = std::numeric_limits<float>::infinity();  // upper bound on the norm of the gradient
+  // Decisions use the average of the parameters over about this fraction of all steps, the last ones
+  // (polynomial-decay averaging: Shamir, Zhang. ICML 2013). Zero: no averaging.
   double averaging = 0;
 };
 
-// Samples on their way to a step, in standard units.
+// The samples of a step, in standard units.
 class OnlineBatch {
  public:
   OnlineBatch(int n_columns, int capacity);
   SampleTile tile;
-  // Adds noise to the samples, uniform and of this deviation. A tree that sees the same few rounds
-  // again and again would otherwise learn where exactly they lie.
-  void blur(float deviation, Random& random);
+  // Adds uniform noise with this standard deviation to the samples. Otherwise a tree that sees the same
+  // few rounds many times would overfit them.
+  void add_noise(float deviation, Random& random);
 
  private:
   Buffer<float> X_, target_, weight_;
@@ -54,16 +53,16 @@ class OnlineTree {
   const DgtShape& shape() const { return shape_; }
 
   // Deciding; safe while another thread learns.
-  void meet(const float* x);                                // counts a row into the moments
-  void values(const float* x, std::span<float> out) const;  // what the leaf holds
+  void count_context(const float* x);                       // updates the moments of the columns
+  void values(const float* x, std::span<float> out) const;  // of the leaf
 
-  // Learning; one thread at a time. Gradients of a batch's tiles add up until a step is taken.
-  // `refresh` takes over what deciding has learned about the columns.
+  // Learning; one thread at a time. The gradients of a batch's tiles add up until a step is taken.
+  // `refresh` copies the scale of the columns, which decisions keep up to date.
   void refresh();
   void standardize(const float* x, float* z) const { learned_scale_.standardize(x, z); }
   OnlineBatch& batch() { return batch_; }
-  // A step on that many rows, some at a time: fill(first) writes those from there on, with their
-  // weights, which are zero before, into the batch's tile.
+  // A step on `size` rows, tile by tile: fill(first) writes the rows from `first` on and their weights
+  // into the batch's tile, whose weights are zero before.
   template <class Fill>
   void step_on(int size, float factor, Fill&& fill) {
     SampleTile& tile = batch_.tile;
@@ -82,12 +81,13 @@ class OnlineTree {
   void publish();
 
   struct RawTree {
-    std::vector<double> weights, bias;  // (m, c), (m,): for columns in their own units
-    std::vector<double> values;         // (leaves, k): as the leaves hold them
-    std::vector<double> center, scale;  // (c,): mean and deviation, 1 for what has not varied
+    std::vector<double> weights, bias;  // (m, c), (m,): for columns in their original units
+    std::vector<double> values;         // (leaves, k), in standard units
+    std::vector<double> center,
+        scale;  // (c,): mean and standard deviation, 1 for a constant column
   };
   RawTree raw() const;
-  // From a tree for columns in their own units, which are of these means and deviations.
+  // Starts from a tree for columns in their original units, with these means and standard deviations.
   void start_from(std::span<const double> weights, std::span<const double> bias,
                   std::span<const float> values, std::span<const double> mean,
                   std::span<const double> deviation, double rows);
@@ -115,7 +115,7 @@ class OnlineTree {
   OnlineStep step_;
   DgtLearner learner_;
   Buffer<float> parameters_, first_moment_, second_moment_, gradient_;
-  Buffer<float> mean_;  // of parameters; empty without averaging
+  Buffer<float> mean_;  // averaged parameters; empty without averaging
   std::optional<LinearLayers> layers_;
   StepClock clock_;
   std::uint64_t n_steps_ = 0;
@@ -123,7 +123,7 @@ class OnlineTree {
   ColumnScale learned_scale_;
 
   Buffer<float> next_served_;  // the learning thread's
-  mutable SpinLock serving_;   // guards what follows
+  mutable SpinLock serving_;   // guards the members below
   ColumnMoments moments_;
   Buffer<float> served_;
   mutable std::vector<float> z_;

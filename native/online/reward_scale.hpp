@@ -1,4 +1,4 @@
-// Rewards of any size in units of their own spread, around what they are without any skill.
+// Scaling of rewards of any size: centered at the mean reward of random actions, in units of spread.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,10 @@
 
 namespace hardwood {
 
-// Of two kinds. In the paper's, rewards are as they came, or shares of their range where some lie
-// outside of [0, 1]. Else the center is the mean of the first rewards, those of actions taken at
-// random: leaves that start there are neither optimistic nor pessimistic. The scale is then the
-// range, or four deviations where single rewards lie far out; it is looked at again whenever the
-// number of rewards has doubled.
+// Two kinds. The paper's: rewards as they are, or as fractions of their range if some lie outside
+// [0, 1]. Otherwise the center is the mean of the first rewards, those of random actions: leaves that
+// start there are neither optimistic nor pessimistic. The scale is then the range, or four standard
+// deviations if there are outliers; it is computed again whenever the number of rewards has doubled.
 class RewardScale {
  public:
   RewardScale(bool is_paper, std::uint64_t n_first)
@@ -31,7 +30,7 @@ class RewardScale {
   }
   double reward_of(float value) const { return center_ + scale_ * value; }
 
-  // Returns what values in the scale before are to be multiplied by: 1 unless the scale changed.
+  // Returns the factor for values in the old scale: 1 unless the scale changed.
   double add(double reward) {
     ++count_;
     reward = within(reward);
@@ -54,10 +53,11 @@ class RewardScale {
     return 1.0;
   }
 
-  // As `add`, but looks at rewards that are stored, of which it finds those far from all others:
-  // one wrong reward would decide for long what all others count. `stored` is asked for them, the
-  // new one included, when it is time to look. Where the center is not among them (a start
-  // tree of other units, a world that has changed) they get a new one, and leaves start again.
+  // Same as `add`, but computes the scale from the stored rewards without outliers: otherwise one wrong
+  // reward would set the scale for a long time. `stored` returns them, the new one included, and is
+  // called only when the scale is computed. If the center is outside their range (the start tree had
+  // other units, the environment has changed), it is computed again and the factor is 0: leaves start
+  // again.
   template <class Stored>
   double add(double reward, Stored&& stored) {
     if (is_paper_ || count_ + 1 < next_look_) return add(reward);
@@ -73,7 +73,7 @@ class RewardScale {
     return 0.0;
   }
 
-  // From values that are expected already, between these two.
+  // Starts from known expected values, between these two.
   void start_from(double lowest, double highest) {
     if (is_paper_) {
       lowest_ = std::min(lowest_, lowest);
@@ -104,13 +104,13 @@ class RewardScale {
  private:
   static constexpr double kFarthest = 4;
 
-  // Rewards without those far from all others.
+  // Rewards without outliers.
   struct Bulk {
     double mean, lowest, highest, spread;
   };
 
-  // Far: another 20 ranges of the rest away from it. At most one of the first thousand rewards and of
-  // each further thousand: what comes more often is no mistake.
+  // Far: more than 20 ranges of the others away from them. At most one reward per thousand is left out:
+  // what is more frequent is not a mistake.
   static std::pair<std::size_t, std::size_t> bulk_within(const std::vector<double>& sorted) {
     constexpr double kFar = 20;
     const std::size_t n = sorted.size();
@@ -128,8 +128,8 @@ class RewardScale {
     return kept;
   }
 
-  // The spread: four deviations, but neither more than the range nor less than what keeps all of
-  // it within reach of the center.
+  // The spread: four standard deviations, but at most the range, and at least so large that no
+  // remaining reward is clipped.
   static Bulk bulk_of(std::vector<double> rewards) {
     std::ranges::sort(rewards);
     const auto [first, last] = bulk_within(rewards);
@@ -143,7 +143,7 @@ class RewardScale {
     return {mean, lowest, highest, spread};
   }
 
-  // A reward far out is drawn in, or it alone would decide what all others count.
+  // Clips outliers.
   double within(double reward) const {
     if (is_paper_ || !is_known_) return reward;
     return std::clamp(reward, center_ - kFarthest * scale_, center_ + kFarthest * scale_);

@@ -1,4 +1,4 @@
-"""The engine that learns from bandit feedback equals its NumPy twin, round by round."""
+"""The engine that learns from bandit feedback equals its NumPy reference, round by round."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from hardwood import _native
 from hardwood.bandit.parameters import BanditParameters, RegressionParameters
-from reference import bandit as twin
+from reference import bandit as reference
 
 N_COLUMNS, K, HEIGHT = 5, 3, 3
 
@@ -36,15 +36,15 @@ def options_of(method: str, **changes) -> dict:
         ("paper", 1000, 0.0, {}),
         ("paper", 200, 0.2, {"batch_size": 1, "exploration": 0.05}),
         ("replay", 1000, 0.0, {"batch_size": 16}),
-        ("replay", 200, 0.2, {"batch_size": 40, "batches_per_round": 1.5, "blur": 0.0}),
+        ("replay", 200, 0.2, {"batch_size": 40, "updates_per_round": 1.5, "input_noise": 0.0}),
     ],
 )
-def test_rounds_are_those_of_the_twin(method, n, missing, changes):
+def test_rounds_equal_the_numpy_reference(method, n, missing, changes):
     options = options_of(method, **changes)
     X, rewards, masks = environment(n, missing=missing)
     engine = engine_of(options)
     start = engine.state()["parameters"]
-    by_hand = twin.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
+    by_hand = reference.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
     for x, reward, mask in zip(X, rewards, masks, strict=True):
         action, propensity = engine.decide(x, mask.astype(np.uint8))
         expected_action, expected_propensity = by_hand.decide(x, mask)
@@ -52,11 +52,11 @@ def test_rounds_are_those_of_the_twin(method, n, missing, changes):
         assert propensity == pytest.approx(expected_propensity, abs=2e-3)
         engine.learn(x, action, reward[action], propensity)
         by_hand.learn(x, action, reward[action], propensity)
-    tree = twin.Tree(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options)
+    tree = reference.Tree(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options)
     np.testing.assert_allclose(tree.W, by_hand.tree.W, atol=2e-3)
     np.testing.assert_allclose(tree.b, by_hand.tree.b, atol=2e-3)
     np.testing.assert_allclose(tree.Theta, by_hand.tree.Theta, atol=2e-3)
-    moved = np.abs(tree.Theta - twin.Tree(start, N_COLUMNS, K, HEIGHT, options).Theta).max()
+    moved = np.abs(tree.Theta - reference.Tree(start, N_COLUMNS, K, HEIGHT, options).Theta).max()
     assert moved > 0.05  # it has learned something at all
 
 
@@ -70,13 +70,13 @@ STRANGE_REWARDS = {
 
 
 @pytest.mark.parametrize("name", STRANGE_REWARDS)
-def test_rewards_are_scaled_as_the_twin_does(name):
+def test_rewards_are_scaled_as_in_the_numpy_reference(name):
     options = options_of("replay", batch_size=16)
     X, rewards, masks = environment(700)
     engine = engine_of(options)
-    by_hand = twin.Bandit(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options, seed=7)
-    earned = STRANGE_REWARDS[name](rewards[:, 0])
-    for x, mask, reward in zip(X, masks, earned, strict=True):
+    by_hand = reference.Bandit(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options, seed=7)
+    observed = STRANGE_REWARDS[name](rewards[:, 0])
+    for x, mask, reward in zip(X, masks, observed, strict=True):
         action, _ = engine.decide(x, mask.astype(np.uint8))
         engine.learn(x, action, reward, 0.5)
         by_hand.rewards.add(reward)
@@ -102,9 +102,9 @@ def test_a_bulk_replay_is_the_rounds_one_by_one(method):
 
 @pytest.mark.parametrize("method", ["paper", "replay"])
 @pytest.mark.parametrize("stop", [3, 18, 150])
-def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(method, stop):
-    # Steps are left over between rounds, and the reservoir is full before the end.
-    options = options_of(method, capacity=100, batches_per_round=0.7)
+def test_a_resumed_run_equals_an_uninterrupted_one(method, stop):
+    # Fractions of steps are carried over between rounds, and the buffer is full before the end.
+    options = options_of(method, buffer_size=100, updates_per_round=0.7)
     X, rewards, _ = environment(300)
     rewards = rewards.astype(np.float32)
     whole, first, second = (engine_of(options) for _ in range(3))
@@ -118,8 +118,8 @@ def test_a_run_that_is_taken_up_again_is_the_run_without_a_break(method, stop):
         np.testing.assert_array_equal(value, second.state()[key])
 
 
-def test_the_reservoir_is_bounded_and_a_uniform_sample():
-    options = options_of("replay", capacity=50, batches_per_round=0.0)
+def test_the_buffer_is_bounded_and_a_uniform_sample():
+    options = options_of("replay", buffer_size=50, updates_per_round=0.0)
     X = np.arange(400, dtype=np.float32)[:, None] * np.ones((1, N_COLUMNS), np.float32)
     kept = []
     for seed in range(200):
@@ -129,12 +129,12 @@ def test_the_reservoir_is_bounded_and_a_uniform_sample():
         assert len(stored) == len(set(stored)) == 50
         kept.extend(stored)
     counts, _ = np.histogram(kept, bins=8, range=(0, 400))
-    # 10,000 draws over 8 eighths: 1250 each, deviation about 31.
+    # 10,000 draws over 8 eighths: 1250 each, standard deviation about 31.
     assert np.abs(counts - 1250).max() < 150
 
 
-def test_the_newest_rounds_are_kept_where_that_is_asked_for():
-    options = options_of("replay", capacity=50, batches_per_round=0.0, keeps_newest=True)
+def test_the_buffer_can_hold_the_most_recent_rounds():
+    options = options_of("replay", buffer_size=50, updates_per_round=0.0, keeps_recent=True)
     X = np.arange(400, dtype=np.float32)[:, None] * np.ones((1, N_COLUMNS), np.float32)
     engine = engine_of(options)
     engine.replay(X, np.zeros(400, np.int32), None)
@@ -151,7 +151,7 @@ def test_values_do_not_depend_on_the_units_of_rewards():
     np.testing.assert_allclose(plain.values(X) * 1024 - 512, scaled.values(X), atol=0.5)
 
 
-def test_the_paper_takes_rewards_as_shares_of_their_range():
+def test_the_paper_rescales_rewards_by_their_range():
     X, _, _ = environment(200)
     rng = np.random.default_rng(5)
     actions, rewards = rng.integers(K, size=200), rng.integers(5, size=200) / 4
@@ -164,12 +164,12 @@ def test_the_paper_takes_rewards_as_shares_of_their_range():
     np.testing.assert_allclose(16 * plain.values(X) - 4, wide.values(X), rtol=1e-6)
 
 
-def test_rewards_far_out_are_scaled_as_the_twin_scales_them():
+def test_outliers_are_scaled_as_in_the_numpy_reference():
     """Without steps, so that leaves, which start at random, change with the scale alone."""
-    options = options_of("replay", batches_per_round=0.0, starts_level=False)
+    options = options_of("replay", updates_per_round=0.0, starts_level=False)
     engine = engine_of(options)
     start = engine.state()["parameters"]
-    by_hand = twin.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
+    by_hand = reference.Bandit(start, N_COLUMNS, K, HEIGHT, options, seed=7)
     X, _, _ = environment(400)
     rewards, scales = np.random.default_rng(3).standard_cauchy(400), set()
     for x, reward in zip(X, rewards, strict=True):
@@ -180,7 +180,7 @@ def test_rewards_far_out_are_scaled_as_the_twin_scales_them():
         scales.add(scale)
     assert len(scales) >= 4
     assert np.ptp(rewards) > 4 * np.std(rewards)  # single ones lie far out
-    found = twin.Tree(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options)
+    found = reference.Tree(engine.state()["parameters"], N_COLUMNS, K, HEIGHT, options)
     np.testing.assert_allclose(found.Theta, by_hand.tree.Theta, rtol=1e-5)
 
 
@@ -196,7 +196,7 @@ def test_one_reward_far_out_does_not_spoil_what_was_learned(outlier):
     engine_of(options_of("replay")).set_state(engine.state())
 
 
-def test_the_tree_in_raw_units_answers_as_the_engine():
+def test_the_tree_in_raw_units_predicts_as_the_engine():
     X, rewards, _ = environment(500)
     for method in ("paper", "replay"):
         engine = engine_of(options_of(method))
@@ -246,31 +246,31 @@ def regression_engine(method="two_point", seed=0, **changes):
 
 
 @pytest.mark.parametrize("points", [1, 2])
-def test_rounds_of_the_papers_numbers_are_those_of_the_twin(points):
+def test_rounds_of_numbers_by_the_paper_equal_the_numpy_reference(points):
     X, _, _ = environment(400)
     y = X[:, 0].astype(np.float64)
     method = "paper_two_point" if points == 2 else "paper_one_point"
     engine, options = regression_engine(method), regression_options(method)
     delta, size = options["perturbation"], options["batch_size"]
-    tree = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
-    moments, waiting = twin.Moments(), []
+    tree = reference.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
+    moments, waiting = reference.Moments(), []
     losses = engine.replay(X, y, "squared", 0.0)
     for i, x in enumerate(X):
         moments.add(x)
         prediction = tree.values(moments.standardize(x))[0]
-        u = 1 if next(twin.words(0, i)) & 1 else -1
+        u = 1 if next(reference.words(0, i)) & 1 else -1
         tried = (
             [prediction + delta * u] if points == 1 else [prediction + delta, prediction - delta]
         )
         found = [(t - y[i]) ** 2 for t in tried]
         assert losses[i] == pytest.approx(np.mean(found), abs=2e-3)
-        slope = twin.one_point(found[0], u, delta) if points == 1 else twin.two_point(*found, delta)
+        slope = reference.one_point(found[0], u, delta) if points == 1 else reference.two_point(*found, delta)
         waiting.append((x, slope))
         if len(waiting) == size:
             Z = np.array([moments.standardize(x) for x, _ in waiting])
             tree.step(Z, np.array([[s] for _, s in waiting]))
             waiting = []
-    found = twin.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
+    found = reference.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
     np.testing.assert_allclose(found.W, tree.W, atol=2e-3)
     np.testing.assert_allclose(found.Theta, tree.Theta, atol=2e-3)
 
@@ -281,13 +281,13 @@ def huber(r):
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 @pytest.mark.parametrize("method", ["two_point", "one_point"])
-def test_rounds_of_numbers_are_those_of_the_twin(method, loss):
-    """Until a context lies on the edge of a split by the last bit, and they part."""
+def test_rounds_of_numbers_equal_the_numpy_reference(method, loss):
+    """They agree until rounding decides on which side of a split a context lies."""
     X, _, _ = environment(300 if method == "two_point" else 40)
     y = X[:, 0].astype(np.float64)
     options = regression_options(method, batch_size=8)
     engine = regression_engine(method, batch_size=8)
-    by_hand = twin.Regression(engine.state(), N_COLUMNS, HEIGHT, options, seed=0)
+    by_hand = reference.Regression(engine.state(), N_COLUMNS, HEIGHT, options, seed=0)
     delta, of = options["perturbation"], np.square if loss == "squared" else huber
     losses = engine.replay(X, y, loss, 1.0)
     for i, x in enumerate(X):
@@ -302,16 +302,16 @@ def test_rounds_of_numbers_are_those_of_the_twin(method, loss):
             by_hand.learn_one(x, prediction, u, expected)
         assert losses[i] == pytest.approx(expected, rel=1e-3, abs=1e-3)
     found = engine.state()
-    tree = twin.Tree(found["mean"], N_COLUMNS, by_hand.K, HEIGHT, options, found["layers"])
+    tree = reference.Tree(found["mean"], N_COLUMNS, by_hand.K, HEIGHT, options, found["layers"])
     for part, expected in zip((tree.W, tree.b, tree.Theta), by_hand.tree.mean, strict=True):
         np.testing.assert_allclose(part, expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("method", RegressionParameters.METHODS)
-def test_numbers_that_are_taken_up_again_go_on_as_without_a_break(method):
+def test_a_resumed_run_of_numbers_equals_an_uninterrupted_one(method):
     X, _, _ = environment(203)
     y = X[:, 0].astype(np.float64)
-    whole, first, second = (regression_engine(method, capacity=60) for _ in range(3))
+    whole, first, second = (regression_engine(method, buffer_size=60) for _ in range(3))
     expected = whole.replay(X, y, "huber", 1.0)
     found = first.replay(X[:101], y[:101], "huber", 1.0)
     second.set_state(first.state())
@@ -344,7 +344,7 @@ def test_one_point_says_where_it_is_least_in_the_mean(loss):
     """Whatever was expected, which is taken off: the sign is drawn."""
     n = 20_000
     X = np.ones((n, N_COLUMNS), np.float32)
-    engine = regression_engine("one_point", batches_per_round=0.0)  # never learns
+    engine = regression_engine("one_point", updates_per_round=0.0)  # never learns
     engine.replay(X, np.full(n, 0.8), loss, 10.0)
     state = engine.state()
     bend = bend_of(state, "one_point", 0.7)

@@ -1,4 +1,4 @@
-"""Claims of DGT about bandit feedback, Sec. 4 (b): what the estimators of a derivative estimate."""
+"""Claims of DGT about bandit feedback, Sec. 4 (b): estimators of a derivative."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from hardwood import _native
 from hardwood.bandit.parameters import BanditParameters, RegressionParameters
-from reference import bandit as twin
+from reference import bandit as reference
 
 numbers = st.floats(-3.0, 3.0)
 
@@ -22,9 +22,9 @@ def huber(r: float) -> float:
 @given(prediction=numbers, target=numbers, delta=st.floats(0.01, 2.0))
 def test_one_point_estimates_the_slope_of_the_smoothed_loss(prediction, target, delta):
     """Over both directions, Eq. (9) is the difference quotient that Eq. (10) is."""
-    estimates = [twin.one_point(huber(prediction + delta * u - target), u, delta) for u in (1, -1)]
+    estimates = [reference.one_point(huber(prediction + delta * u - target), u, delta) for u in (1, -1)]
     above, below = huber(prediction + delta - target), huber(prediction - delta - target)
-    assert np.mean(estimates) == pytest.approx(twin.two_point(above, below, delta), abs=1e-9)
+    assert np.mean(estimates) == pytest.approx(reference.two_point(above, below, delta), abs=1e-9)
 
 
 def test_many_one_point_estimates_of_the_engine_have_that_mean():
@@ -43,7 +43,7 @@ def test_two_points_give_the_derivative_of_a_quadratic(prediction, target, delta
     def loss(t: float) -> float:
         return curve * (t - target) ** 2 + 0.7 * t
 
-    estimate = twin.two_point(loss(prediction + delta), loss(prediction - delta), delta)
+    estimate = reference.two_point(loss(prediction + delta), loss(prediction - delta), delta)
     assert estimate == pytest.approx(2 * curve * (prediction - target) + 0.7, abs=1e-6)
 
 
@@ -56,9 +56,9 @@ def test_eq_8_is_unbiased(theta, delta, data):
     """Its mean over the actions of Eq. (7): the gradient of sum_k (loss_k - (1 - sigma_k))^2."""
     theta = np.array(theta)
     rewards = np.array([data.draw(st.floats(0.0, 1.0)) for _ in theta])
-    p = twin.explore_uniformly(theta, np.ones(len(theta), dtype=bool), delta)
+    p = reference.explore_uniformly(theta, np.ones(len(theta), dtype=bool), delta)
     mean = np.array(
-        [p[k] * twin.action_slope(theta[k], rewards[k], p[k]) for k in range(len(theta))]
+        [p[k] * reference.action_slope(theta[k], rewards[k], p[k]) for k in range(len(theta))]
     )
     h = 1e-6
 
@@ -77,14 +77,14 @@ def test_eq_8_is_unbiased(theta, delta, data):
     data=st.data(),
 )
 def test_probabilities_of_exploration(values, amount, data):
-    """Both kinds: a distribution over what may be taken, no other action above the best one."""
+    """Both kinds: a distribution over the allowed actions, in which the best is the most probable."""
     values = np.array(values)
     mask = np.array([data.draw(st.booleans()) for _ in values])
     mask[data.draw(st.integers(0, len(values) - 1))] = True
     best = np.argmax(np.where(mask, values, -np.inf))
     for p in (
-        twin.explore_by_gaps(values, mask, amount),
-        twin.explore_uniformly(values, mask, amount / 1e6),
+        reference.explore_by_gaps(values, mask, amount),
+        reference.explore_uniformly(values, mask, amount / 1e6),
     ):
         assert p.sum() == pytest.approx(1.0)
         assert (p >= 0).all()
@@ -107,7 +107,7 @@ def test_the_share_of_actions_is_their_propensity():
 
 
 def test_replay_learns_more_from_the_same_rounds_than_the_paper():
-    """The default earns at least 0.2 a round more than Algorithm 1, on rows of four clusters."""
+    """The reward of the default is higher by at least 0.2 per round, on rows of four clusters."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 3000).astype(np.int32)
     X = (rng.normal(size=(4, 6))[y] * 2 + rng.normal(size=(3000, 6))).astype(np.float32)

@@ -1,4 +1,4 @@
-r"""NumPy twin of trees that learn from bandit feedback, in float64: whole rounds, both estimators.
+r"""NumPy reference for trees that learn from bandit feedback, in float64: whole rounds, both methods.
 
 A. Karthikeyan, N. Jain, N. Natarajan, P. Jain: *Learning Accurate Decision Trees with Bandit
 Feedback via Quantized Gradient Descent*. TMLR 2022. [DGT22]
@@ -9,15 +9,15 @@ Oracles*. ICML 2020. [FR20]
 ======== ================= =====================================================================
 symbol   here              meaning
 ======== ================= =====================================================================
-x        ``x (c,)``        a context; NaN for what is missing
+x        ``x (c,)``        a context; NaN if missing
 K        ``K``             number of actions
-theta_l  ``Theta (L, K)``  what the leaves hold of each action
+theta_l  ``Theta (L, K)``  value of each action in the leaves
 delta    ``exploration``   probability of exploring, Eq. (7) [DGT22]
-gamma    ``gamma``         how much gaps count, Sec. 3 of [FR20]
+gamma    ``gamma``         weight of gaps, Sec. 3 of [FR20]
 p        ``p (K,)``        probabilities of the actions
 ======== ================= =====================================================================
 
-Random numbers are those of the engine: a stream per decision, and one per lesson.
+Random numbers are those of the engine: one stream per decision and one per update.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from reference import dgt, layers
 from reference.bootstrap import words
 from reference.optimize import Adam, RMSprop
 
-LESSONS = 1 << 62
-FIRST_LOSSES = 20  # which count the same
+UPDATES = 1 << 62
+FIRST_LOSSES = 20  # with equal weights
 
 
 # Exploration
 
 
 def explore_uniformly(values: np.ndarray, mask: np.ndarray, delta: float) -> np.ndarray:
-    """Eq. (7) of [DGT22]: the best action, but with probability delta any one."""
+    """Eq. (7) of [DGT22]: the best action, but with probability delta any allowed one."""
     p = np.where(mask, delta / mask.sum(), 0.0)
     p[np.argmax(np.where(mask, values, -np.inf))] += 1.0 - delta
     return p
@@ -75,13 +75,13 @@ def two_point(above: float, below: float, delta: float) -> float:
     return (above - below) / (2.0 * delta)
 
 
-# What is known of columns and rewards
+# Statistics of columns and rewards
 
 
 class Moments:
-    """Of columns, from the rows so far; what is missing does not count.
+    """Means and standard deviations of columns so far, without missing values.
 
-    They are made anew whenever rows have become a 64th more.
+    They are computed whenever the number of rows has grown by 1/64.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Moments:
         self.deviation = np.sqrt(np.nansum((seen - self.mean) ** 2, axis=0) / count)
 
     def standardize(self, x: np.ndarray) -> np.ndarray:
-        """Return (x - mean) / deviation, zero for what is missing or has not varied."""
+        """Return (x - mean) / standard deviation, 0 for missing values and constant columns."""
         z = np.zeros(len(x))
         np.divide(x - self.mean, self.deviation, out=z, where=self.deviation > 0)
         return np.where(np.isnan(z), 0.0, z)
@@ -109,7 +109,7 @@ class Moments:
 
 @dataclass
 class RewardScale:
-    """Of rewards: the center of the first ones, and the spread, looked at when they doubled."""
+    """Center of the first rewards, and the spread, computed whenever the rewards have doubled."""
 
     next_look: int
     rewards: list[float] = field(default_factory=list)
@@ -118,7 +118,7 @@ class RewardScale:
     is_known: bool = False
 
     def within(self, reward: float) -> float:
-        """Draw a reward in that lies more than four scales from the center."""
+        """Clip a reward to at most four scales from the center."""
         if not self.is_known:
             return reward
         return float(np.clip(reward, self.center - 4 * self.scale, self.center + 4 * self.scale))
@@ -128,7 +128,7 @@ class RewardScale:
         return (self.within(reward) - self.center) / self.scale
 
     def add(self, reward: float) -> float:
-        """Return what values are to be multiplied by."""
+        """Add a reward; return the factor for values in the old scale."""
         self.rewards.append(self.within(reward))
         if len(self.rewards) < self.next_look:
             return 1.0
@@ -310,7 +310,7 @@ class Bandit:
 
     def learn(self, x: np.ndarray, action: int, reward: float, propensity: float) -> None:
         """Learn from one round."""
-        draws = Draws(words(self.seed, LESSONS + self.n_learned))
+        draws = Draws(words(self.seed, UPDATES + self.n_learned))
         self.n_learned += 1
         self.stored.append((np.asarray(x, dtype=np.float64), action, reward, propensity))
         if self.options["is_paper"]:
@@ -335,7 +335,7 @@ class Bandit:
         if not self.rewards.is_known:
             return
         self.tree.scale_leaves(change)
-        self.due += self.options["batches_per_round"]
+        self.due += self.options["updates_per_round"]
         while self.due >= 1:
             self._step_on_stored(draws)
             self.due -= 1
@@ -347,8 +347,8 @@ class Bandit:
         drawn = [draws.below(n) for _ in range(size)]
         drawn[0] = n - 1
         Z = np.array([self.moments.standardize(self.stored[i][0]) for i in drawn])
-        if self.options["blur"] > 0:
-            Z = Z + _noise(Z.shape, self.options["blur"] * n**-0.25, draws)
+        if self.options["input_noise"] > 0:
+            Z = Z + _noise(Z.shape, self.options["input_noise"] * n**-0.25, draws)
         slope = np.zeros((size, self.K))
         for row, i in enumerate(drawn):
             _, action, reward, _ = self.stored[i]
@@ -389,8 +389,8 @@ class LossShape:
         if len(self.rows) == FIRST_LOSSES:
             self.weights = [w / self.square for w in self.weights]
 
-    def bend_of_pairs(self) -> float:
-        """From the line of mean losses over squared slopes, whose slope is 1 / (2 bend)."""
+    def curvature_from_pairs(self) -> float:
+        """From the line of mean losses over squared slopes, whose slope is 1 / (2 curvature)."""
         w = np.array(self.weights)
         m, x = np.array(self.rows).T
         covariance = np.cov(x, m, aweights=w, ddof=0)
@@ -398,8 +398,8 @@ class LossShape:
             return 0.5 * covariance[0, 0] / covariance[0, 1]
         return 0.5 * np.average(x, weights=w) / np.average(m, weights=w)
 
-    def bend_of_singles(self) -> float:
-        """From what numbers twice as far cost more: 3/2 bend delta^2, and the error of that."""
+    def curvature_from_singles(self) -> float:
+        """From what numbers twice as far cost more: 3/2 curvature delta^2, and the error of that."""
         w = np.array(self.weights)
         e, is_far = np.array(self.rows).T
         near, far = (w * (is_far == side) for side in (0, 1))
@@ -451,40 +451,40 @@ class Regression:
         variance = self.losses.square / (self.losses.delta * u) ** 2
         self._learn((x, prediction, loss, slope, variance))
 
-    def _target(self, trial: tuple[Any, ...], bend: float) -> float:
+    def _target(self, trial: tuple[Any, ...], curvature: float) -> float:
         _, prediction, _, slope, _ = trial
         most = np.inf if self.K == 1 else self.options["reach"] * self.losses.delta
-        return prediction - float(np.clip(slope / bend, -most, most))
+        return prediction - float(np.clip(slope / curvature, -most, most))
 
-    def _bend(self) -> float:
-        return self.losses.bend_of_pairs() if self.K == 1 else self.losses.bend_of_singles()
+    def _curvature(self) -> float:
+        return self.losses.curvature_from_pairs() if self.K == 1 else self.losses.curvature_from_singles()
 
     def _learn(self, trial: tuple[Any, ...]) -> None:
-        draws = Draws(words(self.seed, LESSONS + len(self.stored)))
+        draws = Draws(words(self.seed, UPDATES + len(self.stored)))
         self.stored.append(trial)
         changes = [1.0, self.expected.add(trial[2])]
         n_first = self.options["n_first"]
         if len(self.stored) < n_first:
             return
-        bend = self._bend()
+        curvature = self._curvature()
         for each in self.stored if len(self.stored) == n_first else [trial]:
-            changes[0] *= self.targets.add(self._target(each, bend))
+            changes[0] *= self.targets.add(self._target(each, curvature))
         self.tree.scale_leaves(np.array(changes[: self.K]))
-        self._step(draws, bend)
+        self._step(draws, curvature)
 
-    def _step(self, draws: Draws, bend: float) -> None:
+    def _step(self, draws: Draws, curvature: float) -> None:
         """Squared error of targets, over the newest round and others, the newer of some drawn."""
         n = len(self.stored)
         size = min(n, self.options["batch_size"])
         drawn = [max(draws.below(n) for _ in range(self.options["recency"])) for _ in range(size)]
         drawn[0] = n - 1
         Z = np.array([self.moments.standardize(self.stored[i][0]) for i in drawn])
-        Z = Z + _noise(Z.shape, self.options["blur"] * n**-0.25, draws)
+        Z = Z + _noise(Z.shape, self.options["input_noise"] * n**-0.25, draws)
         slope = np.zeros((size, self.K))
         today = self.losses.square / self.losses.delta**2
         for row, i in enumerate(drawn):
             trial = self.stored[i]
-            wanted = [self.targets.standard(self._target(trial, bend))]
+            wanted = [self.targets.standard(self._target(trial, curvature))]
             wanted += [self.expected.standard(trial[2])] * (self.K - 1)
             weight = today / trial[4] if today < trial[4] else 1.0
             slope[row] = 2.0 * weight * (self.tree.learned_values(Z[row]) - wanted) / size

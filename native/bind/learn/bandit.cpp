@@ -1,4 +1,4 @@
-// Learning from bandit feedback, as Python sees it.
+// Python bindings of the learners from bandit feedback.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -27,7 +27,7 @@ constexpr int kMost = std::numeric_limits<std::int32_t>::max();
 constexpr double kMostNumber = std::numeric_limits<double>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostBatch = 1 << 20;   // rows of a step
-constexpr double kMostBatches = 1e4;  // steps per round
+constexpr double kMostUpdates = 1e4;  // steps per round
 constexpr int kMostHidden = 1 << 16;  // width of a layer
 
 OnlineStep online_step(OptionReader& options) {
@@ -55,9 +55,9 @@ void read_shared(Options& o, int height, OptionReader& options) {
   o.height = checked_range("height", height, 1, 12);
   o.is_paper = options.get<bool>("is_paper");
   o.batch_size = options.get<int>("batch_size", 1, kMostBatch);
-  o.batches = options.get<double>("batches_per_round", 0, kMostBatches);
-  o.capacity = options.get<std::int64_t>("capacity", 1, kMost);
-  o.blur = options.get<double>("blur", 0, kMostNumber);
+  o.updates_per_round = options.get<double>("updates_per_round", 0, kMostUpdates);
+  o.buffer_size = options.get<std::int64_t>("buffer_size", 1, kMost);
+  o.input_noise = options.get<double>("input_noise", 0, kMostNumber);
   o.n_first = options.get<int>("n_first", 1, kMost);
   o.step = online_step(options);
 }
@@ -67,7 +67,7 @@ BanditOptions bandit_options(int height, const nb::dict& given) {
   BanditOptions o;
   read_shared(o, height, options);
   o.exploration = options.get<double>("exploration", 0, o.is_paper ? 1.0 : kMostNumber);
-  o.keeps_newest = options.get<bool>("keeps_newest");
+  o.keeps_recent = options.get<bool>("keeps_recent");
   options.refuse_others();
   return o;
 }
@@ -93,7 +93,7 @@ void check_outcome(const Outcome& o, int n_actions) {
   require(o.propensity > 0 && o.propensity <= 1, "a propensity is not in (0, 1]");
 }
 
-// Masks of n rows, or none.
+// Masks of n rows, or null.
 ActionMask checked_masks(const Masks& masks, std::size_t n, int n_actions) {
   if (!masks) return nullptr;
   require(masks->shape(0) == n && masks->shape(1) == static_cast<std::size_t>(n_actions),
@@ -143,7 +143,7 @@ nb::dict tree_of(Engine& engine) {
   return raw_tree(engine.learner().raw_tree(), engine.learner().n_columns(), engine.n_outputs());
 }
 
-// work(i) row by row until Ctrl-C; returns how many rows were done.
+// Calls work(i) for every row until Ctrl-C; returns the number of completed rows.
 template <class Work>
 std::size_t each_row(std::size_t n, Work&& work) {
   std::atomic<bool> stop{false};
@@ -163,7 +163,7 @@ struct Range {
   static Range not_negative() { return {0, std::numeric_limits<T>::max()}; }
 };
 
-// A state on its way to Python, or back: arrays by name. What is in one is listed once, by `visit`.
+// Conversion of a state to Python or back, as arrays by name. `visit` lists the entries once for both.
 class StateEntries {
  public:
   StateEntries() = default;  // to Python
@@ -175,7 +175,7 @@ class StateEntries {
     pass(key, values, false);
     check(key, values, range);
   }
-  // Any number of values; NaN is a missing one.
+  // Any number of values; NaN is a missing value.
   void contexts(std::vector<float>& values) {
     pass("contexts", values, true);
     require_no_infinity("entry 'contexts' of the state", values);
@@ -299,7 +299,7 @@ void check_columns(std::span<const double> state, std::size_t n_columns) {
 template <class Engine>
 nb::dict state_of(Engine& engine) {
   auto s = [&] {
-    const nb::gil_scoped_release release;  // it may wait for a lesson to end
+    const nb::gil_scoped_release release;  // it may wait for an update to end
     return engine.learner().state();
   }();
   StateEntries entries;
@@ -324,20 +324,22 @@ void set_state(Engine& engine, const nb::dict& state) {
   learner.set_state(std::move(s));
 }
 
-// What both engines have.
+// Methods of both engines.
 template <class Engine>
 void bind_model(nb::class_<Engine>& engine) {
-  engine.def("tree", &tree_of<Engine>, "The perfect tree, columns and rewards in their own units.")
+  engine
+      .def("tree", &tree_of<Engine>,
+           "The perfect tree, with columns and rewards in their original units.")
       .def("start_from", &start_from<Engine>, nb::arg("weights"), nb::arg("bias"),
            nb::arg("values"), nb::arg("center"), nb::arg("scale"), nb::arg("trust"))
-      .def("state", &state_of<Engine>, "All of it, as arrays.")
+      .def("state", &state_of<Engine>, "The complete state, as arrays.")
       .def("set_state", &set_state<Engine>, nb::arg("state"))
       .def_prop_ro("n_learned", [](Engine& of) { return of.learner().n_learned(); });
 }
 
 template <class Options>
 std::size_t most_rounds(const Options& options) {
-  return options.is_paper ? options.batch_size - 1 : options.capacity;
+  return options.is_paper ? options.batch_size - 1 : options.buffer_size;
 }
 
 class BanditEngine {
@@ -380,7 +382,7 @@ class BanditEngine {
     each_row(n, [&](std::size_t i) { bandit_.learn(X.data() + i * X.shape(1), outcome(i), true); });
   }
 
-  // Rewards (n, K), or labels (n,): reward 1 for the action that is the label.
+  // Rewards (n, K), or labels (n,), with reward 1 for the action that is the label.
   nb::tuple replay(Array2<float> X, const nb::object& feedback, Masks masks) {
     const std::size_t n = X.shape(0), k = bandit_.n_actions();
     check_contexts(X, bandit_.n_columns());
@@ -467,9 +469,9 @@ class BanditRegressionEngine {
       : options_(regression_options(height, options)),
         engine_(checked_range("n_columns", n_columns, 1, kMany), options_, seed) {}
 
-  void meet(Array1<float> x) {
+  void count_context(Array1<float> x) {
     check_context(x, engine_.n_columns());
-    engine_.meet(x.data());
+    engine_.count_context(x.data());
   }
   double predict_one(Array1<float> x) const {
     check_context(x, engine_.n_columns());
@@ -502,8 +504,8 @@ class BanditRegressionEngine {
     });
   }
 
-  // Rounds whose losses are known functions of y: what was lost at each prediction, perturbed ones
-  // included (the mean of both for two points).
+  // Rounds whose losses are known functions of y. Returns the loss of every round: of the number that
+  // was tried, or the mean of two.
   auto replay(Array2<float> X, Array1<double> y, const std::string& loss, double parameter) {
     const std::size_t n = X.shape(0);
     check_contexts(X, engine_.n_columns());
@@ -515,7 +517,7 @@ class BanditRegressionEngine {
     const std::size_t done = each_row(n, [&](std::size_t i) {
       const float* x = X.data() + i * X.shape(1);
       const double target = y.data()[i], delta = engine_.distance();
-      engine_.meet(x);
+      engine_.count_context(x);
       const double prediction = engine_.predict(x);
       if (options_.has_two_points) {
         const double above = of(prediction + delta - target),
@@ -560,30 +562,31 @@ class BanditRegressionEngine {
 
 void bind_bandit(nb::module_& m) {
   nb::class_<BanditEngine> bandit(m, "BanditEngine",
-                                  "A tree that learns from rewards of its actions.");
+                                  "A tree that learns from the rewards of its actions.");
   bandit
       .def(nb::init<int, int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
            nb::arg("n_actions"), nb::arg("height"), nb::arg("options"), nb::arg("seed"))
       .def("decide", &BanditEngine::decide, nb::arg("x"), nb::arg("mask").none(),
            "An action and its propensity.")
       .def("learn", &BanditEngine::learn, nb::arg("x"), nb::arg("action"), nb::arg("reward"),
-           nb::arg("propensity"), "Learn from one round that was decided here.")
+           nb::arg("propensity"), "Learn from one round whose decision was made here.")
       .def("learn_many", &BanditEngine::learn_many, nb::arg("X"), nb::arg("actions"),
-           nb::arg("rewards"), nb::arg("propensities"), "Learn from another policy's rounds.")
+           nb::arg("rewards"), nb::arg("propensities"), "Learn from the rounds of another policy.")
       .def("replay", &BanditEngine::replay, nb::arg("X"), nb::arg("feedback"),
-           nb::arg("masks").none(), "Decide and learn, row by row: actions, propensities, rewards.")
+           nb::arg("masks").none(),
+           "Decide and learn, row by row; returns actions, propensities and rewards.")
       .def("values", &BanditEngine::values, nb::arg("X"), "Expected rewards (n, K).")
       .def("probabilities", &BanditEngine::probabilities, nb::arg("X"), nb::arg("masks").none(),
-           "Of taking each action now (n, K).")
+           "Current probabilities of the actions (n, K).")
       .def_prop_ro("n_decided", [](BanditEngine& of) { return of.learner().n_decided(); });
   bind_model(bandit);
-  nb::class_<BanditRegressionEngine> regression(m, "BanditRegressionEngine",
-                                                "A tree that learns from losses of its numbers.");
+  nb::class_<BanditRegressionEngine> regression(
+      m, "BanditRegressionEngine", "A tree that learns from the losses of its numbers.");
   regression
       .def(nb::init<int, int, const nb::dict&, std::uint64_t>(), nb::arg("n_columns"),
            nb::arg("height"), nb::arg("options"), nb::arg("seed"))
-      .def("meet", &BanditRegressionEngine::meet, nb::arg("x"),
-           "Count a context into the columns' moments.")
+      .def("count_context", &BanditRegressionEngine::count_context, nb::arg("x"),
+           "Update the moments of the columns with a context.")
       .def("predict_one", &BanditRegressionEngine::predict_one, nb::arg("x"))
       .def("direction", &BanditRegressionEngine::direction,
            "Draw +1 or -1, or with replay also +2 or -2.")
@@ -593,7 +596,7 @@ void bind_bandit(nb::module_& m) {
            nb::arg("direction"), nb::arg("loss"))
       .def("predict", &BanditRegressionEngine::predict, nb::arg("X"))
       .def("replay", &BanditRegressionEngine::replay, nb::arg("X"), nb::arg("y"), nb::arg("loss"),
-           nb::arg("parameter"), "Losses of rounds that were gone through.");
+           nb::arg("parameter"), "Decide and learn, row by row; returns the losses.");
   bind_model(regression);
 }
 

@@ -78,9 +78,9 @@ class OnlineParameters(Parameters):
         return {
             "is_paper": self.is_paper,
             "batch_size": self.gradient_accumulation if self.is_paper else self.batch_size,
-            "batches_per_round": self.updates_per_round,
-            "capacity": self.buffer_size,
-            "blur": self.input_noise,
+            "updates_per_round": self.updates_per_round,
+            "buffer_size": self.buffer_size,
+            "input_noise": self.input_noise,
             "learning_rate": self.learning_rate,
             "slowing": math.inf,
             "starts_level": not self.is_paper,
@@ -115,7 +115,7 @@ class BanditParameters(OnlineParameters):
         return self._shared() | {
             "split_rate": self.learning_rate * widening,
             "exploration": gamma,
-            "keeps_newest": self.buffer == "recent",
+            "keeps_recent": self.buffer == "recent",
             "n_first": min(max(_FIRST_ROUNDS, 2 * n_actions), _MOST_FIRST_ROUNDS),
             "hidden": [],
         }

@@ -135,7 +135,7 @@ class DGTBanditRegressor(OnlineLearner):
         row = self._row(x)
         delta = self._distance
         with self._deciding:
-            self._engine.meet(row)
+            self._engine.count_context(row)
             prediction = self._engine.predict_one(row)
             if self._has_two_points:
                 action: Any = (prediction - delta, prediction + delta)
@@ -228,7 +228,7 @@ class DGTBanditRegressor(OnlineLearner):
         seen = np.empty(len(rows))
         delta = self._distance
         for i, row in enumerate(rows):
-            self._engine.meet(row)
+            self._engine.count_context(row)
             prediction = self._engine.predict_one(row)
             with self._deciding:
                 direction = 1 if self._has_two_points else self._engine.direction()

@@ -1,5 +1,5 @@
-// A bounded memory of rounds: a uniform sample of all that were ever added (Vitter. Random sampling
-// with a reservoir. ACM TOMS 1985, algorithm R), or the newest ones, for a world that changes.
+// A replay buffer of bounded size: a uniform sample of all rounds (Vitter. Random sampling with a
+// reservoir. ACM TOMS 1985, algorithm R), or the most recent ones, for an environment that changes.
 #pragma once
 
 #include <algorithm>
@@ -11,33 +11,33 @@
 
 namespace hardwood {
 
-// What was seen of one round, beside its context.
+// The outcome of one round, without its context.
 struct Outcome {
   std::int32_t action = 0;
   double reward = 0;
   double propensity = 1;
 };
 
-// `Seen`: what is kept of a round beside its context.
-template <class Seen>
-class Reservoir {
+// `Stored`: what is stored of a round besides its context.
+template <class Stored>
+class ReplayBuffer {
  public:
-  Reservoir(int n_columns, std::size_t capacity, bool keeps_newest)
-      : n_columns_(n_columns), capacity_(capacity), keeps_newest_(keeps_newest) {}
+  ReplayBuffer(int n_columns, std::size_t capacity, bool keeps_recent)
+      : n_columns_(n_columns), capacity_(capacity), keeps_recent_(keeps_recent) {}
 
   std::size_t size() const { return s_.outcomes.size(); }
   std::uint64_t n_added() const { return s_.n_added; }
   const float* context(std::size_t i) const { return s_.contexts.data() + i * n_columns_; }
-  const Seen& outcome(std::size_t i) const { return s_.outcomes[i]; }
+  const Stored& outcome(std::size_t i) const { return s_.outcomes[i]; }
 
-  void add(const float* x, const Seen& outcome, Random& random) {
+  void add(const float* x, const Stored& outcome, Random& random) {
     const std::uint64_t before = s_.n_added++;
     if (size() < capacity_) {
       s_.contexts.insert(s_.contexts.end(), x, x + n_columns_);
       s_.outcomes.push_back(outcome);
       return;
     }
-    const std::uint64_t place = keeps_newest_ ? before % capacity_ : random.below(s_.n_added);
+    const std::uint64_t place = keeps_recent_ ? before % capacity_ : random.below(s_.n_added);
     if (place >= capacity_) return;
     std::copy_n(x, n_columns_,
                 s_.contexts.begin() + static_cast<std::ptrdiff_t>(place) * n_columns_);
@@ -52,7 +52,7 @@ class Reservoir {
   struct State {
     std::uint64_t n_added = 0;
     std::vector<float> contexts;
-    std::vector<Seen> outcomes;  // as many as there are contexts, not more than there is room for
+    std::vector<Stored> outcomes;  // one per context, at most `capacity`
   };
   const State& state() const { return s_; }
   void set_state(State state) { s_ = std::move(state); }
@@ -60,7 +60,7 @@ class Reservoir {
  private:
   int n_columns_;
   std::size_t capacity_;
-  bool keeps_newest_;
+  bool keeps_recent_;
   State s_;
 };
 

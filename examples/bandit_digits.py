@@ -1,11 +1,11 @@
-"""A tree learns to read handwritten digits from "right" and "wrong" alone, and is then judged.
+"""A tree learns to read handwritten digits from rewards alone, and is evaluated from a log.
 
     python examples/bandit_digits.py --plot digits_bandit.png
 
-Every round shows an image; the tree names a digit and is told whether that was right, never which
-would have been. Beside it: the estimator of the paper, a linear learner, chance, and trees that
-were told every label. Then a policy is judged by the log of another, as one must where nobody knows
-what would have been right. Needs hardwood[plot] for the drawing.
+Every round shows an image. The tree chooses a digit, and its reward is 1 if that is right, else 0;
+it never sees the label. It is compared with the paper's method, a linear learner, random actions,
+and trees trained on all labels. Then a policy is evaluated from the log of another policy, as in
+practice, where the rewards of other actions are unknown. Needs hardwood[plot] for the drawing.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ def learning_curves(X: np.ndarray, y: np.ndarray, rounds: int | None, runs: int)
     )
 
 
-def judged_by_a_log(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Judge a tree that has learned by the log of one that still explores."""
+def evaluated_from_a_log(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Evaluate a learned tree from the log of a bandit that still explores."""
     X, X_log, y, y_log = train_test_split(X, y, test_size=0.5, random_state=0)
     learned = DGTBandit(10, random_state=0)
     simulate(learned, classification_bandit(X, y, n_rounds=5000, random_state=0))
-    policy = learned.policy()  # one readable tree, which explores no more
+    policy = learned.policy()  # one readable tree, which does not explore
 
     environment = classification_bandit(X_log, y_log, random_state=1)
     log = simulate(DGTBandit(10, exploration=10.0, random_state=1), environment)
-    print(f"\nThe log earned {log.reward.mean():.3f} per round. The policy would have earned:")
+    print(f"\nMean reward in the log: {log.reward.mean():.3f}. Estimated for the policy:")
     for method in ("ips", "snips", "dm", "dr"):
         print(
             evaluate(policy, environment.X, log.action, log.reward, log.propensity, method=method)
         )
     truth = np.mean(policy.predict(X_log) == y_log)
-    print(f"{truth:.4f} is the truth, which only a simulation knows")
+    print(f"True value, known only in a simulation: {truth:.4f}")
     found = evaluate(policy, environment.X, log.action, log.reward, log.propensity)
     return {"truth": truth, "low": found.low, "high": found.high}
 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, help="by default every image is shown once")
+    parser.add_argument("--rounds", type=int, help="default: every image once")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--plot", help="where to draw the curves")
     options = parser.parse_args(arguments)
@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     print(curves)
     if options.plot:
         curves.plot().savefig(options.plot, dpi=150, bbox_inches="tight")
-    return judged_by_a_log(X, y)
+    return evaluated_from_a_log(X, y)
 
 
 if __name__ == "__main__":

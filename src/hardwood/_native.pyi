@@ -209,7 +209,7 @@ def latent_backward(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, No
     """Write the slopes by the rows, from those by traversals and activities."""
 
 class BanditEngine:
-    """A tree that learns from rewards of its actions."""
+    """A tree that learns from the rewards of its actions."""
 
     def __init__(self, n_columns: int, n_actions: int, height: int, options: dict, seed: int) -> None: ...
 
@@ -217,30 +217,32 @@ class BanditEngine:
         """An action and its propensity."""
 
     def learn(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], action: int, reward: float, propensity: float) -> None:
-        """Learn from one round that was decided here."""
+        """Learn from one round whose decision was made here."""
 
     def learn_many(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], actions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rewards: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Learn from another policy's rounds."""
+        """Learn from the rounds of another policy."""
 
     def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], feedback: object, masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> tuple:
-        """Decide and learn, row by row: actions, propensities, rewards."""
+        """
+        Decide and learn, row by row; returns actions, propensities and rewards.
+        """
 
     def values(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]:
         """Expected rewards (n, K)."""
 
     def probabilities(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], masks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None) -> NDArray[numpy.float64]:
-        """Of taking each action now (n, K)."""
+        """Current probabilities of the actions (n, K)."""
 
     @property
     def n_decided(self) -> int: ...
 
     def tree(self) -> dict:
-        """The perfect tree, columns and rewards in their own units."""
+        """The perfect tree, with columns and rewards in their original units."""
 
     def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
 
     def state(self) -> dict:
-        """All of it, as arrays."""
+        """The complete state, as arrays."""
 
     def set_state(self, state: dict) -> None: ...
 
@@ -248,12 +250,12 @@ class BanditEngine:
     def n_learned(self) -> int: ...
 
 class BanditRegressionEngine:
-    """A tree that learns from losses of its numbers."""
+    """A tree that learns from the losses of its numbers."""
 
     def __init__(self, n_columns: int, height: int, options: dict, seed: int) -> None: ...
 
-    def meet(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Count a context into the columns' moments."""
+    def count_context(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Update the moments of the columns with a context."""
 
     def predict_one(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
 
@@ -267,15 +269,15 @@ class BanditRegressionEngine:
     def predict(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float64]: ...
 
     def replay(self, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: str, parameter: float) -> NDArray[numpy.float64]:
-        """Losses of rounds that were gone through."""
+        """Decide and learn, row by row; returns the losses."""
 
     def tree(self) -> dict:
-        """The perfect tree, columns and rewards in their own units."""
+        """The perfect tree, with columns and rewards in their original units."""
 
     def start_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trust: float) -> None: ...
 
     def state(self) -> dict:
-        """All of it, as arrays."""
+        """The complete state, as arrays."""
 
     def set_state(self, state: dict) -> None: ...
 

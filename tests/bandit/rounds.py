@@ -15,12 +15,12 @@ def contexts(rng: np.random.Generator, n: int = 40, p: int = 3) -> np.ndarray:
 
 
 def labels(X: np.ndarray) -> np.ndarray:
-    """The action that earns: which of three parts of the first column a row is in."""
+    """The action with reward 1: which of three parts of the first column a row is in."""
     return np.digitize(X[:, 0], [-0.4, 0.4])
 
 
 def small_bandit(**given: Any) -> DGTBandit:
-    """A learner of three actions whose rounds are quick."""
+    """A learner of three actions with small batches."""
     quick = {} if given.get("method") == "paper" else {"batch_size": 8}
     chosen = {"max_depth": 3, "random_state": 0, **quick, **given}
     return DGTBandit(chosen.pop("n_actions", 3), **chosen)
@@ -31,5 +31,5 @@ def small_regressor(**given: Any) -> DGTBanditRegressor:
 
 
 def all_of(learner: Any) -> bytes:
-    """Everything that a learner is: what must not change where nothing was learned."""
+    """The complete state of a learner, which must not change if nothing is learned."""
     return file.dumps(learner)

@@ -1,4 +1,4 @@
-"""Bad input: an error that names the argument, and a learner that is as it was."""
+"""Bad input: an error that names the argument, and an unchanged learner."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_contexts(bandit, name):
 
 
 @pytest.mark.parametrize("name", ["nan", "infinity", "text", "number", "matrix"])
-def test_a_first_context_that_is_no_context_starts_nothing(name):
+def test_an_invalid_first_context_starts_nothing(name):
     bandit = small_bandit()
     before = all_of(bandit)
     with pytest.raises(TableError, match=r"x|row"):
@@ -177,7 +177,7 @@ def test_replayed_feedback(bandit, feedback, words):
     assert all_of(bandit) == before
 
 
-def test_a_feedback_function_that_fails_leaves_what_was_learned_before():
+def test_a_feedback_function_that_fails_keeps_the_rounds_before():
     bandit = small_bandit()
     X = np.arange(12.0).reshape(4, 3)
     with pytest.raises(ValueError, match="feedback of row 2 must be a finite"):
@@ -272,10 +272,10 @@ def test_trees_to_start_from(given, words):
 
 
 @pytest.mark.parametrize("make", [small_bandit, small_regressor])
-@pytest.mark.parametrize("ask", [lambda b: b.predict(np.zeros((1, 2))), lambda b: b.tree_])
-def test_a_learner_that_has_seen_nothing_says_so(make, ask):
+@pytest.mark.parametrize("call", [lambda b: b.predict(np.zeros((1, 2))), lambda b: b.tree_])
+def test_a_learner_without_contexts_says_so(make, call):
     with pytest.raises(NotStartedError, match="no context yet"):
-        ask(make())
+        call(make())
     assert not hasattr(make(), "tree_")
 
 
@@ -330,7 +330,7 @@ def test_replayed_losses(feedback, given, error, words):
 
 
 @pytest.mark.parametrize("answer", [1.0, [1.0], [1.0, NAN], ["a", "b"], None])
-def test_a_loss_function_must_say_one_number_for_each_that_was_tried(answer):
+def test_a_loss_function_must_return_one_number_for_each_try(answer):
     learner = small_regressor()
     with pytest.raises((ValueError, TypeError), match="loss of row 0"):
         learner.replay([[1.0, 2.0]], lambda i, tried: answer)

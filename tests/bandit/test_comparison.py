@@ -1,4 +1,4 @@
-"""Bandits side by side, and the report of it."""
+"""Comparison of bandits, and its report."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_bands_are_student_intervals(rng):
     np.testing.assert_array_equal(band(runs[:1])[0], runs[0])
 
 
-def test_the_report_has_all_faces(compared):
+def test_the_report_has_all_formats(compared):
     text = str(compared)
     assert text.startswith("Mean reward over 240 rounds, 3 runs each")
     assert "supervised tree" in text
@@ -82,7 +82,7 @@ def test_the_report_has_all_faces(compared):
     figure = compared.plot()
     lines = figure.axes[0].get_lines()
     assert len(lines) == 5
-    assert len(figure.axes[0].collections) == 3  # bands of what depends on chance
+    assert len(figure.axes[0].collections) == 3  # bands of curves that depend on chance
     assert lines[0].get_ydata()[-1] == first["mean"][-1]
     assert "<table>" in compared.to_html()
 
@@ -127,7 +127,7 @@ def test_tables_and_the_default_bandit(rng):
 @pytest.mark.parametrize("has_masks", [False, True])
 @pytest.mark.parametrize("kind", ["labels", "rewards"])
 def test_native_rounds_are_those_of_decide_and_learn(table, rng, kind, is_named, has_masks):
-    """Without delay the bandit's own loop runs; a delay of no rounds goes round by round."""
+    """Without delay the native loop runs; with a delay of 0 rounds it is round by round."""
     X, y = table
     names = ["no", "yes"] if is_named else [0, 1]
     environment = classification_bandit(X, np.array(names)[y])
@@ -154,7 +154,7 @@ def test_native_losses_are_those_of_decide_and_learn(table, loss, method):
     np.testing.assert_allclose(one.loss, other.loss, rtol=1e-5, atol=1e-6)
 
 
-def test_late_and_lost_feedback_reaches_our_bandit(table):
+def test_delayed_and_lost_feedback_reaches_the_bandit(table):
     environment = classification_bandit(*table, random_state=0).delayed(
         (0, 30), lost=0.2, random_state=1
     )

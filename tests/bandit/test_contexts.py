@@ -1,4 +1,4 @@
-"""Contexts: every form of a row becomes the same columns, and a missing entry one that is known."""
+"""Contexts: every form of a row is encoded as the same columns, missing values included."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NUMERIC = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [10.0, 20.0, 40.0]})
 
 
 @given(row=st.tuples(*[st.floats(-1e30, 1e30) | st.just(float("nan"))] * 2))
-def test_arrays_with_gaps_are_read_as_a_table_of_one_row(row):
+def test_arrays_with_missing_values_are_read_as_a_table_of_one_row(row):
     reader = reader_of(NUMERIC)
     expected = reader.rows(np.array([row]))[0]
     for form in (np.array(row), list(row), {"b": row[1], "a": row[0]}):
@@ -173,7 +173,7 @@ def test_a_table_or_its_schema_says_what_features_are(of):
 
 
 def test_a_missing_number_counts_as_the_mean_so_far(rng):
-    """Also where the examples did not have any missing, and no flag says so."""
+    """Even if the examples had no missing values and there is no missing indicator."""
     table = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 0.0]})
     bandit = small_bandit(features=table)
     X = rng.normal(size=(100, 2)) + 5.0

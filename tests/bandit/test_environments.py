@@ -1,4 +1,4 @@
-"""Simulated environments, and bandits at work in them."""
+"""Simulated environments, and bandits that run in them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from hardwood.errors import FitInterruptedWarning
 
 
 class Recorder:
-    """Takes the actions it was given, and notes what it is told and when."""
+    """Takes given actions, and records the feedback it gets and when."""
 
     def __init__(self, actions):
         self.given = list(actions)
         self.n_decisions = 0
-        self.told = []
+        self.feedback = []
         self.masks = []
 
     def decide(self, x, mask=None):
@@ -47,7 +47,7 @@ class Recorder:
         return Decision(action, 0.5, f"round {self.n_decisions - 1}")
 
     def learn(self, token, **feedback):
-        self.told.append((self.n_decisions, token, feedback))
+        self.feedback.append((self.n_decisions, token, feedback))
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def labeled(rng):
     return X, np.array(["low", "middle", "top"])[np.digitize(X @ [1, 1, 0.5], [-0.7, 0.7])]
 
 
-def test_the_label_earns_one(labeled):
+def test_the_label_has_reward_one(labeled):
     X, y = labeled
     environment = classification_bandit(X, y)
     assert environment.actions == ("low", "middle", "top")
@@ -123,21 +123,21 @@ def test_order_and_number_of_rounds(labeled):
     )
     longer = classification_bandit(X, y, n_rounds=700, random_state=3)
     assert len(longer) == 700
-    for first in (0, 300):  # every row once before any comes again
+    for first in (0, 300):  # no row repeats before all have been used
         assert len(np.unique(longer.X[first : first + 300, 0])) == 300
     assert len(classification_bandit(X, y, n_rounds=7)) == 7
     np.testing.assert_array_equal(classification_bandit(X, y, n_rounds=301).X[300], X[0])
 
 
-def test_feedback_at_once_by_default(labeled):
+def test_feedback_is_immediate_by_default(labeled):
     bandit = Recorder(["low", "top"])
     environment = classification_bandit(*labeled, n_rounds=6)
     history = simulate(bandit, environment)
-    assert [t for t, _, _ in bandit.told] == [1, 2, 3, 4, 5, 6]
+    assert [t for t, _, _ in bandit.feedback] == [1, 2, 3, 4, 5, 6]
     assert history.action.tolist() == ["low", "top"] * 3
     expected = [environment.reward(t, a) for t, a in enumerate(history.action)]
     assert history.reward.tolist() == expected
-    assert [told["reward"] for _, _, told in bandit.told] == expected
+    assert [feedback["reward"] for _, _, feedback in bandit.feedback] == expected
     np.testing.assert_allclose(history.mean_reward, np.cumsum(expected) / np.arange(1, 7))
     assert bandit.masks == [None] * 6
 
@@ -146,8 +146,8 @@ def test_late_lost_and_out_of_order_feedback(labeled):
     bandit = Recorder(["low"])
     environment = classification_bandit(*labeled, n_rounds=6).delayed([3, 0, -1, 0, 1, 9])
     history = simulate(bandit, environment)
-    when = [(t, int(token.split()[1])) for t, token, _ in bandit.told]
-    # Round 0 is told at the end of round 3, before round 3 itself; round 5 after the last.
+    when = [(t, int(token.split()[1])) for t, token, _ in bandit.feedback]
+    # Feedback of round 0 comes at the end of round 3, before that of round 3; of 5 after the last.
     assert when == [(2, 1), (4, 0), (4, 3), (6, 4), (6, 5)]
     assert np.isfinite(history.reward).all()
 
@@ -180,7 +180,7 @@ def test_masks_reach_the_bandit(labeled):
 
 
 @pytest.mark.parametrize("kind", ["labels", "rewards"])
-def test_sudden_drift_permutes_what_actions_earn(kind, rng):
+def test_sudden_drift_permutes_rewards(kind, rng):
     X = np.arange(40)[:, None]
     y = rng.integers(4, size=40)
     before = classification_bandit(X, y, actions=range(4))
@@ -223,21 +223,21 @@ def test_losses(rng):
     np.testing.assert_allclose(mirrored.y[20:] - y.mean(), y.mean() - y[20:])
 
 
-@pytest.mark.parametrize(("numbers", "told"), [((0.5,), "loss"), (((0.0, 1.0),), "losses")])
-def test_numbers_are_tried_one_or_two_at_a_time(rng, numbers, told):
+@pytest.mark.parametrize(("numbers", "argument"), [((0.5,), "loss"), (((0.0, 1.0),), "losses")])
+def test_numbers_are_tried_one_or_two_at_a_time(rng, numbers, argument):
     environment = regression_bandit(rng.normal(size=(6, 2)), np.arange(6.0)).delayed(1)
     bandit = Recorder(numbers)
     history = simulate(bandit, environment)
-    both = numbers[0] if told == "losses" else (numbers[0], numbers[0])
+    both = numbers[0] if argument == "losses" else (numbers[0], numbers[0])
     expected = [((both[0] - t) ** 2 + (both[1] - t) ** 2) / 2 for t in range(6)]
     np.testing.assert_allclose(history.loss, expected)
-    when, _, feedback = bandit.told[0]
+    when, _, feedback = bandit.feedback[0]
     assert when == 2
-    assert list(feedback) == [told]
-    assert len(bandit.told) == 6
+    assert list(feedback) == [argument]
+    assert len(bandit.feedback) == 6
 
 
-def test_progress_is_told(labeled):
+def test_progress_is_reported(labeled):
     seen = []
     simulate(Recorder(["low"]), classification_bandit(*labeled), on_rounds=seen.append)
     assert seen == sorted(seen)
@@ -279,12 +279,12 @@ def test_propensities_are_those_of_the_choices(labeled):
     )
 
 
-def test_marks_by_hand():
+def test_constant_baselines_by_hand():
     X = np.arange(6)[:, None]
     environment = classification_bandit(X, [0, 0, 0, 1, 1, 2])
     np.testing.assert_array_equal(best_constant_rewards(environment), [1, 1, 1, 0, 0, 0])
     masked = environment.masked(np.array([[0, 1, 1]] * 3 + [[1, 1, 1]] * 3, bool))
-    # Allowed three times, 0 never earns; 1 earns 2 of 6 and is always allowed.
+    # Action 0 is allowed three times with reward 0; action 1 always, with mean reward 2/6.
     np.testing.assert_array_equal(best_constant_rewards(masked), [0, 0, 0, 1, 1, 0])
     numbers = regression_bandit(X, [0.0, 0, 0, 0, 0, 6])
     assert best_constant_losses(numbers).mean() == pytest.approx(5.0)  # of the mean, 1
@@ -300,16 +300,18 @@ def test_random_actions_are_allowed_and_even(rng):
     assert set(random_rewards(masked, 0)) == {0.0, 1.0}
 
 
-def test_supervised_marks(labeled, rng):
+def test_supervised_baselines(labeled, rng):
     X, y = labeled
     environment = classification_bandit(X, y)
     assert supervised_rewards(environment, 3, 0).mean() > 0.8
     only = environment.masked([True, False, False])
     np.testing.assert_array_equal(supervised_rewards(only, 2, 0), y == "low")
     shuffled_labels = classification_bandit(X, rng.permutation(y))
-    assert supervised_rewards(shuffled_labels, 3, 0).mean() < 0.5  # answers rows it has not seen
+    assert (
+        supervised_rewards(shuffled_labels, 3, 0).mean() < 0.5
+    )  # tested on rows it was not trained on
     noise = classification_bandit(X, rng.permutation(y), n_rounds=900, random_state=0)
-    assert supervised_rewards(noise, 6, 0).mean() < 0.5  # nor the same row in another round
+    assert supervised_rewards(noise, 6, 0).mean() < 0.5  # nor on other rounds of the same row
     changed = environment.drifting(150, random_state=0)
     assert supervised_rewards(changed, 3, 0).mean() > 0.75  # a tree for each era
     numbers = regression_bandit(X, X[:, 0])
@@ -376,7 +378,7 @@ def test_a_bandit_of_other_actions_is_refused(labeled):
         simulate(bandit, classification_bandit(*labeled))
 
 
-def test_ctrl_c_ends_it_also_where_a_learner_would_keep_what_it_has(labeled, monkeypatch):
+def test_ctrl_c_stops_a_simulation_although_learners_only_warn(labeled, monkeypatch):
     environment = classification_bandit(*labeled)
 
     class Interrupted(Recorder):

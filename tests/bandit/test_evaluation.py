@@ -21,23 +21,23 @@ from hardwood.bandit import (
 )
 from hardwood.bandit.evaluation import METHODS
 
-# Two contexts, three actions: rewards, the logging policy, the policy to be judged.
+# Two contexts, three actions: rewards, the logging policy, the policy to evaluate.
 REWARD = np.array([[1.0, -2.0, 0.5], [3.0, 0.0, 10.0]])
 LOGGING = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]])
 POLICY = np.array([[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]])
 VALUES = (POLICY * REWARD).sum(axis=1)  # of each context
-MODEL = np.array([[0.3, 1.0, -1.0], [2.0, 2.0, 2.0]])  # a poor one
+MODEL = np.array([[0.3, 1.0, -1.0], [2.0, 2.0, 2.0]])  # a poor model
 CONTEXTS = (0, 1, 1)
 
 
 def all_logs(contexts):
-    """Every log of these contexts that could have come to be, and how likely it was."""
+    """Every possible log of these contexts, with its probability."""
     for actions in itertools.product(range(3), repeat=len(contexts)):
         chance = math.prod(LOGGING[x, a] for x, a in zip(contexts, actions, strict=True))
         yield np.array(actions), chance
 
 
-def judged(contexts, actions, **options):
+def evaluated(contexts, actions, **options):
     rows = np.array(contexts)
     if options["method"] in ("dm", "dr", "switch"):
         options.setdefault("reward_model", MODEL[rows])
@@ -58,7 +58,7 @@ def test_unbiased_over_all_logs(method):
     found = np.zeros(2)
     for actions, chance in all_logs(contexts):
         if POLICY[np.array(contexts), actions].any():
-            estimate = judged(contexts, actions, method=method).value
+            estimate = evaluated(contexts, actions, method=method).value
         else:  # refused; both are known
             estimate = (
                 0.0 if method == "ips" else (POLICY * MODEL).sum(axis=1)[list(contexts)].mean()
@@ -67,22 +67,22 @@ def test_unbiased_over_all_logs(method):
     np.testing.assert_allclose(found, [VALUES[list(contexts)].mean(), 1.0])
 
 
-def test_a_round_of_no_use_to_the_policy_is_refused():
+def test_a_log_without_actions_of_the_policy_is_refused():
     with pytest.raises(ValueError, match="the log says nothing about this policy"):
-        judged((1, 1), np.array([2, 2]), method="ips")
-    assert judged((1, 1), np.array([2, 2]), method="dm").value == pytest.approx(2.0)
+        evaluated((1, 1), np.array([2, 2]), method="ips")
+    assert evaluated((1, 1), np.array([2, 2]), method="dm").value == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("method", ["ips", "dr"])
 def test_variance_is_the_closed_form_and_its_estimate_unbiased(method):
-    """Rounds of one context are alike, so that the squared standard error is unbiased."""
+    """All rounds have the same context, so that the squared standard error is unbiased."""
     q = MODEL[0] if method == "dr" else np.zeros(3)
     w = POLICY[0] / LOGGING[0]
     shifted = w * (REWARD[0] - q)
     exact = (LOGGING[0] @ shifted**2 - (LOGGING[0] @ shifted) ** 2) / 2
     mean = squares = errors = 0.0
     for actions, chance in all_logs((0, 0)):
-        estimate = judged((0, 0), actions, method=method)
+        estimate = evaluated((0, 0), actions, method=method)
         mean += chance * estimate.value
         squares += chance * estimate.value**2
         errors += chance * estimate.standard_error**2
@@ -95,14 +95,14 @@ def test_doubly_robust_is_exact_with_the_true_model_whatever_was_logged():
     for actions, _ in all_logs(CONTEXTS):
         if not POLICY[contexts, actions].any():
             continue
-        estimate = judged(CONTEXTS, actions, method="dr", reward_model=REWARD[contexts])
-        direct = judged(CONTEXTS, actions, method="dm", reward_model=REWARD[contexts])
+        estimate = evaluated(CONTEXTS, actions, method="dr", reward_model=REWARD[contexts])
+        direct = evaluated(CONTEXTS, actions, method="dm", reward_model=REWARD[contexts])
         assert estimate.value == pytest.approx(VALUES[contexts].mean())
         assert direct.value == estimate.value
 
 
 def test_self_normalized_by_hand():
-    estimate = judged((0, 0, 1), np.array([0, 2, 0]), method="snips")
+    estimate = evaluated((0, 0, 1), np.array([0, 2, 0]), method="snips")
     w = np.array([0.1 / 0.5, 0.7 / 0.2, 0.6 / 0.1])
     r = np.array([1.0, 0.5, 3.0])
     value = (w @ r) / w.sum()
@@ -123,7 +123,7 @@ def test_self_normalized_moves_with_the_rewards(rng):
 
 
 @pytest.mark.parametrize("method", ["ips", "snips"])
-def test_the_logging_policy_earns_what_was_earned(method, rng):
+def test_the_logging_policy_has_the_mean_logged_reward(method, rng):
     rows, actions, rewards, chances = logged_at_random(rng, 40)
     estimate = evaluate(LOGGING[rows], rows[:, None], actions, rewards, chances, method=method)
     assert estimate.value == pytest.approx(rewards.mean())
@@ -134,15 +134,15 @@ def test_the_logging_policy_earns_what_was_earned(method, rng):
 
 def test_large_weights_are_cut_or_left_to_the_model():
     contexts, actions = (0, 0, 1), np.array([0, 2, 0])  # weights 0.2, 3.5 and 6
-    cut = judged(contexts, actions, method="ips", max_weight=4)
+    cut = evaluated(contexts, actions, method="ips", max_weight=4)
     assert cut.value == pytest.approx((0.2 * 1 + 3.5 * 0.5 + 4 * 3) / 3)
     assert cut.n_cut == 1
-    switched = judged(contexts, actions, method="switch", max_weight=4)
+    switched = evaluated(contexts, actions, method="switch", max_weight=4)
     direct = (POLICY * MODEL).sum(axis=1)[list(contexts)].mean()
     correction = (0.2 * (1 - 0.3) + 3.5 * (0.5 + 1.0)) / 3
     assert switched.value == pytest.approx(direct + correction)
-    uncut = judged(contexts, actions, method="switch", max_weight=6.1)
-    assert uncut.value == judged(contexts, actions, method="dr").value
+    uncut = evaluated(contexts, actions, method="switch", max_weight=6.1)
+    assert uncut.value == evaluated(contexts, actions, method="dr").value
     assert uncut.n_cut == 0
 
 
@@ -157,7 +157,7 @@ def test_large_weights_are_cut_or_left_to_the_model():
         ("switch", "normal"),
     ],
 )
-def test_intervals_cover_the_value_as_often_as_they_say(method, interval, rng):
+def test_intervals_have_their_nominal_coverage(method, interval, rng):
     n_logs = 150 if interval == "bootstrap" else 400
     truth = VALUES.mean()
     covered = 0
@@ -181,12 +181,12 @@ def test_bernstein_holds_and_is_wider(rng):
         if not POLICY[1, actions].any():
             continue
         for interval in missed:
-            estimate = judged((1,) * 6, actions, interval=interval, **options)
+            estimate = evaluated((1,) * 6, actions, interval=interval, **options)
             missed[interval] += chance * (not estimate.low <= VALUES[1] <= estimate.high)
     assert missed["bernstein"] <= 0.1 < missed["normal"]
     n = 6
     actions = np.array([0, 1, 0, 1, 2, 1])
-    estimate = judged((1,) * n, actions, interval="bernstein", **options)
+    estimate = evaluated((1,) * n, actions, interval="bernstein", **options)
     terms = (POLICY[1] / LOGGING[1] * REWARD[1])[actions]
     risk = math.log(4 / 0.1)
     reach = math.sqrt(2 * terms.var(ddof=1) * risk / n) + 7 * 6 * 12 * risk / (3 * (n - 1))
@@ -366,13 +366,13 @@ def test_bad_input_is_named(change, message):
         evaluate(**(given | change))
 
 
-def test_a_reward_model_that_is_none():
+def test_a_reward_model_that_is_not_a_regressor():
     log = ([[0.5, 0.5]] * 3, np.ones((3, 1)), [0, 1, 1], [1.0, 2.0, 3.0], [0.5] * 3)
     with pytest.raises(ValueError, match="reward_model as an array"):
         evaluate(*log, reward_model="tree")
 
 
-def test_an_estimate_reads():
+def test_an_estimate_as_text():
     estimate = Estimate(0.5, 0.4, 0.6, 0.05, 100, 41.7, "dr", "normal", 0.95, 0)
     expected = "0.5000 (95 % interval: 0.4000 to 0.6000; dr, 100 rounds, effectively 42)"
     assert str(estimate) == expected

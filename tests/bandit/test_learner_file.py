@@ -1,4 +1,4 @@
-"""The file of a learner: goes on bit for bit; whatever was spoiled is refused or works."""
+"""The file of a learner: resumes bit for bit; a corrupted file is refused or works."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ def mixed_rows(n=12):
 
 
 def some_rounds(learner, rows, first=0):
-    """Decide about rows; every third reward comes late, every fifth never."""
-    told, late = [], []
+    """Decide on rows; every third reward comes late, every fifth never."""
+    decisions, late = [], []
     for i, x in enumerate(rows, first):
         decision = learner.decide(x)
-        told.append(decision)
+        decisions.append(decision)
         if i % 5 == 4:
             continue
         if i % 3 == 2:
             late.append((decision.token, i))
             continue
-        tell(learner, decision.token, i)
+        learn(learner, decision.token, i)
     for token, i in reversed(late):
-        with contextlib.suppress(TokenError):  # expired, where few may be open
-            tell(learner, token, i)
-    return told
+        with contextlib.suppress(TokenError):  # expired, if few may be open
+            learn(learner, token, i)
+    return decisions
 
 
-def tell(learner, token, i):
+def learn(learner, token, i):
     if isinstance(learner, DGTBandit):
         learner.learn(token, reward=float(i % 4) - 1.5)
     elif learner.parameters_["method"] == "two_point":
@@ -71,7 +71,7 @@ NUMBERS = list(contexts(np.random.default_rng(1), 60))
 MAKERS = {
     "replay": (small_bandit, NUMBERS),
     "paper": (lambda: small_bandit(method="paper"), NUMBERS),
-    "full reservoir": (lambda: small_bandit(buffer_size=7), NUMBERS),
+    "full buffer": (lambda: small_bandit(buffer_size=7), NUMBERS),
     "newest": (lambda: small_bandit(buffer_size=7, buffer="recent"), NUMBERS),
     "table": (mixed_bandit, mixed_rows(60)),
     "named": (lambda: small_bandit(features=["a", "b", "c"]), NUMBERS),
@@ -83,7 +83,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("stop", [0, 1, 22, 41])
-def test_a_run_that_was_stopped_goes_on_bit_for_bit(name, stop, tmp_path):
+def test_a_stopped_run_resumes_bit_for_bit(name, stop, tmp_path):
     make, rows = MAKERS[name]
     whole, stopped = make(), make()
     for learner in (whole, stopped):
@@ -97,8 +97,8 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(name, stop, tmp_path):
     assert stopped.tree_ == whole.tree_
 
 
-def test_a_run_that_was_killed_goes_on_bit_for_bit(tmp_path):
-    """In another process, which saves after each round and ends without warning."""
+def test_a_killed_run_resumes_bit_for_bit(tmp_path):
+    """In another process, which saves after each round and exits without cleanup."""
     program = f"""
 import os, sys
 sys.path[:0] = [{str(Path(__file__).parent)!r}]
@@ -120,7 +120,7 @@ for i, x in enumerate(contexts(np.random.default_rng(1), 60)[:30]):
         if i < 29:
             whole.learn(token, float(i % 4))
     for bandit in (resumed, whole):
-        bandit.learn(token, 2.5)  # the open decision lived through it
+        bandit.learn(token, 2.5)  # the open decision survived
         for i, x in enumerate(NUMBERS[30:]):
             bandit.learn(bandit.decide(x).token, float(i % 4))
     assert all_of(resumed) == all_of(whole)
@@ -140,7 +140,7 @@ def test_saved_tokens_are_open_used_or_expired_as_before(tmp_path):
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
-def test_a_copy_goes_its_own_way(again):
+def test_a_copy_is_independent(again):
     bandit = small_bandit()
     some_rounds(bandit, NUMBERS[:20])
     other = again(bandit)
@@ -150,7 +150,7 @@ def test_a_copy_goes_its_own_way(again):
     assert all_of(other) == before
 
 
-def test_each_loads_its_own(tmp_path):
+def test_each_class_loads_its_own_files(tmp_path):
     small_bandit().save(tmp_path / "bandit")
     small_regressor().save(tmp_path / "regressor")
     hardwood.ObliqueTree.of([[1.0]], thresholds=[0.0], values=[1.0, 2.0]).save(tmp_path / "tree")
@@ -166,7 +166,7 @@ def test_each_loads_its_own(tmp_path):
         load(tmp_path / "nothing")
 
 
-# Spoiled files
+# Corrupted files
 
 
 def learned(make, rows):
@@ -190,33 +190,33 @@ MUTATIONS = [
 
 
 def check_works(learner):
-    """Whatever is accepted can be used in every way and saved again."""
+    """An accepted learner can be used in every way and saved again."""
     assert all_of(file.loads(all_of(learner))) == all_of(learner)
     if learner._contexts is None:
         return
     names = learner.feature_names_
     x = dict.fromkeys(names) if learner._contexts.takes_missing else [0.5] * len(names)
     token = learner.decide(x).token
-    tell(learner, token, 1)
+    learn(learner, token, 1)
     assert learner.tree_.n_features == len(names)
 
 
 @settings(max_examples=100)
 @given(data=st.data())
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda m: m.__name__)
-def test_a_spoiled_file_is_refused_or_works(mutate, data):
+def test_a_corrupted_file_is_refused_or_works(mutate, data):
     content = CONTENTS[data.draw(st.sampled_from(sorted(CONTENTS)))]
-    spoiled = data.draw(mutate(content))
+    corrupted = data.draw(mutate(content))
     with np.errstate(all="ignore"):
         try:
-            learner = file.loads(spoiled)
+            learner = file.loads(corrupted)
         except ModelFileError:
             return
         check_works(learner)
 
 
 def forged(content, change):
-    """A file whose header says something else, with a digest that fits."""
+    """A file with a changed header and a matching digest."""
     header, data = spoil.split_file(content)
     document = json.loads(header["__metadata__"]["hardwood"])
     change(document)
@@ -258,14 +258,14 @@ def forged(content, change):
         ({"more": 1}, r"unknown keys \['more'\]"),
     ],
 )
-def test_a_header_that_lies_is_refused(change, words):
+def test_a_forged_header_is_refused(change, words):
     content = CONTENTS["replay"]
     assert all_of(file.loads(forged(content, lambda document: None)))
     with pytest.raises(ModelFileError, match=words):
         file.loads(forged(content, lambda document: document.update(change)))
 
 
-def test_a_header_cannot_ask_for_more_memory_than_the_file_has():
+def test_a_header_cannot_request_more_memory_than_the_file_has():
     def widen(document):
         one = document["schema"]["features"][0]
         document["schema"]["features"] = [one | {"name": f"x{j}"} for j in range(20_000)]
@@ -273,12 +273,12 @@ def test_a_header_cannot_ask_for_more_memory_than_the_file_has():
         document["parameters"]["buffer_size"] = 2**31 - 1
         document["parameters"]["batch_size"] = 65_536
 
-    spoiled = forged(CONTENTS["replay"], widen)
+    corrupted = forged(CONTENTS["replay"], widen)
     tracemalloc.start()
     try:
         with pytest.raises(ModelFileError, match="too small|columns"):
-            file.loads(spoiled)
-        assert tracemalloc.get_traced_memory()[1] < 60 * len(spoiled) + 10_000_000
+            file.loads(corrupted)
+        assert tracemalloc.get_traced_memory()[1] < 60 * len(corrupted) + 10_000_000
     finally:
         tracemalloc.stop()
 

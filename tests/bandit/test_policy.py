@@ -1,4 +1,4 @@
-"""DGTBandit: what it decides, learns and says about itself."""
+"""DGTBandit: decisions, learning, trees and state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def learned_bandit(rounds, **given):
     return bandit
 
 
-def test_it_learns_which_action_earns(rng):
+def test_it_learns_the_best_action(rng):
     X = contexts(rng, 3000)
     y = labels(X)
     history = small_bandit(batch_size=64).replay(X, y)
@@ -58,7 +58,7 @@ def test_replay_is_decide_and_learn(rounds, method, form):
     assert history.action.tolist() == [d.action for d in decisions]
     assert history.propensity.tolist() == [d.propensity for d in decisions]
     assert len(history) == bulk.n_rounds_ == step.n_rounds_ == 300
-    # Tokens aside they are the same.
+    # They are equal, apart from tokens.
     assert step.tree_ == bulk.tree_
     assert step._engine.state().keys() == bulk._engine.state().keys()
     for name, array in step._engine.state().items():
@@ -118,15 +118,15 @@ def test_first_rewards_that_are_all_the_same_do_not_set_the_scale(rng):
 
 
 def test_rare_rewards_keep_their_size(rng):
-    """In the mean over learners: the leaves of one follow the newest of few rewards."""
-    n, earned, values = 6000, [], []
+    """On average over learners, because leaves follow the most recent of few rewards."""
+    n, received, values = 6000, [], []
     for seed in range(12):
         rewards = np.zeros((n, 2))
         rewards[rng.random(n) < 0.002] = 50.0
         bandit = small_bandit(n_actions=2, max_depth=1, batch_size=64, random_state=seed)
-        earned.append(bandit.replay(rng.normal(size=(n, 1)), rewards).reward.mean())
+        received.append(bandit.replay(rng.normal(size=(n, 1)), rewards).reward.mean())
         values.append(bandit.action_values(rng.normal(size=(500, 1))).mean())
-    assert np.mean(values) == pytest.approx(np.mean(earned), rel=0.5)
+    assert np.mean(values) == pytest.approx(np.mean(received), rel=0.5)
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(100.0, 100.0), (5.0, -10.0), (1.0, 1e6)])
@@ -193,7 +193,7 @@ def test_masks_of_a_replay_hold(rounds, rng):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_tree_answers_as_the_learner(rounds, method):
+def test_the_tree_predicts_as_the_learner(rounds, method):
     X, _ = rounds
     bandit = learned_bandit(rounds, method=method)
     before = all_of(bandit)
@@ -216,11 +216,11 @@ def test_a_tree_that_was_taken_does_not_change(rounds):
     assert bandit.tree_ != tree
 
 
-def test_large_offsets_cost_nothing(rng):
+def test_large_offsets_lose_no_precision(rng):
     X = contexts(rng, 400)
     shifted = X + [0.0, 2.0**30, 2.0**30]
     plain, offset = small_bandit(), small_bandit()
-    # The same but for rounding of the shifted numbers themselves.
+    # Equal except for the rounding of the shifted numbers.
     assert (
         plain.replay(X, labels(X)).action == offset.replay(shifted, labels(X)).action
     ).mean() > 0.9
@@ -230,7 +230,7 @@ def test_large_offsets_cost_nothing(rng):
 
 
 @pytest.mark.parametrize("exploration", [5e-324, 1e-310, 1e-200])
-def test_hardly_any_exploration_is_none(rounds, exploration):
+def test_tiny_exploration_is_no_exploration(rounds, exploration):
     X, y = rounds
     bandit = small_bandit(exploration=exploration)
     history = bandit.replay(X, y)
@@ -267,12 +267,12 @@ def test_it_starts_from_a_classifier(rounds, method):
     X, y = rounds
     names = np.array(["left", "middle", "right"])
     model = DGTClassifier(max_depth=3, random_state=0, max_epochs=20).fit(X, names[y])
-    actions = ["right", "left", "middle"]  # in an order of their own
+    actions = ["right", "left", "middle"]  # in another order
     for init in (model, model.tree_):
         bandit = small_bandit(n_actions=actions, init=init, method=method)
         np.testing.assert_array_equal(bandit.predict(X), model.predict(X))
         expected = model.predict_proba(X)[:, [2, 0, 1]]
-        if method == "paper":  # leaves hold scores of a sigmoid, which are kept from its ends
+        if method == "paper":  # leaves hold scores of a sigmoid, which must not be infinite
             expected = np.clip(expected, 0.01, 0.99)
         np.testing.assert_allclose(bandit.action_values(X), expected, atol=1e-5)
         np.testing.assert_allclose(bandit.tree_.predict(X), expected, atol=1e-5)
@@ -294,7 +294,7 @@ def test_the_first_rewards_do_not_move_the_values_of_a_start(rounds):
     model = DGTClassifier(max_depth=2, random_state=0, max_epochs=20).fit(X, y)
     bandit = small_bandit(init=model, updates_per_round=0.0)
     before = bandit.tree_.values
-    bandit.replay(X[:100], y[:100])  # so many that the scale of rewards is looked at
+    bandit.replay(X[:100], y[:100])  # enough to compute the scale of rewards
     np.testing.assert_allclose(bandit.tree_.values, before, atol=1e-5)
 
 
@@ -305,7 +305,7 @@ def test_it_starts_from_another_bandit(rounds):
     np.testing.assert_allclose(second.action_values(X), first.action_values(X), atol=1e-5)
 
 
-def test_it_starts_from_a_tree_of_categories_and_gaps():
+def test_it_starts_from_a_tree_with_categories_and_missing_values():
     table = pd.DataFrame(
         {
             "age": [20.0, np.nan, 50.0, 60.0] * 10,
@@ -366,14 +366,14 @@ def test_ctrl_c_keeps_what_was_learned(rng, how):
 
 
 def test_ctrl_c_in_a_feedback_function_keeps_what_was_learned(rounds):
-    def earned(i, action):
+    def feedback(i, action):
         if i == 30:
             raise KeyboardInterrupt
         return 1.0
 
     bandit = small_bandit()
     with pytest.warns(FitInterruptedWarning, match="after 30 of 300 rows"):
-        history = bandit.replay(rounds[0], earned)
+        history = bandit.replay(rounds[0], feedback)
     assert len(history) == len(history.action) == bandit.n_rounds_ == 30
 
 
@@ -391,7 +391,7 @@ def test_columns_that_never_change_do_not_matter(rounds):
     assert (bandit.tree_.weights[:, 3] == 0).all()
 
 
-def test_it_shows_what_it_is(rounds):
+def test_repr(rounds):
     bandit = learned_bandit(rounds)
     bandit.decide(rounds[0][0])
     assert repr(bandit) == "DGTBandit('replay', max_depth=3, 300 rounds, 1 open)"

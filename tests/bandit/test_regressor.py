@@ -1,4 +1,4 @@
-"""DGTBanditRegressor: its estimates of the slope, what it learns, its tree."""
+"""DGTBanditRegressor: estimates of the slope, learning, the tree."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_two_points_give_the_derivative_of_a_quadratic(a, b, c, at, delta):
 
 @given(at=NUMBERS, target=NUMBERS, delta=st.floats(0.01, 5))
 def test_one_point_estimates_have_the_mean_of_two(at, target, delta):
-    """Over the two directions: the derivative of the smoothed loss, whatever the loss."""
+    """Averaged over the two directions: the derivative of the smoothed loss, for any loss."""
     losses = [abs(at + delta * u - target) ** 1.5 for u in (-1, 1)]
     mean = np.mean([one_point_slope(losses[0], -1, delta), one_point_slope(losses[1], 1, delta)])
     assert mean == pytest.approx(two_point_slope(*losses, delta), rel=1e-9, abs=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_tried_is_around_the_prediction(rounds, method):
+def test_numbers_are_tried_around_the_prediction(rounds, method):
     X, y = rounds
     learner = small_regressor(method=method, perturbation=0.25, scale=2.0)
     learner.replay(X, y)
@@ -74,8 +74,8 @@ def test_replay_is_decide_and_learn(rounds, method, form):
     for x, target in zip(X, y, strict=True):
         decision = step.decide(x)
         losses = [(tried - target) ** 2 for tried in np.atleast_1d(decision.action).tolist()]
-        told = {"losses": losses} if len(losses) == 2 else {"loss": losses[0]}
-        step.learn(decision.token, **told)
+        feedback = {"losses": losses} if len(losses) == 2 else {"loss": losses[0]}
+        step.learn(decision.token, **feedback)
         seen.append(np.mean(losses))
     if form == "targets":
         history = bulk.replay(X, y)
@@ -89,7 +89,7 @@ def test_replay_is_decide_and_learn(rounds, method, form):
     assert bulk.n_rounds_ == step.n_rounds_ == len(history) == 300
 
 
-def test_hubers_loss_is_the_one_of_the_definition(rounds):
+def test_the_huber_loss_is_that_of_the_definition(rounds):
     X, y = rounds
     native, function = small_regressor(), small_regressor()
 
@@ -119,19 +119,19 @@ def asymmetric(target, tried):
         ("paper_two_point", asymmetric),
     ],
 )
-def test_it_learns_what_costs_least(rng, method, loss):
+def test_it_learns_the_number_with_the_least_loss(rng, method, loss):
     X = contexts(rng, 3000)
     y = np.where(X[:, 0] > 0, 2.0, -1.0)
     given = {"learning_rate": 0.02} if method.startswith("paper") else {}
     learner = small_regressor(method=method, **given)
     history = learner.replay(X, y, loss=loss)
-    # The perturbation costs something, even around the best numbers.
+    # Perturbed numbers have a loss even around the best ones.
     most = 0.85 if method == "one_point" else 0.6
     assert history.loss[-500:].mean() < most * history.loss[:100].mean()
     assert np.sqrt(np.mean((learner.predict(X) - y) ** 2)) < 0.6
 
 
-def test_the_tree_answers_as_the_learner(rounds):
+def test_the_tree_predicts_as_the_learner(rounds):
     X, y = rounds
     learner = small_regressor(start=3.0, scale=2.0)
     learner.replay(X, y)

@@ -1,4 +1,4 @@
-"""Several threads decide and learn at once: every decision earns once, and none is lost."""
+"""Several threads decide and learn: every decision is learned from once, and none is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_deciding_and_learning_in_several_threads(rng):
 
 
 @pytest.mark.parametrize("method", ["replay", "paper"])
-def test_asking_and_saving_while_another_thread_learns(rng, method):
+def test_deciding_and_saving_while_another_thread_learns(rng, method):
     X = contexts(rng, 200)
     y = labels(X)
     bandit = small_bandit(method=method, features=3)
@@ -49,19 +49,19 @@ def test_asking_and_saving_while_another_thread_learns(rng, method):
 
     with ThreadPoolExecutor(1) as pool:
         learning = pool.submit(learn)
-        asked = 0
-        while not ended.is_set() or asked < 5:
-            token = bandit.decide(X[asked % 200]).token
+        decided = 0
+        while not ended.is_set() or decided < 5:
+            token = bandit.decide(X[decided % 200]).token
             assert bandit.tree_.n_leaves >= 1
             assert bandit.predict(X[:3]).shape == (3,)
             assert file.loads(file.dumps(bandit)).n_open_ == bandit.n_open_
             bandit.learn(token, 0.5)
-            asked += 1
+            decided += 1
         learning.result()
-    assert bandit.n_rounds_ == 50 + 2000 + asked
+    assert bandit.n_rounds_ == 50 + 2000 + decided
 
 
-def test_a_token_earns_once_however_many_threads_try(rng):
+def test_a_token_is_learned_from_once_however_many_threads_try(rng):
     X = contexts(rng, 100)
     bandit = small_bandit()
     tokens = [bandit.decide(x).token for x in X]
@@ -131,6 +131,6 @@ def test_bulk_runs_in_several_threads_lose_no_round_and_no_step(rng):
     with ThreadPoolExecutor(n) as pool:
         list(pool.map(lambda _: bandit.replay(part, labels(part)), range(n)))
     state, n_rounds = bandit._engine.state(), n * len(part)
-    assert state["counters"][:4].tolist() == [n_rounds] * 4  # decided, learned, stored, earned
-    assert state["steps"].tolist() == [n_rounds - 19]  # one a round, from the twentieth on
+    assert state["counters"][:4].tolist() == [n_rounds] * 4  # decided, learned, stored, rewarded
+    assert state["steps"].tolist() == [n_rounds - 19]  # one per round, from the twentieth on
     assert len(state["actions"]) == 500

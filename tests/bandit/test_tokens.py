@@ -1,4 +1,4 @@
-"""Tokens: each decision earns once, in any order; the oldest expire; nothing else is taken."""
+"""Tokens: each decision is learned from once, in any order; the oldest decisions expire."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_each_token_is_open_closed_expired_or_unknown(steps, limit, learner):
         if token in remembered:
             assert "has expired" in said
         elif token in closed or token in expired:
-            # What is older than all that is remembered may be either.
+            # Older tokens than those remembered may be either.
             is_old = len(expired) >= limit and token < min(remembered)
             assert ("too old" if is_old else "already") in said
             assert is_old or token in closed
@@ -83,7 +83,7 @@ def test_integers_of_numpy_and_json_are_taken(rng):
     bandit.learn(np.int64(bandit.decide(X[0]).token), 1.0)
     bandit.learn(json.loads(json.dumps(bandit.decide(X[1]).token)), 1.0)
     token = bandit.decide(X[2]).token
-    assert int(float(token)) == token  # a spreadsheet keeps it
+    assert int(float(token)) == token  # exact in a spreadsheet
     for strange in (np.bool_(True), np.array([1, 2]), 1.0, [1]):
         with pytest.raises(TokenError, match="must be the integer"):
             bandit.learn(strange, 1.0)
@@ -113,7 +113,7 @@ def test_memory_of_open_decisions_is_bounded(rng):
     x = contexts(rng, 1)[0]
     tokens = [bandit.decide(x).token for _ in range(10)]
     assert (bandit.n_open_, bandit.n_expired_) == (4, 6)
-    for token in tokens[:2]:  # further back than is remembered
+    for token in tokens[:2]:  # older than those remembered
         with pytest.raises(TokenError, match="too old"):
             bandit.learn(token, 1.0)
     for token in tokens[2:6]:

@@ -60,7 +60,12 @@ def _parts(learner: Any, X: np.ndarray) -> dict[str, Any]:
         learner.save(Path(folder) / "learner")
         content = Path(folder, "learner").read_bytes()
     counts = {name: getattr(learner, name) for name in ("n_rounds_", "n_open_", "n_expired_")}
-    return {"file": content, "tree": learner.tree_, "counts": counts, "told": learner.predict(X)}
+    return {
+        "file": content,
+        "tree": learner.tree_,
+        "counts": counts,
+        "predictions": learner.predict(X),
+    }
 
 
 def _bandit(given: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -264,7 +264,11 @@ def test_rounds_of_numbers_by_the_paper_equal_the_numpy_reference(points):
         )
         found = [(t - y[i]) ** 2 for t in tried]
         assert losses[i] == pytest.approx(np.mean(found), abs=2e-3)
-        slope = reference.one_point(found[0], u, delta) if points == 1 else reference.two_point(*found, delta)
+        slope = (
+            reference.one_point(found[0], u, delta)
+            if points == 1
+            else reference.two_point(*found, delta)
+        )
         waiting.append((x, slope))
         if len(waiting) == size:
             Z = np.array([moments.standardize(x) for x, _ in waiting])

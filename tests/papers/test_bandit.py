@@ -22,7 +22,9 @@ def huber(r: float) -> float:
 @given(prediction=numbers, target=numbers, delta=st.floats(0.01, 2.0))
 def test_one_point_estimates_the_slope_of_the_smoothed_loss(prediction, target, delta):
     """Over both directions, Eq. (9) is the difference quotient that Eq. (10) is."""
-    estimates = [reference.one_point(huber(prediction + delta * u - target), u, delta) for u in (1, -1)]
+    estimates = [
+        reference.one_point(huber(prediction + delta * u - target), u, delta) for u in (1, -1)
+    ]
     above, below = huber(prediction + delta - target), huber(prediction - delta - target)
     assert np.mean(estimates) == pytest.approx(reference.two_point(above, below, delta), abs=1e-9)
 
@@ -77,7 +79,7 @@ def test_eq_8_is_unbiased(theta, delta, data):
     data=st.data(),
 )
 def test_probabilities_of_exploration(values, amount, data):
-    """Both kinds: a distribution over the allowed actions, in which the best is the most probable."""
+    """Both kinds: a distribution over allowed actions, in which the best is the most probable."""
     values = np.array(values)
     mask = np.array([data.draw(st.booleans()) for _ in values])
     mask[data.draw(st.integers(0, len(values) - 1))] = True

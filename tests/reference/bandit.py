@@ -1,4 +1,4 @@
-r"""NumPy reference for trees that learn from bandit feedback, in float64: whole rounds, both methods.
+r"""NumPy reference for trees that learn from bandit feedback: whole rounds, in float64.
 
 A. Karthikeyan, N. Jain, N. Natarajan, P. Jain: *Learning Accurate Decision Trees with Bandit
 Feedback via Quantized Gradient Descent*. TMLR 2022. [DGT22]
@@ -144,10 +144,10 @@ class RewardScale:
 
 @dataclass
 class BulkScale(RewardScale):
-    """Looks at all rewards as they came, but for those that are far from all others."""
+    """The spread of all rewards, without outliers and without clipping."""
 
     def add(self, reward: float) -> float:
-        """Return what values are to be multiplied by: 0 to start again from the center."""
+        """Add a reward; return the factor for values: 0 to start again from the center."""
         self.rewards.append(reward)
         if len(self.rewards) < self.next_look:
             return 1.0
@@ -163,7 +163,7 @@ class BulkScale(RewardScale):
 
 
 def bulk_of(rewards: list[float]) -> np.ndarray:
-    """Leave the farthest out if they are 20 ranges of the others away, one and one per thousand."""
+    """Leave out rewards 20 ranges of the others away: at most one, and one more per thousand."""
     rest = np.sort(rewards)
     bulk, median = rest, rest[len(rest) // 2]
     for _ in range(1 + len(rewards) // 1000):
@@ -197,7 +197,7 @@ class Draws:
 class Tree:
     """The tree and its optimizers: one for the splits or each of their factors, one for the leaves.
 
-    What it decides by is a mean of parameters over about the part ``averaging`` of all steps.
+    Decisions use the average of the parameters over about the fraction ``averaging`` of all steps.
     """
 
     def __init__(
@@ -223,21 +223,21 @@ class Tree:
         self.mean, self.n_steps = (self.W, self.b, self.Theta), 0
 
     def values(self, z: np.ndarray) -> np.ndarray:
-        """Return what the leaf of a standardized context holds, in the tree that decides."""
+        """Return the values of the leaf of a standardized context, in the tree that decides."""
         W, b, Theta = self.mean if self.averaging else (self.W, self.b, self.Theta)
         return Theta[dgt.leaf_of(dgt.scores(z[None, :], W, b))[0]]
 
     def learned_values(self, z: np.ndarray) -> np.ndarray:
-        """Return what it holds in the tree that learns."""
+        """Return the values of its leaf in the tree that learns."""
         return self.Theta[dgt.leaf_of(dgt.scores(z[None, :], self.W, self.b))[0]]
 
     def scale_leaves(self, factor: float | np.ndarray) -> None:
-        """Multiply what all leaves hold."""
+        """Multiply the values of all leaves."""
         self.Theta = self.Theta * factor
         self.mean = (*self.mean[:2], self.mean[2] * factor)
 
     def step(self, Z: np.ndarray, slope: np.ndarray) -> None:
-        """Move against the gradient of a batch whose loss has these slopes (n, K)."""
+        """Take a gradient step on a batch whose loss has these slopes (n, K)."""
         relaxed = self.relaxation
         found = dgt.gradients(Z, self.W, self.b, self.Theta, slope, relaxation=relaxed)[:3]
         parts = self.W, self.b, self.Theta
@@ -263,7 +263,7 @@ def _padded(n: int) -> int:
 
 
 def _factors(flat: np.ndarray | None, shapes: list[tuple[int, int]]) -> list[np.ndarray]:
-    """Return the factors that begin an engine's state of its layers; none of one layer."""
+    """Return the factors at the beginning of an engine's layer state; none for a single layer."""
     found: list[np.ndarray] = []
     if flat is None or not len(flat):
         return found
@@ -281,7 +281,7 @@ def _optimizer(options: Any) -> Adam | RMSprop:
 
 
 class Bandit:
-    """Rounds of either estimator, with the engine's options and the engine's start."""
+    """Rounds of either method, with the engine's options and initial parameters."""
 
     def __init__(
         self, start: np.ndarray, n_columns: int, K: int, height: int, options: Any, seed: int
@@ -341,7 +341,7 @@ class Bandit:
             self.due -= 1
 
     def _step_on_stored(self, draws: Draws) -> None:
-        """Squared error of the action taken, over the newest round and others that are drawn."""
+        """Step on the squared error of the chosen action, on the newest round and random others."""
         n = len(self.stored)
         size = min(n, self.options["batch_size"])
         drawn = [draws.below(n) for _ in range(size)]
@@ -358,7 +358,7 @@ class Bandit:
 
 
 def _noise(shape: tuple[int, ...], deviation: float, draws: Draws) -> np.ndarray:
-    """Uniform, two entries from each word: the lower half, then the upper."""
+    """Return uniform noise; each random word gives two entries, from its lower and upper half."""
     noise = np.zeros(shape)
     for row in noise:
         for c in range(0, shape[1], 2):
@@ -372,7 +372,7 @@ def _noise(shape: tuple[int, ...], deviation: float, draws: Draws) -> np.ndarray
 
 @dataclass
 class LossShape:
-    """How much a loss bends, from losses that were seen; rounds count by inverse squares."""
+    """Curvature of a loss, from observed losses; weights are inverse mean squares."""
 
     delta: float
     rows: list[tuple[float, ...]] = field(default_factory=list)
@@ -380,7 +380,7 @@ class LossShape:
     square: float = 0.0
 
     def add(self, loss: float, *rest: float) -> None:
-        """Count a loss, with the squared slope of a pair, or 1 where one was tried far away."""
+        """Add a loss, with the squared slope of a pair, or whether a single number was far away."""
         weight = 1.0 if len(self.rows) < FIRST_LOSSES else 1.0 / self.square
         self.square += max(0.01, 1.0 / (len(self.rows) + 1)) * (loss**2 - self.square)
         self.rows.append((loss, *rest))
@@ -390,7 +390,7 @@ class LossShape:
             self.weights = [w / self.square for w in self.weights]
 
     def curvature_from_pairs(self) -> float:
-        """From the line of mean losses over squared slopes, whose slope is 1 / (2 curvature)."""
+        """From the regression of mean losses on squared slopes, with slope 1 / (2 curvature)."""
         w = np.array(self.weights)
         m, x = np.array(self.rows).T
         covariance = np.cov(x, m, aweights=w, ddof=0)
@@ -399,7 +399,7 @@ class LossShape:
         return 0.5 * np.average(x, weights=w) / np.average(m, weights=w)
 
     def curvature_from_singles(self) -> float:
-        """From what numbers twice as far cost more: 3/2 curvature delta^2, and the error of that."""
+        """From the larger loss of numbers twice as far: 3/2 curvature delta^2, plus its error."""
         w = np.array(self.weights)
         e, is_far = np.array(self.rows).T
         near, far = (w * (is_far == side) for side in (0, 1))
@@ -409,7 +409,7 @@ class LossShape:
 
 
 class Regression:
-    """Rounds that store what they say of the loss, with the engine's options and start."""
+    """Rounds of numbers with a replay buffer, with the engine's options and initial parameters."""
 
     def __init__(self, state: Any, n_columns: int, height: int, options: Any, seed: int):
         self.options, self.seed = options, seed
@@ -423,13 +423,13 @@ class Regression:
         self.n_drawn = 0
 
     def predict(self, x: np.ndarray) -> float:
-        """Count a context and return the number for it, from ``start`` in units of ``scale``."""
+        """Add a context and return its prediction, from ``start`` in units of ``scale``."""
         self.moments.add(x)
         value = self.tree.values(self.moments.standardize(x))[0]
         return self.targets.center + self.targets.scale * value
 
     def direction(self) -> int:
-        """Draw which number to try."""
+        """Draw the direction of the number to try."""
         word = next(words(self.seed, self.n_drawn))
         self.n_drawn += 1
         return (1 if word & 1 else -1) * (2 if word & 2 else 1)
@@ -441,7 +441,7 @@ class Regression:
         self._learn((x, prediction, 0.0, slope, 0.0))
 
     def learn_one(self, x: np.ndarray, prediction: float, u: int, loss: float) -> None:
-        """Learn from one loss, less what was expected."""
+        """Learn from one loss minus the expected loss."""
         expected = float(np.mean(self.expected.rewards)) if self.expected.rewards else 0.0
         if self.expected.is_known:
             value = self.tree.values(self.moments.standardize(x))[1]
@@ -457,7 +457,11 @@ class Regression:
         return prediction - float(np.clip(slope / curvature, -most, most))
 
     def _curvature(self) -> float:
-        return self.losses.curvature_from_pairs() if self.K == 1 else self.losses.curvature_from_singles()
+        return (
+            self.losses.curvature_from_pairs()
+            if self.K == 1
+            else self.losses.curvature_from_singles()
+        )
 
     def _learn(self, trial: tuple[Any, ...]) -> None:
         draws = Draws(words(self.seed, UPDATES + len(self.stored)))
@@ -473,7 +477,7 @@ class Regression:
         self._step(draws, curvature)
 
     def _step(self, draws: Draws, curvature: float) -> None:
-        """Squared error of targets, over the newest round and others, the newer of some drawn."""
+        """Step on the squared error of targets, on the newest round and random recent ones."""
         n = len(self.stored)
         size = min(n, self.options["batch_size"])
         drawn = [max(draws.below(n) for _ in range(self.options["recency"])) for _ in range(size)]

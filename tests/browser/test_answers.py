@@ -96,7 +96,7 @@ def test_the_page_checks_itself_against_the_library(open_page):
     assert "all of 50 rows" in reader.texts("#check")[0]
 
 
-def test_a_page_that_errs_says_so(open_page):
+def test_a_page_with_wrong_predictions_says_so(open_page):
     model = make_tree(1)
     page = show(model, None, make_rows(2, model.schema, 50))
     before, data, after = re.split(
@@ -110,7 +110,7 @@ def test_a_page_that_errs_says_so(open_page):
 
 
 @pytest.mark.parametrize("kind", ["classification", "categories and missing"])
-def test_typed_rows_are_answered_as_the_library_answers_them(kind, open_page):
+def test_entered_rows_get_the_predictions_of_the_library(kind, open_page):
     model = MODELS[kind]()
     reader = open_page(show(model))
     reader.page.click("#tab-row")
@@ -136,7 +136,7 @@ def type_entry(field, entry, feature):
         field.select_option(value="")
 
 
-def test_dates_booleans_and_durations_are_typed_as_such(open_page):
+def test_dates_booleans_and_durations_can_be_entered(open_page):
     origins = {"joined": "date", "member": "boolean", "delay": "duration"}
     day = 86400.0
     features = [
@@ -165,7 +165,7 @@ def test_dates_booleans_and_durations_are_typed_as_such(open_page):
         assert reader.prediction()[1] == [tree.predict_one(row)]
 
 
-def test_a_field_that_holds_no_number_changes_nothing_and_says_so(open_page):
+def test_an_invalid_number_changes_nothing_and_is_marked(open_page):
     reader = open_page(show(MODELS["classification"]()))
     reader.page.click("#tab-row")
     reader.page.click("#row-start")

@@ -136,7 +136,7 @@ def test_search_marks_the_splits_that_use_a_feature(page, tree, open_page):
     reader.page.press("#search", "Escape")
     assert reader.page.locator(".card.found").count() == 0
     reader.page.fill("#search", "no such thing")
-    assert reader.texts("#suggestions li") == ["no such feature"]
+    assert reader.texts("#suggestions li") == ["no matching feature"]
 
 
 def test_a_split_that_was_found_in_a_closed_branch_is_opened(open_page):
@@ -254,7 +254,7 @@ def test_a_forest_has_a_summary_and_its_trees(open_page):
 
 def test_a_page_without_rows_shows_training_rows(tree, open_page):
     reader = open_page(show(tree))
-    assert "Made without a table" in reader.texts("#panel-node")[0]
+    assert "made without a table" in reader.texts("#panel-node")[0]
     assert reader.page.locator("#row-chooser").is_hidden()
     assert reader.texts("#node-0 .count") == [f"n = {int(tree.counts[0])}"]
 

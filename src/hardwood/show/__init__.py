@@ -1,1 +1,1 @@
-"""Trees for the eye: splits and trees in words (`condition`, `text`) and as drawings (`plot`)."""
+"""Views of models: as text (`text`), as a plot (`plot`), and as an interactive page (`page`)."""

@@ -1,8 +1,8 @@
-"""The tree as a drawing, with matplotlib alone.
+"""Plot of a tree with matplotlib.
 
-Boxes are measured first, then placed so that none overlap (each level as tight as its neighbors
-allow, in the manner of Reingold and Tilford, "Tidier drawings of trees", 1981), all in points. The
-figure is made as large as that, or the drawing scaled into the given axes.
+Boxes are measured first, then placed without overlap (as close as their neighbors allow, as in
+Reingold and Tilford, "Tidier drawings of trees", 1981), all in points. The figure gets the size of
+the plot, or the plot is scaled into the given axes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ INK = "#222222"
 EDGE = "#8a8a8a"
 SPLIT_FILL = "#f6f6f3"
 CUT_FILL = "#ffffff"
-PLAIN_FILL = "#e8eef4"  # leaves that no one shade can stand for
+PLAIN_FILL = "#e8eef4"  # leaves that a single shade cannot represent
 # Okabe and Ito's colors, which color-blind readers can tell apart, then two more.
 PALETTE = (
     (0.90, 0.62, 0.00),
@@ -64,15 +64,15 @@ PALETTE = (
 
 @dataclass
 class Box:
-    """One node of the drawing; ``x`` is its middle, measured from its parent until placed."""
+    """One node of the plot; ``x`` is its middle, relative to its parent until it is placed."""
 
     lines: list[str]
     fill: Any
     count: float | None
     depth: int
     is_cut: bool = False
-    is_centered: bool = True  # its lines; those of a formula start below each other
-    edge: str = ""  # what is written at the line from its parent
+    is_centered: bool = True  # whether its lines are centered; formulas are aligned to the left
+    edge: str = ""  # label of the line from its parent
     children: list[Box] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
@@ -94,7 +94,7 @@ def plot_tree(
     Returns
     -------
     ax
-        The axes drawn in. Where levels were cut, a line below the tree says how many.
+        The axes of the plot. If levels were cut, a line below the tree says how many.
     """
     plt = pyplot()
     check_options(max_terms, digits)
@@ -119,7 +119,7 @@ def plot_tree(
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, or say how to install it."""
+    """Return matplotlib's pyplot, or raise an error with the install command."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -127,11 +127,11 @@ def pyplot() -> Any:
     return plt
 
 
-# What stands in the boxes
+# Content of the boxes
 
 
 def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: int | None) -> Box:
-    """Make the box of the root, and below it those of all nodes that are drawn."""
+    """Return the box of the root, with those of all other nodes below it."""
     nodes, fills = Nodes(tree), leaf_fills(tree)
     above = Box([], None, None, 0)
     todo = [(nodes.root, 0, "", above)]
@@ -152,7 +152,7 @@ def _root_box(tree: Tree, max_depth: int | None, max_terms: int | None, digits: 
             words = {1: ["always"], 2: ["no", "yes"]}.get(len(branches))
             edges = words or [str(i) for i in range(1, len(branches) + 1)]
             below = [(*branch, box) for branch in zip(children, edges, strict=True)]
-            # A stack gives back the last first.
+            # A stack returns the last element first.
             todo += [(child, depth + 1, word, box) for child, word, box in reversed(below)]
         if count is not None and (leaf is not None or box.is_cut):
             box.lines.append(f"n = {count_text(count)}")
@@ -168,7 +168,7 @@ def _split_lines(
         return ["always"]
     if len(branches) == 2:
         return condition_lines(phrase(branches[1], max_terms=max_terms, digits=digits))
-    lines = ["the largest of"]
+    lines = ["largest score of"]
     for i, branch in enumerate(branches, start=1):
         written = formula(
             branch.tree.schema, branch.terms, branch.bias, max_terms=max_terms, digits=digits
@@ -178,7 +178,7 @@ def _split_lines(
 
 
 def condition_lines(words: Phrase) -> list[str]:
-    """One term to a line, signs below each other."""
+    """Write one term per line, with aligned signs."""
     texts = list(words.terms)
     if words.relation and len(texts) == 1 and not words.n_left_out:
         return _wrapped(f"{texts[0]} {words.relation} {words.threshold}")
@@ -191,7 +191,7 @@ def condition_lines(words: Phrase) -> list[str]:
 
 
 def leaf_lines(tree: Tree, leaf: int, max_terms: int | None, digits: int | None) -> list[str]:
-    """Write what a leaf answers."""
+    """Write the prediction of a leaf."""
     if isinstance(tree, ObliqueTree) and says_equations(tree):
         return _equation_lines(tree, leaf, max_terms, digits)
     if tree.classes is not None:
@@ -215,7 +215,7 @@ def _equation_lines(
 
 
 def filled(parts: list[str]) -> list[str]:
-    """Put parts into lines as they fit, breaking between them; later lines are indented."""
+    """Fill lines with parts, breaking between parts; later lines are indented."""
     indent = "    "
     line, lines = parts[0], []
     for part in parts[1:]:
@@ -228,7 +228,7 @@ def filled(parts: list[str]) -> list[str]:
 
 
 def _wrapped(text: str, width: int = MAX_LINE) -> list[str]:
-    """Break text after blanks, else punctuation, where it has any; later lines are indented."""
+    """Break text after blanks, else after punctuation; later lines are indented."""
     lines: list[str] = []
     while len(text) > width:
         places = range(width // 2, width)
@@ -246,14 +246,14 @@ def _caption(tree: Tree, boxes: list[Box]) -> str:
     n_splits = sum(bool(box.children) for box in boxes)
     drawn = max(box.depth for box in boxes)
     return (
-        f"The first {drawn} of {tree.depth} levels: {n_splits} of {tree.n_splits} splits are drawn"
+        f"First {drawn} of {tree.depth} levels: {n_splits} of {tree.n_splits} splits shown"
         if drawn
-        else f"None of the {tree.n_splits} splits are drawn"
+        else f"None of the {tree.n_splits} splits shown"
     )
 
 
 def leaf_fills(tree: Tree) -> list[Any]:
-    """Leaves of one class share a hue, stronger where surer; numbers run from light to dark."""
+    """Return the colors of leaves: a hue per class, stronger if more certain, or a scale."""
     if tree.n_outputs > 1 and tree.classes is None or says_equations(tree):
         return [PLAIN_FILL] * tree.n_leaves
     if tree.classes is not None:
@@ -269,7 +269,7 @@ def leaf_fills(tree: Tree) -> list[Any]:
     low, high = float(values.min()), float(values.max())
     if low == high:
         return [_tint(PALETTE[5], 0.3)] * tree.n_leaves
-    # Halved first: the range of two finite numbers may not be finite.
+    # Halved first: the range of two finite numbers may be infinite.
     share = (values / 2 - low / 2) / (high / 2 - low / 2)
     return [_tint(PALETTE[5], 0.1 + 0.65 * float(s)) for s in share]
 
@@ -279,11 +279,11 @@ def _hue(index: int, n: int) -> tuple[float, float, float]:
 
 
 def _tint(color: tuple[float, float, float], strength: float) -> tuple[float, ...]:
-    """Mix with white."""
+    """Mix a color with white."""
     return tuple(1 - strength * (1 - part) for part in color)
 
 
-# Where the boxes stand
+# Placement of the boxes
 
 
 def _walk(root: Box) -> Iterator[Box]:
@@ -295,11 +295,11 @@ def _walk(root: Box) -> Iterator[Box]:
 
 
 def _place(boxes: list[Box], fontsize: float, caption: str) -> tuple[float, float, list[float]]:
-    """Give every box its place, y upwards; return width, height and the bottom of each level."""
+    """Place every box, y upward; return width, height and the bottom of each level."""
     for box in boxes:
         box.width, box.height = _measure(box.lines, fontsize)
     left, right = _shift_apart(boxes)
-    for box in boxes:  # parents come first: their x is final already
+    for box in boxes:  # parents come first, so their x is final
         for child in box.children:
             child.x += box.x
     offset = MARGIN - left
@@ -323,9 +323,9 @@ def _place(boxes: list[Box], fontsize: float, caption: str) -> tuple[float, floa
 def _shift_apart(boxes: list[Box]) -> tuple[float, float]:
     """Set ``x`` of each box relative to its parent; return the extent, relative to the root.
 
-    A subtree is known by its outline: at each level below its root, how far left and right it
-    reaches. Subtrees are moved apart until nowhere closer than the gap, and the parent stands above
-    the middle between its first child and its last.
+    A subtree is represented by its outline: how far it reaches left and right at each level below
+    its root. Subtrees are moved apart until the gap between them is kept everywhere, and the parent
+    is centered above its first and last child.
     """
     outlines: dict[int, list[tuple[float, float]]] = {}
     for box in reversed(boxes):  # children before parents
@@ -348,7 +348,7 @@ def _shift_apart(boxes: list[Box]) -> tuple[float, float]:
 def _joined(
     left: list[tuple[float, float]], right: list[tuple[float, float]], apart: float
 ) -> list[tuple[float, float]]:
-    """Outline of subtrees side by side, the right one moved by ``apart``."""
+    """Return the outline of two subtrees side by side, the right one moved by ``apart``."""
     outline = []
     for level in range(max(len(left), len(right))):
         reaches: list[float] = []
@@ -361,7 +361,7 @@ def _joined(
 
 
 def _measure(lines: list[str], fontsize: float) -> tuple[float, float]:
-    """Width and height of a box for these lines, in points."""
+    """Return width and height of a box for these lines, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -370,19 +370,19 @@ def _measure(lines: list[str], fontsize: float) -> tuple[float, float]:
         text_to_path.get_text_width_height_descent(line or " ", font, ismath=False)[0]
         for line in lines
     ]
-    # Hinted letters at a low resolution are up to a tenth wider than their outlines.
+    # At a low resolution, hinted letters are up to a tenth wider than their outlines.
     return 1.1 * max(widths) + 2 * PADDING, 1.25 * fontsize * len(lines) + 2 * PADDING
 
 
-# How they are drawn
+# Drawing
 
 
 def _fit(ax: Axes, width: float, height: float) -> float:
-    """Let data coordinates be points of the layout; return how much the drawing is scaled."""
+    """Set data coordinates to points of the layout; return the scale of the plot."""
     box = ax.get_window_extent()
     points = 72 / ax.figure.dpi
     scale = min(box.width * points / width, box.height * points / height, 1.0)
-    # Center the drawing in axes that are larger than it.
+    # Center the plot in axes that are larger than it.
     extra_x = box.width * points / scale - width
     extra_y = box.height * points / scale - height
     ax.set_xlim(-extra_x / 2, width + extra_x / 2)
@@ -432,7 +432,7 @@ def _draw_edges(
 ) -> None:
     bottom = row_bottoms[box.depth]
     for child in box.children:
-        # Straight down past the taller boxes of its own level, then across to the child.
+        # Straight down past taller boxes of the same level, then across to the child.
         ax.plot(
             [box.x, box.x, child.x],
             [box.top - box.height, bottom, child.top],
@@ -467,5 +467,5 @@ def _text(ax: Axes, x: float, y: float, words: str, size: float, **style: Any) -
         "zorder": 4,
         "linespacing": 1.2,
     }
-    # Names are names: a dollar sign in one starts no formula.
+    # A dollar sign in a name must not start a formula.
     ax.text(x, y, words, fontsize=size, parse_math=False, **(options | style))

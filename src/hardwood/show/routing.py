@@ -1,7 +1,7 @@
-"""Which way rows go through a binary tree, and which nodes it has left: drawings of latent trees.
+"""Plots of latent trees: how rows are distributed over the nodes, and which nodes remain.
 
-Nodes are told by heap numbers: the root is 0, the children of t are 2t + 1 (left) and 2t + 2. Only
-nodes that are given are drawn, so that a pruned tree looks pruned.
+Nodes have heap numbers: the root is 0, the children of t are 2t + 1 (left) and 2t + 2 (right). Only
+the given nodes are drawn, so that a pruned tree looks pruned.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SLOT, _LEVEL = 0.62, 0.72  # inches from leaf to leaf, and from level to level
-_HALF = np.array([0.4, 0.21])  # of a node's box, in slots and levels
-_LIGHTEST = 0.08  # strength of the color at activity 0
+_HALF = np.array([0.4, 0.21])  # size of a node's box, in slots and levels
+_LIGHTEST = 0.08  # color strength at activity 0
 _MAX_COLUMNS = 3  # small trees side by side
 
 
@@ -34,32 +34,32 @@ def plot_routing(
     color: Any = PALETTE[5],
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how rows are spread over the nodes of a tree.
+    """Plot how rows are distributed over the nodes of a tree.
 
-    A node tells how many percent of the rows of its level pass it, rounded, or a dash where none
-    does. The darker a node, the higher its activity.
+    The number in a node is the percentage of the rows of its level that pass it, or a dash if none
+    do. A darker node has a higher activity.
 
     Parameters
     ----------
     nodes
-        (m,) heap numbers of the nodes that the tree has, the parent of each among them.
+        (m,) heap numbers of the tree's nodes, including the parent of each.
     reached
-        (n, m): how much of each row passes each node, in [0, 1] (traversals z, or 0 and 1).
+        (n, m) share of each row that passes each node, in [0, 1] (traversals z, or 0 and 1).
     activity
-        (m,) in [0, 1]; where left out, all are drawn as active.
+        (m,) in [0, 1]. Default: all nodes are fully active.
     title
-        Written above.
+        Title of the plot.
     max_depth
-        Levels below the root to draw; None for all.
+        Number of levels below the root to draw; None for all.
     color
-        Of nodes whose activity is 1.
+        Color of nodes with activity 1.
     ax
-        Where to draw; a figure of the right size is made where left out.
+        Axes to draw in. Default: a new figure of the right size.
 
     Returns
     -------
     ax
-        The axes drawn in.
+        The axes of the plot.
     """
     plt = pyplot()
     nodes, rows, activity = _checked(nodes, reached, activity)
@@ -83,21 +83,21 @@ def plot_routing_by_class(
     names: Sequence[object] | None = None,
     max_depth: int | None = 3,
 ) -> Figure:
-    """Draw one small tree per class: how the rows of that class are spread over the nodes.
+    """Plot one small tree per class: how the rows of that class are distributed over the nodes.
 
     Parameters
     ----------
     nodes, reached, activity, max_depth
-        As of `plot_routing`.
+        Same as in `plot_routing`.
     y
         (n,) class of each row.
     names
-        What to call the classes, in sorted order; by default what stands in y.
+        Names of the classes, in sorted order. Default: the values in y.
 
     Returns
     -------
     figure
-        With one set of axes per class, in the order of the sorted classes.
+        A figure with one set of axes per class, in sorted order.
     """
     plt = pyplot()
     nodes, rows, activity = _checked(nodes, reached, activity)
@@ -105,7 +105,9 @@ def plot_routing_by_class(
     if index.shape != (len(rows),):
         raise ValueError(f"y must hold one class per row, ({len(rows)},); got {np.shape(y)}.")
     if names is not None and len(names) != len(classes):
-        raise ValueError(f"names must name the {len(classes)} classes of y, got {len(names)}.")
+        raise ValueError(
+            f"names must name each of the {len(classes)} classes of y, got {len(names)} names."
+        )
     drawn = _drawn(nodes, max_depth)
     x, level = _places(nodes[drawn]), _levels(nodes)
     n_columns = min(len(classes), _MAX_COLUMNS)
@@ -129,18 +131,18 @@ def plot_routing_by_class(
 def plot_active_share(
     shares: Any, *, label: str = "", kept: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of active nodes after every epoch; call again to add a line to the same axes.
+    """Plot the share of active nodes after every epoch; call again to add a line to the axes.
 
     Parameters
     ----------
     shares
         (epochs,) in [0, 1].
     label
-        What the line is, for a legend.
+        Label of the line, for a legend.
     kept
-        The epoch whose tree was kept, from 0; marked by a dot.
+        The epoch whose tree was kept, from 0; marked with a dot.
     ax
-        Where to draw.
+        Axes to draw in.
     """
     plt = pyplot()
     percent = 100 * np.asarray(shares, dtype=np.float64)
@@ -152,7 +154,7 @@ def plot_active_share(
     if kept is not None:
         ax.plot([kept + 1], [percent[kept]], "o", color=line.get_color())
     ax.set_xlabel("epoch")
-    ax.set_ylabel("active nodes, %")
+    ax.set_ylabel("active nodes (%)")
     ax.set_ylim(0, 105)
     if label:
         for text in ax.legend(frameon=False, fontsize="small").get_texts():
@@ -161,26 +163,32 @@ def plot_active_share(
 
 
 def _checked(nodes: Any, reached: Any, activity: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return nodes in heap order with their columns, or say what does not fit."""
+    """Return nodes in heap order with their columns, or raise an error that says what is wrong."""
     nodes = np.asarray(nodes)
     rows = np.asarray(reached, dtype=np.float64)
     if nodes.ndim != 1 or nodes.dtype.kind not in "iu" or not len(nodes):
         raise ValueError(f"nodes must be heap numbers, (m,); got {nodes.shape} of {nodes.dtype}.")
     if rows.ndim != 2 or rows.shape[1] != len(nodes):
-        raise ValueError(f"reached must have a column per node, (n, {len(nodes)}); {rows.shape}.")
+        raise ValueError(
+            f"reached must have shape (n, {len(nodes)}), a column per node; got {rows.shape}."
+        )
     known = set(nodes.tolist())
     orphans = [t for t in known if t < 0 or (t > 0 and (t - 1) // 2 not in known)]
     if orphans or 0 not in known or len(known) != len(nodes):
-        raise ValueError("nodes must be different heap numbers that hold 0 and all parents.")
+        raise ValueError(
+            "nodes must be distinct heap numbers, including 0 and the parent of each node."
+        )
     values = np.ones(len(nodes)) if activity is None else np.asarray(activity, dtype=np.float64)
     if values.shape != nodes.shape:
-        raise ValueError(f"activity must have one number per node, {nodes.shape}; {values.shape}.")
+        raise ValueError(
+            f"activity must have one number per node, {nodes.shape}; got {values.shape}."
+        )
     order = np.argsort(nodes)
     return nodes[order], rows[:, order], values[order]
 
 
 def _levels(nodes: np.ndarray) -> np.ndarray:
-    """Level of each heap number; the root's is 0."""
+    """Return the level of each heap number; 0 for the root."""
     return np.frexp(nodes + 1.0)[1] - 1
 
 
@@ -192,16 +200,16 @@ def _drawn(nodes: np.ndarray, max_depth: int | None) -> np.ndarray:
 
 
 def _shares_of_levels(mass: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """Share of a node's mass among its level's; 0 where a level holds nothing."""
+    """Return the share of each node in the mass of its level; 0 where that is 0."""
     total = np.bincount(level, weights=mass)[level]
     return np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
 
 
 def _places(nodes: np.ndarray) -> dict[int, float]:
-    """Give leaves consecutive slots from left to right, and parents the middle of their children.
+    """Give leaves consecutive slots from left to right, and center parents above their children.
 
-    A child that was pruned beside one that was not keeps its slot, which shows the side, and keeps
-    the nodes of a level at least one slot apart.
+    A pruned child whose sibling remains keeps its slot. This shows the side of the sibling, and
+    keeps the nodes of a level at least one slot apart.
     """
     place = dict.fromkeys(nodes.tolist(), 0.0)
     n_slots = 0
@@ -270,7 +278,7 @@ def _draw(
 
 
 def _font_size(ax: Axes) -> float:
-    """As large as three digits fit into a box."""
+    """Return the largest font size at which three digits fit into a box."""
     box = ax.get_window_extent()
     slots = ax.get_xlim()[1] - ax.get_xlim()[0]
     points = 2 * _HALF[0] * box.width / slots * 72 / ax.figure.dpi

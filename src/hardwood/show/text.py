@@ -1,7 +1,7 @@
-"""Models in words: nested ifs, one line per split and leaf; several trees one after the other.
+"""Models as text: nested ifs, one line per split and leaf; several trees one after the other.
 
-A split with two branches is a condition. One with more lists their scores relative to the first
-branch, whose score is 0: only differences matter.
+A split with two branches is a condition. A split with more lists the scores of its branches
+relative to the first, whose score is 0, because only differences matter.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _MANY_BRANCHES = (
     "their probabilities."
 )
 _TWO_BRANCHES = (
-    "Where a condition reads w.x >= t, the probability of its 'if' is 1 / (1 + exp(t - w.x)); a "
-    "condition on one\nnumber alone is divided by its weight, and that difference, too."
+    "Where a condition reads w.x >= t, its 'if' has the probability 1 / (1 + exp(t - w.x)). A\n"
+    "condition on a single number is divided by its weight; multiply by it first."
 )
 
 
@@ -69,7 +69,7 @@ def tree_text(
         writer = _TreeWriter(tree, max_terms, digits)
     lines = [summary(tree), ""]
     todo: list[tuple[int, int, str]] = [(writer.root, 0, "")]
-    while todo:  # a stack, not recursion: a tree may be deeper than Python's stack
+    while todo:  # no recursion: a tree may be deeper than Python's stack
         node, depth, words = todo.pop()
         if words:
             here = [words]
@@ -87,10 +87,10 @@ def tree_text(
 
 
 def trees_text(model: Trees, *, max_trees: int | None = 3, **options: Any) -> str:
-    """Write a forest or a soft ensemble: what it does, then the first of its trees.
+    """Write a forest or a soft ensemble: a summary, then the first trees.
 
     Arguments as in :meth:`hardwood.ObliqueForest.to_text`. The trees of a soft ensemble are written
-    as they are when hard.
+    as hard trees.
     """
     n, head = model.n_trees, summary(model) + "\n"
     if isinstance(model, TreeEnsemble):
@@ -104,11 +104,11 @@ def trees_text(model: Trees, *, max_trees: int | None = 3, **options: Any) -> st
     return "\n".join(parts)
 
 
-# On one line
+# Summaries
 
 
 def summary(model: Tree | Trees | LatentTreeModel) -> str:
-    """One line: what a model predicts, and how large it is; several trees are counted together."""
+    """Return task and size of a model on one line; the nodes of several trees are added up."""
     if isinstance(model, LatentTreeModel):
         return _latent_summary(model)
     words = f"{_prediction(model)}, {_sizes(model)}"
@@ -156,38 +156,39 @@ def _latent_summary(model: LatentTreeModel) -> str:
 
 
 def _softness_meaning(ensemble: TreeEnsemble, digits: int | None) -> str:
-    """Say how a condition is to be read, which the words about a hard tree leave out."""
+    """Explain what a condition means in a soft tree."""
     if ensemble.activation == "logistic":
         unit = format_digits(ensemble.gamma, digits)
         return (
-            "Every row goes both ways at every split: where a condition reads w.x >= t, the share\n"
-            f"1 / (1 + exp((t - w.x) / {unit})) goes the way of its 'if'."
+            "Every row takes both branches at every split: where a condition reads w.x >= t, the\n"
+            f"share 1 / (1 + exp((t - w.x) / {unit})) takes the branch of its 'if'."
         )
     half = format_digits(ensemble.gamma / 2, digits)
     return (
-        f"Where a condition reads w.x >= t, a row with w.x within {half} of t goes both ways, by\n"
-        "shares. A condition on one number alone is divided by its weight, and that distance, too."
+        f"Where a condition reads w.x >= t, a row with w.x within {half} of t takes both\n"
+        "branches, in shares. A condition on a single number is divided by its weight, as is that\n"
+        "distance."
     )
 
 
 def split_line(split: PolicySplit, *, max_terms: int | None, digits: int | None) -> str:
-    """Write a split on one line: when the second of two branches is taken, or the scores of all."""
+    """Write a split on one line: the condition of the second of two branches, or all scores."""
     branches = split.branches
     if len(branches) == 1:
         return "always"
     if len(branches) == 2:
         return phrase(branches[1], max_terms=max_terms, digits=digits).line()
     scores = (branch.describe(max_terms=max_terms, digits=digits) for branch in branches)
-    return f"largest of: {' | '.join(scores)}"
+    return f"largest score of: {' | '.join(scores)}"
 
 
-# The nodes of trees
+# Nodes of trees
 
 
 class Nodes:
-    """The nodes of a tree, by which it is written and drawn.
+    """The nodes of a tree, for text and plot.
 
-    Those of an oblique tree are told as its ``children`` tell them: leaf l is ``-1 - l``.
+    Those of an oblique tree are numbered as in its ``children``: leaf l is ``-1 - l``.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -195,20 +196,20 @@ class Nodes:
         self.root = -1 if isinstance(tree, ObliqueTree) and not tree.n_splits else 0
 
     def leaf(self, node: int) -> int | None:
-        """Return the number of the leaf that a node is; None of a split."""
+        """Return the leaf number of a node; None for a split."""
         if isinstance(self.tree, ObliqueTree):
             return ~node if node < 0 else None
         return None if self.tree.n_children[node] else int(self.tree.leaf_numbers[node])
 
     def children(self, node: int) -> list[int]:
-        """List the children of a split: of two branches the one of "no" first."""
+        """List the children of a split; of two, the one for "no" first."""
         tree = self.tree
         if isinstance(tree, ObliqueTree):
             return list(tree.children[node].tolist())
         return list(tree.children(node))
 
     def branches(self, split: int) -> tuple[Split, ...] | tuple[Branch, ...]:
-        """Return the scores of the branches of a split: of two branches the second says when."""
+        """Return the scores of the branches of a split; of two, only the second."""
         tree = self.tree
         return (
             (tree.split(split),) * 2
@@ -217,14 +218,14 @@ class Nodes:
         )
 
     def count(self, node: int) -> float | None:
-        """Return how many training samples reached a node, where known."""
+        """Return the number of training samples that reached a node; None if unknown."""
         if self.tree.counts is None:
             return None
         is_leaf = isinstance(self.tree, ObliqueTree) and node < 0
         return float(self.tree.counts[self.tree.n_splits + ~node if is_leaf else node])
 
     def sizes_below(self, node: int) -> tuple[str, str]:
-        """Write how many splits, itself included, and leaves the subtree at a split has."""
+        """Write the numbers of splits and leaves in the subtree at a split, which is included."""
         n_splits, n_leaves, todo = 0, 0, [node]
         while todo:
             node = todo.pop()
@@ -236,11 +237,11 @@ class Nodes:
         return plural(n_splits, "split"), plural(n_leaves, "leaf", "leaves")
 
 
-# How each kind of tree is written
+# Writers for each kind of tree
 
 
 class _Writer(ABC):
-    """Words for the nodes of one tree, and what the notes below it must speak of."""
+    """Writes the nodes of one tree, and collects what the notes below it must explain."""
 
     root = 0
 
@@ -249,7 +250,7 @@ class _Writer(ABC):
 
     @abstractmethod
     def is_leaf(self, node: int) -> bool:
-        """Whether nothing is below a node."""
+        """Whether a node is a leaf."""
 
     @abstractmethod
     def leaf(self, node: int) -> list[str]:
@@ -257,25 +258,25 @@ class _Writer(ABC):
 
     @abstractmethod
     def cut(self, node: int) -> str:
-        """Say what lies below a split that is not shown."""
+        """Write what is below a split that is not shown."""
 
     @abstractmethod
     def branches(self, node: int) -> list[tuple[int, str]]:
-        """List the children of a split as they are written, each with the words before it."""
+        """List the children of a split in the order of the text, each with the line before it."""
 
     @abstractmethod
     def notes(self) -> list[str]:
-        """Write what stands below the tree."""
+        """Write the notes below the tree."""
 
 
 class _TreeWriter(_Writer):
-    """Words for an oblique tree or a policy tree."""
+    """Writes an oblique tree or a policy tree."""
 
     def __init__(self, tree: Tree, max_terms: int | None, digits: int | None) -> None:
         super().__init__(max_terms, digits)
         self.tree, self.nodes = tree, Nodes(tree)
         self.root = self.nodes.root
-        self.used: set[int] = set()  # features whose numbers are weighed
+        self.used: set[int] = set()  # numeric features with a weight
         self.n_left_out = 0
         self.n_branches: set[int] = set()
 
@@ -303,22 +304,22 @@ class _TreeWriter(_Writer):
         if len(branches) == 1:
             return [(children[0], "always:")]
         if len(branches) == 2:
-            condition = self._said(branches[1], phrase(branches[1], **options))
+            condition = self._line(branches[1], phrase(branches[1], **options))
             return [(children[1], f"if {condition}:"), (children[0], "else:")]
         schema = self.tree.schema
-        scores = [self._said(w, formula(schema, w.terms, w.bias, **options)) for w in branches]
+        scores = [self._line(w, formula(schema, w.terms, w.bias, **options)) for w in branches]
         return [
             (child, f"branch {i} of {len(branches)}, score {score}:")
             for i, (child, score) in enumerate(zip(children, scores, strict=True), start=1)
         ]
 
-    def _said(self, view: Split | Branch, words: Phrase | Formula) -> str:
+    def _line(self, view: Split | Branch, words: Phrase | Formula) -> str:
         self._use(view.weights)
         self.n_left_out += words.n_left_out
         return words.line()
 
     def _use(self, weights: np.ndarray) -> None:
-        """Note whose numbers are weighed."""
+        """Collect the numeric features with a weight."""
         columns = (self.tree.columns[j] for j in np.flatnonzero(weights).tolist())
         self.used.update(column.feature for column in columns if column.kind == "number")
 
@@ -331,21 +332,21 @@ class _TreeWriter(_Writer):
             notes += [_TWO_BRANCHES] * (2 in self.n_branches)
         if self.n_left_out:
             notes.append(
-                "Terms left out are taken at their average (numbers) or as absent (levels, "
-                "missing)."
+                "Terms left out count at the mean of their column (numbers) or as absent "
+                "(categories, missing)."
                 if tree.schema.column_center.any()
-                else "Terms left out are taken as zero."
+                else "Terms left out count as zero."
             )
         gappy = [i for i in sorted(self.used) if tree.schema.features[i].has_missing]
         if gappy:
             shown = ", ".join(_average(tree.schema, i, self.digits) for i in gappy[:_MAX_CENTERS])
             more = f" (+ {len(gappy) - _MAX_CENTERS} more)" if len(gappy) > _MAX_CENTERS else ""
-            notes.append(f"A missing number is taken at its average: {shown}{more}.")
+            notes.append(f"A missing number counts as its mean: {shown}{more}.")
         return notes
 
 
 class _LatentWriter(_Writer):
-    """Words for a latent tree: its splits, and how active its nodes are."""
+    """Writes a latent tree: its splits, and the activity of its nodes."""
 
     def __init__(self, model: LatentTreeModel, max_terms: int | None, digits: int | None) -> None:
         super().__init__(max_terms, digits)
@@ -372,9 +373,8 @@ class _LatentWriter(_Writer):
     def notes(self) -> list[str]:
         score = "score" if self.model.activation == "linear" else "ELU of the score"
         return [
-            f"A row whose {score} is within 1/2 of a condition's bound goes both ways, by shares;",
-            "its share of a node is at most the node's activity. The predictor answers by all "
-            "shares.",
+            f"A row whose {score} is within 1/2 of a threshold takes both branches, in shares.",
+            "Its share of a node is at most the node's activity. The predictor uses all shares.",
         ]
 
 
@@ -384,7 +384,7 @@ class _LatentWriter(_Writer):
 def leaf_text(
     tree: ObliqueTree, leaf: int, *, max_terms: int | None = 4, digits: int | None = 3
 ) -> str:
-    """Write what a leaf answers on one line, how sure it is, and how many samples it saw."""
+    """Write the prediction of a leaf on one line, with its probability and number of samples."""
     count = Nodes(tree).count(~leaf)
     if not says_equations(tree):
         return _answer(tree, leaf, count, digits)
@@ -393,7 +393,7 @@ def leaf_text(
 
 
 def _answer(tree: Tree, leaf: int, count: float | None, digits: int | None) -> str:
-    """Write what a constant leaf that saw so many samples answers, and how sure it is."""
+    """Write the prediction of a constant leaf, with its probability and number of samples."""
     notes = []
     if tree.classes is not None:
         answer, probability = leaf_class(tree, leaf, digits=digits)
@@ -407,7 +407,7 @@ def _answer(tree: Tree, leaf: int, count: float | None, digits: int | None) -> s
 
 
 def _equation_lines(tree: ObliqueTree, equations: list[Equation], count: float | None) -> list[str]:
-    """Write the equations of a linear leaf below each other, and how many samples it saw."""
+    """Write the equations of a linear leaf, one per line, and its number of samples."""
     lines = [equation.line() for equation in equations]
     lines[0] += "".join(f" ({note})" for note in _count_notes(count))
     left_out = outputs_left_out(tree)
@@ -419,7 +419,7 @@ def _count_notes(count: float | None) -> list[str]:
 
 
 def count_text(count: float) -> str:
-    """Write a (weighted) count: whole numbers in full, others with a few digits."""
+    """Write a (weighted) count: integers in full, others with a few digits."""
     return str(int(count)) if count < 1e15 and count == int(count) else format_digits(count, 4)
 
 

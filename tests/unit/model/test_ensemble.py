@@ -443,14 +443,14 @@ def test_the_text_says_how_it_is_to_be_read():
     assert text.startswith(
         "Tree ensemble: softmax of the sum of 5 soft trees, classification of species, 3 classes, "
         "4 features, depth 2, 15 splits, 20 leaves, smooth step, gamma 0.5\n"
-        "Where a condition reads w.x >= t, a row with w.x within 0.25 of t goes both ways"
+        "Where a condition reads w.x >= t, a row with w.x within 0.25 of t takes both"
     )
     assert "Tree 3 of 5. Oblique tree: regression of score of class 0, " in text
     assert text.endswith("... 2 more trees not shown\n")
     assert ensemble.to_text(max_trees=None).count("Oblique tree:") == 5
     assert "not shown" in ensemble.to_text(max_depth=1)
     logistic = make_ensemble(0, activation="logistic", task="regression")
-    assert "goes both ways at every split" in logistic.to_text()
+    assert "takes both branches at every split" in logistic.to_text()
     assert logistic.to_text().startswith("Tree ensemble: sum of 3 soft trees")
 
 

@@ -425,12 +425,11 @@ def test_the_text_lists_the_branches():
         "\n"
         "A row takes the branch with the largest score; the softmax of the scores "
         "gives their probabilities.\n"
-        "Where a condition reads w.x >= t, the probability of its 'if' is 1 / (1 + exp(t - w.x)); "
-        "a condition on one\n"
-        "number alone is divided by its weight, and that difference, too.\n"
+        "Where a condition reads w.x >= t, its 'if' has the probability 1 / (1 + exp(t - w.x)). A\n"
+        "condition on a single number is divided by its weight; multiply by it first.\n"
     )
     assert "... 1 split and 2 leaves not shown" in fork().to_text(max_depth=1)
-    assert repr(fork().split(0)) == "PolicySplit(0: largest of: 0 | 1 + width | 2*width)"
+    assert repr(fork().split(0)) == "PolicySplit(0: largest score of: 0 | 1 + width | 2*width)"
     assert repr(fork().split(0).branches[2]) == "Branch(to node 3: 2*width)"
     with pytest.raises(ValueError, match="max_terms must be at least 1"):
         fork().to_text(max_terms=0)
@@ -459,7 +458,7 @@ def test_drawing(tmp_path):
     pytest.importorskip("matplotlib").use("agg")
     ax = make_policy(6, parents=[-1, 0, 0, 0, 1, 1, 2, 2, 2, 2, 4]).plot()
     words = [text.get_text() for text in ax.texts]
-    assert any(word.startswith("the largest of\n1: 0\n2: ") for word in words)
+    assert any(word.startswith("largest score of\n1: 0\n2: ") for word in words)
     assert {"1", "2", "3", "4", "yes", "no", "always"} <= set(words)
     boxes = [p.get_bbox() for p in ax.patches]
     assert len(boxes) == 11

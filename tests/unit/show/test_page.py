@@ -316,7 +316,7 @@ def test_a_soft_ensemble_is_told_to_harden():
 def test_what_does_not_fit_is_refused():
     tree = make_tree(1, n_features=3)
     X = np.zeros((4, 3))
-    with pytest.raises(ValueError, match="give X as well"):
+    with pytest.raises(ValueError, match="pass the rows as well"):
         tree.show(y=[1, 2])
     with pytest.raises(ValueError, match="max_rows must not be negative"):
         tree.show(X=X, max_rows=-1)

@@ -118,9 +118,9 @@ def test_what_is_cut_is_said() -> None:
     tree = make_tree(0, n_splits=200)
     words = words_of(tree.plot(max_depth=2))
     n_shown = int((tree.node_depths[: tree.n_splits] < 2).sum())
-    assert f"The first 2 of {tree.depth} levels: {n_shown} of 200 splits are drawn" in words
+    assert f"First 2 of {tree.depth} levels: {n_shown} of 200 splits shown" in words
     assert "... " in words
-    assert "None of the 200 splits are drawn" in words_of(tree.plot(max_depth=0))
+    assert "None of the 200 splits shown" in words_of(tree.plot(max_depth=0))
     assert "are drawn" not in words_of(make_tree(0, n_splits=3).plot(max_depth=None))
     with pytest.raises(ValueError, match="max_depth"):
         tree.plot(max_depth=-1)
@@ -132,7 +132,7 @@ def test_yes_leads_to_the_right_child() -> None:
     assert places["class low"][0] < places["no"][0] < places["yes"][0] < places["class high"][0]
 
 
-def test_a_leaf_says_what_it_predicts() -> None:
+def test_a_leaf_shows_its_prediction() -> None:
     words = words_of(make_tree(0, n_splits=0).plot())
     assert words.startswith("species = class ")
 
@@ -182,7 +182,7 @@ def test_leaves_of_one_class_share_a_hue_and_others_do_not() -> None:
     assert len(leaves) == 3  # a sure, a less sure, b
 
 
-def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_error_has_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]'"):
         make_tree(0).plot()

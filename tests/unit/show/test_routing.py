@@ -116,9 +116,9 @@ def test_the_share_of_active_nodes_is_a_line_per_call():
     [
         (([0, 1.0], REACHED[:, :2]), "heap numbers"),
         ((NODES, REACHED[:, :2]), "a column per node"),
-        (([0, 3], REACHED[:, :2]), "all parents"),
-        (([1, 2], REACHED[:, :2]), "hold 0"),
-        (([0, 0], REACHED[:, :2]), "different"),
+        (([0, 3], REACHED[:, :2]), "the parent of each node"),
+        (([1, 2], REACHED[:, :2]), "including 0"),
+        (([0, 0], REACHED[:, :2]), "distinct"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, words):

@@ -76,12 +76,12 @@ def test_notes_say_how_missing_numbers_and_left_out_terms_count() -> None:
     weights = np.zeros((1, schema.n_columns))
     weights[0, schema.first_column] = np.arange(6, 0, -1)
     text = ObliqueTree.of(weights, bias=[0], values=[0, 1], schema=schema).to_text()
-    assert "Terms left out are taken at their average (numbers)" in text
-    assert "A missing number is taken at its average: x0 as 0, x1 as 10.\n" in text
+    assert "Terms left out count at the mean of their column (numbers)" in text
+    assert "A missing number counts as its mean: x0 as 0, x1 as 10.\n" in text
     full = ObliqueTree.of(weights, bias=[0], values=[0, 1], schema=schema).to_text(max_terms=None)
     assert "left out" not in full
     plain = ObliqueTree.of([[5, 4, 3, 2, 1]], bias=[0], values=[0, 1]).to_text()
-    assert "Terms left out are taken as zero." in plain
+    assert "Terms left out count as zero." in plain
 
 
 def test_averages_of_dates_are_dates() -> None:
@@ -89,8 +89,8 @@ def test_averages_of_dates_are_dates() -> None:
         "joined", "numeric", center=1548150000.0, has_missing=True, spread=(3e7, 0.1), origin="date"
     )
     tree = ObliqueTree.of([[1.0, 0.0]], bias=[0], values=[0, 1], schema=Schema((joined,)))
-    assert "taken at its average: joined as 2019-01-22.\n" in tree.to_text()
-    assert "taken at its average: joined as 1548150000.\n" in tree.to_text(digits=None)
+    assert "counts as its mean: joined as 2019-01-22.\n" in tree.to_text()
+    assert "counts as its mean: joined as 1548150000.\n" in tree.to_text(digits=None)
 
 
 def test_a_tree_deeper_than_pythons_stack() -> None:
@@ -171,7 +171,7 @@ def test_linear_leaves_respect_the_number_of_terms_and_digits() -> None:
     assert "(+ 7 smaller terms left out)" in leaf
     assert len(leaf.split("*")) == 3
     text = tree.to_text(max_terms=2)
-    assert "Terms left out are taken at their average" in text
+    assert "Terms left out count at the mean" in text
     assert "left out" not in tree.to_text(max_terms=None)
 
 
@@ -179,7 +179,7 @@ def test_missing_numbers_of_linear_leaves_are_noted() -> None:
     schema = Schema((Feature("x", "numeric", center=10.0, has_missing=True),))
     none = np.zeros((0, 2))
     leaf = ObliqueTree.of(none, bias=[], values=[1], leaf_weights=[[1.0, 0.0]], schema=schema)
-    assert "A missing number is taken at its average: x as 10.\n" in leaf.to_text()
+    assert "A missing number counts as its mean: x as 10.\n" in leaf.to_text()
 
 
 def test_labels() -> None:

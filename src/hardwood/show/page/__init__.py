@@ -1,7 +1,7 @@
 """A model as an interactive page: one HTML file that fetches nothing.
 
-``content`` gathers what is shown as JSON, ``document`` puts it into the page. The page itself is in
-the folder ``source``: a template, a style sheet, and small scripts that are joined as they are.
+``content`` builds the JSON to show, ``document`` puts it into the page. The page itself is in the
+folder ``source``: a template, a style sheet, and small scripts that are concatenated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rows on a page are colored by: their class, or the size of a number."""
+"""Colors of the rows on a page: by class, or by a number."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hardwood.show.page.packing import packed
 if TYPE_CHECKING:
     from hardwood.show.page.rows import DataRows
 
-MAX_GROUPS = 10  # colors that the eye can tell apart; further classes share the last
+MAX_GROUPS = 10  # colors that can be told apart; further classes share the last
 MAX_SHADED_OUTPUTS = 6
-_CLIPPED = (1.0, 99.0)  # percentiles between which numbers are told apart
+_CLIPPED = (1.0, 99.0)  # percentiles at the ends of the color scale
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,11 @@ class Colors:
     Attributes
     ----------
     group_of_class
-        (k,) of each class; None where numbers, not classes, give the color.
+        (k,) color of each class; None if numbers determine the color.
     low, high
-        (s,) of each output that can be shaded, where the scale of colors begins and ends; empty
-        for classes.
+        (s,) ends of the color scale, for each output that can be shown in color; empty for classes.
     are_true
-        Whether rows have the color of the truth, not of what the model answers.
+        Whether colors show true values rather than predictions.
     """
 
     group_of_class: np.ndarray | None
@@ -40,22 +39,22 @@ class Colors:
 
     @property
     def n_groups(self) -> int:
-        """Colors of classes; 1 where numbers give the color."""
+        """Number of class colors; 1 if numbers determine the color."""
         return 1 if self.group_of_class is None else int(self.group_of_class.max()) + 1
 
     @property
     def n_shades(self) -> int:
-        """Outputs that can be shaded."""
+        """Number of outputs that can be shown in color."""
         return self.low.size
 
     def share(self, numbers: np.ndarray) -> np.ndarray:
-        """Where numbers (n, s) lie on the scale, from 0 (low, or lower) to 1 (high, or higher)."""
+        """Return the positions of numbers (n, s) on the scale, clipped to 0 (low) to 1 (high)."""
         with np.errstate(over="ignore", invalid="ignore"):
             share = (numbers - self.low) / (self.high - self.low)
         return np.clip(np.nan_to_num(share), 0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the page needs to know."""
+        """Return the colors for the page."""
         groups = self.group_of_class
         return {
             "groupOfClass": None if groups is None else packed(groups),
@@ -67,7 +66,7 @@ class Colors:
 
 
 def colors_of(model: HardModel, rows: DataRows | None) -> Colors:
-    """Choose colors for a model, and for the rows that are shown with it."""
+    """Choose the colors for a model and its rows."""
     are_true = rows is not None and rows.truth is not None
     if model.classes is not None:
         nothing = np.empty(0)
@@ -82,12 +81,12 @@ def colors_of(model: HardModel, rows: DataRows | None) -> Colors:
 
 
 def colored_by(rows: DataRows) -> np.ndarray:
-    """Return what colors the rows: (n,) positions of classes, or (n, k) numbers."""
+    """Return what determines the colors: (n,) positions of classes, or (n, k) numbers."""
     return rows.outputs if rows.truth is None else rows.truth
 
 
 def row_groups(colors: Colors, rows: DataRows) -> np.ndarray:
-    """Color of each row, (n,); all 0 where numbers give it."""
+    """Return the class color of each row, (n,); all 0 if numbers determine the color."""
     if colors.group_of_class is None:
         return np.zeros(len(rows), dtype=np.int64)
     positions = rows.outputs.argmax(axis=1) if rows.truth is None else rows.truth
@@ -96,7 +95,7 @@ def row_groups(colors: Colors, rows: DataRows) -> np.ndarray:
 
 
 def _groups(sizes: np.ndarray) -> np.ndarray:
-    """One color for each class, in their order; the smallest of many classes share the last."""
+    """Return one color per class, in order; the smallest of many classes share the last."""
     k = sizes.size
     if k <= MAX_GROUPS:
         return np.arange(k)
@@ -107,7 +106,7 @@ def _groups(sizes: np.ndarray) -> np.ndarray:
 
 
 def _class_sizes(model: HardModel, rows: DataRows | None) -> np.ndarray:
-    """How much of each class there is, (k,), as far as is known."""
+    """Return the size of each class, (k,), as far as it is known."""
     if rows is not None and rows.truth is not None:
         return np.bincount(rows.truth, minlength=model.n_outputs)
     outputs = _leaf_numbers(model) if rows is None else rows.outputs
@@ -116,5 +115,5 @@ def _class_sizes(model: HardModel, rows: DataRows | None) -> np.ndarray:
 
 
 def _leaf_numbers(model: HardModel) -> np.ndarray:
-    """Values of all leaves, (leaves, k)."""
+    """Return the values of all leaves, (leaves, k)."""
     return np.concatenate([tree.values for tree in model.hard_trees])

@@ -1,4 +1,4 @@
-"""A model, and rows if there are some, as the JSON that the page draws."""
+"""A model, and rows if given, as the JSON that the page draws."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ MAX_ROWS = 300
 def content_of(
     model: HardModel, X: Any = None, y: Any = None, *, max_rows: int = MAX_ROWS
 ) -> dict[str, Any]:
-    """Gather all that a page shows.
+    """Return everything that a page shows.
 
     Parameters
     ----------
     model
         A tree or a forest.
     X, y
-        Rows, and their true answers, that fill the histograms; optional.
+        Rows and their true targets, for the histograms; optional.
     max_rows
-        How many of the rows the page holds for its readers to choose from.
+        Largest number of rows that readers can choose from.
 
     Raises
     ------
     TableError
-        If the rows do not fit the model, or the answers the rows.
+        If the rows do not fit the model, or the targets do not fit the rows.
     """
     if X is None and y is not None:
-        raise ValueError("true answers were given without the rows they belong to: give X as well")
+        raise ValueError("y was given without X: pass the rows as well")
     if max_rows < 0:
         raise ValueError(f"max_rows must not be negative, got {max_rows}")
     trees = model.hard_trees
@@ -81,7 +81,7 @@ def content_of(
 
 
 def _output_names(model: HardModel) -> list[str]:
-    """Name each output: a class, a label, or a number that is predicted."""
+    """Return the name of each output: a class, a label, or a target."""
     if model.classes is not None:
         return [label_text(label) for label in model.classes]
     if model.target_names is not None:
@@ -93,7 +93,7 @@ def _output_names(model: HardModel) -> list[str]:
 
 
 def _target_name(model: HardModel) -> str | None:
-    """Name what is predicted, where that is one thing."""
+    """Return the name of the target, if there is only one."""
     names = model.target_names
     return name_text(names[0]) if names is not None and len(names) == 1 else None
 
@@ -102,7 +102,7 @@ def _target_name(model: HardModel) -> str | None:
 
 
 def _used_features(trees: Sequence[ObliqueTree]) -> np.ndarray:
-    """Numbers of the features that have a weight somewhere."""
+    """Return the positions of the features that have a weight."""
     schema = trees[0].schema
     is_used = np.zeros(schema.n_columns, dtype=bool)
     for tree in trees:
@@ -115,7 +115,7 @@ def _used_features(trees: Sequence[ObliqueTree]) -> np.ndarray:
 def _features(schema: Schema, used: np.ndarray) -> list[dict[str, Any]]:
     factors = value_factors(schema)
     is_number = np.array([feature.kind == "numeric" for feature in schema.features])
-    slots = np.cumsum(is_number) - 1  # the engine lines up the numbers, and leaves none out
+    slots = np.cumsum(is_number) - 1  # the engine lines up all numeric features
     return [
         _feature(schema.features[i], int(slots[i]), float(factors[schema.first_column[i]]))
         for i in used.tolist()
@@ -146,7 +146,7 @@ def _unused(schema: Schema, used: np.ndarray) -> dict[str, Any]:
 def _tree(
     tree: ObliqueTree, columns: np.ndarray, rows: DataRows | None, colors: Colors
 ) -> dict[str, Any]:
-    """Return one tree; ``columns`` are those of its schema that the page knows."""
+    """Return one tree; ``columns`` are those of its schema that the page has."""
     exact = exact_splits(tree)
     splits = [_split(tree.split(i)) for i in range(tree.n_splits)]
     return {
@@ -167,7 +167,7 @@ def _tree(
 
 
 def _split(split: Split) -> tuple[list[Any], list[Any]]:
-    """Words of a condition, and the axis that its scores are drawn on."""
+    """Return a condition as text, and the axis for its scores."""
     words = phrase(split, max_terms=MAX_TERMS, digits=DIGITS)
     right_side = f"{words.relation} {words.threshold}" if words.relation else ""
     return [list(words.terms), words.n_left_out, right_side], _axis(split, words)
@@ -176,11 +176,11 @@ def _split(split: Split) -> tuple[list[Any], list[Any]]:
 def _axis(split: Split, words: Phrase) -> list[Any]:
     """Return threshold and factor: a score s is drawn at ``threshold + factor * s``.
 
-    So the axis has the units of the condition's left side, and its threshold is that of the right.
-    A split on one number is drawn in that number, which may be a date: the third entry says so.
+    The axis has the units of the condition's left side, and the threshold of its right side. The
+    axis of a split on one number is that number, which may be a date, as the third element says.
     """
     at, factor, origin = 0.0, 1.0, "number"
-    if words.relation:  # there is none where levels decide alone
+    if words.relation:  # none if the split has only categories
         first = split.terms[0]
         if len(split.terms) > 1:
             at, factor = float(words.threshold), 1.0 if first.weight > 0 else -1.0
@@ -197,7 +197,7 @@ def _leaf_weights(tree: ObliqueTree, columns: np.ndarray) -> Any:
 
 
 def _equations(tree: ObliqueTree) -> list[list[str]] | None:
-    """Linear leaves in words."""
+    """Return linear leaves as text."""
     if not says_equations(tree):
         return None
     left_out = outputs_left_out(tree)

@@ -16,7 +16,7 @@ from hardwood.atomic_file import checked_target, whole_file
 from hardwood.model.base import Model
 from hardwood.show.page.content import MAX_ROWS, content_of
 
-# The scripts, in order: each uses names of those before it, and `main.js` starts the page.
+# The scripts in order: each uses names from earlier ones, and `main.js` starts the page.
 SCRIPTS = (
     "basics/elements.js",
     "basics/numbers.js",
@@ -45,7 +45,7 @@ MAX_NOTEBOOK_BYTES = 8_000_000
 
 @dataclass(frozen=True)
 class Page:
-    """An HTML document: show it in a notebook, where it displays itself, or `save` it.
+    """An HTML document that displays itself in a notebook, or can be saved with `save`.
 
     Parameters
     ----------
@@ -56,15 +56,15 @@ class Page:
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document, in whole or not at all."""
+        """Write the document to a file, atomically."""
         _check_path(path)
         with whole_file(path) as stream:
             stream.write(self.html.encode())
 
     def _repr_html_(self) -> str | None:
-        """Return the page in a frame of its own, or nothing where a notebook would grow too large.
+        """Return the page in a frame, or None if it is too large for a notebook.
 
-        The frame may run its script and nothing else: it cannot reach the notebook.
+        The frame is sandboxed: it may run its script, but cannot access the notebook.
         """
         if len(self.html) > MAX_NOTEBOOK_BYTES:
             return None
@@ -87,7 +87,7 @@ def show(
     title: str | None = None,
     max_rows: int = MAX_ROWS,
 ) -> Page:
-    """Make the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`."""
+    """Return the page of a model; arguments as in :meth:`hardwood.ObliqueTree.show`."""
     hard = model.hard("a page")
     if path is not None:
         _check_path(path)
@@ -104,7 +104,7 @@ def _check_path(path: str | os.PathLike[str]) -> None:
 
 
 def notebook_html(model: Model) -> str | None:
-    """Return the page of a model as a notebook displays it; None of what has no page."""
+    """Return the page of a model for a notebook; None if the model has no page."""
     try:
         hard = model.hard("a page")
     except TypeError:
@@ -113,7 +113,7 @@ def notebook_html(model: Model) -> str | None:
 
 
 def _title(model: Model) -> str:
-    """Name what is predicted, where that is known."""
+    """Return a title with the names of the targets, if known."""
     kind = "forest" if model.is_ensemble else "tree"
     if not model.target_names:
         return f"An oblique {kind}"
@@ -132,12 +132,12 @@ def _document(content: dict[str, Any]) -> str:
         "script": script,
         "data": _inert_json(content),
     }
-    # In one pass: what a name says is not looked through for marks.
+    # In one pass, so that marks within names are not replaced.
     return re.sub(r"\[\[(\w+)\]\]", lambda mark: parts[mark[1]], _source("page.html"))
 
 
 def _policy(script: str, style: str) -> str:
-    """Content-Security-Policy: this script and this style may run, and nothing be fetched."""
+    """Return a Content-Security-Policy that allows this script and style, and no requests."""
     return (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -150,7 +150,7 @@ def _digest(text: str) -> str:
 
 
 def _inert_json(content: dict[str, Any]) -> str:
-    """Write JSON that ends no script element and starts no comment, whatever the names are."""
+    """Write JSON that cannot end a script element or start a comment, whatever the names are."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,7 +1,7 @@
 """Histograms of the scores at the splits of a tree, and of the targets at its leaves.
 
-The bins of a split are of one width, and the threshold, score 0, is the edge between two of them:
-no bin counts rows of both sides. The first and the last bin count all that lies beyond them.
+The bins of a split have the same width, and the threshold, score 0, is an edge between two bins, so
+that no bin counts rows of both sides. The first and the last bin include everything beyond them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 N_BINS = 28
 _SHADES = 255
-_CLIPPED = (1.0, 99.0)  # percentiles between which bins lie, where there are enough rows
+_CLIPPED = (1.0, 99.0)  # percentiles at the ends of the bins, if there are enough rows
 _ENOUGH = 50
-_HUGE = 1e300  # so that differences of scores are finite
+_HUGE = 1e300  # keeps differences of scores finite
 
 
 def histograms_of(tree: ObliqueTree, rows: DataRows, colors: Colors) -> dict[str, Any]:
@@ -31,11 +31,11 @@ def histograms_of(tree: ObliqueTree, rows: DataRows, colors: Colors) -> dict[str
     Returns
     -------
     histograms
-        Packed arrays. ``width`` (m,) of the bins, and ``zero`` (m,) how many of them lie left of
-        the threshold; ``counts`` (m, bins, groups) and ``leafCounts`` (L, groups) of rows;
-        ``shades`` (m, bins, s), where numbers give the color their mean in each bin, from 0 (low)
-        to 255 (high); ``leafTargets`` (L, s, bins) rows by their target from low to high, where it
-        is known and a number.
+        Packed arrays. ``width`` (m,) of the bins, and ``zero`` (m,) number of bins left of the
+        threshold; ``counts`` (m, bins, groups) and ``leafCounts`` (L, groups) of rows; ``shades``
+        (m, bins, s) mean color in each bin, from 0 (low) to 255 (high), if numbers determine the
+        color; ``leafTargets`` (L, s, bins) rows by their target from low to high, for regression
+        with known targets.
     """
     routed = RoutedRows.of(tree, rows.table)
     scores = _Scores(tree, rows.matrix[routed.row])
@@ -82,7 +82,7 @@ class _Scores:
 
 
 def _bins(score: np.ndarray, n_left: int) -> tuple[float, int]:
-    """Width of the bins, and how many lie left of the threshold, which is where a row goes left."""
+    """Return the width of the bins, and how many of them are left of the threshold."""
     if score.size == 0:
         return 1.0, N_BINS // 2
     low, high = np.percentile(score, _CLIPPED if score.size >= _ENOUGH else (0.0, 100.0))
@@ -95,14 +95,14 @@ def _bins(score: np.ndarray, n_left: int) -> tuple[float, int]:
 
 
 def _n_left(routed: RoutedRows, split: int) -> int:
-    """How many rows go left; they come first among the rows of a split."""
+    """Return the number of rows that go left, which come first among the rows of a split."""
     left = int(routed.tree.children[split, 0])
     here = routed.at(left if left >= 0 else routed.tree.n_splits + ~left)
     return here.stop - here.start
 
 
 def _bin_of(score: np.ndarray, width: float, zero: int, n_left: int) -> np.ndarray:
-    """Bin of each row. The engine has the last word on which side of the threshold a row is."""
+    """Return the bin of each row; the engine decides the side of the threshold."""
     bins = np.clip(np.floor(score / width), -zero, N_BINS - 1 - zero).astype(np.int64) + zero
     bins[:n_left] = np.minimum(bins[:n_left], max(zero - 1, 0))
     bins[n_left:] = np.maximum(bins[n_left:], min(zero, N_BINS - 1))
@@ -110,13 +110,13 @@ def _bin_of(score: np.ndarray, width: float, zero: int, n_left: int) -> np.ndarr
 
 
 def _table_of(row: np.ndarray, n_rows: int, column: np.ndarray, n_columns: int) -> np.ndarray:
-    """Count pairs of small whole numbers, (n_rows, n_columns)."""
+    """Count pairs of small integers, (n_rows, n_columns)."""
     flat = np.bincount(row * n_columns + column, minlength=n_rows * n_columns)
     return flat.reshape(n_rows, n_columns)
 
 
 def _mean_shades(bins: np.ndarray, numbers: np.ndarray, colors: Colors) -> np.ndarray:
-    """Mean of each number in each bin, as a shade, (bins, s)."""
+    """Return the mean of each number in each bin, as a color from 0 to 255, (bins, s)."""
     count = np.maximum(np.bincount(bins, minlength=N_BINS), 1)
     sums = [np.bincount(bins, column, minlength=N_BINS) for column in numbers.T]
     share = colors.share(np.stack(sums, axis=1) / count[:, None])
@@ -127,7 +127,7 @@ def _mean_shades(bins: np.ndarray, numbers: np.ndarray, colors: Colors) -> np.nd
 def _leaf_targets(
     tree: ObliqueTree, routed: RoutedRows, numbers: np.ndarray | None, colors: Colors
 ) -> Any:
-    """Histograms of the true numbers at each leaf, (L, s, bins)."""
+    """Return histograms of the true targets at each leaf, (L, s, bins)."""
     if numbers is None or not colors.are_true:
         return None
     bins = np.minimum(np.floor(colors.share(numbers) * N_BINS), N_BINS - 1).astype(np.int64)

@@ -1,10 +1,10 @@
-"""Arrays inside JSON, in the fewest characters that keep every number exactly.
+"""Arrays in JSON, in few characters and without loss.
 
-A packed array is one of three things, which ``data.js`` tells apart:
+A packed array has one of three forms, which ``data.js`` distinguishes:
 
-- a list of numbers, ``null`` where one is NaN;
-- ``{"f4": text}``, where the text is the base64 of little-endian numbers of that NumPy type;
-- ``{"size": n, "at": places, "is": numbers}``, mostly zeros; both parts are packed arrays.
+- a list of numbers, with ``null`` for NaN;
+- ``{"f4": text}``, where the text is base64 of little-endian numbers of that NumPy type;
+- ``{"size": n, "at": places, "is": numbers}``, for mostly zeros; both parts are packed arrays.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 _WHOLE_TYPES = ("u1", "u2", "i4")
-_SPARSE_BELOW = 1 / 3  # share of entries that are not zero
+_SPARSE_BELOW = 1 / 3  # share of nonzero numbers
 _WRAPPING = len('{"f4":""}')
 
 
 def packed(array: Any) -> Any:
-    """Pack the numbers of an array, row by row; its shape is not kept."""
+    """Pack the numbers of an array, row by row, without its shape."""
     flat = np.asarray(array).ravel()
     places = np.flatnonzero(flat)
     if places.size < _SPARSE_BELOW * flat.size:
@@ -35,7 +35,7 @@ def packed(array: Any) -> Any:
 
 
 def _narrowest_type(flat: np.ndarray) -> str:
-    """Name the shortest type that holds every number exactly."""
+    """Return the smallest type that holds every number exactly."""
     if flat.dtype.kind in "biu":
         low, high = (int(flat.min()), int(flat.max())) if flat.size else (0, 0)
         for kind in _WHOLE_TYPES:
@@ -48,7 +48,7 @@ def _narrowest_type(flat: np.ndarray) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Write whole numbers without a point, and NaN, which JSON lacks, as null."""
+    """Write integers without a decimal point, and NaN, which JSON lacks, as null."""
     if isinstance(value, float):
         if math.isnan(value):
             return None

@@ -1,4 +1,4 @@
-"""The rows behind a page: those its histograms count, and those a reader can choose from."""
+"""The rows of a page: those in its histograms, and those that a reader can choose."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from hardwood.table import Table
 from hardwood.table.target import true_answers
 
 MAX_COUNTED_ROWS = 50_000
-MAX_COUNTED_ENTRIES = 20_000_000  # of the encoded rows: 80 MB
+MAX_COUNTED_ENTRIES = 20_000_000  # values of the encoded rows: 80 MB
 MIN_COUNTED_ROWS = 1_000
 _SEED = 0  # the same table gives the same page
 
 
 @dataclass(frozen=True, eq=False)
 class DataRows:
-    """Rows of a table, as many as histograms need.
+    """The rows of a table that the histograms count.
 
     Attributes
     ----------
     table
-        They as the schema has them: models read it without looking anything up.
+        The rows in the form of the schema.
     number
-        (n,) which rows of the user's table they are.
+        (n,) positions of the rows in the user's table.
     n_table_rows
-        How many rows that table has.
+        Number of rows of the user's table.
     truth
-        Their true answers, see `true_answers`; None where they are not known.
+        True targets, see `true_answers`; None if not known.
     outputs
-        (n, k) what the model answers: probabilities or numbers.
+        (n, k) the model's predictions: probabilities or values.
     """
 
     table: Table
@@ -43,7 +43,7 @@ class DataRows:
 
     @classmethod
     def of(cls, model: HardModel, X: Any, y: Any) -> DataRows:
-        """Read a table, with or without true answers; of a large one, draw rows at random."""
+        """Read a table, with or without targets; draw rows at random from a large one."""
         matrix = model.schema.read(X, who=type(model).__name__)
         n = int(matrix.shape[0])
         truth = None if y is None else true_answers(model, y, n)
@@ -69,7 +69,7 @@ class DataRows:
         return matrix
 
     def chosen(self, n_most: int) -> np.ndarray:
-        """Return which of the rows, at most ``n_most``, a reader can choose from."""
+        """Return the positions of at most ``n_most`` rows that a reader can choose."""
         return _drawn(len(self), n_most)
 
 
@@ -79,7 +79,7 @@ def _n_counted(n_columns: int) -> int:
 
 
 def _drawn(n: int, n_most: int) -> np.ndarray:
-    """Numbers of up to ``n_most`` of n rows, in order."""
+    """Return the positions of up to ``n_most`` of n rows, in order."""
     if n <= n_most:
         return np.arange(n)
     return np.sort(np.random.default_rng(_SEED).choice(n, n_most, replace=False))

@@ -1,4 +1,4 @@
-// The start: the model is read, every part drawn once, and from then on each hears of what changes.
+// Starts the page: reads the model and draws every part, which then follows changes of the state.
 "use strict";
 
 const TABS = ["node", "row", "model", "text"];
@@ -26,7 +26,7 @@ function startTabs() {
   });
 }
 
-/** Light or dark, as the system has it until the reader says otherwise. */
+/** Switch between light and dark; the system's choice is the default. */
 function switchTheme() {
   const root = document.documentElement;
   const isDark = root.dataset.theme
@@ -58,7 +58,7 @@ function startZoomButtons() {
   byId("close-all").addEventListener("click", () => setAllOpen(false));
 }
 
-/** Open the whole tree and see it, or close all but the first levels. */
+/** Open the whole tree, or close all but the first levels, and fit it into view. */
 function setAllOpen(isOpen) {
   const tree = currentTree();
   if (isOpen) {

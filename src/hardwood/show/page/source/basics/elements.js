@@ -1,15 +1,15 @@
-// Making elements. Names of features, classes and trees reach the page as text nodes and attribute
-// values, here and nowhere else: no HTML is ever made of them, so none can be taken for markup.
+// Creates elements. Names of features, classes and trees enter the page only here, as text nodes and
+// attribute values. They are never parsed as HTML, so none can act as markup.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Make an HTML element: `text` is its content, `on` its listeners, all else are attributes. */
+/** Create an HTML element: `text` is its content, `on` its listeners, the rest attributes. */
 function element(tag, options = {}, ...children) {
   return fill(document.createElement(tag), options, children);
 }
 
-/** Make an SVG element, likewise. */
+/** Create an SVG element in the same way. */
 function svgElement(tag, options = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), options, children);
 }
@@ -28,17 +28,17 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-/** Make a push button. */
+/** Create a push button. */
 function button(text, onClick, attributes = {}) {
   return element("button", { type: "button", text, on: { click: onClick }, ...attributes });
 }
 
-/** A name from the model, kept apart from its surroundings whichever way its script runs. */
+/** A name from the model, isolated from the text direction of its surroundings. */
 function nameElement(text, className = "") {
   return element("bdi", { text, title: text, class: `name ${className}` });
 }
 
-/** Whether the reader asked their system for less movement. */
+/** Whether the reader's system is set to reduced motion. */
 function prefersStillness() {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }

@@ -1,7 +1,7 @@
-// Numbers, shares and dates as people write them.
+// Formats numbers, shares and dates.
 "use strict";
 
-/** Write a number with so many significant digits; more where `spread` says it varies less. */
+/** Write a number with `digits` significant digits, or more if `spread` is small beside it. */
 function numberText(value, digits = 4, spread = Infinity) {
   if (!Number.isFinite(value)) return String(value);
   if (value === 0) return "0";
@@ -41,7 +41,7 @@ function shareText(share) {
   return `${numberText(percent, percent < 10 ? 2 : 3)} %`;
 }
 
-/** Write a number as what it was in the table: a date, a duration, or a number. */
+/** Write a number as in the table: as a date, a duration, a boolean or a number. */
 function quantityText(value, origin, spread = Infinity) {
   if (origin === "date") return dateText(value, spread);
   if (origin === "duration") return durationText(value);

@@ -1,13 +1,13 @@
-// What the reader has chosen. Parts of the page change it through `change`, and hear of the changes
-// of others through `whenever`.
+// The reader's choices. Parts of the page change them with `change`, and follow changes made
+// elsewhere with `whenever`.
 "use strict";
 
 const state = {
   tree: 0, // number of the tree that is drawn
   selected: 0, // number of the node that the panel describes
-  answer: null, // `answerTo` of the row that goes down the tree, or null
+  answer: null, // `answerTo` of the current row, or null
   feature: null, // number of the feature that is searched for, or null
-  shade: 0, // which output gives the color, where numbers do
+  shade: 0, // the output that determines the color, if numbers do
 };
 
 const listeners = [];
@@ -33,7 +33,7 @@ function currentTree() {
   return model.trees[state.tree];
 }
 
-/** Path of the row through the tree that is drawn; null without a row. */
+/** Path of the current row through the drawn tree; null without a row. */
 function currentPath() {
   return state.answer && state.answer.trees[state.tree];
 }
@@ -44,7 +44,7 @@ function currentPathNodes() {
   return path ? [...path.steps.map((step) => step.node), path.node] : [];
 }
 
-/** Send a row down all trees and show it; null takes it away. */
+/** Show a row and its paths through all trees; null removes it. */
 function showRow(row) {
   change({ answer: row && answerTo(model, row) });
 }

@@ -1,4 +1,4 @@
-// Tables of names, bars and figures, and the headings above them.
+// Tables of names, bars and numbers, and their headings.
 "use strict";
 
 /** A part of a panel, with its heading. */
@@ -11,10 +11,10 @@ function quietText(text) {
 }
 
 /**
- * A table, and where it has more than `atFirst` rows a button that shows the rest.
+ * A table, with a button to show the rest if it has more than `atFirst` rows.
  *
- * @param kind - how its columns are divided; page.css has it under this name
- * @param head - names of the columns; none are shown where it is empty
+ * @param kind - class of the table in page.css, which sets the widths of its columns
+ * @param head - names of the columns; no header if empty
  */
 function tableParts(kind, head, rows, atFirst = Infinity) {
   const body = element("tbody", {}, ...rows.slice(0, atFirst));
@@ -38,7 +38,7 @@ function moreButton(list, items, nShown, after = () => {}) {
   return more;
 }
 
-/** A row of a table: what it is about, bars below each other, and figures. */
+/** A row of a table: a heading, bars one below the other, and numbers. */
 function barRow(heading, bars, figures, attributes = {}) {
   return element(
     "tr",
@@ -56,14 +56,14 @@ function divergingBar(share, className = "") {
   return element("span", { class: "diverging", "aria-hidden": "true" }, bar);
 }
 
-/** A bar that grows from the left, in the color of a class where one is given. */
+/** A bar that grows from the left, in the color of a class if given. */
 function plainBar(share, className = "") {
   const bar = element("i", { class: `bar ${className}` });
   bar.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
   return element("span", { class: "plain", "aria-hidden": "true" }, bar);
 }
 
-/** The largest of some numbers, whatever their signs; 1 where all are 0, to divide by. */
+/** The largest absolute value; 1 if all are 0, so that it can be divided by. */
 function largestSize(numbers) {
   return numbers.reduce((most, number) => Math.max(most, Math.abs(number)), 0) || 1;
 }

@@ -1,4 +1,4 @@
-// The cards of the drawing: what a split asks, what a leaf answers, in a few words.
+// The cards of the drawing: the condition of a split, or the prediction of a leaf.
 "use strict";
 
 const SMALL = { width: CARDS.split.width - 2, height: 50 }; // the histogram of a card
@@ -10,7 +10,7 @@ function conditionText(tree, split) {
   return `${terms.map(termText).join(" ")}${leftOut} ${relationText(rightSide)}`.trim();
 }
 
-/** "- 1.1*width" as printed: "− 1.1·width". What comes after the weight is a name, and stays. */
+/** "- 1.1*width" as "− 1.1·width". The name after the weight is not changed. */
 function termText(term) {
   return term.replace(/^- /, "− ").replace(/^([^\w(]*[\d.e-]+)\*/, "$1·");
 }
@@ -22,12 +22,12 @@ function relationText(rightSide) {
     .replace(/ -(?=\d)/, " −");
 }
 
-/** The right side of a condition alone; 0 where it has none, and scores are compared with 0. */
+/** The right side of a condition; 0 if it has none, because scores are compared with 0. */
 function thresholdText(tree, split) {
   return relationText(tree.conditions[split][2]).slice(2) || "0";
 }
 
-/** What a leaf answers, in a few words: "Adelie", "12.4", "a, b". */
+/** The prediction of a leaf as short text: "Adelie", "12.4", "a, b". */
 function leafText(tree, leaf) {
   return tree.equations ? "a linear function" : answerText(tree, leafValues(tree, leaf));
 }
@@ -36,11 +36,11 @@ function leafValues(tree, leaf) {
   return tree.values.subarray(leaf * tree.nOutputs, (leaf + 1) * tree.nOutputs);
 }
 
-/** An answer in a few words. `of` is a tree, or the model. */
+/** A prediction as short text. `of` is a tree, or the model. */
 function answerText(of, outputs) {
   const { task } = of;
   if (task === "classification") return model.outputs[largestAt(outputs)];
-  if (scoresClasses(of)) return `most for ${model.outputs[largestAt(outputs)]}`;
+  if (scoresClasses(of)) return `highest score: ${model.outputs[largestAt(outputs)]}`;
   if (task === "multilabel") return labelsText(outputs);
   if (outputs.length === 1) return valueText(outputs[0], 0);
   const shown = [...outputs.slice(0, 3)].map(
@@ -49,18 +49,18 @@ function answerText(of, outputs) {
   return shown.join(", ") + (outputs.length > 3 ? ", …" : "");
 }
 
-/** Whether a tree gives scores for classes, which a forest adds up. */
+/** Whether a tree has scores for classes, which the forest adds up. */
 function scoresClasses(of) {
   return of.task === "regression" && model.task === "classification";
 }
 
 function labelsText(shares) {
-  const said = model.outputs.filter((_, o) => shares[o] >= 0.5);
-  if (said.length === 0) return "no label";
-  return said.slice(0, 4).join(", ") + (said.length > 4 ? ` + ${said.length - 4}` : "");
+  const predicted = model.outputs.filter((_, o) => shares[o] >= 0.5);
+  if (predicted.length === 0) return "no label";
+  return predicted.slice(0, 4).join(", ") + (predicted.length > 4 ? ` + ${predicted.length - 4}` : "");
 }
 
-/** A predicted number, with the digits that tell leaves apart. */
+/** A predicted number, with enough digits to distinguish leaves. */
 function valueText(value, output) {
   const { low, high } = model.colors;
   const spread =
@@ -68,14 +68,14 @@ function valueText(value, output) {
   return numberText(value, 3, spread);
 }
 
-/** How sure a leaf is: its probability, where it has one. */
+/** The probability of a leaf's class, if it has one. */
 function leafShareText(tree, leaf) {
   if (tree.task !== "classification" || tree.equations) return "";
   const outputs = leafValues(tree, leaf);
   return shareText(outputs[largestAt(outputs)]);
 }
 
-/** A node in a sentence, for those who hear the page. */
+/** The description of a node, for screen readers. */
 function nodeWords(tree, node) {
   const count = rowCount(tree, node, model);
   const rows = count === null ? "" : `, ${plural(count, "row")}`;
@@ -88,7 +88,7 @@ function nodeWords(tree, node) {
   return `${side}split, ${conditionText(tree, node)}${rows}`;
 }
 
-/** Make the card of a node; where nobody could read it, a colored box. */
+/** Create the card of a node, or a colored box if it would be too small to read. */
 function makeCard(tree, node, isReadable) {
   const kind = isLeaf(tree, node) ? "leaf" : "split";
   const card = element("div", {
@@ -159,7 +159,7 @@ function leafParts(tree, node) {
   ];
 }
 
-/** An answer for a card: of several numbers, the one that gives the color. */
+/** A prediction for a card; of several numbers, the one that determines the color. */
 function shortAnswer(tree, leaf) {
   if (tree.equations) return hasGroups() ? "linear" : `linear, ≈ ${meanText(tree, leaf)}`;
   if (scoresClasses(tree)) return model.outputs[largestAt(leafValues(tree, leaf))];
@@ -168,12 +168,12 @@ function shortAnswer(tree, leaf) {
   return `${model.outputs[output]} ${valueText(leafValues(tree, leaf)[output], output)}`;
 }
 
-/** What a linear leaf answers about, in the output that gives the color. */
+/** The typical prediction of a linear leaf, for the output that determines the color. */
 function meanText(tree, leaf) {
   return valueText(meanOutputs(tree)[tree.nSplits + leaf], state.shade);
 }
 
-/** The foot of a leaf: its rows by class, its true numbers as a histogram, or its labels. */
+/** The strip at the bottom of a leaf: rows by class, histogram of true values, or labels. */
 function leafStrip(tree, node) {
   const [width, height] = [CARDS.leaf.width - 2, hasGroups() ? 14 : 30];
   const strip = svgElement("svg", { width, height, class: "strip", "aria-hidden": "true" });
@@ -186,7 +186,7 @@ function leafStrip(tree, node) {
   return strip;
 }
 
-/** A bar for the probability of each label, which cannot be told apart beyond a few dozen. */
+/** A bar for the probability of each label. */
 function labelBars(shares, width, height) {
   const step = width / shares.length;
   return [...shares].map((share, o) =>

@@ -2,8 +2,8 @@
 "use strict";
 
 /**
- * The histogram of a split's scores: counts of its bins by color, their totals and the largest of
- * these, and where the threshold is. Null where no rows were given, or none reach the split.
+ * The histogram of a split's scores: counts by bin and color, totals by bin, the largest total, and
+ * the position of the threshold. Null if no rows were given, or none reach the split.
  */
 function splitBins(tree, split) {
   if (!tree.histograms || rowCount(tree, split, model) === 0) return null;
@@ -22,20 +22,20 @@ function splitBins(tree, split) {
   };
 }
 
-/** Where a score lies between the left (0) and the right end (1) of a split's histogram. */
+/** The position of a score between the left (0) and right end (1) of a split's histogram. */
 function placeOfScore(bins, score) {
   const place = (score / bins.width + bins.zero) / model.bins;
   return Math.min(Math.max(place, 0), 1);
 }
 
-/** Draw the bins of a split into a box of so many pixels: a stack of colors, or shaded bars. */
+/** Draw the bins of a split, as stacked colors or shaded bars, in a box of the given pixels. */
 function binShapes(tree, split, bins, width, height) {
   return hasGroups()
     ? stackedShapes(bins, width, height)
     : shadedShapes(tree, split, bins, width, height);
 }
 
-/** One path for each class, so that a histogram is a few elements however many bins it has. */
+/** One path for each class, so that a histogram has few elements for any number of bins. */
 function stackedShapes(bins, width, height) {
   const step = width / model.bins;
   const scale = height / bins.largest;
@@ -85,13 +85,13 @@ function scoreLine(bins, score, width, height, className) {
   return svgElement("path", { d: `M${x} 0v${height}`, class: className });
 }
 
-/** A score in the units of the condition: what stands left of its relation. */
+/** A score in the units of the left side of the condition. */
 function onAxis(tree, split, score) {
   const [threshold, factor] = tree.axes[split];
   return threshold + factor * score;
 }
 
-/** Write a score in those units, as exactly as its histogram is wide. */
+/** Write a score in those units, with digits that fit the width of the histogram. */
 function axisText(tree, split, score) {
   const [, factor, origin] = tree.axes[split];
   const width = tree.histograms ? Math.abs(factor) * tree.histograms.width[split] : Infinity;
@@ -121,7 +121,7 @@ function scoreChart(tree, split) {
 function missingHistogram() {
   return model.rows
     ? "No row of the table reaches this split."
-    : "Made without a table: give X to see how its rows fall on both sides.";
+    : "This page was made without a table. Pass X to see a histogram of its rows.";
 }
 
 function rowMark(bins, score, width, height) {
@@ -136,7 +136,7 @@ function chartLabel(x, y, anchor, text, className) {
   return svgElement("text", { x: round(x), y, "text-anchor": anchor, class: className, text });
 }
 
-/** Labels below the axis: the threshold, its sides, and the ends where there is room. */
+/** Labels below the axis: the threshold, its sides, and the ends if there is room. */
 function axisLabels(tree, split, bins, width, height) {
   const [low, high] = axisEnds(tree, split, bins);
   const at = placeOfScore(bins, 0) * width;
@@ -152,7 +152,7 @@ function axisLabels(tree, split, bins, width, height) {
   return labels;
 }
 
-/** What stands at both ends of a split's axis. */
+/** The labels at both ends of a split's axis. */
 function axisEnds(tree, split, bins) {
   const edges = [-bins.zero, model.bins - bins.zero];
   return edges.map((edge) => axisText(tree, split, edge * bins.width));

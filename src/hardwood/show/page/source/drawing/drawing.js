@@ -1,17 +1,17 @@
-// The drawing: cards and streams of those nodes that can be seen, and of no others, so that a tree
-// of a thousand nodes costs no more than what fits into the window.
+// The drawing: cards and streams of visible nodes only, so that the cost of a tree with a thousand
+// nodes is limited by what fits into the window.
 "use strict";
 
-const READABLE = 0.42; // scale below which cards are colored boxes
-const WIDE = 30; // pixels of a stream among boxes from which on it has bands
-const SPARE = 160; // pixels around the window in which nodes are kept: a drag shows no holes
+const READABLE = 0.42; // scale below which cards become colored boxes
+const WIDE = 30; // width in pixels from which a stream between boxes has bands
+const SPARE = 160; // pixels around the window where nodes are drawn too, so that dragging shows no gaps
 
-let goal = null; // layout of the tree as it will be when it stands still
-let places = null; // and as it is in this frame
+let goal = null; // layout of the tree after the animation
+let places = null; // layout in the current frame
 let isReadable = true;
 const drawn = new Map(); // node -> { card, stream }
 
-/** Draw another tree, or the same in another form. */
+/** Draw another tree, or the same one in another form. */
 function drawTree() {
   clearDrawing();
   goal = layoutOf(currentTree(), currentOpen());
@@ -40,7 +40,7 @@ function redrawTree() {
   });
 }
 
-/** New nodes grow out of their parents, which come first in number. */
+/** New nodes start at their parents, which have smaller numbers. */
 function startAtParent(tree, from, node) {
   from.x[node] = from.x[tree.parent[node]];
   from.y[node] = from.y[tree.parent[node]];
@@ -68,7 +68,7 @@ function reveal(nodes) {
   if (closed.length) setOpen(closed, true);
 }
 
-// What can be seen
+// Visible nodes
 
 function drawVisible() {
   const tree = currentTree();
@@ -87,7 +87,7 @@ function drawVisible() {
   byId("streams").append(streams);
 }
 
-/** Nodes whose cards or streams are in the window, and the one that has the focus. */
+/** Nodes whose cards or streams are in the window, and the selected one. */
 function visibleNodes(tree) {
   const { width, height } = canvasSize();
   const [left, right] = [-SPARE, width + SPARE].map((x) => (x - view.x) / view.scale);
@@ -128,7 +128,7 @@ function clearDrawing() {
   for (const node of [...drawn.keys()]) erase(node);
 }
 
-// Where it is
+// Positions
 
 function placeAll() {
   const tree = currentTree();
@@ -145,7 +145,7 @@ function place(tree, node) {
   if (stream) placeStream(tree, node, stream);
 }
 
-/** The stream of rows into a node: a band for each color, or one where bands would be hairs. */
+/** The stream of rows into a node: a band for each color, or one band if it is narrow. */
 function makeStream(tree, node) {
   const stream = svgElement("g", { "data-node": node });
   const isWide = places.form === CARDS ? isReadable : places.flow * flowShare(tree, node) > WIDE;
@@ -172,7 +172,7 @@ function placeStream(tree, node, stream) {
   const ends = { from, to, start, end: places.y[node], wide };
   const total = rowCount(tree, node, model);
   const bands = stream.querySelectorAll("path");
-  let done = 0; // share of the stream that the bands so far take up
+  let done = 0; // share of the stream that earlier bands take up
   bands.forEach((band, g) => {
     const share = bands.length === 1 ? 1 : groupsAt(tree, node, model)[g] / total;
     band.setAttribute("d", share ? bandPath(ends, done, done + share) : "");
@@ -183,7 +183,7 @@ function placeStream(tree, node, stream) {
   label?.setAttribute("y", round(ends.start + 0.62 * (ends.end - ends.start)));
 }
 
-/** Where a stream leaves its parent: left and right part side by side, together in the middle. */
+/** Where a stream leaves its parent: left and right stream side by side, centered. */
 function streamOffset(tree, node, wide) {
   const children = childrenOf(tree, tree.parent[node]);
   const half = (places.flow * (flowShare(tree, children[0]) + flowShare(tree, children[1]))) / 2;
@@ -191,8 +191,8 @@ function streamOffset(tree, node, wide) {
 }
 
 /**
- * A band of a stream, between two shares of its width. Where the stream runs sideways its edges
- * turn one after the other, as lanes of a road do; otherwise they would meet halfway.
+ * A band of a stream, between two shares of its width. If the stream runs sideways, its edges turn
+ * one after the other, like the lanes of a road; otherwise they would meet halfway.
  */
 function bandPath({ from, to, start, end, wide }, first, last) {
   const sideways = Math.max(-1, Math.min((from - to) / 240, 1));
@@ -208,7 +208,7 @@ function bandPath({ from, to, start, end, wide }, first, last) {
   );
 }
 
-// How it is marked
+// Marks
 
 /** Mark a card: selected, on the row's path, found by the search, closed. */
 function decorate(node, card) {
@@ -273,7 +273,7 @@ function wholeBox() {
   return boxOf(nodes);
 }
 
-/** See the whole tree; cards no smaller than can be read, but then with the root in the middle. */
+/** Fit the whole tree; if cards would be too small to read, center the root instead. */
 function fitTree() {
   const box = wholeBox();
   const seen = viewOfBox(box, goal.form === CARDS ? SCALES.readable : SCALES.least);
@@ -287,7 +287,7 @@ function overview() {
   moveTo(viewOfBox(wholeBox()));
 }
 
-/** Bring nodes into view, if they are not, without changing the scale more than needed. */
+/** Bring nodes into view, with as little change of the view as possible. */
 function bringIntoView(nodes) {
   const box = boxOf(nodes);
   const { width, height } = canvasSize();

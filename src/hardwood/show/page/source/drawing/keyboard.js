@@ -1,4 +1,4 @@
-// The drawing by keyboard: arrows walk, Enter opens and closes, Escape lets go.
+// Keyboard control: arrows move, Enter opens and closes, Escape clears.
 "use strict";
 
 const WALKS = {
@@ -9,7 +9,7 @@ const WALKS = {
   Home: () => 0,
 };
 
-/** Down goes where the row goes; without a row, to the left child. A closed branch opens. */
+/** Down follows the row, or goes to the left child without one. A closed branch opens. */
 function downFrom(tree, node) {
   if (isLeaf(tree, node)) return -1;
   if (!currentOpen()[node]) setOpen([node], true);
@@ -17,7 +17,7 @@ function downFrom(tree, node) {
   return tree.children[2 * node + (step?.goesRight ? 1 : 0)];
 }
 
-/** The nearest node of the same level on one side; -1 where there is none. */
+/** The closest node on the same level on one side; -1 if there is none. */
 function besides(tree, node, direction) {
   let nearest = -1;
   for (let other = 0; other < tree.nNodes; other++) {
@@ -50,14 +50,14 @@ function pressKey(event) {
   event.preventDefault();
 }
 
-/** Escape lets go of the last thing taken up: the search, then the row. */
+/** Escape clears the search first, then the row. */
 function pressEscape(event) {
   if (event.key !== "Escape" || byId("help").open) return;
   if (state.feature !== null || byId("search").value) clearSearch();
   else if (state.answer) showRow(null);
 }
 
-/** Describe a node, and bring its card into view. */
+/** Select a node, and bring its card into view. */
 function selectNode(node, { focus = false } = {}) {
   reveal([node]);
   change({ selected: node });

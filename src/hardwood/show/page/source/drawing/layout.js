@@ -1,9 +1,9 @@
-// Where the nodes of a tree are drawn: root on top, no two overlap, parents above the middle of
-// their children. All lengths are in pixels at scale 1.
+// Places the nodes of a tree: root on top, no overlaps, parents centered above their children. All
+// lengths are in pixels at scale 1.
 "use strict";
 
-// Cards are for reading. Where so many nodes are shown that nobody would read them one by one, they
-// are boxes, close to each other and under a trunk, so that the shape of the whole can be seen.
+// Cards are for reading. If too many nodes are shown to read each one, they become small boxes, close
+// together, so that the shape of the whole tree is visible.
 const CARDS = { split: { width: 236, height: 126 }, leaf: { width: 146, height: 88 }, gap: 18 };
 const BOXES = { split: { width: 22, height: 40 }, leaf: { width: 22, height: 40 }, gap: 4 };
 const MOST_CARDS = 160;
@@ -18,7 +18,7 @@ function nodeSize(tree, node, form) {
   return isLeaf(tree, node) ? form.leaf : form.split;
 }
 
-/** Which splits of the drawn tree are open; at first, as many levels as can be taken in. */
+/** Open splits of the drawn tree; at first, as many levels as fit into view. */
 function currentOpen() {
   if (!openSplits.has(state.tree)) openSplits.set(state.tree, firstLevels(currentTree()));
   return openSplits.get(state.tree);
@@ -43,7 +43,7 @@ function openLevels(tree, levels) {
 /**
  * Place all nodes that are shown.
  *
- * @returns `shown` (1 where a node is); `x` and `y` of the middle of its upper edge; `width` of it
+ * @returns `shown` (1 for shown nodes); `x` and `y` of the middle of its upper edge; `width` of it
  *   all; `form`, cards or boxes; `level`, from one level to the next; and `flow`, the width of the
  *   stream of all rows. Children follow their parents in number, so loops need no recursion.
  */
@@ -53,7 +53,7 @@ function layoutOf(tree, open) {
   const form = count > MOST_CARDS ? BOXES : CARDS;
   const extent = extents(tree, open, form);
   const width = extent[0];
-  // The flatter a tree, the farther apart are its levels.
+  // Levels are farther apart in flatter trees.
   const level =
     form === CARDS ? CARD_LEVEL : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
   const flow = form === CARDS ? CARD_FLOW : Math.min(width / 16, 420);
@@ -71,7 +71,7 @@ function shownNodes(tree, open) {
   return shown;
 }
 
-/** Width of the strip that a node and all below it fill. */
+/** Width of the strip for a node and everything below it. */
 function extents(tree, open, form) {
   const extent = new Float64Array(tree.nNodes);
   for (let node = tree.nNodes - 1; node >= 0; node--) {
@@ -99,7 +99,7 @@ function positions(tree, open, shown, extent) {
   return x;
 }
 
-/** Share of all rows that reach a node; where that is not known, a thin stream for each. */
+/** Share of all rows that reach a node; if unknown, a small constant for a thin stream. */
 function flowShare(tree, node) {
   const total = rowCount(tree, 0, model);
   return total ? rowCount(tree, node, model) / total : 0.08;

@@ -1,7 +1,7 @@
-// The part of the drawing that is seen: dragging, wheel, pinching, and moves to a node.
+// The visible part of the drawing: dragging, wheel, pinching, and moves to a node.
 "use strict";
 
-const view = { x: 0, y: 0, scale: 1 }; // a point p of the drawing is seen at (x, y) + scale * p
+const view = { x: 0, y: 0, scale: 1 }; // point p of the drawing appears at (x, y) + scale * p
 const SCALES = { least: 0.03, readable: 0.6, fitted: 1.25, most: 2.5 };
 const MARGIN = 28;
 
@@ -18,7 +18,7 @@ function setView(x, y, scale) {
   onViewChange();
 }
 
-/** Zoom and keep a point of the canvas where it is. */
+/** Zoom about a fixed point of the canvas. */
 function zoomAt(pointX, pointY, factor) {
   const scale = Math.min(Math.max(view.scale * factor, SCALES.least), SCALES.most);
   const ratio = scale / view.scale;
@@ -30,7 +30,7 @@ function zoomBy(factor) {
   zoomAt(width / 2, height / 2, factor);
 }
 
-/** See a box of the drawing as a whole; small ones not much larger than they are. */
+/** The view that fits a box of the drawing, with limited magnification. */
 function viewOfBox({ left, top, right, bottom }, leastScale = SCALES.least) {
   const { width, height } = canvasSize();
   const legend = byId("legend").offsetHeight;
@@ -46,21 +46,21 @@ function viewOfBox({ left, top, right, bottom }, leastScale = SCALES.least) {
   return { x: width / 2 - (scale * (left + right)) / 2, y, scale };
 }
 
-/** Move to another view, smoothly unless the reader prefers stillness. */
+/** Move to another view, smoothly unless reduced motion is set. */
 function moveTo(goal, milliseconds = 260) {
   const start = { ...view };
   tween("view", prefersStillness() ? 0 : milliseconds, (share) => {
     const scale = start.scale * (goal.scale / start.scale) ** share;
-    // Along a line in the drawing's own coordinates, whatever the scale does meanwhile.
+    // Along a straight line in the drawing's coordinates, for any change of scale.
     const ratio =
       goal.scale === start.scale ? share : (scale - start.scale) / (goal.scale - start.scale);
     setView(start.x + (goal.x - start.x) * ratio, start.y + (goal.y - start.y) * ratio, scale);
   });
 }
 
-const running = new Map(); // name of a movement -> number of its next frame
+const running = new Map(); // name of an animation -> id of its next frame
 
-/** Call `step(share)` each frame with a share that eases from 0 to 1; replaces one of that name. */
+/** Call `step(share)` each frame, with share easing from 0 to 1; replaces one of that name. */
 function tween(name, milliseconds, step) {
   cancelAnimationFrame(running.get(name));
   const start = performance.now();
@@ -81,7 +81,7 @@ function tween(name, milliseconds, step) {
 
 // Pointers: one drags, two pinch.
 
-const pointers = new Map(); // id -> where it was last
+const pointers = new Map(); // id -> last position
 
 function startPointer(event) {
   if (event.button !== 0 || event.target.closest("button, select, a")) return;
@@ -106,7 +106,7 @@ function movePointer(event) {
   zoomAt(after.x - left, after.y - top, after.distance / before.distance);
 }
 
-/** A drag goes on outside the canvas; a click must not: its card is to hear of it. */
+/** Capture the pointer for a drag, which may leave the canvas, but not for a click on a card. */
 function capturePointer(event, moved) {
   const canvas = byId("canvas");
   const isDrag = Math.abs(moved.x) + Math.abs(moved.y) > 1;
@@ -130,7 +130,7 @@ function pinch() {
   };
 }
 
-/** Zoom. In a notebook, the wheel alone scrolls on past the page, as it does past a picture. */
+/** Zoom. In a notebook, the wheel alone scrolls past the page, as past an image. */
 function turnWheel(event) {
   if (window.self !== window.top && !event.ctrlKey && !event.metaKey) return;
   event.preventDefault();

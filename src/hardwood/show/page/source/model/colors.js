@@ -1,7 +1,7 @@
 // Colors: one for each class, or a scale from low to high for numbers.
 "use strict";
 
-// Blue, grey, red: told apart by color-blind readers, and visible on light and on dark.
+// Blue, gray, red: safe for color-blind readers, and visible on light and dark.
 const SCALE = [
   [47, 111, 196],
   [126, 168, 214],
@@ -10,7 +10,7 @@ const SCALE = [
   [194, 66, 45],
 ];
 
-/** A place on the scale, 0 to 1, as a color. */
+/** The color at a position on the scale, 0 to 1. */
 function shadeColor(share) {
   const place = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
   const i = Math.min(Math.floor(place), SCALE.length - 2);
@@ -18,7 +18,7 @@ function shadeColor(share) {
   return `rgb(${mixed.join(" ")})`;
 }
 
-/** Where an output lies on its scale. */
+/** The position of an output on its scale. */
 function shareOnScale(value, output = state.shade) {
   const { low, high } = model.colors;
   return (value - low[output]) / (high[output] - low[output]);
@@ -28,19 +28,19 @@ function hasGroups() {
   return model.colors.groupOfClass !== null;
 }
 
-/** Give an element the color of a class: style.css has it under this name. */
+/** The CSS class for the color of a group of classes, defined in page.css. */
 function groupClass(group) {
   return `group-${group}`;
 }
 
-/** What the groups of classes are called. */
+/** Names of the groups of classes. */
 function groupNames() {
   const names = Array.from({ length: model.colors.groups }, () => []);
   model.outputs.forEach((name, o) => names[model.colors.groupOfClass[o]].push(name));
   return names.map((group) => (group.length === 1 ? group[0] : `${group.length} other classes`));
 }
 
-/** The color of a leaf: how to paint an element with it. */
+/** Paint an element in the color of a leaf. */
 function paintLeaf(tree, leaf, painted) {
   if (hasGroups()) {
     painted.classList.add(
@@ -51,14 +51,14 @@ function paintLeaf(tree, leaf, painted) {
   }
 }
 
-/** Paint an element with the color of a number that a tree gives. */
+/** Paint an element in the color of a tree's output. */
 function paintShade(painted, value) {
   const share = model.combine === "sum" ? scoreShare(value) : shareOnScale(value);
   painted.style.setProperty("--paint", shadeColor(share));
   painted.classList.add("shaded");
 }
 
-/** Where a score that is one of a sum lies between lowest and highest: 0 is in the middle. */
+/** The position of a tree's score on a scale that is symmetric about 0. */
 function scoreShare(score) {
   const ofShade = (_, i) => i % model.outputs.length === state.shade;
   const sizes = model.trees.map((tree) => largestSize(tree.values.filter(ofShade)));
@@ -67,7 +67,7 @@ function scoreShare(score) {
 
 const knownMeans = new WeakMap(); // tree -> { shade, means }
 
-/** Mean output of each node over its rows; linear leaves count as at the centers of columns. */
+/** Mean output of each node over its rows; linear leaves count with their value at the means. */
 function meanOutputs(tree) {
   const known = knownMeans.get(tree);
   if (known?.shade === state.shade) return known.means;
@@ -86,10 +86,10 @@ function meanOutputs(tree) {
   return means;
 }
 
-/** In words, what the colors stand for. */
+/** The meaning of the colors, as text. */
 function colorMeaning() {
   const what = model.target ?? (hasGroups() ? "class" : model.outputs[state.shade]);
-  if (!model.rows) return `${what} in training`;
+  if (!model.rows) return `${what} of training rows`;
   return `${model.colors.areTrue ? "true" : "predicted"} ${what}`;
 }
 
@@ -122,7 +122,7 @@ function scaleKey() {
   return key;
 }
 
-/** Let the reader choose which output gives the color. */
+/** A selector for the output that determines the color. */
 function shadeChooser() {
   const options = model.outputs
     .slice(0, model.colors.low.length)
@@ -130,7 +130,7 @@ function shadeChooser() {
   return element(
     "select",
     {
-      "aria-label": "output that gives the color",
+      "aria-label": "output shown as color",
       on: { change: (event) => change({ shade: Number(event.target.value) }) },
     },
     ...options,

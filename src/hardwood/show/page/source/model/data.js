@@ -1,6 +1,6 @@
-// From the JSON in the page to the model: arrays are unpacked, and what follows from them is added.
+// Reads the model from the JSON in the page: unpacks arrays, and adds derived data.
 //
-// Nodes of a tree are numbered as the library numbers them: splits 0, 1, ..., m - 1, parents before
+// Nodes of a tree are numbered as in the library: splits 0, 1, ..., m - 1, parents before
 // children, then leaves m, ..., 2m. Two-dimensional arrays are flat, row after row.
 "use strict";
 
@@ -28,7 +28,7 @@ function unpacked(packed) {
   return new ARRAY_TYPES[type](bytes.buffer);
 }
 
-/** Read the model that the page was made for. */
+/** Read the model of the page. */
 function readModel() {
   const content = JSON.parse(byId("data").textContent);
   const features = content.features;
@@ -42,7 +42,7 @@ function readModel() {
 
 /**
  * List what the weights of a split multiply: a number, a level, or being missing. Each feature
- * learns where its columns begin (`first`) and which is its missing flag (`flagColumn`, or -1).
+ * learns where its columns begin (`first`) and which is its missing indicator (`flagColumn`, or -1).
  */
 function columnsOf(features) {
   const columns = [];
@@ -94,8 +94,8 @@ function readTree(packed, model) {
   tree.nColumns = model.columns.length;
   Object.assign(tree, kinship(tree));
   tree.histograms = packed.histograms && readHistograms(packed.histograms);
-  const statesShares = tree.task === "classification" && !tree.leafWeights;
-  tree.knowsClasses = Boolean(tree.histograms || (tree.counts && statesShares));
+  const hasShares = tree.task === "classification" && !tree.leafWeights;
+  tree.knowsClasses = Boolean(tree.histograms || (tree.counts && hasShares));
   tree.rowsAt = rowsAtNodes(tree, model);
   return tree;
 }
@@ -131,12 +131,12 @@ function childrenOf(tree, split) {
   return [tree.children[2 * split], tree.children[2 * split + 1]];
 }
 
-/** Which answer leads from its parent to a node. */
+/** The branch that leads from its parent to a node: "yes" or "no". */
 function sideOf(tree, node) {
   return node === tree.children[2 * tree.parent[node]] ? "no" : "yes";
 }
 
-/** The way from the root to a node, both included. */
+/** The path from the root to a node, both included. */
 function wayTo(tree, node) {
   const way = [];
   for (let at = node; at >= 0; at = tree.parent[at]) way.push(at);
@@ -144,9 +144,9 @@ function wayTo(tree, node) {
 }
 
 /**
- * How many rows reach each node, by color, (nodes, groups): rows of the table that was given, or
- * training rows by the shares that the leaves state (all in the first color, where these do not).
- * Null where not even the number of rows is known.
+ * Number of rows that reach each node, by color, (nodes, groups): rows of the given table, or
+ * training rows divided by the leaves' probabilities (all in the first color if there are none).
+ * Null if the number of rows is unknown.
  */
 function rowsAtNodes(tree, model) {
   const groups = model.colors.groups;
@@ -159,7 +159,7 @@ function rowsAtNodes(tree, model) {
     return null;
   }
   for (let node = tree.nNodes - 1; node > 0; node--) {
-    // Leaves have the largest numbers but may hang anywhere: splits are summed up in a second pass.
+    // Leaves have the largest numbers but any parent, so splits are summed in a second pass.
     if (isLeaf(tree, node)) addGroups(rows, groups, tree.parent[node], node);
   }
   for (let split = tree.nSplits - 1; split > 0; split--) {
@@ -187,13 +187,13 @@ function trainingRowsAtLeaves(tree, model, rows) {
   }
 }
 
-/** How many rows reach a node; null where that is not known. */
+/** Number of rows that reach a node; null if unknown. */
 function rowCount(tree, node, model) {
   if (!tree.histograms) return tree.counts && tree.counts[node];
   return groupsAt(tree, node, model).reduce((a, b) => a + b, 0);
 }
 
-/** How many rows reach a node, by color. */
+/** Number of rows that reach a node, by color. */
 function groupsAt(tree, node, model) {
   const groups = model.colors.groups;
   return tree.rowsAt.subarray(node * groups, (node + 1) * groups);

@@ -1,9 +1,9 @@
-// The tree's answer to a row, computed as the library's engine computes it.
+// The prediction for a row, computed as in the library's engine.
 //
-// Splits are scored in float32. A number meets its weight less its center; sixteen running sums
-// take the products in turn and are added up in one fixed order; where the engine's processor fuses
-// a product with its addition (`model.fused`), so does this. Hence a row goes to the same leaf here
-// as there, bit for bit. Constant leaves answer with the library's own numbers; linear leaves are
+// Splits are scored in float32. A number minus its center is multiplied by its weight; the products
+// go to sixteen running sums in turn, which are added in a fixed order. If the engine's processor has
+// fused multiply-add (`model.fused`), it is used here too. A row therefore reaches the same leaf as
+// in the library, bit for bit. Constant leaves have the library's own numbers; linear leaves are
 // summed in float64, where the last digit may differ.
 "use strict";
 
@@ -14,9 +14,9 @@ const float64 = new Float64Array(1);
 const float64Words = new Uint32Array(float64.buffer); // the lower one first
 
 /**
- * a*b + c of float32 numbers, rounded once. The product is exact in float64 and the sum is not, so
- * it is rounded to odd (the bits that are lost leave a trace in the last one), which a second
- * rounding, to float32, cannot mislead.
+ * a*b + c of float32 numbers, rounded once. The product is exact in float64 but the sum is not. It
+ * is rounded to odd (lost bits set the last bit), so that the second rounding, to float32, is
+ * correct.
  */
 function fusedProductSum(a, b, c) {
   const product = a * b;
@@ -27,7 +27,7 @@ function fusedProductSum(a, b, c) {
   return Math.fround(oddNeighbor(sum, lost > 0 === sum > 0));
 }
 
-/** A float64 whose last bit is set: the number itself, or the next one outward or toward zero. */
+/** A float64 with its last bit set: the number itself, or its neighbor outward or toward zero. */
 function oddNeighbor(number, outward) {
   float64[0] = number;
   if (float64Words[0] & 1) return number;
@@ -45,8 +45,8 @@ function roundedProductSum(a, b, c) {
 }
 
 /**
- * A row as splits see it: `values[column]` of numbers, in float32, and the columns of levels and
- * missing flags that are `on`, in the engine's order: flags of numbers first, then categories.
+ * An encoded row: `values[column]` of numbers, in float32, and the columns of levels and missing
+ * indicators that are `on`, in the engine's order: indicators of numbers first, then categories.
  */
 function encodedRow(model, row) {
   const values = new Float32Array(model.columns.length);
@@ -69,7 +69,7 @@ function encodedRow(model, row) {
   return { values, on };
 }
 
-/** Score of an encoded row at a split, in float32; two to the power of its exponent scales it. */
+/** Score of an encoded row at a split, in float32, before scaling by the split's exponent. */
 function engineScore(model, tree, split, encoded) {
   const multiplyAdd = model.fused ? fusedProductSum : roundedProductSum;
   const offset = split * tree.nColumns;
@@ -89,7 +89,7 @@ function engineScore(model, tree, split, encoded) {
   return Math.fround(score + indicators);
 }
 
-/** Add up sixteen float32 sums in the order of the engine's registers. */
+/** Add sixteen float32 sums in the order of the engine's registers. */
 function folded(sums) {
   const add = (a, b) => Math.fround(a + b);
   const half = Array.from({ length: 8 }, (_, i) => add(sums[i], sums[i + 8]));
@@ -97,7 +97,7 @@ function folded(sums) {
   return add(add(quarter[0], quarter[2]), add(quarter[1], quarter[3]));
 }
 
-/** Steps of a row down a tree: at each split its score, in the tree's own units, and the side. */
+/** Path of a row: at each split its score, in the tree's own units, and the side. */
 function pathOf(model, tree, encoded) {
   const steps = [];
   let node = 0;
@@ -110,7 +110,7 @@ function pathOf(model, tree, encoded) {
   return { steps, node, leaf: node - tree.nSplits };
 }
 
-/** What a leaf answers to a row: (k) probabilities, numbers, or scores. */
+/** Outputs of a leaf for a row: (k) probabilities, values, or scores. */
 function leafOutputs(model, tree, leaf, encoded) {
   const k = tree.nOutputs;
   const outputs = tree.values.slice(leaf * k, (leaf + 1) * k);
@@ -127,7 +127,7 @@ function leafOutputs(model, tree, leaf, encoded) {
   return linked(outputs, tree.link);
 }
 
-/** From scores to answers. */
+/** Apply a link function to scores. */
 function linked(scores, link) {
   if (link === "exp") return scores.map(Math.exp);
   if (link === "logistic") return scores.map((score) => 1 / (1 + Math.exp(-score)));
@@ -138,7 +138,7 @@ function linked(scores, link) {
   return powers.map((power) => power / total);
 }
 
-/** The answer of the whole model to a row, with the path and the outputs of each tree. */
+/** The prediction of the whole model for a row, with the path and outputs of each tree. */
 function answerTo(model, row) {
   const encoded = encodedRow(model, row);
   const trees = model.trees.map((tree) => {
@@ -148,13 +148,13 @@ function answerTo(model, row) {
   return { row, encoded, trees, outputs: combined(model, trees) };
 }
 
-/** What the trees say together: the mean of their answers, the share of their votes, or the sum. */
+/** Combine the trees: the mean of their outputs, the shares of their votes, or the sum. */
 function combined(model, trees) {
   if (model.combine === null) return trees[0].outputs;
   const total = new Float64Array(model.outputs.length);
   for (const { outputs } of trees) {
-    const said = model.combine === "vote" ? votes(model, outputs) : outputs;
-    said.forEach((value, o) => (total[o] += value));
+    const added = model.combine === "vote" ? votes(model, outputs) : outputs;
+    added.forEach((value, o) => (total[o] += value));
   }
   if (model.combine === "sum") return linked(total, model.link);
   return total.map((value) => value / trees.length);
@@ -166,7 +166,7 @@ function votes(model, outputs) {
   return outputs.map((_, o) => Number(o === chosen));
 }
 
-/** Where the largest number is, the first of equal ones. */
+/** Position of the largest number, the first one if several tie. */
 function largestAt(numbers) {
   let best = 0;
   numbers.forEach((value, i) => {
@@ -175,7 +175,7 @@ function largestAt(numbers) {
   return best;
 }
 
-/** How much the terms of a split add to a row's score, by column, in the tree's own units. */
+/** Contributions of the columns to a row's score at a split, in the tree's own units. */
 function contributions(model, tree, split, encoded) {
   const scale = 2 ** tree.exponent[split];
   const isOn = new Set(encoded.on);

@@ -1,12 +1,12 @@
-// The terms of weighted sums, of splits and of linear leaves.
+// Terms of the weighted sums in splits and linear leaves.
 "use strict";
 
 /**
  * Columns with a weight, the most important first.
  *
- * @param weights - of all columns, from `offset` on, as the engine has them
- * @returns for each its `weight` per unit of the table (of dates and durations, per day), and the
- *   `push`: what one standard deviation of the column adds to the sum
+ * @param weights - the engine's weights; those of all columns start at `offset`
+ * @returns for each its `weight` per unit of the table (per day for dates and durations), and its
+ *   `push`: the effect of one standard deviation of the column on the sum
  */
 function weighedColumns(weights, offset, scale = 1) {
   const terms = [];
@@ -28,12 +28,12 @@ function leafTerms(tree, leaf, output) {
   return weighedColumns(tree.leafWeights, (leaf * tree.nOutputs + output) * tree.nColumns);
 }
 
-/** Whether a feature was dates or durations, which count in seconds. */
+/** Whether a feature is a date or a duration, which are in seconds. */
 function isTime(feature) {
   return ["date", "duration"].includes(model.features[feature].origin);
 }
 
-/** What a column is about, in words. */
+/** The name of a column. */
 function columnName({ feature, kind, level }) {
   const { name } = model.features[feature];
   if (kind === "level") return `${name} is ${level}`;
@@ -42,9 +42,9 @@ function columnName({ feature, kind, level }) {
 }
 
 /**
- * How much each feature is used: every split divides one vote among its features, by what a
- * standard deviation of theirs moves the score by; votes count by the training rows at the split,
- * and trees count alike.
+ * How much each feature is used: every split divides one vote among its features, by the effect of
+ * one standard deviation on the score. Votes are weighted by the training rows at the split, and all
+ * trees count the same.
  *
  * @returns for each `feature` its `share` of all votes and the number of `splits` that use it, the
  *   most used first
@@ -59,11 +59,11 @@ function featureUse() {
   return use.sort((a, b) => b.share - a.share || b.splits - a.splits);
 }
 
-/** Votes of one tree, (features); counts the splits that cast them. */
+/** Votes of one tree, (features); also counts the splits that use each feature. */
 function treeVotes(tree, use) {
   const votes = new Float64Array(model.features.length);
   for (let split = 0; split < tree.nSplits; split++) {
-    const pushes = new Map(); // feature -> what it moves the score by
+    const pushes = new Map(); // feature -> effect on the score
     for (const { column, push } of splitTerms(tree, split)) {
       const { feature } = model.columns[column];
       pushes.set(feature, (pushes.get(feature) ?? 0) + Math.abs(push));
@@ -86,7 +86,7 @@ function sortedFeatureUse() {
   return knownUse;
 }
 
-/** Numbers of the features, the most used first. */
+/** Positions of the features, the most used first. */
 function featuresByUse() {
   return sortedFeatureUse().map(({ feature }) => feature);
 }

@@ -1,4 +1,4 @@
-// The panel about the model: its sizes, the features it uses, the trees of a forest.
+// The Model panel: the model's size, the features it uses, the trees of a forest.
 "use strict";
 
 const FEATURES_AT_FIRST = 15;
@@ -30,7 +30,7 @@ function useTable() {
   return count ? [...parts, quietText(`Not used: ${names.join(", ")}${more}.`)] : parts;
 }
 
-/** The name of a feature, which finds the splits that use it. */
+/** The name of a feature, as a link that searches for the splits that use it. */
 function searchLink(feature) {
   const { name } = model.features[feature];
   const link = button("", () => searchFor(feature), { class: "link" });
@@ -54,19 +54,19 @@ function aboutParts() {
     const { inTable, counted, count } = model.rows;
     const drawn = counted < inTable ? `${countText(counted)} rows drawn at random from ` : "";
     sentences.push(`Histograms and streams count ${drawn}${plural(inTable, "row")} of a table.`);
-    if (count) sentences.push(`${plural(count, "row")} can be chosen from.`);
+    if (count) sentences.push(`The Row tab has ${plural(count, "row")} of it.`);
   } else {
     sentences.push("Streams count training rows.");
   }
-  sentences.push("Nothing is fetched, and nothing leaves this page.");
+  sentences.push("This page makes no network requests.");
   return [quietText(sentences.join(" ")), element("p", { class: "quiet", id: "check" })];
 }
 
-// The page's answers are compared with the library's, which came with the rows.
+// The page's predictions are compared with the library's, which are stored with the rows.
 
-const SAME = 1e-9; // of a number's size; leaves are the same, sums may differ in the last digit
+const SAME = 1e-9; // relative; leaves are identical, but sums may differ in the last digit
 
-/** Compare a few rows at a time while nothing else is to be done, and say how it went. */
+/** Compare a few rows at a time while the browser is idle, and report the result. */
 function checkAnswers() {
   const { rows } = model;
   if (!rows?.count) return;
@@ -99,8 +99,8 @@ function reportCheck(different) {
   const check = byId("check");
   check.dataset.different = different;
   check.textContent = different
-    ? `This page and the library differ in ${different} of ${all}: trust the library.`
-    : `Checked against the library: the same answers in all of ${all}.`;
+    ? `The predictions of this page and of the library differ for ${different} of ${all}. Use the library.`
+    : `Checked against the library: the predictions agree for ${all}.`;
   check.classList.toggle("warning", different > 0);
 }
 

@@ -1,9 +1,9 @@
-// The panel about one node: the terms of a split and how rows fall, or the answer of a leaf.
+// The Node panel: the terms of a split and its rows, or the prediction of a leaf.
 "use strict";
 
 const TERMS_AT_FIRST = 10;
 const OUTPUTS_AT_FIRST = 12;
-const EQUATIONS = 4; // outputs of a linear leaf whose terms are shown; the library writes as many
+const EQUATIONS = 4; // outputs of a linear leaf whose terms are shown, as in the library's text
 
 function drawNodePanel() {
   const tree = currentTree();
@@ -12,7 +12,7 @@ function drawNodePanel() {
   byId("panel-node").replaceChildren(breadcrumbs(tree, node), ...parts);
 }
 
-/** The way from the root to the node, each step a link to it. */
+/** The path from the root to the node, each step a link. */
 function breadcrumbs(tree, node) {
   const steps = wayTo(tree, node).map((at) => {
     const word = at === 0 ? "root" : sideOf(tree, at);
@@ -21,7 +21,7 @@ function breadcrumbs(tree, node) {
     return element("li", {}, link);
   });
   const list = element("ol", { class: "crumbs" }, ...steps);
-  return element("nav", { "aria-label": "way from the root" }, list);
+  return element("nav", { "aria-label": "path from the root" }, list);
 }
 
 // Splits
@@ -51,18 +51,18 @@ function flowSentence(tree, split) {
 
 function termTable(tree, split) {
   const terms = splitTerms(tree, split);
-  if (terms.length === 0) return [quietText("No column has a weight.")];
+  if (terms.length === 0) return [quietText("All weights of this split are zero.")];
   const isOnPath = currentPath()?.steps.some(({ node }) => node === split);
   const added = isOnPath ? contributions(model, tree, split, state.answer.encoded) : null;
   const head = ["column", "← no | yes →", "weight", ...(added ? ["this row"] : [])];
   const rows = termRows(tree, split, terms, added);
   const note =
-    "A bar is what one standard deviation of its column moves the score by" +
-    (added ? "; the thin one below it, what the row's own entry adds." : ".");
+    "Bars show the effect of one standard deviation of the column on the score" +
+    (added ? "; the thin bars, the contribution of the row's value." : ".");
   return [...tableParts("terms-table", head, rows, TERMS_AT_FIRST), quietText(note)];
 }
 
-/** Weights and what the row adds have the signs of the condition; bars point where rows go. */
+/** Weights and contributions have the signs of the condition; bars point to the side they favor. */
 function termRows(tree, split, terms, added) {
   const [, factor] = tree.axes[split];
   const largest = largestSize(terms.map(({ push }) => push));
@@ -113,7 +113,7 @@ function outputsTitle(tree) {
   return model.combine === "sum" ? "Scores" : "Values";
 }
 
-/** A row for each class, label or number; the most probable classes first. `of`: tree or model. */
+/** A table row for each output, the most probable classes first. `of` is a tree or the model. */
 function outputTable(of, outputs) {
   const order = [...outputs.keys()];
   if (of.task === "classification") order.sort((a, b) => outputs[b] - outputs[a]);

@@ -1,8 +1,8 @@
-// The panel about one row: choose or type it, and see its way down and the answer.
+// The Row panel: choose or enter a row, and see its path and its prediction.
 "use strict";
 
 const FIELDS_AT_FIRST = 40;
-let rowPlace = null; // which of the rows on the page was chosen; null once it was changed by hand
+let rowPlace = null; // position of the chosen row on the page; null after it was edited by hand
 
 function startRowPanel() {
   byId("row-chooser").hidden = !model.rows?.count;
@@ -21,7 +21,7 @@ function startRowPanel() {
   drawRowPanel(new Set(["answer"]));
 }
 
-/** Send the i-th row that the page holds down the tree; beyond the last comes the first. */
+/** Show the i-th row of the page; after the last row comes the first. */
 function chooseRow(i) {
   const count = model.rows.count;
   if (!Number.isInteger(i)) return;
@@ -31,7 +31,7 @@ function chooseRow(i) {
   bringPathIntoView();
 }
 
-/** A row to start typing from: numbers near their centers, first levels. */
+/** A row to start editing from: numbers near their means, first categories. */
 function typicalRow() {
   rowPlace = null;
   return Float64Array.from(model.features, ({ levels, center, first }) => {
@@ -60,13 +60,13 @@ function drawRowPanel(changed) {
 
 function originText() {
   if (!state.answer) return "";
-  if (rowPlace === null) return "A row typed by hand";
+  if (rowPlace === null) return "Row entered by hand";
   const truth = trueAnswer(rowPlace);
-  const number = `Row ${model.rows.number[rowPlace]} of the table, counted from 0`;
-  return truth ? `${number}; truth: ${truth}` : number;
+  const number = `Row ${model.rows.number[rowPlace]} of the table (the first is row 0)`;
+  return truth ? `${number}. True ${hasGroups() ? "class" : "value"}: ${truth}` : number;
 }
 
-/** What the table says of a row, as text; empty where it says nothing. */
+/** The true target of a row, as text; empty if unknown. */
 function trueAnswer(place) {
   const { truth } = model.rows;
   if (!truth) return "";
@@ -75,7 +75,7 @@ function trueAnswer(place) {
   return answerText(model, truth.slice(place * k, (place + 1) * k));
 }
 
-/** Leave the exact answer where programs, and tests, can read it. */
+/** Store the exact prediction where programs and tests can read it. */
 function describePrediction(answer) {
   const { dataset } = byId("prediction");
   dataset.outputs = answer ? JSON.stringify([...answer.outputs]) : "";
@@ -84,7 +84,7 @@ function describePrediction(answer) {
 
 // Fields
 
-/** Fields for all features, or only their values where they are there already. */
+/** Create the fields for all features, or update their values. */
 function drawFields() {
   const fields = byId("fields");
   fields.hidden = !state.answer;
@@ -146,7 +146,7 @@ function setField(field, value) {
   else field.value = dateText(value);
 }
 
-/** Take what was typed, if it is a number; an empty field is a missing entry. */
+/** Use the entered value, if it is a number; an empty field is a missing value. */
 function typeField(field) {
   const value = fieldValue(field);
   field.toggleAttribute("aria-invalid", value === null);
@@ -172,7 +172,7 @@ function isoDate(text) {
   return `${date}T${time.replace(/Z$/, "")}Z`;
 }
 
-// The answer
+// The prediction
 
 function predictionParts(answer) {
   const parts = [
@@ -181,16 +181,16 @@ function predictionParts(answer) {
   ];
   const isPlain = model.task === "regression" && answer.outputs.length === 1;
   if (!isPlain) parts.push(...outputTable(model, answer.outputs));
-  if (model.combine) parts.push(quietText(`Tree ${state.tree + 1} says: ${ownAnswer()}`));
+  if (model.combine) parts.push(quietText(`Tree ${state.tree + 1} predicts: ${ownAnswer()}`));
   return parts;
 }
 
-/** What the drawn tree of a forest says by itself. */
+/** The prediction of the drawn tree alone. */
 function ownAnswer() {
   return answerText(currentTree(), currentPath().outputs);
 }
 
-/** The splits on the row's way, one after the other, and the leaf. */
+/** The splits on the row's path, and the leaf. */
 function pathItems(path) {
   const tree = currentTree();
   const items = path.steps.map(({ node, score, goesRight }) =>
@@ -209,16 +209,16 @@ function pathItem(tree, node, score, goesRight) {
   const value = axisText(tree, node, score);
   const what = tree.conditions[node][2] ? "left side" : "score";
   const side = goesRight ? "yes" : "no";
-  const words = `${what} = ${value} → ${side}${marginText(tree, node, score)}`;
+  const text = `${what} = ${value} → ${side}${marginText(tree, node, score)}`;
   return element(
     "li",
     { class: goesRight ? "yes" : "no" },
     title,
-    element("span", { class: "quiet", text: words }),
+    element("span", { class: "quiet", text }),
   );
 }
 
-/** How far from the threshold a score is, where that is little: answers there are touch and go. */
+/** A note for scores close to the threshold, where small changes switch the side. */
 function marginText(tree, node, score) {
   if (score === 0) return ", exactly on the threshold";
   const width = tree.histograms?.width[node];

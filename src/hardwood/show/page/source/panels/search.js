@@ -1,4 +1,4 @@
-// Search by feature: the splits that use it are marked, and can be visited one after the other.
+// Search by feature: marks the splits that use it, and goes from one to the next.
 "use strict";
 
 const SUGGESTIONS = 8;
@@ -61,7 +61,7 @@ function drawSearchResult() {
     (leaves ? ` and ${plural(leaves, "leaf", "leaves")}` : "");
 }
 
-/** Go to the next node that was found, or with -1 to the one before. */
+/** Go to the next match, or with -1 to the previous one. */
 function visitFound(direction) {
   const found = foundNodes();
   if (found.length === 0) return;
@@ -91,7 +91,7 @@ function suggest() {
       ),
     );
   if (options.length === 0)
-    options.push(element("li", { class: "quiet", text: "no such feature" }));
+    options.push(element("li", { class: "quiet", text: "no matching feature" }));
   byId("suggestions").replaceChildren(...options);
   byId("suggestions").hidden = false;
   byId("search").setAttribute("aria-expanded", "true");
@@ -130,8 +130,8 @@ function pressSearchKey(event) {
 function startSearch() {
   byId("search").addEventListener("input", suggest);
   byId("search").addEventListener("keydown", pressSearchKey);
-  byId("search").addEventListener("blur", closeSuggestions);
-  // Before the field loses the focus, which would close the list.
+  byId("search").addEventListener("focusout", closeSuggestions);
+  // On pointerdown, before the field loses the focus and closes the list.
   byId("suggestions").addEventListener("pointerdown", (event) => {
     const option = event.target.closest("[data-feature]");
     if (option) searchFor(Number(option.dataset.feature));

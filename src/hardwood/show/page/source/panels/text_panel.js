@@ -1,7 +1,7 @@
 // The drawn tree as nested lists: for screen readers, for copying, and for small screens.
 "use strict";
 
-/** Made when first looked at, and again for another tree. */
+/** Built when first shown, and again for another tree. */
 function drawTextPanel() {
   const panel = byId("panel-text");
   if (panel.hidden) return;
@@ -27,7 +27,7 @@ function leafItem(tree, node) {
   return element("li", { class: "leaf" }, link, ` ${facts.filter(Boolean).join(", ")}`);
 }
 
-/** As in the library's own text: what is below "if" comes before what is below "else". */
+/** As in the library's text, the branch of "if" comes before the branch of "else". */
 function splitItem(tree, split, items) {
   const [left, right] = childrenOf(tree, split);
   const link = button(`if ${conditionText(tree, split)}`, () => selectNode(split), {

@@ -94,7 +94,7 @@ def test_analyze_takes_groups_features_metrics_and_weights(
         (["--group", "g=height"], "the model does not have"),
         (["--feature", "height"], "the model does not have"),
         (["--metric", "R2"], "metric must be one of"),
-        (["--target", "color"], "Is it the right column?"),
+        (["--target", "color"], "Is this the right column?"),
     ],
 )
 def test_analyze_explains_wrong_options(run, classifier_file, answers_csv, options, words):

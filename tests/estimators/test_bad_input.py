@@ -42,7 +42,7 @@ NUMBERS = X[:, 0]
         (NUMBERS, "continuous"),
         (
             np.column_stack([LABELS + 1, LABELS]),
-            "y has 2 columns, which are read as yes/no labels, so each entry must be 0 or 1",
+            "y has 2 columns, which are read as binary labels, so each value must be 0 or 1",
         ),
         (LABELS + 1j, "Complex data not supported"),
         ([{}] * 30, "Unknown label type|label"),
@@ -93,10 +93,10 @@ def test_counts_below_zero():
         (X[None], "dim 3"),
         ([], "Reshape your data"),
         ("X", "table"),
-        (np.full((30, 3), np.nan), "has no entry"),
+        (np.full((30, 3), np.nan), "has no values"),
         (np.where(X > 2, np.inf, X) * np.where(np.arange(30) == 7, np.inf, 1)[:, None], "infinity"),
-        (pd.DataFrame({"a": [1.0] * 30, "b": [None] * 30}), "'b' has no entry"),
-        (pd.DataFrame(X, columns=["a", "a", "b"]), "columns must differ.*'a'"),
+        (pd.DataFrame({"a": [1.0] * 30, "b": [None] * 30}), "'b' has no values"),
+        (pd.DataFrame(X, columns=["a", "a", "b"]), "unique column names.*'a'"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

@@ -157,7 +157,7 @@ def test_a_tree_of_scikit_learn_is_refined(wedges):
         (
             {"X_val": np.zeros((2, 2)), "y_val": ["up", "sideways"]},
             ValueError,
-            "sideways.*no class of the model",
+            "sideways.*not a class of the model",
         ),
     ],
 )

@@ -143,7 +143,7 @@ def true_answers(
     if model.classes is not None:
         return rows, as_labels(columns[0], model.classes)
     if model.task == "multilabel":
-        advice = "the model predicts labels. Is it the right column?"
+        advice = "the model predicts labels. Is this the right column?"
         columns = [zeros_and_ones(*each, advice) for each in zip(columns, names, strict=True)]
         return rows, np.column_stack(columns)
     columns = list(map(finite_numbers, columns, names))

@@ -251,7 +251,7 @@ def _of_known_classes(tree: ObliqueTree, rows: PruningRows, notes: Notes) -> Pru
     if not is_known.any():
         raise CommandError(
             f"None of the target's values, for example {rows.truth.tolist()[0]!r}, is a class of "
-            f"the model: {', '.join(map(repr, tree.classes[:8]))}. Is it the right column?"
+            f"the model: {', '.join(map(repr, tree.classes[:8]))}. Is this the right column?"
         )
     if not is_known.all():
         n_unknown = plural(int((~is_known).sum()), "row")

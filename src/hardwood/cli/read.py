@@ -542,7 +542,7 @@ def _check_two(values: np.ndarray, name: str) -> int:
     if different.size == 1:
         raise CommandError(
             f"Target '{name}' has a single value, {different.tolist()[0]!r}: there is nothing to "
-            "tell apart. Is it the right column?"
+            "tell apart. Is this the right column?"
         )
     return different.size
 

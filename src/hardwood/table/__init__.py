@@ -1,9 +1,8 @@
-"""From any table to the matrix a tree is learned from, and back to the names of its columns.
+"""Tables: reading them, and the schema that turns later tables into the matrix a model expects.
 
-`Table.of` reads what people have (NumPy, SciPy sparse, pandas, polars, Arrow, lists);
-`Schema.learn` notes what a model must remember of a training table (names, levels, centers,
-scales, which columns had gaps); `Schema.read` turns any later table into the matrix that model
-expects.
+`Table.of` reads a table of any kind (NumPy, SciPy sparse, pandas, polars, Arrow, lists).
+`Schema.learn` stores what a model needs to know about its training table: names, levels, centers,
+scales, and which columns had missing values. `Schema.read` turns later tables into a matrix.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Canonical rows: an order that depends on the contents of a table alone, repeated rows merged.
+"""Canonical rows: an order that depends only on the contents of a table, with equal rows merged.
 
-A learner that draws batches sees rows in some order, so the tree would depend on how the file was
-sorted, and a row of weight 2 would not equal the same row given twice. Both are removed here, once,
-for every learner: rows are ordered by a hash of their contents, equal rows become one row that
-carries the sum of their weights, rows of no weight are dropped. The table itself is never copied;
-what comes out is an array of row numbers.
+A learner that draws batches sees rows in some order, so its tree would depend on how the file was
+sorted, and a row of weight 2 would differ from the same row given twice. Canonical rows remove both
+effects for every learner: rows are ordered by a hash of their contents, equal rows become one row
+with the sum of their weights, and rows of weight zero are dropped. The table itself is not copied;
+the result is an array of row numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Matrix: TypeAlias = Any
 """A table of numbers (n, p): an array of float32 or float64, or CSR (which SciPy does not type)."""
 Levels: TypeAlias = Sequence[Sequence[Any] | None]
 
-# Entries looked at in one go: a few small temporaries instead of copies of the table.
+# Entries processed at once: a few small temporaries instead of copies of the table.
 _BLOCK = 1 << 17
 
 
@@ -32,11 +32,11 @@ class Rows:
     Attributes
     ----------
     index
-        Row numbers (r,) int64; of equal rows, one.
+        Row numbers (r,) int64; one for several equal rows.
     weight
         Summed weights (r,) float64, all > 0.
     repeats
-        (q, 2) int64: each row that was merged into another, and that one.
+        (q, 2) int64: pairs of a merged row and the row that represents it.
     """
 
     index: np.ndarray
@@ -63,25 +63,25 @@ def canonical_rows(
         (n, p) array of floats or CSR without duplicate entries. NaN equals NaN, -0.0 equals 0.0,
         and float32 equals float64 of the same value.
     y
-        Targets (n, t), part of what makes rows equal.
+        Targets (n, t); equal rows have equal targets, too.
     weight
         Weights (n,), finite and >= 0; one each by default.
     levels
-        Per column, what its codes 0, 1, ... stand for, sorted; None for a column of numbers. Rows
-        are ordered by the levels and not by the codes, which change when a level is added.
+        Per column, the sorted levels that its codes 0, 1, ... stand for; None for a numeric column.
+        Rows are ordered by levels and not by codes, which change when a level is added.
     hash_rows
-        The hash to order by, for tests of what happens when it collides.
+        The hash function; tests pass one that collides.
 
     Notes
     -----
-    Permuting the rows, or repeating one instead of giving it an integer weight, changes neither the
-    contents nor the weights of what is returned, bit for bit. O(n p) to hash, O(n log n) to sort.
+    The result is the same, bit for bit, if rows are permuted, or if a row is repeated instead of
+    having an integer weight. O(n p) to hash, O(n log n) to sort.
     """
     rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     hashes = (hash_rows or _hash_rows)(matrix, y, rows, levels)
     order = np.argsort(hashes)
     hashes = hashes[order]
-    rows = order if weight is None else rows[order]  # all rows: no second copy of their numbers
+    rows = order if weight is None else rows[order]  # all rows: avoids a copy
     is_repeat = _mark_repeats(matrix, y, rows, hashes)
     if weight is None:
         weight_of_row = np.broadcast_to(1.0, len(rows))  # takes no memory
@@ -100,9 +100,9 @@ def canonical_rows(
 def _hash_rows(
     matrix: Matrix, y: np.ndarray, rows: np.ndarray, levels: Levels | None = None
 ) -> np.ndarray:
-    """Hash every row to 64 bits: the sum over columns of (mixed bits) * (the column's odd number).
+    """Hash every row to 64 bits: the sum over columns of (mixed bits) * (odd key of the column).
 
-    Zeros add nothing, so a CSR table and the same table written out hash alike.
+    Zeros add nothing, so a CSR table and the same table as a dense array have equal hashes.
     """
     keys = _column_keys(matrix.shape[1] + y.shape[1])
     x_keys, y_keys = keys[: matrix.shape[1]], keys[matrix.shape[1] :]
@@ -130,7 +130,7 @@ def _hash_dense_block(
 
 
 def _hash_levels(levels: Levels) -> dict[int, np.ndarray]:
-    """For each categorical column, 64 bits per level: the same in every process."""
+    """Hash the levels of each categorical column to 64 bits, the same in every process."""
     return {
         j: np.array([_hash_level(level) for level in of_column], dtype=np.uint64)
         for j, of_column in enumerate(levels)
@@ -153,7 +153,7 @@ def _hash_sparse_block(matrix: sparse.csr_array, rows: np.ndarray, keys: np.ndar
 
 
 def _column_keys(n_columns: int) -> np.ndarray:
-    """One fixed odd number per column: the first n of an endless sequence."""
+    """Return a fixed odd number per column."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     numbers = (np.arange(n_columns, dtype=np.uint64) + np.uint64(1)) * golden
     keys: np.ndarray = _mix(numbers) | np.uint64(1)
@@ -161,14 +161,14 @@ def _column_keys(n_columns: int) -> np.ndarray:
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
-    """Bits of the values as float64, with one zero and one NaN."""
+    """Return the bits of the values as float64, with a single zero and a single NaN."""
     values = np.asarray(values, dtype=np.float64) + 0.0  # a new array; -0.0 + 0.0 = 0.0
     values[np.isnan(values)] = np.nan
     return values.view(np.uint64)
 
 
 def _mix(bits: np.ndarray) -> np.ndarray:
-    """Spread every bit over all 64 (the finaliser of MurmurHash3); 0 stays 0."""
+    """Spread every bit over all 64 (the finalizer of MurmurHash3); 0 stays 0."""
     bits = bits ^ (bits >> np.uint64(33))
     bits *= np.uint64(0xFF51AFD7ED558CCD)
     bits ^= bits >> np.uint64(33)
@@ -180,7 +180,7 @@ def _mix(bits: np.ndarray) -> np.ndarray:
 def _mark_repeats(
     matrix: Matrix, y: np.ndarray, rows: np.ndarray, hashes: np.ndarray
 ) -> np.ndarray:
-    """Say which rows equal the one before; orders ``rows`` exactly where hashes collide."""
+    """Return which rows equal the row before; sort ``rows`` exactly where hashes collide."""
     is_repeat = np.zeros(len(rows), dtype=bool)
     suspects = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
     for part in _blocks(len(suspects), matrix.shape[1]):

@@ -1,8 +1,8 @@
-"""One column of any kind -> numbers, or codes of levels.
+"""Read one column of any kind as numbers, or as codes of levels.
 
-The rule for a column of Python objects: numbers, booleans and missing values make a numeric
-column; text and missing values a categorical one; dates, durations and times of day become
-seconds; anything else, or a mixture, is an error that names the column.
+A column of Python objects is numeric if it holds numbers, booleans and missing values, and
+categorical if it holds text and missing values. Dates, durations and times of day become seconds.
+Anything else, or a mixture, is an error that names the column.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KIND_OF_TYPE = (
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The entries of one column.
+    """The values of one column.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Column:
     levels
         The sorted levels found; None for a numeric column.
     origin
-        What the numbers were, one of `hardwood.table.feature.ORIGINS`.
+        What the numbers represent, one of `hardwood.table.feature.ORIGINS`.
     """
 
     values: np.ndarray  # (n,)
@@ -54,7 +54,7 @@ class Column:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The float type to hold the column in: float64 for integers and dates."""
+        """The float type that holds the column: float64 for integers and dates."""
         if self.levels is None:
             kind = self.values.dtype.kind
             single = kind == "b" or (kind == "f" and self.values.dtype.itemsize <= 4)
@@ -63,7 +63,7 @@ class Column:
         return np.dtype(np.float32 if single else np.float64)
 
     def write_to(self, out: np.ndarray) -> None:
-        """Write the entries into a float vector; missing ones become NaN."""
+        """Write the values into a float vector; missing ones become NaN."""
         with np.errstate(
             over="ignore"
         ):  # a longdouble beyond float64 becomes infinity, which is then reported
@@ -73,7 +73,7 @@ class Column:
 
 
 def column_label(names: Sequence[str] | None, j: int) -> str:
-    """How messages call a column: by its name, else by its position."""
+    """Return what error messages call a column: its name or its position."""
     return f"column {j} (counting from 0)" if names is None else f"column {names[j]!r}"
 
 
@@ -92,7 +92,7 @@ def array_column(values: np.ndarray, label: str) -> Column:
 
 
 def array_origin(dtype: np.dtype[Any]) -> str:
-    """Say what the entries of a NumPy array are, by its type."""
+    """Return what the values of a NumPy array represent, by its type."""
     return {"b": "boolean", "M": "date", "m": "duration"}.get(dtype.kind, "number")
 
 
@@ -114,7 +114,7 @@ def objects_column(values: Sequence[Any], label: str) -> Column:
 
 
 def levels_column(values: Iterable[Any]) -> Column:
-    """Code a column by its distinct values; None, NaN and their like are missing."""
+    """Encode a column by its distinct values; None, NaN and the like are missing."""
     values = list(values)
     distinct = set(values)
     present = {t for t in set(map(type, distinct)) if _kind(t) != "missing"}
@@ -127,7 +127,7 @@ def levels_column(values: Iterable[Any]) -> Column:
 
 
 def as_level(value: Any) -> Level:
-    """Return a level of Python's own types; what JSON has no type for is taken by its text."""
+    """Return a level as a Python value; types that JSON does not have become text."""
     if isinstance(value, np.generic):
         value = value.item()
     for plain in (str, bool, int, float):
@@ -137,13 +137,12 @@ def as_level(value: Any) -> Level:
 
 
 def sort_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
-    """Sort, whatever the order of rows: numbers by value, then text by code point."""
+    """Sort levels, independent of row order: numbers by value, then text by code point."""
     return tuple(sorted(set(levels), key=lambda level: (isinstance(level, str), level)))
 
 
 def _kind(kind_of: type) -> str:
-    # pandas' missing markers are known by name, because pandas is not imported; NaT is a datetime
-    # otherwise.
+    # By name, because pandas is not imported here. NaT would count as a datetime otherwise.
     if kind_of is type(None) or kind_of.__name__ in ("NAType", "NaTType"):
         return "missing"
     return next((kind for kind, types in _KIND_OF_TYPE if issubclass(kind_of, types)), "other")
@@ -152,7 +151,7 @@ def _kind(kind_of: type) -> str:
 def _single_kind(
     values: Sequence[Any], types: dict[type, str], kinds: set[str], label: str
 ) -> set[str]:
-    """Check that a column holds one kind of value; NaN may stand among any."""
+    """Check that a column holds one kind of value; NaN is allowed in all."""
     for strange in ("other", "complex number"):
         if strange in kinds:
             _refuse(values, types, strange, label)
@@ -164,7 +163,7 @@ def _single_kind(
         places = [_first(values, types, kind) for kind in sorted(kinds)]
         shown = " and ".join(f"a {kind} ({values[i]!r}, row {i})" for kind, i in places)
         raise TableTypeError(
-            f"{label} mixes kinds of values: {shown}. Expected numbers only or text only; "
+            f"{label} mixes types of values: {shown}. Expected only numbers or only text; "
             "convert the column to one of them."
         )
     return kinds
@@ -175,7 +174,7 @@ def _first(values: Sequence[Any], types: dict[type, str], kind: str) -> tuple[st
         # A NaN among text is a missing entry, not the number to show.
         if types[type(value)] == kind and (kind != "number" or value == value):
             return kind, i
-    raise AssertionError(f"no {kind} found")  # the caller saw one
+    raise AssertionError(f"no {kind} found")  # the caller found one
 
 
 def _refuse(values: Sequence[Any], types: dict[type, str], kind: str, label: str) -> NoReturn:
@@ -185,7 +184,7 @@ def _refuse(values: Sequence[Any], types: dict[type, str], kind: str, label: str
     raise TableTypeError(
         f"{label} holds a {type(values[i]).__name__} at row {i}: every entry given as the X "
         "argument must be a string or a number (or a date, or missing). "
-        "Split such a column into plain ones, or drop it."
+        "Split the column into simple ones, or drop it."
     )
 
 
@@ -207,7 +206,7 @@ def _seconds(values: Sequence[Any], types: dict[type, str]) -> np.ndarray:
 
 
 def _in_seconds(value: Any) -> float:
-    """Seconds since 1970 (UTC where no zone is given), of a duration, or since midnight."""
+    """Return seconds: since 1970 (in UTC if no zone is given), of a duration, or since midnight."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         return float(array_in_seconds(np.asarray(value)))
     if isinstance(value, datetime.time):

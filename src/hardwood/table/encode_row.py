@@ -1,8 +1,8 @@
-"""One row, in any form a person has it: as a table of one row, or straight as encoded columns.
+"""Convert one row, in any form: to a table of one row, or directly to encoded columns.
 
-`RowEncoder` takes a few microseconds. It makes what `Schema.read` and the encoder make of a table
-of one row, without the table. Whatever is not a plain number, text or gap is left to them, and so
-is every mistake: they have the words for it.
+`RowEncoder` takes a few microseconds. Its result is that of `Schema.read` and the encoder on a
+table of one row. It handles only plain numbers, text and missing values; everything else, and every
+error, is left to them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def as_table(x: Any, names: Sequence[str], *, who: str = "predict_one") -> Any:
     names
         Names of the features.
     who
-        Whom a message should name.
+        The method named in error messages.
 
     Raises
     ------
     TableError, TableTypeError
-        If it is no row, or a mapping that lacks a name.
+        If `x` is not a row, or a mapping without one of the names.
     """
     if hasattr(x, "keys"):  # a mapping, or a pandas Series
         return [[_entry(x, name) for name in names]]
@@ -43,7 +43,7 @@ def as_table(x: Any, names: Sequence[str], *, who: str = "predict_one") -> Any:
         if x.ndim != 1:
             raise TableError(
                 f"{who} takes one row, found an array of shape {x.shape}. "
-                "Use predict for several rows, or give one of them, as X[0]"
+                "Use predict for several rows, or pass one of them, such as X[0]"
             )
         return x[None, :]
     if isinstance(x, str | bytes) or not hasattr(x, "__iter__"):
@@ -58,23 +58,23 @@ def _entry(row: Any, name: str) -> Any:
         return row[name]
     except KeyError:
         raise TableError(
-            f"the row has no entry {name!r}, which the model needs. It has: "
+            f"the row has no value for {name!r}, which the model needs. It has: "
             f"{', '.join(repr(key) for key in list(row.keys())[:20])}. "
-            "Give every feature; a missing one as None or NaN."
+            "Pass every feature, and None or NaN for a missing value."
         ) from None
 
 
 class RowEncoder:
-    """Encodes rows of one schema that are plain enough.
+    """Encodes rows of one schema, if they hold only plain values.
 
     Parameters
     ----------
     schema
         The features.
     takes_missing
-        Whether entries may be missing; otherwise they need a closer look.
+        Whether values may be missing; otherwise such rows are left to `Schema.read`.
     largest
-        Size of a number beyond which a closer look is needed.
+        Rows with larger numbers are left to `Schema.read`, too.
     """
 
     def __init__(self, schema: Schema, *, takes_missing: bool, largest: float) -> None:
@@ -92,7 +92,7 @@ class RowEncoder:
         ]
 
     def encode(self, x: Any) -> np.ndarray | None:
-        """Return a mapping, list or array of entries as (c,) float32; None where it is not plain.
+        """Encode a mapping, list or array as (c,) float32; return None if a value is not plain.
 
         A missing number is NaN in its value column.
         """
@@ -106,7 +106,7 @@ class RowEncoder:
         return np.array(columns, np.float32)
 
     def _entries(self, x: Any) -> Any:
-        """Return the entries in the order of the features; None where there are others."""
+        """Return the values in the order of the features; None if some are missing or extra."""
         if type(x) is dict or isinstance(x, Mapping):
             try:
                 return [x[name] for name in self._names]
@@ -118,7 +118,7 @@ class RowEncoder:
 
 
 class _Entry:
-    """Where the entry of one feature goes."""
+    """Encodes the value of one feature."""
 
     def __init__(self, feature: Feature, first: int, flag: int, takes_missing: bool) -> None:
         self._first, self._flag = first, flag
@@ -130,7 +130,7 @@ class _Entry:
         self._column = {level: first + i for i, level in enumerate(levels)} if are_text else {}
 
     def write(self, entry: Any, columns: list[float], largest: float) -> bool:
-        """Write an entry to its columns; False where it is not plain."""
+        """Write a value to its columns; return False if it is not a plain value."""
         kind = type(entry)
         if kind is float or kind is int or kind is bool:
             if self._is_number and -largest <= entry <= largest:

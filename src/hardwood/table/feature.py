@@ -1,4 +1,4 @@
-"""One column of the user's table, as a model remembers it."""
+"""What a model stores about one column of its training table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Level = str | int | float | bool
 """A value of a categorical column: what JSON can hold, so that a model file can."""
 
 MAX_LEVELS = 255
-"""Levels kept per categorical column; each becomes a column of every split."""
+"""Maximum number of levels per categorical column; each has a weight in every split."""
 
 ORIGINS = ("number", "boolean", "date", "duration")
-"""What a numeric column can have been in the table; dates and durations are seconds."""
+"""What the numbers of a column can represent; dates and durations are in seconds."""
 
 _KEYS = {
     "numeric": {"name", "kind", "has_missing", "spread", "center", "scale", "origin"},
@@ -24,7 +24,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Feature:
-    """What a model knows about one column of its training table.
+    """One column of a training table.
 
     Parameters
     ----------
@@ -33,20 +33,19 @@ class Feature:
     kind
         ``"numeric"`` or ``"categorical"``.
     levels
-        Categorical only: the known values, in the order of their indicator columns; 1 to 255 of
-        them, no two equal.
+        Categorical only: 1 to 255 distinct values, in the order of their indicator columns.
     center
         Numeric only: the (weighted) mean of the training values, subtracted in float64 before any
         float32 arithmetic.
     scale
-        Numeric only: positive. What is learned is the power of two nearest their (weighted)
-        standard deviation, 1 for a constant column.
+        Numeric only: positive. The power of two nearest the (weighted) standard deviation; 1 for a
+        constant column.
     has_missing
-        Whether training saw missing entries, which gives the feature a missing-flag column.
+        Whether the training table had missing values; the feature then has a missing indicator.
     spread
         The (weighted) standard deviation of each column of the feature: of the numbers, of each
-        0/1 indicator, of the 0/1 missing flag. Finite, at least 0; empty where it is not known.
-        It ranks the terms of a split and does not change what a tree answers.
+        0/1 indicator, of the 0/1 missing indicator. Finite, at least 0; empty if unknown. It ranks
+        the terms of a split and does not affect predictions.
     origin
         Numeric only: ``"number"``, ``"boolean"``, ``"date"`` (seconds since 1970) or
         ``"duration"`` (seconds).
@@ -54,7 +53,7 @@ class Feature:
     Raises
     ------
     ValueError
-        Where a part contradicts the above; the message names the feature.
+        If a value contradicts the above; the message names the feature.
     """
 
     name: str
@@ -107,7 +106,7 @@ class Feature:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of a split's weights: a value or one per level, and a flag if any."""
+        """Number of weights per split: one, or one per level, and one for the missing indicator."""
         return max(len(self.levels), 1) + self.has_missing
 
     def _wrong(self, part: str, found: object, expected: str) -> ValueError:
@@ -116,7 +115,7 @@ class Feature:
         return ValueError(f"{part} of feature {self.name!r:.80} must be {expected}, found {shown}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary that JSON can hold and `from_dict` reads back unchanged."""
+        """Return a JSON-compatible dictionary for `from_dict`."""
         head = {
             "name": self.name,
             "kind": self.kind,
@@ -129,7 +128,7 @@ class Feature:
 
     @classmethod
     def from_dict(cls, content: object) -> Feature:
-        """Read what `to_dict` wrote; `ValueError` says what is wrong with anything else."""
+        """Read the result of `to_dict`; raise `ValueError` for anything else."""
         if not isinstance(content, Mapping):
             raise ValueError(f"a feature must be a mapping, found {type(content).__name__}")
         kind = content.get("kind")
@@ -156,14 +155,14 @@ class Feature:
 
 
 def is_level(value: object) -> bool:
-    """Whether a value can be a level: text, a finite number or a boolean, of Python's own types."""
+    """Whether a value can be a level: a Python string, finite number or boolean."""
     return type(value) in (str, int, bool) or _is_finite_float(value)
 
 
 def _as_float(value: Any) -> Any:
-    """Return 0 as 0.0, since other tools write JSON so; the constructor refuses anything else.
+    """Convert integers to floats, because some tools write 0.0 as 0 in JSON.
 
-    That includes integers beyond float64.
+    Integers beyond float64 and other types are left to the constructor, which refuses them.
     """
     return float(value) if type(value) is int and abs(value) <= 2**1000 else value
 

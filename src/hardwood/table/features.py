@@ -1,4 +1,4 @@
-"""What a model remembers of its training table: one `Feature` per column."""
+"""Learn one `Feature` per column of a training table."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from hardwood.table.weights import row_weights
 def learn_features(
     table: Table, sample_weight: Any = None, rows: np.ndarray | None = None
 ) -> tuple[Feature, ...]:
-    """Learn centers, scales, levels, spreads and where entries are missing.
+    """Learn centers, scales, levels, spreads, and which columns have missing values.
 
-    Rows of weight zero are as if they were absent, and so are rows that `rows` does not list.
+    Rows of weight zero, and rows that `rows` does not list, are ignored.
 
     Raises
     ------
     TableError
-        Where a column has no entry at all, or the weights are unusable.
+        If all values of a column are missing, or the weights are invalid.
 
     Warns
     -----
     TableWarning
-        Where a column has more than 255 levels: those of the largest total weight are kept (equal
-        ones in level order) and the others count as missing entries.
+        If a column has more than 255 levels: those with the largest total weight are kept (ties in
+        level order), and the others count as missing values.
     """
     weight = _scaled_weight(sample_weight, table.n_rows if rows is None else len(rows))
     statistics = column_statistics(table.matrix, weight, rows)
@@ -44,8 +44,8 @@ def learn_features(
     for j, name in enumerate(names):
         if statistics.is_empty[j]:
             raise TableError(
-                f"{table.label(j)} has no entry: all {table.n_rows} rows "
-                "(or all that have a positive weight) are missing. Drop the column."
+                f"{table.label(j)} has no values: all {table.n_rows} rows "
+                "(or all rows with a positive weight) are missing. Drop the column."
             )
         has_missing = bool(statistics.has_missing[j])
         found = table.levels[j]
@@ -86,35 +86,35 @@ def _flag_spread(present: float, total: float) -> tuple[float]:
 
 
 def _share_spread(share: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of 0/1 columns from their shares of ones."""
+    """Return the standard deviation of 0/1 columns from their fraction of ones."""
     share = np.clip(share, 0.0, 1.0)  # two sums of the same weights differ by rounding
     spread: np.ndarray = np.sqrt(share * (1 - share))
     return spread
 
 
 def nearest_power_of_two(deviation: float) -> float:
-    """Return the scale of a column: the power of two nearest its standard deviation, in ratio.
+    """Return the scale of a column: the power of two nearest its standard deviation, as a ratio.
 
-    Dividing by it is exact. So folding it into the weights of a tree is exact too, and a float32
-    value meets the same split as the float64 value it stands for. (The center of a float32 table
-    is a float32 for the same reason.)
+    Division by it is exact, and so is multiplying it into the weights of a tree: a float32 value
+    takes the same path as the equal float64 value. (For the same reason, the center of a float32
+    table is a float32.)
     """
-    largest = 1023  # 2^1024 is no float64
+    largest = 1023  # 2^1024 exceeds float64
     return math.ldexp(1.0, min(round(math.log2(deviation)), largest))
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
-    """Return the names of columns that came without: x0, x1, ..."""
+    """Return the names of unnamed columns: x0, x1, ..."""
     return tuple(f"x{j}" for j in range(n_features))
 
 
 def _kept_levels(weight: np.ndarray, label: str) -> np.ndarray:
-    """Return the positions of the levels to keep, given the weight of each that was found."""
+    """Return the positions of the levels to keep, given the total weight of each."""
     used = np.flatnonzero(weight > 0)
     if len(used) > MAX_LEVELS:
         heaviest_first = np.argsort(-weight[used], kind="stable")
         warnings.warn(
-            f"{label} has {len(used)} levels; the {MAX_LEVELS} of the largest total weight "
+            f"{label} has {len(used)} levels; the {MAX_LEVELS} with the largest total weight "
             "are kept and the others count as missing. "
             "Drop the column if it is an identifier, make it numeric or coarser, "
             "or parse it if it holds dates.",
@@ -126,7 +126,7 @@ def _kept_levels(weight: np.ndarray, label: str) -> np.ndarray:
 
 
 def _level_of_caller() -> int:
-    """Return the stacklevel at which a warning names the line that called into this package."""
+    """Return the stacklevel at which a warning points to the caller of this package."""
     folder = str(Path(__file__).parents[1]) + os.sep
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
@@ -137,7 +137,7 @@ def _level_of_caller() -> int:
 def _scaled_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return the weights as float64, scaled to at most 1 by a power of two.
 
-    No sum of them overflows then, and the scaling rounds nothing.
+    Their sum cannot overflow then, and the scaling is exact.
     """
     weight = row_weights(sample_weight, n_rows)
     if weight is None:

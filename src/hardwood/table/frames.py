@@ -1,7 +1,6 @@
-"""Data frames of any library -> columns, through narwhals.
+"""Read the columns of data frames of any library, through narwhals.
 
-Nothing here imports pandas, polars or pyarrow; narwhals works on the objects that the user's own
-library made.
+This module does not import pandas, polars or pyarrow; narwhals works with the user's objects.
 """
 
 from __future__ import annotations
@@ -27,28 +26,25 @@ if TYPE_CHECKING:
 
 
 def open_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a data frame wrapped by narwhals, or None where `X` is no data frame.
+    """Return a data frame wrapped by narwhals, or None if `X` is not a data frame.
 
     Raises
     ------
     TableError
-        For a single column, a lazy frame, or names that occur twice.
+        For a single column, a lazy frame, or duplicate names.
     MissingExtraError
-        For an object of a library that narwhals does not know and that speaks Arrow, where pyarrow
-        is absent.
+        If `X` has only an Arrow interface and pyarrow is not installed.
     """
     from narwhals.exceptions import DuplicateError
 
     try:
         return _wrapped(X)
     except DuplicateError as error:
-        raise TableError(
-            f"Names of columns must differ. {error} Rename or drop columns."
-        ) from error
+        raise TableError(f"{str(error).strip()}. Rename or drop columns.") from error
 
 
 def _wrapped(X: Any) -> nw.DataFrame[Any] | None:
-    import narwhals.stable.v1 as nw  # costs as much to import as NumPy; arrays do not need it
+    import narwhals.stable.v1 as nw  # as slow to import as NumPy, and not needed for arrays
 
     frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -72,7 +68,7 @@ def _wrapped(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def frame_names(frame: nw.DataFrame[Any]) -> tuple[str, ...] | None:
-    """Return the names of the columns; None where none of them is text."""
+    """Return the names of the columns; None if none of them is a string."""
     names = tuple(frame.columns)
     is_text = [isinstance(name, str) for name in names]
     if all(is_text):
@@ -90,9 +86,9 @@ def frame_names(frame: nw.DataFrame[Any]) -> tuple[str, ...] | None:
 def frame_columns(
     frame: nw.DataFrame[Any], names: tuple[str, ...] | None, only: Sequence[str] | None
 ) -> Iterator[Column]:
-    """Read the columns one at a time: those of `only` in that order, else all.
+    """Read the columns one at a time: those in `only`, in that order, or all.
 
-    Columns that are not asked for are never looked at, so that they may hold anything.
+    Other columns are not read, so that they may hold anything.
     """
     if only is None or names is None:
         for j, series in enumerate(frame.iter_columns()):
@@ -105,7 +101,7 @@ def frame_columns(
         raise TableError(
             f"X lacks {len(absent)} of the {len(only)} columns that the model was learned from: "
             f"{shown}. "
-            "Give X the same names of columns as the training table (their order does not matter)."
+            "X needs the column names of the training table, in any order."
         )
     for name in only:
         yield _series_column(frame.get_column(name), f"column {name!r}")
@@ -136,18 +132,18 @@ def _series_column(series: Any, label: str) -> Column:
     raise TableTypeError(
         f"{label} holds values of type {dtype}: every entry given as the X argument must be "
         "a string or a number (or a date, or missing). "
-        "Split such a column into plain ones, or drop it."
+        "Split the column into simple ones, or drop it."
     )
 
 
 def _category_column(series: Any) -> Column:
-    """Code a categorical column; levels that are not used are left out."""
+    """Encode a categorical column; unused levels are left out."""
     accessor: Any = getattr(series.to_native(), "cat", None)
     if not hasattr(accessor, "codes"):
-        # polars and Arrow. Not by `to_numpy`, which gives an Arrow dictionary's missing entries a
-        # level.
+        # polars and Arrow. Not `to_numpy`, which turns missing values of an Arrow dictionary into
+        # a level.
         return levels_column(series.to_list())
-    # pandas: the categories keep their types, and no entry is touched in Python.
+    # pandas: the categories keep their types, and no value passes through Python.
     codes = np.asarray(accessor.codes, dtype=np.int64)  # -1 where missing
     used = np.bincount(codes + 1, minlength=len(accessor.categories) + 1)[1:] > 0
     found = [as_level(category) for category in accessor.categories]

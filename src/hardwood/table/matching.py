@@ -1,4 +1,4 @@
-"""A later table -> the matrix that a schema's model expects."""
+"""Turn a later table into the matrix that a schema's model expects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _LEARNED_FROM = {
-    "number": "numbers. Convert the column to numbers, with NaN or None for what is missing.",
+    "number": "numbers. Convert the column to numbers, with NaN or None for missing values.",
     "boolean": "true and false. Convert the column to booleans or to 0 and 1.",
     "date": "dates. Parse the column, for example with pandas.to_datetime, or with "
     "parse_dates=[...] in pandas.read_csv.",
@@ -27,7 +27,7 @@ _LEARNED_FROM = {
 
 
 def match(schema: Schema, X: Any, who: str) -> np.ndarray | csr_matrix:
-    """Bring a table into the columns and codes of a schema; `Schema.read` has the contract."""
+    """Convert a table to the columns and codes of a schema; see `Schema.read`."""
     table = Table.of(X, only=schema.names if schema.named else None)
     if table.names is not None and schema.named and table.names != schema.names:
         table = _select(table, schema.names)
@@ -50,7 +50,7 @@ def match(schema: Schema, X: Any, who: str) -> np.ndarray | csr_matrix:
         column = _match_column(matrix[:, j], table.levels[j], feature, labels[j])
         if column is None:
             continue
-        if matrix is table.matrix:  # may be the user's own, or be read again
+        if matrix is table.matrix:  # may belong to the user, or be read again
             matrix = matrix.astype(np.result_type(matrix, column))
         matrix[:, j] = column
     return matrix
@@ -68,9 +68,9 @@ def _select(table: Table, names: tuple[str, ...]) -> Table:
 def _match_column(
     column: np.ndarray, found: tuple[Level, ...] | None, feature: Feature, label: str
 ) -> np.ndarray | None:
-    """Return the new content of a column, or None where it is right as it is."""
+    """Return the new content of a column, or None if it does not change."""
     if found == () or (found is None and feature.kind == "numeric"):
-        return None  # nothing but missing entries fits every feature
+        return None  # all missing, which fits every feature
     if feature.kind == "numeric":
         assert found is not None
         return _numbers_of_levels(column, found, feature.origin, label)
@@ -98,7 +98,7 @@ def _looked_up(codes: np.ndarray, lookup: np.ndarray) -> np.ndarray:
 def _numbers_of_levels(
     codes: np.ndarray, found: tuple[Level, ...], origin: str, label: str
 ) -> np.ndarray:
-    """Return the values of a categorical column whose levels are numbers; text is an error."""
+    """Return the values of a categorical column whose levels are numbers; refuse text."""
     is_text = np.array([isinstance(level, str) for level in found])
     if is_text.any():
         present = np.flatnonzero(~np.isnan(codes))
@@ -111,9 +111,9 @@ def _numbers_of_levels(
 
 
 def _check_comparable(found: tuple[Level, ...], feature: Feature, label: str) -> None:
-    """Refuse numbers where text was learned, and text where numbers were.
+    """Refuse numbers if the model learned text, and text if it learned numbers.
 
-    Every entry would silently be an unseen level otherwise.
+    Otherwise every value would silently count as an unseen level.
     """
     has_text = {isinstance(level, str) for level in found}
     learned_text = {isinstance(level, str) for level in feature.levels}

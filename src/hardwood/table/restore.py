@@ -1,4 +1,4 @@
-"""The matrix that a schema's model takes -> a table of the kind that the user has."""
+"""Turn the matrix of a schema's model into a table of the kind that the user has."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 def table_like(like: Any, schema: Schema, matrix: np.ndarray | csr_matrix) -> Any:
-    """Write rows as a table of a given kind: what `Schema.read` turns into the matrix again.
+    """Convert rows to a table of a given kind, the inverse of `Schema.read`.
 
     Parameters
     ----------
     like
         The table that the schema was learned from.
     schema
-        What its columns are.
+        The schema.
     matrix
         (n, p) as `Schema.read` returns it.
 
     Returns
     -------
     table
-        A sparse matrix stays one. A data frame of the same library, with the names of `like`;
-        numbers are floats, other columns have the type they have in `like`. Else an array: of
-        floats where all columns are numbers, else of objects.
+        A sparse matrix stays sparse. A data frame of the same library and with the names of `like`,
+        if that is one; numbers are floats, and other columns have the type they have in `like`.
+        Otherwise an array: of floats if all columns are numeric, else of objects.
     """
     if not isinstance(matrix, np.ndarray):
         return matrix
@@ -43,7 +43,7 @@ def table_like(like: Any, schema: Schema, matrix: np.ndarray | csr_matrix) -> An
 
 
 def entries_of(schema: Schema, matrix: np.ndarray) -> np.ndarray:
-    """Return rows (n, p) as objects: numbers, levels, and None where an entry is missing."""
+    """Return rows (n, p) as objects: numbers, levels, and None for missing values."""
     rows = np.empty(matrix.shape, dtype=object)
     for j in range(schema.n_features):
         rows[:, j] = _entries(schema, matrix, j)
@@ -51,7 +51,7 @@ def entries_of(schema: Schema, matrix: np.ndarray) -> np.ndarray:
 
 
 def _entries(schema: Schema, matrix: np.ndarray, j: int) -> list[Any]:
-    """Return a column as Python's values, None where missing."""
+    """Return a column as Python values, with None for missing ones."""
     feature = schema.features[j]
     if feature.kind == "numeric":
         return [None if np.isnan(number) else number for number in matrix[:, j].tolist()]
@@ -74,7 +74,7 @@ def _frame_like(like: Any, frame: Any, schema: Schema, matrix: np.ndarray) -> An
 
 
 def _numbers(column: np.ndarray, feature: Feature) -> np.ndarray:
-    """Return numbers as floats, seconds as what they were."""
+    """Return numbers as floats, and seconds as dates or durations."""
     if feature.origin not in ("date", "duration"):
         return np.asarray(column, dtype=np.float64)
     kind = "datetime64[us]" if feature.origin == "date" else "timedelta64[us]"
@@ -84,7 +84,7 @@ def _numbers(column: np.ndarray, feature: Feature) -> np.ndarray:
 
 
 def _cast(series: Any, dtype: Any, like: Any, name: str) -> Any:
-    """Give a column the type it has in the user's table, of pandas with the same categories."""
+    """Convert a column to its type in the user's table; in pandas, with the same categories."""
     import narwhals.stable.v1 as nw
 
     native = series.to_native()

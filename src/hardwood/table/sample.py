@@ -1,4 +1,4 @@
-"""Rows drawn from a schema, like those that a model was learned from: to time it on."""
+"""Random rows that resemble the training rows of a model, for timing it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hardwood.text.frames import Backend, first_installed, make_frame
 if TYPE_CHECKING:
     from hardwood.table.schema import Schema
 
-_MISSING = 0.05  # of the entries of a feature that had missing ones
-# The quickest to read first.
+_MISSING = 0.05  # fraction of missing values, in a feature that had some
+# The fastest to read first.
 _FRAMES: dict[Backend, str] = {
     "pyarrow": "Arrow table",
     "polars": "polars frame",
@@ -21,12 +21,12 @@ _FRAMES: dict[Backend, str] = {
 
 
 def sample_rows(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Any, str]:
-    """Return rows like those of training, without its dependences, and what kind of table they are.
+    """Draw rows with independent features, and return them with the kind of table they are in.
 
-    Numbers are normal with the training mean and spread, levels are equally likely, and one entry
-    in twenty is missing in a feature that had missing entries. Numbers alone are a float64 array,
-    otherwise the table is an Arrow table or a data frame, or a list of rows where no library for
-    them is installed.
+    Numbers are normally distributed with the mean and scale of the training rows, levels are
+    equally likely, and 5 % of the values are missing in features that had missing values. If all
+    features are numeric, the table is a float64 array; otherwise an Arrow table or a data frame, or
+    a list of rows if no library for them is installed.
     """
     columns: dict[str, Any] = {}
     for feature in schema.features:

@@ -1,4 +1,4 @@
-"""The columns a model was learned from, and the columns its splits multiply."""
+"""The features of a training table, and the columns that they are encoded as."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 class Schema:
     """The features of a model's training table, in order, and the layout of its columns.
 
-    *Features* are what the user has; *columns* are what a split's weights multiply. Feature by
-    feature, a numeric one has one value column, a categorical one a 0/1 indicator column per
-    level; then, where training saw missing entries, comes a 0/1 missing flag. The encoded value of
-    a numeric entry is ``float32((x - center) / scale)``. A missing entry has value 0 or all
-    indicators 0, and flag 1 where there is a flag column. A level that training did not see is a
-    missing entry.
+    *Features* are the columns of the user's table; *columns* are what the weights of a split
+    multiply. A numeric feature has one value column, a categorical feature a 0/1 indicator column
+    per level; a 0/1 missing indicator follows if the training table had missing values. The encoded
+    value of a number is ``float32((x - center) / scale)``. A missing value is encoded as 0 or as
+    indicators that are all 0, with missing indicator 1 if there is one. A level that is not in the
+    training table counts as missing.
 
     Parameters
     ----------
     features
-        At least one; names differ.
+        At least one, with distinct names.
     named
-        Whether the names are the user's. Otherwise (an array was learned from) a data frame is
-        read by position, as an array is.
+        Whether the names come from the user. Otherwise (if the training table was an array) data
+        frames are read by position, like arrays.
 
     Examples
     --------
@@ -63,14 +63,12 @@ class Schema:
         seen: set[str] = set()
         for name in self.names:
             if name in seen:
-                raise ValueError(
-                    f"names of features must differ, found {name!r:.80} more than once"
-                )
+                raise ValueError(f"feature names must be unique, found {name!r:.80} more than once")
             seen.add(name)
 
     @classmethod
     def numeric(cls, n_features: int, names: Sequence[str] | None = None) -> Schema:
-        """Return the schema of numeric features that are neither shifted nor scaled."""
+        """Return a schema of numeric features without centering and scaling."""
         named = names is not None
         names = tuple(names) if names is not None else default_names(n_features)
         if len(names) != n_features:
@@ -81,48 +79,49 @@ class Schema:
     def learn(
         cls, table: Table, sample_weight: Any = None, rows: np.ndarray | None = None
     ) -> Schema:
-        """Learn what a model must remember of its training table.
+        """Learn the schema of a training table.
 
         Parameters
         ----------
         table
-            What `Table.of` returned.
+            The result of `Table.of`.
         sample_weight
-            (n,) at least 0; None for equal weights. Honored by means, deviations and the choice
-            of levels; rows of weight zero are as if absent.
+            (n,) at least 0; None for equal weights. They affect means, standard deviations and the
+            choice of levels; rows of weight zero are ignored.
         rows
-            Which rows to learn from, in the order of summation, a weight for each; None for all.
+            The rows to learn from, in the order of summation, with a weight for each; None for all.
 
         Raises
         ------
         TableError
-            Where a column has no entry at all, or the weights are unusable.
+            If all values of a column are missing, or the weights are invalid.
         """
         return cls(learn_features(table, sample_weight, rows), named=table.names is not None)
 
     def read(self, X: Any, *, who: str = "ObliqueTree") -> np.ndarray | csr_matrix:
-        """Turn a table into the matrix that this schema's model takes.
+        """Turn a table into the matrix that this schema's model expects.
 
         Parameters
         ----------
         X
-            Whatever `Table.of` takes, or a `Table`. A data frame is read by name, in any order,
-            further columns ignored; an array by position.
+            Anything that `Table.of` accepts, or a `Table`. A data frame is read by name, in any
+            order, ignoring other columns; an array is read by position.
         who
-            Whom the message about a wrong number of columns should name.
+            The name in the error message about a wrong number of columns.
 
         Returns
         -------
         matrix
-            (n, p) C-contiguous float32 or float64: raw numbers, positions in `Feature.levels`, NaN
-            where missing or not a known level; or CSR where `X` is sparse. A C-contiguous float
-            array for numeric features comes back itself, unscanned: the engine reports infinities.
+            (n, p) C-contiguous float32 or float64: raw numbers, positions in `Feature.levels`, and
+            NaN for missing values and unknown levels; or CSR if `X` is sparse. A C-contiguous float
+            array for numeric features is returned as it is, unchecked: the engine reports
+            infinities.
 
         Raises
         ------
         TableError
-            Where a column is absent, holds infinity, or text in place of numbers and the like; the
-            message names the column.
+            If a column is absent, or holds infinity or values of the wrong kind, such as text
+            instead of numbers; the message names the column.
         """
         if type(X) is np.ndarray and X.ndim == 2 and X.dtype in FLOATS:
             n, p = X.shape
@@ -167,7 +166,7 @@ class Schema:
 
     @cached_property
     def has_missing(self) -> np.ndarray:
-        """(p,) bool, whether a feature has a missing-flag column."""
+        """(p,) bool, whether a feature has a missing indicator."""
         return _constant([feature.has_missing for feature in self.features], np.bool_)
 
     @cached_property
@@ -176,7 +175,7 @@ class Schema:
 
     @cached_property
     def n_columns(self) -> int:
-        """Number of columns that a split's weights multiply."""
+        """Number of columns, which is the number of weights of a split."""
         return int(self._widths.sum())
 
     @cached_property
@@ -186,7 +185,7 @@ class Schema:
 
     @cached_property
     def flag_column(self) -> np.ndarray:
-        """(p,) int32, the missing-flag column of each feature; -1 where it has none."""
+        """(p,) int32, the missing indicator of each feature; -1 for features without one."""
         return _constant(np.where(self.has_missing, np.cumsum(self._widths) - 1, -1), np.int32)
 
     @cached_property
@@ -196,19 +195,19 @@ class Schema:
 
     @cached_property
     def column_center(self) -> np.ndarray:
-        """(c,) float64, the center of value columns; 0 for indicators and flags."""
+        """(c,) float64, the center of value columns; 0 for indicators."""
         return self._by_column([feature.center for feature in self.features], 0.0)
 
     @cached_property
     def column_scale(self) -> np.ndarray:
-        """(c,) float64, the scale of value columns; 1 for indicators and flags."""
+        """(c,) float64, the scale of value columns; 1 for indicators."""
         return self._by_column([feature.scale for feature in self.features], 1.0)
 
     @cached_property
     def column_spread(self) -> np.ndarray:
         """(c,) float64, the standard deviation of each column in training.
 
-        Of a feature that does not know it: the scale of a number, 1 for indicators and flags.
+        If a feature does not have it: the scale of a number, 1 for indicators.
         """
         known: list[float] = []
         for feature in self.features:
@@ -224,7 +223,7 @@ class Schema:
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
-        """What each column says: ``"mass"``, ``"species = Adelie"``, ``"sex is missing"``."""
+        """The name of each column: ``"mass"``, ``"species = Adelie"``, ``"sex is missing"``."""
         names: list[str] = []
         for feature in self.features:
             indicators = [f"{feature.name} = {level}" for level in feature.levels]
@@ -248,12 +247,12 @@ class Schema:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary that JSON can hold and `from_dict` reads back unchanged."""
+        """Return a JSON-compatible dictionary for `from_dict`."""
         return {"named": self.named, "features": [feature.to_dict() for feature in self.features]}
 
     @classmethod
     def from_dict(cls, content: object) -> Schema:
-        """Read what `to_dict` wrote; `ValueError` says what is wrong with anything else."""
+        """Read the result of `to_dict`; raise `ValueError` for anything else."""
         if not isinstance(content, Mapping):
             raise ValueError(f"a schema must be a mapping, found {type(content).__name__}")
         if set(content) != {"named", "features"}:
@@ -267,13 +266,13 @@ class Schema:
         return cls(tuple(map(Feature.from_dict, features)), content["named"])
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only the value: cached arrays are cheap to make again, and the engine's encoder cannot be
+        # Without the cached arrays, which are cheap to compute, and the encoder, which cannot be
         # pickled.
         return {"features": self.features, "named": self.named}
 
 
 def _constant(values: Any, dtype: type[np.generic]) -> np.ndarray:
-    """Return a read-only array: a schema is a value and its parts are shared."""
+    """Return a read-only array: a schema is immutable, and its parts are shared."""
     array = np.ascontiguousarray(values, dtype=dtype)
     array.flags.writeable = False
     return array

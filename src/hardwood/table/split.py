@@ -1,9 +1,9 @@
-"""How the rows of a table are divided: a part held out, or folds, of every class in proportion.
+"""Stratified splits of the rows of a table: a held-out part, or folds.
 
-Rows are lined up class by class, shuffled within a class, and dealt out in that order; the same
-generator gives the same division. What is held out to judge models (`hold_out`, `fold_numbers`)
-and what a learner holds out for itself (`validation_part`, `validation_folds`) differ in how they
-draw random numbers, and nothing else: results depend on either, so neither is changed lightly.
+Rows are ordered by class, shuffled within each class, and assigned in that order; the same
+generator gives the same split. `hold_out` and `fold_numbers` hold out rows to evaluate models;
+`validation_part` and `validation_folds` hold out rows within a learner. They differ only in how
+they draw random numbers. Results depend on both, so do not merge them.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from hardwood.errors import TableError
 def hold_out(
     n_rows: int, fraction: float, rng: np.random.Generator, labels: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Divide row numbers at random into a training and a held-out part, each in increasing order.
+    """Split row numbers at random into a training and a held-out part, each in increasing order.
 
-    With ``labels`` every class gives its share of the held-out part, to within a row, and at least
-    one row to the training part. ``fraction`` 0 leaves the held-out part empty.
+    With ``labels`` the split is stratified, to within a row per class, and the training part has at
+    least one row of each class. With ``fraction`` 0 the held-out part is empty.
 
     Raises
     ------
     TableError
-        Where either part would have too few rows.
+        If either part would have too few rows.
     """
     if fraction == 0:
         return np.arange(n_rows), np.arange(0)
     order = _order(n_rows, labels, rng)
-    # Every (1 / fraction)-th of the rows, which are lined up class by class.
+    # Every (1 / fraction)-th of the rows, which are ordered by class.
     steps = np.floor((np.arange(n_rows + 1) + rng.random()) * fraction)
     is_held = np.zeros(n_rows, dtype=bool)
     is_held[order] = np.diff(steps) > 0
@@ -39,7 +39,7 @@ def hold_out(
 def fold_numbers(
     n_rows: int, n_folds: int, rng: np.random.Generator, labels: np.ndarray | None = None
 ) -> np.ndarray:
-    """Deal the rows out like cards, class by class: (n,) the number of each row's fold."""
+    """Assign rows to folds in turn, class by class; return the fold of each row, (n,)."""
     number = np.empty(n_rows, dtype=np.int64)
     number[_order(n_rows, labels, rng)] = np.arange(n_rows) % n_folds
     return number
@@ -48,10 +48,10 @@ def fold_numbers(
 def separated(
     is_held: np.ndarray, labels: np.ndarray | None, words: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the rows to learn from, and of those that are held out.
+    """Return the numbers of the training rows and of the held-out rows.
 
-    A class without any row to learn from gets one back: it would be wrong whatever is tried.
-    ``words`` say what is held out, should there be too few rows.
+    A class without a training row gets one back: otherwise no model could predict it. ``words``
+    describe the held-out part in the error message for too few rows.
     """
     if labels is not None:
         _, first_row, classes = np.unique(labels, return_index=True, return_inverse=True)
@@ -72,9 +72,9 @@ def _order(n_rows: int, labels: np.ndarray | None, rng: np.random.Generator) -> 
 
 
 def validation_part(group: np.ndarray, fraction: float, random: np.random.Generator) -> np.ndarray:
-    """Choose a fraction of the rows, of every group alike, leaving each group at least one row.
+    """Choose a fraction of the rows, stratified by group, leaving each group at least one row.
 
-    Sizes follow the method of the largest remainder, so that they add up to the fraction of all.
+    The sizes follow the largest remainder method, so that they add up to the fraction of all rows.
 
     Returns
     -------
@@ -99,12 +99,12 @@ def validation_part(group: np.ndarray, fraction: float, random: np.random.Genera
 def validation_folds(
     group: np.ndarray, n_folds: int, random: np.random.Generator
 ) -> list[np.ndarray]:
-    """Deal the rows out, group by group; the only row of a group is in no fold.
+    """Assign rows to folds, group by group; the only row of a group is in no fold.
 
     Returns
     -------
     folds
-        For each fold that has a row and lacks one, which rows are in it, (n,) bool.
+        For each fold that is neither empty nor everything, which rows are in it, (n,) bool.
     """
     number = np.empty(len(group), dtype=np.int64)
     number[_shuffled(group, random)] = np.arange(len(group)) % n_folds
@@ -115,5 +115,5 @@ def validation_folds(
 
 
 def _shuffled(group: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Row numbers group by group, at random within a group."""
+    """Return row numbers ordered by group, shuffled within each group."""
     return np.lexsort((random.random(len(group)), group))

@@ -1,15 +1,15 @@
 r"""Weighted mean and standard deviation of every column, and the weight of every level.
 
-Missing entries and rows of weight zero do not count. A column is first mapped to [-1, 1] by its
-own middle and half range,
+Missing values and rows of weight zero are ignored. A column is first mapped to [-1, 1] by the
+middle of its range and half its width,
 
 .. math:: z = (x - \mathrm{mid}) / \mathrm{half}, \qquad
           \bar x = \mathrm{mid} + \mathrm{half}\, \bar z, \qquad
           s_x = \mathrm{half} \sqrt{\textstyle\sum_i w_i (z_i - \bar z)^2 / \sum_i w_i},
 
-so that neither a large offset (1.7e9 ± 1) nor a large value (1e300, whose square is not a float64)
-costs accuracy. Three passes over the rows, in chunks; sums are taken row by row and not by BLAS,
-whose order of summation depends on threads.
+so that neither a large offset (1.7e9 ± 1) nor a large value (1e300, whose square exceeds float64)
+reduces the accuracy. This takes three passes over the rows, in chunks. Sums are computed row by row
+and not by BLAS, whose order of summation depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ _CHUNK_ENTRIES = 2**18
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What rows of positive weight say about each column."""
+    """Statistics of each column over the rows of positive weight."""
 
     mean: np.ndarray  # (p,)
-    """Weighted mean; meaningless where `is_empty`."""
+    """Weighted mean; meaningless if `is_empty`."""
     deviation: np.ndarray  # (p,)
-    """Weighted standard deviation, positive; 1 where the column is constant or empty."""
+    """Weighted standard deviation, positive; 1 if the column is constant or empty."""
     is_constant: np.ndarray  # (p,) bool
-    """The entries do not differ, or there is none."""
+    """All values are equal, or there is none."""
     present: np.ndarray  # (p,)
-    """Total weight of the entries that are not missing."""
+    """Total weight of the values that are not missing."""
     has_missing: np.ndarray  # (p,) bool
-    """Some entry is missing."""
+    """At least one value is missing."""
     is_empty: np.ndarray  # (p,) bool
-    """Every entry is missing."""
+    """All values are missing."""
 
 
 def column_statistics(
     matrix: np.ndarray | csr_matrix, weight: np.ndarray, rows: np.ndarray | None = None
 ) -> Statistics:
-    """Compute the statistics of the columns of a finite or missing (NaN) matrix.
+    """Compute the statistics of the columns of a matrix of finite values and NaN.
 
     Parameters
     ----------
     matrix
-        (n, p), dense or CSR; entries that CSR does not store are zeros.
+        (n, p), dense or CSR; values that CSR does not store are zeros.
     weight
-        (r,) at least 0, of which one is positive, none above about 1e300 / r.
+        (r,) at least 0, at least one positive, none above about 1e300 / r.
     rows
-        (r,) the rows that count, in the order of summation; None for all in their own order.
+        (r,) the rows to use, in the order of summation; None for all rows in their order.
     """
     if isinstance(matrix, np.ndarray):
         return _dense_statistics(matrix, weight, rows)
@@ -69,7 +69,7 @@ def column_statistics(
 def level_weights(
     column: np.ndarray, weight: np.ndarray, n_levels: int, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Total weight of each level of a column of codes (NaN is missing)."""
+    """Return the total weight of each level of a column of codes (NaN is missing)."""
     totals = np.zeros(n_levels)
     for first, x in row_chunks(column[:, None], rows):
         codes = x[:, 0]
@@ -86,7 +86,7 @@ def _dense_statistics(
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
     n_used, n_present = 0, np.zeros(p, np.int64)
     for x, _ in _used_rows(matrix, weight, rows):
-        low = np.fmin(low, np.fmin.reduce(x, axis=0))  # fmin and fmax pass over NaN
+        low = np.fmin(low, np.fmin.reduce(x, axis=0))  # fmin and fmax ignore NaN
         high = np.fmax(high, np.fmax.reduce(x, axis=0))
         n_used += len(x)
         n_present += len(x) - np.count_nonzero(np.isnan(x), axis=0)
@@ -122,7 +122,7 @@ def _used_rows(
 def _mapped(
     x: np.ndarray, w: np.ndarray, middle: np.ndarray, half: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Map entries to [-1, 1], with a weight each; missing ones have weight 0."""
+    """Map values to [-1, 1], with a weight each; missing ones get weight 0."""
     z = np.subtract(x, middle, dtype=np.float64)
     z /= half
     missing = np.isnan(z)
@@ -131,9 +131,9 @@ def _mapped(
 
 
 def _middle_and_half(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle and half of each range, without overflow.
+    """Return the middle and half the width of each range, without overflow.
 
-    Half is 1 where the range is a point; both are harmless where it is empty.
+    Half is 1 if the range is a point; both are finite if it is empty.
     """
     is_empty = low > high
     low, high = np.where(is_empty, 0.0, low), np.where(is_empty, 0.0, high)
@@ -160,10 +160,10 @@ def _statistics(
 
 
 def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
-    """Compute the same from the stored entries, and one term per column for the other zeros.
+    """Compute the same from the stored values, with one term per column for the other zeros.
 
-    The weight of those zeros is a difference of sums, so it is known to about 1e-16 of the total
-    weight only: a lone zero whose weight is 1e-12 of the rest has it to four digits.
+    The weight of those zeros is a difference of sums, so its error is about 1e-16 of the total
+    weight: that of a single zero with 1e-12 of the total weight has four correct digits.
     """
     p = matrix.shape[1]
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
@@ -179,7 +179,7 @@ def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
         total_stored += np.bincount(j, w, minlength=p)
         total_present += np.bincount(j[present], w[present], minlength=p)
     n_zeros = n_used - n_stored
-    # A difference of sums leaves a rounding error where every row is stored.
+    # If every row is stored, the difference of sums is a rounding error.
     w_zeros = np.where(n_zeros > 0, np.maximum(total_used - total_stored, 0.0), 0.0)
     low = np.where(n_zeros > 0, np.fmin(low, 0.0), low)
     high = np.where(n_zeros > 0, np.fmax(high, 0.0), high)
@@ -201,9 +201,9 @@ def _sparse_statistics(matrix: csr_matrix, weight: np.ndarray) -> Statistics:
 def _stored_entries(
     matrix: csr_matrix, weight: np.ndarray, skip_missing: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield (value, column, weight) of stored entries with positive weight, in chunks."""
-    # A chunk costs a pass over the columns as well as over its entries, so it holds at least as
-    # many entries.
+    """Yield (value, column, weight) of stored values with positive weight, in chunks."""
+    # A chunk takes time for all columns besides its entries, so it has at least one entry per
+    # column.
     step = max(_CHUNK_ENTRIES, matrix.shape[1])
     for first in range(0, matrix.nnz, step):
         entries = np.arange(first, min(first + step, matrix.nnz))

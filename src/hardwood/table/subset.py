@@ -1,4 +1,4 @@
-"""Some rows of a table of any kind, before it is read."""
+"""Select rows of a table of any kind, before it is read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def n_rows(table: Any) -> int:
 
 
 def taken(X: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a table, in the order given; it keeps its kind.
+    """Return some rows of a table, in the given order, as the same kind of table.
 
-    What is neither array, matrix, list nor data frame becomes an array.
+    Anything but an array, matrix, list or data frame becomes an array.
     """
     if isinstance(X, np.ndarray):
         return X[rows]
-    sparse = sys.modules.get("scipy.sparse")  # what is a SciPy matrix has imported it
+    sparse = sys.modules.get("scipy.sparse")  # a SciPy matrix has imported it
     if sparse is not None and sparse.issparse(X):
         return X.tocsr()[rows]
     if isinstance(X, list | tuple):

@@ -1,4 +1,4 @@
-"""Any table -> one matrix, with the names and the levels that were found in it."""
+"""Read a table of any kind as one matrix, with its column names and levels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-"""The types a matrix may have; native byte order."""
+"""The types that a matrix can have, in native byte order."""
 
 _CHUNK_ROWS = 4096
 _CHUNK_ENTRIES = 2**19
@@ -32,22 +32,22 @@ _CHUNK_ENTRIES = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table that was read and checked, before a model's schema exists.
+    """A table that was read and checked, before there is a schema.
 
-    Made by `Table.of`. Read-only by contract: `matrix` may be the user's own array.
+    Created by `Table.of`. Do not modify `matrix`: it may be the user's own array.
 
     Parameters
     ----------
     matrix
         (n, p) C-contiguous float32 or float64, or CSR of one of them. Numeric columns hold
-        numbers, categorical ones the position of the entry in `levels`; NaN is a missing entry. No
-        infinities. Entries that a sparse matrix does not store are zeros.
+        numbers, categorical columns positions in `levels`; NaN is a missing value. No infinities.
+        Values that a sparse matrix does not store are zeros.
     levels
         Per column: None for a numeric column, else the sorted levels that occur in it.
     names
-        Names of the columns; None where the input has none.
+        Names of the columns; None if the input has none.
     origins
-        Per column, what its numbers were (`hardwood.table.feature.ORIGINS`); None where all are
+        Per column, what its numbers represent (`hardwood.table.feature.ORIGINS`); None if all are
         plain numbers.
     """
 
@@ -63,25 +63,24 @@ class Table:
         Parameters
         ----------
         X
-            NumPy array (also of objects), SciPy sparse matrix or array, pandas, polars or Arrow
-            data frame, any object with ``__arrow_c_stream__``, or a list of rows. A C-contiguous
-            float32 or float64 array is not copied.
+            A NumPy array (also of objects), a SciPy sparse matrix or array, a pandas, polars or
+            Arrow data frame, any object with ``__arrow_c_stream__``, or a list of rows. A
+            C-contiguous float32 or float64 array is not copied.
         only
-            Names of the columns to read from a data frame with names, in this order; by default
-            all.
+            Names of the columns to read from a data frame, in this order; by default all.
 
         Returns
         -------
         table
             Booleans are 0 and 1; dates and durations are seconds; text, categorical and enum
-            columns are categorical. The matrix is float64 where a column needs it (integers,
-            float64, dates), else float32.
+            columns are categorical. The matrix is float64 if a column needs it (integers, float64,
+            dates), else float32.
 
         Raises
         ------
         TableError
-            For what no model can use: no rows or columns, infinities, complex numbers, names that
-            occur twice, not two dimensions.
+            For tables without rows or columns, infinities, complex numbers, duplicate names, and
+            anything that does not have two dimensions.
         TableTypeError
             For a column of values that are neither numbers nor text nor dates, or that mixes them.
         """
@@ -89,7 +88,7 @@ class Table:
             return X
         if isinstance(X, np.ndarray):
             return cls._of_array(X)
-        # What is no SciPy matrix need not wait for SciPy's import; what is one has imported it.
+        # Avoids importing SciPy: a SciPy matrix has imported it.
         sparse = sys.modules.get("scipy.sparse")
         if sparse is not None and sparse.issparse(X):
             return cls._of_sparse(X)
@@ -108,7 +107,7 @@ class Table:
         _check_shape(X.shape)
         if isinstance(X, np.ma.MaskedArray):
             X = _fill_masked(X)
-        X = np.asarray(X)  # np.matrix and other subclasses index in their own ways
+        X = np.asarray(X)  # np.matrix and other subclasses index differently
         if X.dtype.kind == "c":
             raise TableError(f"Complex data not supported: X is of type {X.dtype}.")
         if X.dtype.kind in "biufmM":
@@ -142,7 +141,9 @@ class Table:
         for j, levels in enumerate(self.levels):
             for level in levels or ():
                 if not is_level(level):
-                    raise TableError(f"{self.label(j)} has {level!r} as a level. Make it missing.")
+                    raise TableError(
+                        f"{self.label(j)} has the level {level!r}. Replace it by a missing value."
+                    )
         return self
 
     def _check_finite(self) -> None:
@@ -159,7 +160,7 @@ class Table:
     def _infinity(self, i: int, j: int, value: float) -> TableError:
         return TableError(
             f"{self.label(j)} holds infinity ({value} at row {i}). Expected finite numbers; "
-            "NaN or None marks a missing entry. Replace or clip such values."
+            "NaN or None marks a missing value. Replace or clip infinite values."
         )
 
     @property
@@ -181,20 +182,20 @@ class Table:
         return Table(matrix, levels, names, tuple(self.origin(j) for j in order))
 
     def origin(self, j: int) -> str:
-        """Say what the numbers of column `j` were."""
+        """Return what the numbers of column `j` represent."""
         return "number" if self.origins is None else self.origins[j]
 
     def label(self, j: int) -> str:
-        """How messages call column `j`."""
+        """Return what error messages call column `j`."""
         return column_label(self.names, j)
 
 
 def row_chunks(
     matrix: np.ndarray, rows: np.ndarray | None = None
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield successive rows, or those that `rows` lists, with the place of their first.
+    """Yield chunks of successive rows, or of those in `rows`, with the position of the first.
 
-    Temporaries made of one chunk stay small, whatever the size of the table.
+    Temporaries for one chunk stay small for tables of any size.
     """
     step = max(1, min(_CHUNK_ROWS, _CHUNK_ENTRIES // matrix.shape[1]))
     for first in range(0, matrix.shape[0] if rows is None else len(rows), step):
@@ -205,7 +206,7 @@ def row_chunks(
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
-    """Refuse what is not a table, in scikit-learn's words where it has some."""
+    """Refuse anything but a table, with the messages that scikit-learn's checks expect."""
     if len(shape) < 2:
         found = "1D array" if shape else "a scalar"
         raise TableError(
@@ -227,11 +228,11 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _as_array(X: Any) -> np.ndarray:
-    """Return rows, or what else NumPy can read, as an array that keeps numbers apart from text."""
+    """Convert rows, or what else NumPy can read, to an array; numbers do not become text."""
     try:
         array = np.asarray(X)
         if array.dtype.kind in "US" and array.ndim:
-            array = np.array(X, dtype=object)  # NumPy writes [[1, "a"]] as text throughout
+            array = np.array(X, dtype=object)  # NumPy converts [[1, "a"]] to text
     except (ValueError, TypeError, RuntimeError) as error:
         raise TableError(
             f"Cannot read a {type(X).__name__} as a table ({error}). "
@@ -256,7 +257,7 @@ def _as_float_matrix(X: np.ndarray) -> np.ndarray:
 
 
 def _fill_masked(X: np.ma.MaskedArray) -> np.ndarray:
-    """Turn masked entries into missing ones."""
+    """Turn masked values into missing ones."""
     is_number = X.dtype.kind in "biufc"
     values = np.array(X.data, np.result_type(X.dtype, np.float64) if is_number else object)
     values[np.ma.getmaskarray(X)] = np.nan if is_number else None
@@ -264,9 +265,9 @@ def _fill_masked(X: np.ma.MaskedArray) -> np.ndarray:
 
 
 def _as_csr(X: Any) -> csr_matrix:
-    """Return canonical CSR of float32 or float64; what need not change is shared.
+    """Return canonical CSR of float32 or float64, sharing memory where possible.
 
-    Indices are in range, sorted, not repeated, and int32 where they fit.
+    Indices are in range, sorted, unique, and int32 if they fit.
     """
     from scipy.sparse import csr_matrix
 
@@ -282,7 +283,7 @@ def _as_csr(X: Any) -> csr_matrix:
             raise TableError("A damaged sparse matrix: an index is out of range.")
     own = csr_matrix(
         csr.shape, dtype=data.dtype
-    )  # shares arrays, leaves the user's object as it is
+    )  # shares arrays without changing the user's object
     own.data = data
     own.indices = np.require(csr.indices, index, ["C_CONTIGUOUS", "ALIGNED"])
     own.indptr = np.require(csr.indptr, index, ["C_CONTIGUOUS", "ALIGNED"])

@@ -1,4 +1,4 @@
-"""What is to be predicted: every reading of a `y`, to learn it and to score against it."""
+"""Read a target `y`, for training and for scoring."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Label = str | int | float | bool
 TaskKind = Literal["classification", "regression", "multilabel"]
 UnknownClasses = Literal["error", "wrong"]
 
-# Up to this many different whole numbers are taken for class labels; more, for a quantity.
+# Up to this many distinct whole numbers are class labels; more are a quantity.
 MAX_WHOLE_NUMBER_CLASSES = 20
-# With fewer rows per class than this, on average, a column is an identifier rather than a class.
+# With fewer rows per class on average, a column is an identifier rather than a class.
 MIN_ROWS_PER_CLASS = 2
 # Beyond this a float64 cannot tell neighboring whole numbers apart.
 _MAX_WHOLE = 2.0**53
@@ -25,16 +25,16 @@ _MAX_WHOLE = 2.0**53
 
 @dataclass(frozen=True)
 class ClassTarget:
-    """Labels as indices.
+    """Class labels as indices.
 
     Attributes
     ----------
     classes
         The distinct labels (c,), sorted; at least two.
     index
-        Per row, which of them (n,) int64.
+        The class index of each row, (n,) int64.
     names
-        Name of the target, where it has one.
+        Name of the target, if it has one.
     """
 
     classes: np.ndarray
@@ -44,14 +44,14 @@ class ClassTarget:
 
 @dataclass(frozen=True)
 class NumberTarget:
-    """Numbers to regress on.
+    """Numeric targets.
 
     Attributes
     ----------
     values
         (n, t) float64, finite.
     names
-        Name of each column, where all have one.
+        Name of each column, if all have one.
     """
 
     values: np.ndarray
@@ -59,14 +59,14 @@ class NumberTarget:
 
 
 def has_several_labels(y: Any) -> bool:
-    """Whether a classifier's target has several columns."""
+    """Whether a classifier's target has several columns (multilabel)."""
     shape = getattr(y, "shape", None)
     if shape is None and isinstance(y, list | tuple) and y and _is_row(y[0]):
         widths = {len(row) if _is_row(row) else 0 for row in y}
         if len(widths) > 1:
             raise TableError(
-                f"Unknown label type: rows of y have {min(widths)} to {max(widths)} entries; "
-                "several labels are a table of 0 and 1 with one column each."
+                f"Unknown label type: rows of y have {min(widths)} to {max(widths)} values; "
+                "a multilabel target is a table of 0 and 1 with one column per label."
             )
         shape = np.shape(y)
     return shape is not None and len(shape) == 2 and shape[1] > 1
@@ -77,12 +77,12 @@ def _is_row(entry: Any) -> bool:
 
 
 def label_target(y: Any, n_rows: int) -> NumberTarget:
-    """Read several labels: one column each, 1 or True where a row has it, else 0 or False.
+    """Read a multilabel target: one column per label, 1 or True if a row has it, else 0 or False.
 
     Raises
     ------
     TableError
-        For anything but 0 and 1, or another number of rows than the table's.
+        For values other than 0 and 1, or a number of rows that differs from the table.
     """
     values = plain_array(y)
     _check_length(values, n_rows)
@@ -93,10 +93,10 @@ def label_target(y: Any, n_rows: int) -> NumberTarget:
     if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
         found = sorted({repr(entry) for entry in values[:100].ravel().tolist()})[:5]
         raise TableError(
-            f"Unknown label type: y has {values.shape[1]} columns, which are read as yes/no "
-            f"labels, so each entry must be 0 or 1; found {', '.join(found)}, ... For one class "
-            "per row give one column, for several targets of several classes fit one classifier "
-            "each."
+            f"Unknown label type: y has {values.shape[1]} columns, which are read as binary "
+            f"labels, so each value must be 0 or 1; found {', '.join(found)}, ... For one class "
+            "per row, pass one column. For several targets with several classes, fit one "
+            "classifier for each."
         )
     return NumberTarget(values.astype(np.float64), _names(y, values.shape[1]))
 
@@ -107,8 +107,8 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
     Raises
     ------
     TableError
-        For missing or infinite labels, several columns, continuous numbers, another number of rows
-        than the table's, or fewer than two classes.
+        For missing or infinite labels, several columns, continuous numbers, fewer than two classes,
+        or a number of rows that differs from the table.
     """
     labels = _column(y, n_rows)
     if labels.dtype == object:
@@ -117,7 +117,7 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
             f"{sorted({type(label).__name__ for label in labels})}."
         )
     if labels.dtype.kind == "f" and not are_whole(labels):
-        raise TableError(  # in the words that scikit-learn's checks look for
+        raise TableError(  # scikit-learn's checks expect this message
             "Unknown label type: continuous. Maybe you are trying to fit a classifier, which "
             "expects discrete classes on a regression target with continuous values."
         )
@@ -129,18 +129,18 @@ def class_target(y: Any, n_rows: int) -> ClassTarget:
             "A classifier needs rows of at least 2 classes, found 1 class: "
             f"{classes[0].item()!r} in all {n_rows} rows. Check how the table was filtered."
         )
-    class_labels(classes.tolist())  # refuses what a model file cannot hold
+    class_labels(classes.tolist())  # refuses labels that a model file cannot store
     return ClassTarget(classes, index.astype(np.int64).ravel(), _names(y, 1))
 
 
 def number_target(y: Any, n_rows: int) -> NumberTarget:
-    """Read numbers: one column or several.
+    """Read numeric targets: one column or several.
 
     Raises
     ------
     TableError
-        For text, missing or infinite entries, more than two dimensions, or another number of rows
-        than the table's.
+        For text, missing or infinite values, more than two dimensions, or a number of rows that
+        differs from the table.
     """
     values = plain_array(y)
     if values.dtype.kind not in "biuf":
@@ -160,15 +160,15 @@ def number_target(y: Any, n_rows: int) -> NumberTarget:
 
 
 class Predicting(Protocol):
-    """A model, or whatever else knows what it predicts."""
+    """Anything with a task, classes and outputs, such as a model."""
 
     @property
     def task(self) -> TaskKind:
-        """Classes, labels or numbers."""
+        """The kind of task."""
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
-        """The classes, where it predicts one of them."""
+        """The classes, in classification."""
 
     @property
     def n_outputs(self) -> int:
@@ -178,18 +178,18 @@ class Predicting(Protocol):
 def true_answers(
     model: Predicting, y: Any, n_rows: int, unknown_classes: UnknownClasses = "error"
 ) -> np.ndarray:
-    """Read the true answers to the rows of a table, to compare a model's with.
+    """Read the true targets of rows, to compare a model's predictions with.
 
     Returns
     -------
     truth
-        (n,) int64 positions of classes, or (n, k) float64 numbers, or 0 and 1 for yes/no labels.
+        (n,) int64 class indices, or (n, k) float64 numbers, or 0 and 1 for binary labels.
         With ``unknown_classes="wrong"``, -1 for a class that the model does not know.
 
     Raises
     ------
     TableError
-        Where an answer is missing, not finite, of another class, or there are too many.
+        If a target is missing, not finite, or of an unknown class, or has too many columns.
     """
     if unknown_classes not in ("error", "wrong"):
         raise ValueError(f"unknown_classes must be 'error' or 'wrong', got {unknown_classes!r:.80}")
@@ -199,7 +199,7 @@ def true_answers(
     values = read(y, n_rows).values
     if values.shape[1] != model.n_outputs:
         raise TableError(
-            f"the model gives {model.n_outputs} answer(s) per row, but y has shape {values.shape}"
+            f"the model has {model.n_outputs} output(s), but y has shape {values.shape}"
         )
     return values
 
@@ -207,7 +207,7 @@ def true_answers(
 def class_positions(
     y: Any, n_rows: int, classes: Sequence[Label], unknown_classes: UnknownClasses = "error"
 ) -> np.ndarray:
-    """Read the classes of rows, as positions among the classes of a model; as `true_answers`."""
+    """Read class labels as positions among the classes of a model; see `true_answers`."""
     labels = _column(y, n_rows)
     found = positions(labels, classes)
     unknown = np.flatnonzero(found < 0)
@@ -218,18 +218,18 @@ def class_positions(
     if unknown_classes == "wrong":
         raise TableError(
             f"None of the target's values, for example {strange!r:.80}, is a class of the model: "
-            f"{shown}. Is it the right column?"
+            f"{shown}. Is this the right column?"
         )
     raise TableError(
-        f"y has {strange!r:.80} at row {unknown[0]}, which is no class of the model: {shown}. "
+        f"y has {strange!r:.80} at row {unknown[0]}, which is not a class of the model: {shown}. "
         "Leave out rows whose class is unknown"
     )
 
 
 def positions(values: np.ndarray, known: Sequence[Hashable]) -> np.ndarray:
-    """Where each value stands among those known, (n,) int64; -1 for one that is not there.
+    """Return the position of each value among the known ones, (n,) int64; -1 if it is unknown.
 
-    Values are compared as Python compares them: 1 is 1.0.
+    Values are compared as in Python: 1 equals 1.0.
     """
     place = {value: i for i, value in enumerate(known)}
     if values.dtype == object:  # values of several types cannot be sorted
@@ -241,9 +241,9 @@ def positions(values: np.ndarray, known: Sequence[Hashable]) -> np.ndarray:
 
 
 def suggested_task(values: np.ndarray) -> tuple[Literal["classification", "regression"], str]:
-    """Tell classes from numbers, and say why.
+    """Suggest classification or regression for a target, with a reason.
 
-    Text, booleans and up to 20 different whole numbers, each in two rows on average, are classes.
+    Text, booleans and up to 20 distinct whole numbers, with two rows each on average, are classes.
     """
     if values.dtype.kind == "b":
         return "classification", "it holds true and false"
@@ -258,7 +258,7 @@ def suggested_task(values: np.ndarray) -> tuple[Literal["classification", "regre
 
 
 def are_whole(numbers: np.ndarray) -> bool:
-    """Whether all numbers are whole, and small enough to be told apart."""
+    """Whether all numbers are whole, and small enough to be exact."""
     if numbers.dtype.kind in "iu" or numbers.size == 0:
         return True
     is_whole = np.array_equal(numbers, np.floor(numbers))
@@ -266,7 +266,7 @@ def are_whole(numbers: np.ndarray) -> bool:
 
 
 def class_labels(labels: Iterable[Any]) -> tuple[Label, ...]:
-    """Return labels as plain Python values, which must be distinct and such as files can hold."""
+    """Return labels as Python values; refuse duplicates and labels that files cannot store."""
     classes = tuple(_label(label) for label in labels)
     if not classes:
         raise ValueError("a classification tree needs at least one class")
@@ -296,7 +296,7 @@ def _label(label: Any) -> Label:
 
 
 def check_text(what: str, text: str) -> str:
-    """Refuse text that no file can hold (half of a surrogate pair); return it otherwise."""
+    """Return text; refuse text that files cannot store (half of a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -305,7 +305,7 @@ def check_text(what: str, text: str) -> str:
 
 
 def _column(y: Any, n_rows: int) -> np.ndarray:
-    """Read labels: one column, as many as rows, nothing missing or infinite."""
+    """Read one column of labels; check its length, and refuse missing and infinite values."""
     labels = plain_array(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -318,14 +318,14 @@ def _column(y: Any, n_rows: int) -> np.ndarray:
 
 
 def plain_array(y: Any) -> np.ndarray:
-    """Read any sequence; objects of one plain type become an array of that type."""
+    """Read any sequence as an array; objects of one simple type become an array of that type."""
     if y is None:
         raise TableError("requires y to be passed, but the target y is None")
     if hasattr(y, "toarray"):  # a sparse matrix
         y = y.toarray()
     if np.ma.is_masked(y):
-        raise TableError("Input y is masked in places. Drop the rows without a target.")
-    # NumPy would turn a list of 1 and "a", or of "a" and NaN, into texts.
+        raise TableError("Input y has masked values. Drop the rows without a target.")
+    # NumPy would convert a list of 1 and "a", or of "a" and NaN, to text.
     values = np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
     if values.dtype.kind == "c":
         raise TableError(f"Complex data not supported: y is of type {values.dtype}.")
@@ -349,7 +349,7 @@ def plain_array(y: Any) -> np.ndarray:
 
 
 def _is_missing(entry: Any) -> bool:
-    # pandas' missing markers are known by name, because pandas is not imported.
+    # By name, because pandas is not imported here.
     if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(entry, float | np.floating) and bool(np.isnan(entry))
@@ -371,19 +371,19 @@ def _check_length(values: np.ndarray, n_rows: int) -> None:
 
 
 def check_finite(name: str, values: np.ndarray) -> None:
-    """Refuse numbers, (n,) or (n, k), that are missing or infinite; the message names the row."""
+    """Refuse missing and infinite numbers, (n,) or (n, k); the message names the row."""
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0, 0])
         what = "NaN" if np.isnan(values[row]).any() else "infinity"
         raise TableError(
-            f"Input {name} contains {what} (first at row {row}). Leave out the rows without a "
+            f"Input {name} contains {what} (first at row {row}). Drop the rows without a "
             "finite number."
         )
 
 
 def _names(y: Any, n_outputs: int) -> tuple[str, ...] | None:
-    """Names of a data frame's columns or of a series, when there is one text per output."""
-    names = getattr(y, "column_names", None)  # Arrow's word; its `columns` are the data
+    """Return the names of a data frame's columns or of a series, if there is one per output."""
+    names = getattr(y, "column_names", None)  # in Arrow, whose `columns` are the data
     names = getattr(y, "columns", None) if names is None else names
     names = [getattr(y, "name", None)] if names is None else list(names)
     if len(names) != n_outputs or not all(isinstance(name, str) and name for name in names):

@@ -1,4 +1,4 @@
-"""How much each row counts: `sample_weight` and `class_weight`, checked."""
+"""Read and check row weights: `sample_weight` and `class_weight`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hardwood.table.target import ClassTarget, check_finite
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Read `sample_weight`: a number, or one finite number >= 0 per row, of which one is positive.
+    """Read `sample_weight`: a number, or a finite number >= 0 per row, at least one positive.
 
     Returns
     -------
     weight
-        (n,) float64, or None for rows that all count the same.
+        (n,) float64, or None for equal weights.
 
     Raises
     ------
     TableError
-        For anything else, and for weights that add up to infinity.
+        For anything else, and for weights with an infinite sum.
     """
     if sample_weight is None or np.isscalar(sample_weight):
         _check_positive_scalar(sample_weight)
@@ -51,7 +51,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def weight_of_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Read `sample_weight` as `row_weights` does; ones for rows that all count the same."""
+    """Read `sample_weight` like `row_weights`; return ones for equal weights."""
     weight = row_weights(sample_weight, n_rows)
     return np.ones(n_rows) if weight is None else weight
 
@@ -62,7 +62,7 @@ def _numbers(sample_weight: Any) -> np.ndarray:
         try:
             return given.astype(np.float64)
         except (TypeError, ValueError):
-            pass  # said below
+            pass  # refused below
     raise TableError(f"sample_weight must hold numbers, got {given.dtype} of shape {given.shape}.")
 
 
@@ -78,7 +78,7 @@ def _check_positive_scalar(weight: Any) -> None:
 def class_weights(
     class_weight: Any, target: ClassTarget, weight: np.ndarray | None
 ) -> np.ndarray | None:
-    """Read `class_weight`: what the weight of each row is multiplied by.
+    """Read `class_weight`; return a factor for the weight of each row.
 
     Parameters
     ----------
@@ -87,17 +87,17 @@ def class_weights(
     target
         The class of each row.
     weight
-        What each row counts; None for rows that count the same.
+        Row weights; None for equal weights.
 
     Returns
     -------
     factor
-        (n,) float64, or None where all are 1.
+        (n,) float64, or None if all are 1.
 
     Notes
     -----
-    ``"balanced"`` gives every class that occurs the same total weight. Totals count
-    `sample_weight`, so that a row of weight two and the row given twice are balanced alike.
+    ``"balanced"`` gives every class that occurs the same total weight, including `sample_weight`: a
+    row of weight two is equivalent to the same row given twice.
     """
     if class_weight is None:
         return None
@@ -124,7 +124,7 @@ def _balanced(target: ClassTarget, weight: np.ndarray | None) -> np.ndarray:
     n_classes = len(target.classes)
     if weight is None:
         totals = np.bincount(target.index, minlength=n_classes).astype(np.float64)
-    else:  # sums that are exact but for one rounding do not depend on the order of rows
+    else:  # fsum rounds once, so that the result does not depend on the order of rows
         order = np.argsort(target.index, kind="stable")
         ends = np.cumsum(np.bincount(target.index, minlength=n_classes))[:-1]
         totals = np.array([math.fsum(part) for part in np.split(weight[order], ends)])

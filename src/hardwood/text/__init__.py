@@ -1,1 +1,1 @@
-"""Numbers, conditions, tables and reports in words; knows nothing above it."""
+"""Numbers, conditions, tables and reports as text; imports nothing from the layers above."""

@@ -1,4 +1,4 @@
-"""What reports are made of: tables, text and images, as plain text and as HTML."""
+"""The parts of a report: tables, text and images, as plain text and as HTML."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 
 from hardwood.text.numbers import printable, shortened
 
-MAX_CELL = 72  # characters of a cell of text in a terminal; HTML shows all
+MAX_CELL = 72  # characters of a text cell in a terminal; HTML shows all
 _GAP = "  "
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table for the eye.
+    """A table for people to read.
 
     Attributes
     ----------
     title
-        Stands above it.
+        The heading.
     header, rows
-        Cells as they are shown.
+        Cells as text.
     text_columns
-        Which columns hold text; the others hold figures, which stand below each other.
+        The columns that hold text, aligned left; the others hold numbers, aligned right.
     note
-        Stands below it.
+        A line below the table.
     """
 
     title: str
@@ -45,11 +45,11 @@ class TextTable:
         text_columns: tuple[int, ...] = (0,),
         note: str = "",
     ) -> TextTable:
-        """Make a table of any sequences."""
+        """Create a table from any sequences."""
         return cls(title, tuple(header), tuple(map(tuple, rows)), text_columns, note)
 
     def to_text(self) -> str:
-        """Write the table with blanks between its columns."""
+        """Format the table as text, with columns separated by spaces."""
         cells = [self._texts(row) for row in (self.header, *self.rows)]
         widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
         lines = [self._line(row, widths) for row in cells]
@@ -71,7 +71,7 @@ class TextTable:
         return (_GAP + _GAP.join(cells)).rstrip()
 
     def to_html(self) -> str:
-        """Write the table as a ``<table>``; every cell is escaped."""
+        """Format the table as HTML; every cell is escaped."""
         head = self._html_row(self.header, 'th scope="col"')
         body = "".join(f"<tr>{self._html_row(row, 'td')}</tr>" for row in self.rows)
         note = f"<p>{_safe(self.note)}</p>" if self.note else ""
@@ -89,18 +89,18 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Text:
-    """Lines of text, kept as they are."""
+    """Lines of text."""
 
     text: str
     title: str = ""
 
     def to_text(self) -> str:
-        """Write the lines below their title."""
+        """Return the title and the lines."""
         lines = [printable(line) for line in self.text.splitlines()]
         return "\n".join([printable(self.title), *lines] if self.title else lines)
 
     def to_html(self) -> str:
-        """Write the lines as ``<pre>``, escaped."""
+        """Format the lines as ``<pre>``, escaped."""
         title = f"<h4>{_safe(self.title)}</h4>" if self.title else ""
         lines = "\n".join(map(_safe, self.text.splitlines()))
         return f"{title}<pre>{lines}</pre>"
@@ -108,15 +108,15 @@ class Text:
 
 @dataclass(frozen=True)
 class Image:
-    """A drawing that was made, as PNG; a terminal shows none of it."""
+    """A plot as PNG; only HTML shows it."""
 
     png: str
-    """In base64."""
+    """The image in base64."""
     text: str
-    """What it shows, for who cannot see it."""
+    """The alternative text."""
 
     def to_html(self) -> str:
-        """Write the picture into the page itself."""
+        """Embed the image in the page."""
         return f'<img alt="{_safe(self.text)}" src="data:image/png;base64,{self.png}">'
 
 
@@ -142,13 +142,13 @@ _PAGE_STYLE = "body { margin: 2em; font-family: system-ui, sans-serif }"
 
 
 def to_html(title: str, blocks: Sequence[Block | Image]) -> str:
-    """Write a part of a page: a heading, then the blocks."""
+    """Format a section of a page: a heading, then the blocks."""
     inner = "\n".join(block.to_html() for block in blocks)
     return f'<section class="hardwood-report"><h3>{_safe(title)}</h3>\n{inner}</section>'
 
 
 def to_page(title: str, sections: Sequence[str]) -> str:
-    """Write a whole page, which fetches nothing and runs nothing."""
+    """Format a whole page, without scripts and external resources."""
     head = (
         '<meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -163,7 +163,7 @@ def _safe(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that a text takes: letters of East Asia two, accents none."""
+    """Return the width of a text in a terminal: 2 for wide East Asian characters, 0 for accents."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

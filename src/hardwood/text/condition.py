@@ -1,16 +1,16 @@
-"""A split as a person reads it: ``0.8*petal_length - 1.1*sepal_width >= 2.3``.
+"""Splits as readable conditions: ``0.8*petal_length - 1.1*sepal_width >= 2.3``.
 
-The words are chosen so that they do not mislead:
+The rules keep a condition from being misread:
 
-- A condition always says when a row goes **right**. It is sign-normalized: its most important term
-  is positive, and ``>=`` becomes ``<=`` where that takes a change of sign.
-- The threshold is computed *after* the weights were rounded and the small terms left out, so that
-  the shown condition is exact for the average row, and is written with as many digits as the spread
-  of the terms asks for: ``time >= 1700000000.25`` keeps its digits.
-- Terms left out are counted, and stand at their center (numbers) or absent (levels, flags).
-- A missing number stands at its center, its training mean. A split on one number alone that sends
-  missing entries elsewhere says so: ``age >= 30 or missing``, ``age >= 30 and not missing``.
-- Dates and durations read as such, ``joined >= 2019-01-22``; among other terms they count in units
+- A condition always says when a row goes **right**. The most important term is positive; if that
+  takes a change of sign, ``>=`` becomes ``<=``.
+- The threshold is computed *after* weights are rounded and small terms are left out, so that the
+  condition is exact for the average row. Its number of digits follows from the spread of the terms:
+  ``time >= 1700000000.25`` keeps its digits.
+- Terms that are left out are counted, and set to their center (numbers) or to 0 (indicators).
+- A missing number counts as its center, the training mean. A split on one number that sends missing
+  values elsewhere says so: ``age >= 30 or missing``, ``age >= 30 and not missing``.
+- Dates and durations are written as such, ``joined >= 2019-01-22``; next to other terms, in units
   of time: ``0.87*(joined - 2019-01-22 in days) + 2*age >= 3``. ``digits=None`` writes seconds.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Phrase:
-    """The parts of a condition: signed terms, how many were left out, relation and right side."""
+    """The parts of a condition: signed terms, the number left out, relation and right side."""
 
     terms: tuple[str, ...]
     n_left_out: int = 0
@@ -47,7 +47,7 @@ class Phrase:
     threshold: str = ""
 
     def line(self) -> str:
-        """Put the condition on one line."""
+        """Return the condition as one line."""
         words = [" ".join(self.terms)]
         if self.n_left_out:
             words.append(left_out_text(self.n_left_out))
@@ -57,22 +57,22 @@ class Phrase:
 
 
 def condition(split: Split | Branch, *, max_terms: int | None = 4, digits: int | None = 3) -> str:
-    """Write when a row goes right at ``split``.
+    """Return the condition under which a row goes right at ``split``.
 
     Parameters
     ----------
     split
         The split.
     max_terms
-        How many terms to show, the most important first; ``None`` shows all.
+        Number of terms to show, the most important first; ``None`` shows all.
     digits
-        Significant digits of weights; ``None`` writes every number in full, dates in seconds.
+        Significant digits of weights; ``None`` writes numbers in full, and dates as seconds.
     """
     return phrase(split, max_terms=max_terms, digits=digits).line()
 
 
 def phrase(split: Split | Branch, *, max_terms: int | None, digits: int | None) -> Phrase:
-    """Find the words for a split; see :func:`condition`."""
+    """Return the condition of a split in parts; see :func:`condition`."""
     check_options(max_terms, digits)
     terms = split.terms
     if not terms:
@@ -107,7 +107,7 @@ def _inequality(
 
 
 def _bound(split: Split | Branch, term: Term, digits: int | None) -> str:
-    """Write t / w: w x >= t reads best as x >= t / w."""
+    """Format t / w, because w x >= t is most readable as x >= t / w."""
     threshold = exact_sum([term.center, -split.bias / term.weight])
     spread = float(split.tree.schema.column_spread[term.column])
     origin = split.tree.schema.features[term.feature].origin
@@ -117,7 +117,7 @@ def _bound(split: Split | Branch, term: Term, digits: int | None) -> str:
 
 
 def _with_missing(split: Split | Branch, digits: int | None) -> Phrase:
-    """Words for a split on one number that says where its missing entries go."""
+    """Return the condition of a split on one number and its missing indicator."""
     number_term, flag = sorted(split.terms, key=lambda term: term.kind == "missing")
     relation = ">=" if number_term.weight > 0 else "<="
     words = "or missing" if split.bias + flag.weight >= 0 else "and not missing"
@@ -126,7 +126,7 @@ def _with_missing(split: Split | Branch, digits: int | None) -> Phrase:
 
 
 def _membership(split: Split | Branch, max_levels: int | None) -> str:
-    """Words for a split on the levels and the missing flag of one feature alone."""
+    """Return the condition of a split on the levels and the missing indicator of one feature."""
     feature = split.tree.schema.features[split.terms[0].feature]
     weights: dict[Option, float] = {(term.kind, term.level): term.weight for term in split.terms}
     options: list[Option] = [("level", level) for level in feature.levels] or [("level", None)]
@@ -135,7 +135,7 @@ def _membership(split: Split | Branch, max_levels: int | None) -> str:
     if len(set(goes_right)) == 1:
         return _certainty(goes_right[0])
     name = name_text(feature.name)
-    if not feature.levels:  # a number, of which only being missing counts
+    if not feature.levels:  # a numeric feature of which only the missing indicator is used
         return f"{name} is {'missing' if goes_right[-1] else 'not missing'}"
     yes, no = (
         [
@@ -145,7 +145,7 @@ def _membership(split: Split | Branch, max_levels: int | None) -> str:
         ]
         for side in (True, False)
     )
-    # The shorter list reads better, and "not" speaks of every other value, missing or not.
+    # The shorter list is more readable, and "not" includes every other value, missing or not.
     if len(yes) <= len(no):
         return (
             f"{name} is {yes[0]}" if len(yes) == 1 else f"{name} is one of {_list(yes, max_levels)}"
@@ -158,7 +158,7 @@ def _membership(split: Split | Branch, max_levels: int | None) -> str:
 def _list(items: list[str], limit: int | None) -> str:
     if limit is None or len(items) <= limit:
         return ", ".join(items)
-    # Whether "missing" is in the list matters more than any one level: it is last, and kept.
+    # "missing" matters more than any one level: it is the last item, and always shown.
     kept = items[: limit - 1] + items[-1:] if items[-1] == "missing" else items[:limit]
     return f"{', '.join(kept)} (+ {len(items) - len(kept)} more left out)"
 

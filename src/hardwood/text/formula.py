@@ -1,8 +1,8 @@
-"""The score of a linear leaf as a person reads it: ``-32.4 + 9.1*rooms - 0.05*age``.
+"""Linear leaves as readable formulas: ``-32.4 + 9.1*rooms - 0.05*age``.
 
-As in a condition, the terms are in raw units, the most important first, and the constant is
-computed *after* the weights were rounded and the small terms left out: the shown formula is exact
-for the average row.
+As in a condition, terms are in raw units, the most important first. The constant is computed
+*after* weights are rounded and small terms are left out, so that the formula is exact for the
+average row.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Formula:
-    """The parts of a sum: its constant, its terms, and how many more were left out."""
+    """The parts of a sum: the constant, the terms, and the number of terms left out."""
 
     constant: str
     terms: tuple[WrittenTerm, ...] = ()
     n_left_out: int = 0
 
     def parts(self) -> list[str]:
-        """List what stands between blanks at which a line may be broken."""
+        """List the parts between which a line may be broken."""
         words = [str(term) for term in self.terms]
         if self.constant != "0" or not words:
             words.insert(0, self.constant)
@@ -45,7 +45,7 @@ class Formula:
         return words + ([left_out_text(self.n_left_out)] if self.n_left_out else [])
 
     def line(self) -> str:
-        """Put the formula on one line."""
+        """Return the formula as one line."""
         return " ".join(self.parts())
 
 
@@ -57,20 +57,20 @@ def formula(
     max_terms: int | None = 4,
     digits: int | None = 3,
 ) -> Formula:
-    """Write ``value`` plus terms that are centered.
+    """Format ``value`` plus centered terms.
 
     Parameters
     ----------
     schema
-        Of the columns.
+        Schema of the columns.
     terms
-        The most important first.
+        The terms, the most important first.
     value
-        The sum where all numbers are at their centers and all flags are off.
+        The sum if all numbers are at their centers and all indicators are 0.
     max_terms
-        How many terms to show; ``None`` shows all.
+        Number of terms to show; ``None`` shows all.
     digits
-        Significant digits of weights; ``None`` writes every number in full, dates in seconds.
+        Significant digits of weights; ``None`` writes numbers in full, and dates as seconds.
     """
     check_options(max_terms, digits)
     shown = terms[:max_terms]

@@ -1,4 +1,4 @@
-"""Columns -> a data frame of whichever library is there, through narwhals."""
+"""Create data frames with any installed library, through narwhals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ BACKENDS: tuple[Backend, ...] = ("pandas", "polars", "pyarrow")
 def make_frame(
     columns: Mapping[str, Sequence[Any]], backend: Backend | None = None, *, purpose: str
 ) -> Any:
-    """Return a data frame of the columns.
+    """Create a data frame from columns.
 
     Parameters
     ----------
     columns
-        All of one length.
+        Columns of equal length.
     backend
         The library; None for the first of pandas, polars and pyarrow that is installed.
     purpose
-        What the frame is for, in the message of a ``MissingExtraError``.
+        What the frame is for, for the message of a ``MissingExtraError``.
     """
     if backend is not None and backend not in BACKENDS:
         raise ValueError(f"backend must be one of {list(BACKENDS)} or None, found {backend!r:.80}")
@@ -38,16 +38,16 @@ def make_frame(
 
 
 def first_installed(backends: Sequence[Backend]) -> Backend | None:
-    """Return the first library that is there, or None."""
+    """Return the first library that is installed, or None."""
     return next((name for name in backends if is_installed(name)), None)
 
 
 def is_installed(name: str) -> bool:
-    """Whether a library could be imported; it is not imported for that."""
+    """Whether a library is installed, without importing it."""
     return importlib.util.find_spec(name) is not None
 
 
 def columns_of(names: Any, entries: Sequence[Any]) -> dict[str, list[Any]]:
-    """Turn objects into columns by the names of attributes, or all fields of their dataclass."""
+    """Turn attributes of objects into columns: the given names, or all fields of a dataclass."""
     chosen = names if isinstance(names, tuple) else [field.name for field in fields(names)]
     return {name: [getattr(entry, name) for entry in entries] for name in chosen}

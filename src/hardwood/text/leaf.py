@@ -1,4 +1,4 @@
-"""A leaf as a person reads it: what it answers, and how sure it is."""
+"""Leaves as readable text: their prediction and its probability."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     Tree: TypeAlias = ObliqueTree | PolicyTree
 
 MAX_OUTPUTS = 4
-YES = 0.5  # the least probability of a label that is predicted
+YES = 0.5  # the smallest probability of a predicted label
 
 
 # Constant leaves
 
 
 def leaf_class(tree: Tree, leaf: int, *, digits: int | None) -> tuple[str, str]:
-    """Most probable class of a leaf, such as ``species = Adelie``, and its probability."""
+    """Return the most probable class, such as ``species = Adelie``, and its probability."""
     assert tree.classes is not None
     best = int(tree.values[leaf].argmax())
     probability = 1.0 if tree.has_linear_leaves else float(tree.values[leaf, best])
@@ -34,13 +34,13 @@ def leaf_class(tree: Tree, leaf: int, *, digits: int | None) -> tuple[str, str]:
 
 def _class_text(tree: Tree, i: int) -> str:
     assert tree.classes is not None
-    # Never the bare label: a leaf that says "no" at the end of a branch that says "yes" misleads.
+    # Not the bare label: a leaf "no" at the end of a branch "yes" would mislead.
     what = "class" if tree.target_names is None else f"{name_text(tree.target_names[0])} ="
     return f"{what} {label_text(tree.classes[i])}"
 
 
 def leaf_labels(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
-    """Labels that a leaf says yes to, with their probabilities; where none, the nearest to it."""
+    """Return the predicted labels with their probabilities; if none, the most probable one."""
     shares = tree.values[leaf]
     yes = np.flatnonzero(shares >= YES).tolist()
     texts = [_label_share(tree, i, float(shares[i]), digits) for i in yes[:MAX_OUTPUTS]]
@@ -58,7 +58,7 @@ def _label_share(tree: Tree, i: int, share: float, digits: int | None) -> str:
 
 
 def leaf_values(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
-    """Regression outputs of a leaf, with names where known; fine enough to tell leaves apart."""
+    """Return the outputs of a leaf, with names if known and enough digits to distinguish leaves."""
     with np.errstate(over="ignore", invalid="ignore"):
         spreads = tree.values.std(axis=0).tolist()
     texts = [
@@ -78,14 +78,14 @@ def leaf_values(tree: Tree, leaf: int, *, digits: int | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Equation:
-    """What a linear leaf says of one output: ``price = exp(2 + 0.3*rooms)``."""
+    """The equation of one output of a linear leaf: ``price = exp(2 + 0.3*rooms)``."""
 
     left_side: str
     function: str
     formula: Formula
 
     def parts(self) -> list[str]:
-        """List what stands between blanks at which a line may be broken."""
+        """List the parts between which a line may be broken."""
         words = self.formula.parts()
         if self.function:
             words[0] = f"{self.function}({words[0]}"
@@ -93,22 +93,22 @@ class Equation:
         return [f"{self.left_side} =", *words] if self.left_side else words
 
     def line(self) -> str:
-        """Put the equation on one line."""
+        """Return the equation as one line."""
         return " ".join(self.parts())
 
 
 def says_equations(tree: Tree) -> bool:
-    """Whether leaves read as equations; those of one class alone have nothing to compute."""
+    """Whether leaves are shown as equations; with a single class there is nothing to compute."""
     return tree.has_linear_leaves and (tree.classes is None or len(tree.classes) > 1)
 
 
 def leaf_equations(
     tree: ObliqueTree, leaf: int, *, max_terms: int | None, digits: int | None
 ) -> list[Equation]:
-    """Equations of a linear leaf, for the first few of its outputs.
+    """Return the equations of a linear leaf, for the first few outputs.
 
-    Two classes have one, for the probability of the second: the softmax of two scores is the
-    logistic function of their difference.
+    With two classes there is one equation, for the probability of the second: the softmax of two
+    scores is the logistic function of their difference.
     """
     function = tree.link if tree.link in ("exp", "logistic") else ""
     views = [tree.linear_leaf(leaf, output) for output in range(min(tree.n_outputs, MAX_OUTPUTS))]
@@ -141,7 +141,7 @@ def _left_sides(tree: ObliqueTree) -> Iterator[str]:
 
 
 def outputs_left_out(tree: Tree) -> str:
-    """Say how many equations of a leaf are not shown; empty where all are."""
+    """Return how many equations of a leaf are not shown; empty if all are shown."""
     n = tree.n_outputs - MAX_OUTPUTS
     if n <= 0:
         return ""
@@ -150,7 +150,7 @@ def outputs_left_out(tree: Tree) -> str:
 
 
 def function_notes(tree: Tree) -> list[str]:
-    """Explain how the equations of a tree's leaves lead to its answers."""
+    """Explain how the equations of a tree's leaves lead to its predictions."""
     if not says_equations(tree):
         return []
     if tree.classes is not None and len(tree.classes) > 2:

@@ -1,8 +1,8 @@
-"""Numbers and names as people write them.
+"""Format numbers and names for people.
 
-Numbers of a model are written with as many digits as one asks for (`format_digits`), and
-seconds that were dates or durations in the table as such (`format_quantity`); those of a report
-with four digits (`format_number`), so that they stand below each other.
+Numbers of a model have a given number of digits (`format_digits`); dates and durations, which a
+model holds in seconds, are written as such (`format_quantity`). Numbers of a report have four
+digits (`format_number`), so that they line up in columns.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
-DATE_STEPS = (86400.0, 60.0, 1.0, 1e-3, 1e-6)  # what dates are rounded to, in seconds
-_FAR = 1e12  # seconds, beyond every calendar
-_SLACK = 1e-6  # of a step; what arithmetic on seconds may have added to a whole one
+DATE_STEPS = (86400.0, 60.0, 1.0, 1e-3, 1e-6)  # dates are rounded to one of these, in seconds
+_FAR = 1e12  # seconds; beyond any calendar
+_SLACK = 1e-6  # of a step; tolerance for rounding errors in seconds
 
 
 def format_digits(value: float, digits: int | None, *, spread: float = math.inf) -> str:
-    """Write a number with ``digits`` significant digits, or more where ``spread`` is finer.
+    """Format a number with ``digits`` significant digits, or more if ``spread`` is small.
 
-    A number that varies by ``spread`` keeps digits down to ``spread / 10**(digits - 1)`` at least,
-    however large it is. ``digits=None`` writes the shortest text that reads back the same.
+    Digits down to ``spread / 10**(digits - 1)`` are kept, however large the number is.
+    ``digits=None`` returns the shortest text that is read back as the same number.
     """
     if not math.isfinite(value):
         return repr(value)
@@ -32,7 +32,7 @@ def format_digits(value: float, digits: int | None, *, spread: float = math.inf)
     size = math.floor(math.log10(abs(value)))
     if 0 < spread < math.inf:
         digits = max(digits, digits + size - math.floor(math.log10(spread)))
-    if digits >= 17:  # more than a float64 has
+    if digits >= 17:  # more than float64 has
         return format_digits(value, None)
     if -5 <= size < 15 and digits - 1 - size <= 15:
         text = f"{value:.{max(0, digits - 1 - size)}f}"
@@ -45,20 +45,20 @@ def format_digits(value: float, digits: int | None, *, spread: float = math.inf)
 def format_quantity(
     value: float, origin: str, digits: int | None, *, spread: float, toward: float = 0.0
 ) -> str:
-    """Write an entry of a numeric column as what it was in the table: a date, ``3.5 days``, 12.
+    """Format a value of a numeric column as in the table: a date, ``3.5 days``, 12.
 
     Parameters
     ----------
     value
-        The number; seconds, where it was a date or a duration.
+        The number; seconds for a date or a duration.
     origin
-        What the column held (`hardwood.table.Feature.origin`).
+        What the numbers of the column represent (`hardwood.table.Feature.origin`).
     digits, spread
-        As for :func:`format_digits`; dates too are rounded to about ``spread / 10**(digits - 1)``.
-        ``digits=None`` writes seconds, exactly.
+        See :func:`format_digits`; dates are rounded to about ``spread / 10**(digits - 1)``, too.
+        ``digits=None`` writes exact seconds.
     toward
-        Round a date up (positive), down (negative) or to the nearest. A date that is rounded in the
-        direction of its inequality divides whole days as the exact number of seconds does.
+        Round a date up (positive), down (negative) or to the nearest (0). A date that is rounded in
+        the direction of its inequality splits whole days like the exact number of seconds.
     """
     if digits is not None and math.isfinite(value):
         if origin == "duration":
@@ -75,14 +75,14 @@ def format_quantity(
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """Return the name and seconds of the largest unit of time that is not longer."""
+    """Return the name and seconds of the largest unit of time that is not longer than this."""
     return next((unit for unit in _UNITS if unit[1] <= seconds), _UNITS[-1])
 
 
 def format_date(seconds: float) -> str | None:
-    """Write seconds since 1970 as a date, with its time of day unless midnight.
+    """Format seconds since 1970 as a date, with the time of day unless it is midnight.
 
-    None for years that the calendar of Python does not have.
+    Returns None for years that Python's datetime does not support.
     """
     try:
         moment = _EPOCH + datetime.timedelta(seconds=seconds)
@@ -107,7 +107,7 @@ def _rounded_to(step: float, value: float, toward: float) -> float:
 
 
 def format_number(value: float | None) -> str:
-    """Write a number with four significant digits, or all those before the point."""
+    """Format a number with four significant digits, or all digits before the point."""
     if value is None or not math.isfinite(value):
         return "-"
     size = abs(value)
@@ -118,34 +118,34 @@ def format_number(value: float | None) -> str:
 
 
 def format_interval(low: float, high: float) -> str:
-    """Write an interval, for example ``0.932 to 0.998``."""
+    """Format an interval, such as ``0.932 to 0.998``."""
     if not math.isfinite(low):
         return "-"
     return f"{format_number(low)} to {format_number(high)}"
 
 
 def format_percent(value: float) -> str:
-    """Write a part of 1 in per cent."""
+    """Format a fraction as a percentage."""
     return f"{value:.1%}" if math.isfinite(value) else "-"
 
 
 def format_count(value: float) -> str:
-    """Write how many rows there are: a whole number in full, a sum of weights as a number."""
+    """Format a number of rows: whole numbers in full, sums of weights like other numbers."""
     return f"{int(value):,}" if value == int(value) and abs(value) < 1e15 else format_number(value)
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """Write a number of things: ``1 leaf``, ``4 leaves``."""
+    """Format a count with its noun: ``1 leaf``, ``4 leaves``."""
     return f"{n} {one}" if n == 1 else f"{n} {many or one + 's'}"
 
 
 def format_duration(micros: float) -> str:
-    """Write a time given in microseconds."""
+    """Format a time given in microseconds."""
     return f"{format_number(micros)} us" if micros < 1e4 else f"{format_number(micros / 1e3)} ms"
 
 
 def format_bytes(n_bytes: int) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     if n_bytes < 1000:
         return f"{n_bytes} bytes"
     for unit in ("kB", "MB"):
@@ -156,10 +156,10 @@ def format_bytes(n_bytes: int) -> str:
 
 
 def printable(text: object) -> str:
-    r"""Write a name on one line; what a terminal would obey or not show is escaped (``\n``)."""
+    r"""Return a name as one printable line; control characters are escaped (``\n``)."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def shortened(text: str, length: int = 60) -> str:
-    """Cut a text to at most ``length`` characters, its end replaced by dots."""
+    """Shorten a text to at most ``length`` characters, ending in dots."""
     return text if len(text) <= length else text[: length - 3] + "..."

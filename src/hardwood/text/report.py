@@ -1,4 +1,4 @@
-"""The base of all reports: text, HTML, JSON, data frames, and for some a drawing."""
+"""The base classes of reports: text, HTML, JSON, data frames, and plots."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 
 class Report(ABC):
-    """What was found out about a model.
+    """A report about a model.
 
-    ``print(report)`` writes it for a terminal, a notebook shows it as HTML, `to_dict` and `to_json`
-    give all of it to programs, and `to_frame` its tables as data frames.
+    ``print(report)`` formats it for a terminal, and notebooks show it as HTML. `to_dict` and
+    `to_json` return its content for programs, and `to_frame` its tables as data frames.
     """
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """One line: what is reported of what."""
+        """The title, on one line."""
 
     @abstractmethod
     def _blocks(self) -> Sequence[Block]:
-        """Return what a person sees, in order."""
+        """Return the parts to show, in order."""
 
     @abstractmethod
     def _content(self) -> dict[str, Any]:
-        """Return all that was found."""
+        """Return the whole content."""
 
     @abstractmethod
     def _tables(self) -> Tables:
-        """Return the tables by name, column by column; the most important first."""
+        """Return the tables by name, as columns; the most important first."""
 
     def __str__(self) -> str:
         parts = [Text(self.title), *self._blocks()]
@@ -55,17 +55,17 @@ class Report(ABC):
         return str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report in lists, dicts, text and numbers; what is not defined is None."""
+        """Return the report as lists, dicts, text and numbers; undefined values are None."""
         content: dict[str, Any] = to_json_value(self._content())
         return content
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Write `to_dict` as JSON."""
+        """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables that `to_frame` gives; the first is the default."""
+        """Names of the tables for `to_frame`; the first is the default."""
         return tuple(self._tables())
 
     def to_frame(self, table: str | None = None, *, backend: Backend | None = None) -> Any:
@@ -81,23 +81,23 @@ class Report(ABC):
         Raises
         ------
         MissingExtraError
-            If none of them is there.
+            If none of them is installed.
         """
         tables = self._tables()
         name = next(iter(tables)) if table is None else table
         if name not in tables:
-            raise ValueError(f"the report has the tables {list(tables)}, not {table!r:.80}")
+            raise ValueError(f"the report has the tables {list(tables)}, got {table!r:.80}")
         return make_frame(tables[name], backend, purpose="A report as a data frame")
 
     def to_html(self) -> str:
-        """Write the report as a part of a page, with its pictures in it and nothing to fetch."""
+        """Return the report as a section of a page, with embedded images."""
         return f"<style>{STYLE}</style>{self._section()}"
 
     def _repr_html_(self) -> str:
         return self.to_html()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a file, whole or not at all: ``.html``, ``.json`` or ``.txt``."""
+        """Write the report to an ``.html``, ``.json`` or ``.txt`` file, atomically."""
         path = Path(path)
         writers = {
             ".html": lambda: to_page(self.title, [self._section()]),
@@ -121,11 +121,11 @@ class Report(ABC):
 
 
 class PlottedReport(Report):
-    """A report that has a drawing."""
+    """A report with a plot."""
 
     @abstractmethod
     def _figure_size(self) -> tuple[float, float]:
-        """Width and height of the drawing in inches."""
+        """Width and height of the plot in inches."""
 
     @abstractmethod
     def _draw(self, figure: Figure) -> None:
@@ -134,15 +134,15 @@ class PlottedReport(Report):
     @property
     @abstractmethod
     def _image_text(self) -> str:
-        """Say what the drawing shows."""
+        """The alternative text of the plot."""
 
     def plot(self) -> Figure:
-        """Draw the report with matplotlib; returns the figure, which a notebook shows."""
+        """Plot the report with matplotlib; return the figure, which notebooks show."""
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
             raise MissingExtraError(
-                "matplotlib", extra="plot", purpose="Drawing a report"
+                "matplotlib", extra="plot", purpose="Plotting a report"
             ) from error
         figure = plt.figure(figsize=self._figure_size(), layout="constrained")
         self._draw(figure)
@@ -150,12 +150,12 @@ class PlottedReport(Report):
 
     def _images(self) -> Sequence[Block | Image]:
         if not is_installed("matplotlib"):
-            missing = MissingExtraError("matplotlib", extra="plot", purpose="The drawing")
+            missing = MissingExtraError("matplotlib", extra="plot", purpose="The plot")
             return [Text(str(missing))]
         return [Image(self._png(), self._image_text)]
 
     def _png(self) -> str:
-        from matplotlib.figure import Figure  # not pyplot's, which would keep and show it
+        from matplotlib.figure import Figure  # pyplot would keep and show the figure
 
         figure = Figure(figsize=self._figure_size(), layout="constrained")
         self._draw(figure)
@@ -165,15 +165,15 @@ class PlottedReport(Report):
 
 
 def page(title: str, reports: Sequence[Report]) -> str:
-    """Write several reports as one page of HTML, which fetches nothing."""
+    """Return several reports as one HTML page without external resources."""
     return to_page(title, [report._section() for report in reports])
 
 
 def to_json_value(value: Any) -> Any:
-    """Return a value as JSON holds it.
+    """Convert a value to JSON types.
 
-    NumPy's scalars and arrays become Python's, tuples lists, keys and paths text; NaN and infinity,
-    which JSON lacks, become None.
+    NumPy scalars and arrays become Python values, tuples become lists, and keys and paths become
+    text. NaN and infinity, which JSON does not have, become None.
     """
     if isinstance(value, dict):
         return {str(key): to_json_value(entry) for key, entry in value.items()}

@@ -1,7 +1,7 @@
-"""The terms of a weighted sum in words: ``0.8*petal_length``, ``(0.4 if species is Adelie)``.
+"""The terms of a weighted sum as text: ``0.8*petal_length``, ``(0.4 if species is Adelie)``.
 
-Dates and durations count in days (or hours, minutes, seconds, by their spread) where they are one
-term of several: ``0.87*(joined - 2019-01-22 in days)``. ``digits=None`` writes seconds.
+Next to other terms, dates and durations are measured in days (or hours, minutes or seconds,
+depending on their spread): ``0.87*(joined - 2019-01-22 in days)``. ``digits=None`` writes seconds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     Label = str | int | float | bool
 
-_NOISE = 1e-14  # a sum this small beside its terms is what rounding left of zero
+_NOISE = 1e-14  # a sum this small relative to its terms is a rounding error
 _NEEDS_QUOTES = ("*", "+", "<", ">", "=", " - ", " if ", " is ", ",", '"')
 
 
 @dataclass(frozen=True)
 class WrittenTerm:
-    """One term: the sign, ``+`` or ``-``, and the rest; and what that adds for the average row."""
+    """One term: its sign, ``+`` or ``-``, the rest, and its value for the average row."""
 
     sign: str
     text: str
@@ -38,7 +38,7 @@ class WrittenTerm:
 def write_terms(
     schema: Schema, terms: Sequence[Term], digits: int | None, *, sign: float = 1.0
 ) -> list[WrittenTerm]:
-    """Write terms, all multiplied by ``sign``, with weights of so many significant digits."""
+    """Format terms, all multiplied by ``sign``, with weights of ``digits`` significant digits."""
     written = []
     for term in terms:
         measure = measure_of(schema, term, digits)
@@ -50,29 +50,29 @@ def write_terms(
 
 
 def check_options(max_terms: int | None, digits: int | None) -> None:
-    """Refuse less than one term or digit."""
+    """Check that both options are at least 1."""
     for name, value in (("max_terms", max_terms), ("digits", digits)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, or None for all; got {value}")
 
 
 def left_out_text(n: int) -> str:
-    """Say how many terms are not shown."""
+    """Return how many terms are not shown."""
     return f"(+ {plural(n, 'smaller term')} left out)"
 
 
 def exact_sum(items: list[float]) -> float:
-    """Add up; what rounding leaves of zero is zero."""
+    """Return the exact sum; a rounding error around zero becomes zero."""
     try:
         total = math.fsum(items)
-    except (OverflowError, ValueError):  # beyond float64, or infinity less infinity
+    except (OverflowError, ValueError):  # beyond float64, or infinity minus infinity
         return float(sum(items))
     return 0.0 if abs(total) < _NOISE * max(map(abs, items)) else total
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a term of several is written: as ``name``, which is ``(x - zero) / unit``."""
+    """How a term next to others is written: as ``name``, which means ``(x - zero) / unit``."""
 
     name: str
     zero: float = 0.0
@@ -80,7 +80,7 @@ class Measure:
 
 
 def measure_of(schema: Schema, term: Term, digits: int | None) -> Measure:
-    """Find how a term of several is written."""
+    """Return how a term next to others is written."""
     name = name_text(term.name)
     origin = schema.features[term.feature].origin
     if term.kind != "number" or digits is None or origin not in ("date", "duration"):
@@ -109,14 +109,14 @@ def _rounded(value: float, digits: int | None) -> float:
 
 
 def name_text(name: str) -> str:
-    """Write a feature name on one line; in quotes where it could be read as part of a formula."""
+    """Return a feature name as one line, in quotes if it could be read as part of a formula."""
     text = printable(name)
     unclear = not text or text != text.strip() or any(mark in text for mark in _NEEDS_QUOTES)
     return f'"{text}"' if unclear else text
 
 
 def label_text(label: Label | None) -> str:
-    """Write a level or class on one line; text that could mislead is put in quotes."""
+    """Return a level or class as one line, in quotes if it could be misread."""
     if not isinstance(label, str):
         return str(label)
     text = printable(label)

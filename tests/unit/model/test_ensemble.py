@@ -386,7 +386,7 @@ def test_hardening_classes_and_labels(rng):
         yes.hardening_cost(rows, truth + 1)
     with pytest.raises(TableError, match="X has 100 rows, y has 3"):
         yes.hardening_cost(rows, truth[:3])
-    with pytest.raises(TableError, match="no class of the model"):
+    with pytest.raises(TableError, match="not a class of the model"):
         ensemble.hardening_cost(make_rows(rng, ensemble.schema, 2), ["class 0", "oak"])
 
 

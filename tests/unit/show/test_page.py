@@ -322,7 +322,7 @@ def test_what_does_not_fit_is_refused():
         tree.show(X=X, max_rows=-1)
     with pytest.raises(TableError, match="X has 4 rows, y has 1"):
         tree.show(X=X, y=["class 0"])
-    with pytest.raises(TableError, match="no class of the model"):
+    with pytest.raises(TableError, match="not a class of the model"):
         tree.show(X=X, y=["unheard of"] * 4)
     with pytest.raises(TableError, match="expecting 3 features"):
         tree.show(X=X[:, :2])

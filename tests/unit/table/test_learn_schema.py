@@ -204,12 +204,12 @@ def test_the_scale_of_weights_does_not_matter(factor):
     ],
 )
 def test_a_column_without_entries_is_refused_by_name(X, name):
-    with pytest.raises(TableError, match=f"{name}.* has no entry"):
+    with pytest.raises(TableError, match=f"{name}.* has no values"):
         learn(X)
 
 
 def test_a_column_without_entries_of_positive_weight_is_refused():
-    with pytest.raises(TableError, match="column 0 .*has no entry.*positive weight"):
+    with pytest.raises(TableError, match="column 0 .*has no values.*positive weight"):
         learn([[nan], [1.0]], [1, 0])
 
 

@@ -38,7 +38,7 @@ def test_classes_are_read_as_positions(y):
 
 
 def test_an_unknown_class_is_refused_or_wrong():
-    with pytest.raises(TableError, match="'cow' at row 1, which is no class of the model"):
+    with pytest.raises(TableError, match="'cow' at row 1, which is not a class of the model"):
         true_answers(ANIMALS, ["dog", "cow"], 2)
     assert true_answers(ANIMALS, ["dog", "cow"], 2, "wrong").tolist() == [1, -1]
     with pytest.raises(TableError, match="None of the target's values"):
@@ -50,7 +50,7 @@ def test_an_unknown_class_is_refused_or_wrong():
 @pytest.mark.parametrize(
     ("model", "y", "words"),
     [
-        (NUMBERS, [[1.0], [2.0]], r"2 answer\(s\) per row"),
+        (NUMBERS, [[1.0], [2.0]], r"2 output\(s\)"),
         (NUMBERS, [[1.0, np.inf], [2.0, 3.0]], "infinity"),
         (LABELS, [[0, 1], [2, 1]], "must be 0 or 1; found 0, 1, 2"),
         (LABELS, [[0, 1]], "X has 2 rows, y has 1"),

@@ -88,7 +88,8 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
     n_left_out = known.n_table_rows - int(is_known.sum())
     if not is_known.any():
         raise CommandError(
-            f"No row of {data} has a class of {path} in column '{target}'. Is this the right column?"
+            f"No row of {data} has a class of {path} in column '{target}'. Is this the right "
+            "column?"
         )
     if n_left_out:
         notes.add(

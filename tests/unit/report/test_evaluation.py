@@ -149,7 +149,7 @@ def sign():
 @pytest.mark.parametrize(
     ("X", "y", "options", "words"),
     [
-        ([[1.0], [2.0]], ["a", "c"], {}, "'c' at row 1, which is not a class of the model: 'a', 'b'"),
+        ([[1.0], [2.0]], ["a", "c"], {}, "'c' at row 1, which is not a class of the model: 'a'"),
         ([[1.0], [2.0]], ["a", None], {}, "None (first at row 1)"),
         ([[1.0], [2.0]], [np.nan, "b"], {}, "NaN or None (first at row 0)"),
         ([[1.0], [2.0]], pd.Series(["a", pd.NA]), {}, "(first at row 1)"),

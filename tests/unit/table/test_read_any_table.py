@@ -359,9 +359,9 @@ def test_a_table_is_taken_as_it_is():
         (np.array([[np.longdouble("1e400")]]), "infinity"),
         (pd.DataFrame({"a": pd.Categorical([np.inf, 1.0])}), "column 'a' has inf as a level"),
         ([[10**400]], "column 0 .* too large"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "must differ.*'a'"),
-        (pa.table([[1], [2]], names=["a", "a"]), "must differ.*'a'"),
-        (pa.record_batch([[1], [2]], names=["a", "a"]), "must differ.*'a'"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names.*'a'"),
+        (pa.table([[1], [2]], names=["a", "a"]), "unique column names.*'a'"),
+        (pa.record_batch([[1], [2]], names=["a", "a"]), "unique column names.*'a'"),
     ],
     ids=lambda value: str(value)[:30],
 )

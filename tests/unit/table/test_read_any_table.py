@@ -357,7 +357,7 @@ def test_a_table_is_taken_as_it_is():
         ([[1.0, np.inf]], r"column 1 \(counting from 0\) holds infinity \(inf at row 0\)"),
         (pd.DataFrame({"a": [1.0, -np.inf]}), r"column 'a' holds infinity \(-inf at row 1\)"),
         (np.array([[np.longdouble("1e400")]]), "infinity"),
-        (pd.DataFrame({"a": pd.Categorical([np.inf, 1.0])}), "column 'a' has inf as a level"),
+        (pd.DataFrame({"a": pd.Categorical([np.inf, 1.0])}), "column 'a' has the level inf"),
         ([[10**400]], "column 0 .* too large"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names.*'a'"),
         (pa.table([[1], [2]], names=["a", "a"]), "unique column names.*'a'"),

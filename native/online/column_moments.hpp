@@ -15,10 +15,12 @@ struct ColumnScale {
   std::vector<float> center, factor;  // factor: 1 / standard deviation, or 0
   std::uint64_t version = 0;          // incremented with every change
 
-  // z = (x - mean) / standard deviation; 0 if x is missing or the column has not varied yet.
+  // z = (x - mean) / standard deviation; 0 if the column has not varied yet. A missing value counts
+  // as 0, the schema's center, as in every tree.
   void standardize(const float* x, float* z) const {
     for (std::size_t c = 0; c < center.size(); ++c) {
-      const float value = (x[c] - center[c]) * factor[c];
+      const float known = x[c] == x[c] ? x[c] : 0.0f;
+      const float value = (known - center[c]) * factor[c];
       z[c] = value == value ? value : 0.0f;
     }
   }

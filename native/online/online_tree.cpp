@@ -52,10 +52,9 @@ OnlineTree::OnlineTree(DgtShape shape, Loss loss, const OnlineStep& step, int ba
       mean_(step.averaging > 0 ? learner_.layout().n_parameters() : 0),
       batch_(shape.n_columns, learner_.tile_capacity(batch_size)),
       learned_scale_{std::vector<float>(shape.n_columns), std::vector<float>(shape.n_columns)},
-      next_served_(learner_.layout().n_parameters()),
+      next_served_(shape, step.order),
       moments_(shape.n_columns),
-      served_(learner_.layout().n_parameters()),
-      z_(shape.n_columns) {
+      served_(shape, step.order) {
   Random random(seed, kStartStream);
   learner_.initialize(random, parameters_.data());
   const Parameters<float> p = learner_.layout().view(parameters_.data());
@@ -75,28 +74,9 @@ void OnlineTree::count_context(const float* x) {
   moments_.add(x);
 }
 
-int OnlineTree::leaf_of(const Parameters<float>& p, const float* z) const {
-  const int m = shape_.n_nodes(), d = shape_.n_columns;
-  int node = 0;
-  while (node < m) {
-    const float* w = p.W + static_cast<std::ptrdiff_t>(node) * padded(d);
-    float lane[8] = {}, score = p.b[node];
-    int c = 0;
-    for (; c + 8 <= d; c += 8)
-      for (int l = 0; l < 8; ++l) lane[l] += w[c + l] * z[c + l];
-    for (; c < d; ++c) score += w[c] * z[c];
-    for (int l = 0; l < 8; ++l) score += lane[l];
-    node = 2 * node + 1 + (score >= 0);
-  }
-  return node - m;
-}
-
 void OnlineTree::values(const float* x, std::span<float> out) const {
   const std::lock_guard lock(serving_);
-  moments_.scale().standardize(x, z_.data());
-  const Parameters<float> p = learner_.layout().view(const_cast<float*>(served_.data()));
-  const std::ptrdiff_t k = shape_.n_outputs;
-  std::copy_n(p.leaves + leaf_of(p, z_.data()) * k, k, out.begin());
+  std::copy_n(served_.leaf(served_.leaf_of(x)), shape_.n_outputs, out.begin());
 }
 
 void OnlineTree::refresh() {
@@ -161,38 +141,16 @@ void OnlineTree::scale_leaves(int output, double factor) {
 }
 
 void OnlineTree::publish() {
-  const Buffer<float>& decides = mean_.size() ? mean_ : parameters_;
-  std::copy(decides.begin(), decides.end(), next_served_.begin());
+  Buffer<float>& decides = mean_.size() ? mean_ : parameters_;
+  next_served_.pack(learner_.layout().view(decides.data()), learned_scale_);
   const std::lock_guard lock(serving_);
   std::swap(served_, next_served_);
 }
 
 OnlineTree::RawTree OnlineTree::raw() const {
-  Buffer<float> served(learner_.layout().n_parameters());
-  ColumnScale columns;
-  {
-    const std::lock_guard lock(serving_);
-    std::copy(served_.begin(), served_.end(), served.begin());
-    columns = moments_.scale();
-  }
-  const Parameters<float> p = learner_.layout().view(served.data());
-  const int m = shape_.n_nodes(), d = shape_.n_columns;
-  RawTree raw{
-      std::vector<double>(static_cast<std::size_t>(m) * d), std::vector<double>(m), {}, {}, {}};
-  for (int i = 0; i < m; ++i) {
-    raw.bias[i] = p.b[i];
-    for (int c = 0; c < d; ++c) {
-      const double w = static_cast<double>(p.W[static_cast<std::ptrdiff_t>(i) * padded(d) + c]) *
-                       columns.factor[c];
-      raw.weights[static_cast<std::size_t>(i) * d + c] = w;
-      raw.bias[i] -= w * columns.center[c];
-    }
-  }
-  raw.values.assign(p.leaves, p.leaves + shape_.n_leaves() * shape_.n_outputs);
-  raw.center.assign(columns.center.begin(), columns.center.end());
-  for (const float factor : columns.factor)
-    raw.scale.push_back(factor > 0 ? 1.0 / static_cast<double>(factor) : 1.0);
-  return raw;
+  const std::lock_guard lock(serving_);
+  const std::span<const float> leaves = served_.leaves();
+  return {served_.weights(), served_.bias(), {leaves.begin(), leaves.end()}, served_.deviation()};
 }
 
 void OnlineTree::start_from(std::span<const double> weights, std::span<const double> bias,
@@ -219,6 +177,7 @@ void OnlineTree::start_from(std::span<const double> weights, std::span<const dou
     const std::lock_guard lock(serving_);
     moments_.start_from(mean, deviation, rows);
   }
+  refresh();
   std::copy_n(parameters_.begin(), mean_.size(), mean_.begin());
   publish();
 }
@@ -231,6 +190,8 @@ OnlineTree::State OnlineTree::state() const {
           clock_.powers(),     n_steps_};
   const std::lock_guard lock(serving_);
   s.columns = moments_.state();
+  for (const auto* part : {&learned_scale_.center, &learned_scale_.factor})
+    s.columns.insert(s.columns.end(), part->begin(), part->end());
   return s;
 }
 
@@ -250,6 +211,10 @@ void OnlineTree::set_state(const State& s) {
     const std::lock_guard lock(serving_);
     moments_.set_state(s.columns);
   }
+  auto from = s.columns.end() - 2 * shape_.n_columns;
+  for (auto* part : {&learned_scale_.center, &learned_scale_.factor})
+    for (float& value : *part) value = static_cast<float>(*from++);
+  learned_scale_.version = 0;
   publish();
 }
 

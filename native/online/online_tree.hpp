@@ -1,5 +1,6 @@
-// A DGT tree that learns while it serves. Decisions use a copy of the tree, updated after every step, so
-// that no decision waits for a step to end. A new copy replaces the old one by swapping pointers.
+// A DGT tree that learns while it serves. Decisions use a packed copy of the tree (served_tree.hpp),
+// updated after every step, so that no decision waits for a step to end and only learning changes
+// decisions. A new copy replaces the old one by swapping pointers.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "learn/dgt/learner.hpp"
 #include "learn/loop/layers.hpp"
 #include "online/column_moments.hpp"
+#include "online/served_tree.hpp"
 
 namespace hardwood {
 
@@ -31,6 +33,7 @@ struct OnlineStep {
   // Decisions use the average of the parameters over about this fraction of all steps, the last ones
   // (polynomial-decay averaging: Shamir, Zhang. ICML 2013). Zero: no averaging.
   double averaging = 0;
+  ColumnOrder order;
 };
 
 // The samples of a step, in standard units.
@@ -81,13 +84,12 @@ class OnlineTree {
   void publish();
 
   struct RawTree {
-    std::vector<double> weights, bias;  // (m, c), (m,): for columns in their original units
+    std::vector<double> weights, bias;  // (m, c), (m,): for encoded columns
     std::vector<double> values;         // (leaves, k), in standard units
-    std::vector<double> center,
-        scale;  // (c,): mean and standard deviation, 1 for a constant column
+    std::vector<double> scale;          // (c,): standard deviation, 1 for a constant column
   };
   RawTree raw() const;
-  // Starts from a tree for columns in their original units, with these means and standard deviations.
+  // Starts from a tree for encoded columns with these means and standard deviations.
   void start_from(std::span<const double> weights, std::span<const double> bias,
                   std::span<const float> values, std::span<const double> mean,
                   std::span<const double> deviation, double rows);
@@ -102,7 +104,6 @@ class OnlineTree {
   void set_state(const State& state);
 
  private:
-  int leaf_of(const Parameters<float>& p, const float* z) const;
   void step();
   double squared_norm();
   void average();
@@ -122,11 +123,10 @@ class OnlineTree {
   OnlineBatch batch_;
   ColumnScale learned_scale_;
 
-  Buffer<float> next_served_;  // the learning thread's
-  mutable SpinLock serving_;   // guards the members below
+  ServedTree next_served_;    // the learning thread's
+  mutable SpinLock serving_;  // guards the members below
   ColumnMoments moments_;
-  Buffer<float> served_;
-  mutable std::vector<float> z_;
+  mutable ServedTree served_;  // with scratch memory
 };
 
 }  // namespace hardwood

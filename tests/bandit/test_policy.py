@@ -198,7 +198,7 @@ def test_the_tree_predicts_as_the_learner(rounds, method):
     bandit = learned_bandit(rounds, method=method)
     before = all_of(bandit)
     tree, policy = bandit.tree_, bandit.policy()
-    np.testing.assert_allclose(tree.predict(X), bandit.action_values(X), rtol=1e-12)
+    np.testing.assert_array_equal(tree.predict(X), bandit.action_values(X))
     np.testing.assert_array_equal(policy.predict(X), bandit.predict(X))
     np.testing.assert_array_equal(bandit.predict(X), bandit.action_values(X).argmax(axis=1))
     assert (tree.task, policy.task) == ("regression", "classification")
@@ -224,9 +224,59 @@ def test_large_offsets_lose_no_precision(rng):
     assert (
         plain.replay(X, labels(X)).action == offset.replay(shifted, labels(X)).action
     ).mean() > 0.9
-    np.testing.assert_allclose(
-        offset.tree_.predict(shifted), offset.action_values(shifted), rtol=1e-12
-    )
+    np.testing.assert_array_equal(offset.tree_.predict(shifted), offset.action_values(shifted))
+
+
+def at_the_edges(values_of, low, high):
+    """Rows on both sides of a split between two rows, one float64 apart."""
+    for _ in range(80):
+        middle = low + (high - low) / 2
+        is_low = (values_of(middle) == values_of(low)).all(axis=1)[:, None]
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    return np.concatenate([low, high])
+
+
+@pytest.mark.parametrize("n_features", [1, 7, 8, 33])
+def test_the_tree_splits_where_the_learner_does_bit_for_bit(rng, n_features):
+    X = rng.normal(size=(400, n_features)) * 10.0 ** rng.uniform(-4, 4, n_features)
+    X += 1000 * rng.normal(size=n_features)
+    bandit = DGTBandit(3, max_depth=5, random_state=0)
+    bandit.replay(X, rng.integers(3, size=400))
+    edges = at_the_edges(bandit.action_values, X[:200], X[200:])
+    np.testing.assert_array_equal(bandit.tree_.predict(edges), bandit.action_values(edges))
+
+
+def test_so_does_a_tree_of_categories_and_gaps(rng):
+    """Indicators and flags are added up in the order of prediction, too."""
+    n = 400
+
+    def as_table(numbers):
+        table = pd.DataFrame(numbers, columns=["a", "b", "c"])
+        table.loc[gaps, "b"] = np.nan
+        return table.assign(town=towns, color=colors)[["town", "a", "color", "b", "c"]]
+
+    towns = pd.Categorical(rng.choice(["Ulm", "Bonn", "Kiel"], n))
+    colors = pd.Categorical(rng.choice(["red", "blue"], n))
+    gaps, X = rng.random(n) < 0.3, rng.normal([0, 5, -300], [1, 2, 40], size=(n, 3))
+    bandit = DGTBandit(3, max_depth=5, random_state=0, features=as_table(X))
+    bandit.replay(as_table(X), rng.integers(3, size=n))
+
+    def values_of(numbers):
+        return bandit.action_values(as_table(numbers))
+
+    edges = at_the_edges(values_of, X, X[::-1])
+    for rows in (edges[:n], edges[n:]):
+        found = bandit.tree_.predict(as_table(rows))
+        np.testing.assert_array_equal(found, values_of(rows))
+
+
+def test_deciding_alone_does_not_change_the_tree(rounds):
+    X, _ = rounds
+    bandit = learned_bandit(rounds)
+    tree = bandit.tree_
+    for x in X[:50] * 3 + 1:
+        bandit.decide(x)
+    assert bandit.tree_ == tree
 
 
 @pytest.mark.parametrize("exploration", [5e-324, 1e-310, 1e-200])

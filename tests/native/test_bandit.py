@@ -257,7 +257,7 @@ def test_rounds_of_numbers_by_the_paper_equal_the_numpy_reference(points):
     losses = engine.replay(X, y, "squared", 0.0)
     for i, x in enumerate(X):
         moments.add(x)
-        prediction = tree.values(moments.standardize(x))[0]
+        prediction = tree.values(moments.standardize_to_decide(x))[0]
         u = 1 if next(reference.words(0, i)) & 1 else -1
         tried = (
             [prediction + delta * u] if points == 1 else [prediction + delta, prediction - delta]
@@ -273,6 +273,7 @@ def test_rounds_of_numbers_by_the_paper_equal_the_numpy_reference(points):
         if len(waiting) == size:
             Z = np.array([moments.standardize(x) for x, _ in waiting])
             tree.step(Z, np.array([[s] for _, s in waiting]))
+            moments.publish()
             waiting = []
     found = reference.Tree(engine.state()["parameters"], N_COLUMNS, 1, HEIGHT, options)
     np.testing.assert_allclose(found.W, tree.W, atol=2e-3)

@@ -81,13 +81,15 @@ def two_point(above: float, below: float, delta: float) -> float:
 class Moments:
     """Means and standard deviations of columns so far, without missing values.
 
-    They are computed whenever the number of rows has grown by 1/64.
+    They are computed whenever the number of rows has grown by 1/64. Decisions use those of the last
+    update.
     """
 
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []
         self.next = 1
         self.mean = self.deviation = np.zeros(0)
+        self.served: tuple[np.ndarray, np.ndarray] | None = None
 
     def add(self, x: np.ndarray) -> None:
         """Count a row."""
@@ -101,10 +103,23 @@ class Moments:
         self.deviation = np.sqrt(np.nansum((seen - self.mean) ** 2, axis=0) / count)
 
     def standardize(self, x: np.ndarray) -> np.ndarray:
-        """Return (x - mean) / standard deviation, 0 for missing values and constant columns."""
-        z = np.zeros(len(x))
-        np.divide(x - self.mean, self.deviation, out=z, where=self.deviation > 0)
-        return np.where(np.isnan(z), 0.0, z)
+        """Return (x - mean) / standard deviation, where a missing x is 0; 0 for constant columns."""
+        return _standardized(x, self.mean, self.deviation)
+
+    def publish(self) -> None:
+        """Let decisions use these moments."""
+        self.served = self.mean, self.deviation
+
+    def standardize_to_decide(self, x: np.ndarray) -> np.ndarray:
+        """Standardize with the moments that decisions use."""
+        zeros = np.zeros(len(x))
+        return zeros if self.served is None else _standardized(x, *self.served)
+
+
+def _standardized(x: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    z = np.zeros(len(x))
+    np.divide(np.nan_to_num(x, nan=0.0) - mean, deviation, out=z, where=deviation > 0)
+    return z
 
 
 @dataclass
@@ -297,7 +312,7 @@ class Bandit:
     def decide(self, x: np.ndarray, mask: np.ndarray) -> tuple[int, float]:
         """Draw an action; return it with its probability."""
         self.moments.add(x)
-        values = self.tree.values(self.moments.standardize(x))
+        values = self.tree.values(self.moments.standardize_to_decide(x))
         self.n_decided += 1
         if self.options["is_paper"]:
             p = explore_uniformly(values, mask, self.options["exploration"])
@@ -328,6 +343,7 @@ class Bandit:
             theta = self.tree.learned_values(Z[i])[action]
             slope[i, action] = action_slope(theta, reward, propensity) / n
         self.tree.step(Z, slope)
+        self.moments.publish()
         self.stored = []
 
     def _replay(self, reward: float, draws: Draws) -> None:
@@ -339,6 +355,7 @@ class Bandit:
         while self.due >= 1:
             self._step_on_stored(draws)
             self.due -= 1
+        self.moments.publish()
 
     def _step_on_stored(self, draws: Draws) -> None:
         """Step on the squared error of the chosen action, on the newest round and random others."""
@@ -425,7 +442,7 @@ class Regression:
     def predict(self, x: np.ndarray) -> float:
         """Add a context and return its prediction, from ``start`` in units of ``scale``."""
         self.moments.add(x)
-        value = self.tree.values(self.moments.standardize(x))[0]
+        value = self.tree.values(self.moments.standardize_to_decide(x))[0]
         return self.targets.center + self.targets.scale * value
 
     def direction(self) -> int:
@@ -444,7 +461,7 @@ class Regression:
         """Learn from one loss minus the expected loss."""
         expected = float(np.mean(self.expected.rewards)) if self.expected.rewards else 0.0
         if self.expected.is_known:
-            value = self.tree.values(self.moments.standardize(x))[1]
+            value = self.tree.values(self.moments.standardize_to_decide(x))[1]
             expected = self.expected.center + self.expected.scale * value
         slope = one_point(loss - expected, np.sign(u), self.losses.delta * abs(u))
         self.losses.add(loss - expected, float(abs(u) > 1))
@@ -475,6 +492,7 @@ class Regression:
             changes[0] *= self.targets.add(self._target(each, curvature))
         self.tree.scale_leaves(np.array(changes[: self.K]))
         self._step(draws, curvature)
+        self.moments.publish()
 
     def _step(self, draws: Draws, curvature: float) -> None:
         """Step on the squared error of targets, on the newest round and random recent ones."""

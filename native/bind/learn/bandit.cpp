@@ -30,8 +30,21 @@ constexpr int kMostBatch = 1 << 20;   // rows of a step
 constexpr double kMostUpdates = 1e4;  // steps per round
 constexpr int kMostHidden = 1 << 16;  // width of a layer
 
-OnlineStep online_step(OptionReader& options) {
+// By default all columns are numeric values, in their own order.
+ColumnOrder column_order(OptionReader& options, int n_columns) {
+  if (!options.find<std::vector<std::int32_t>>("column_order")) return {};
+  const ColumnOrder order{options.list<std::int32_t>("column_order", 0, n_columns - 1, n_columns),
+                          options.get<int>("n_values", 0, n_columns)};
+  std::vector<std::int32_t> sorted = order.column;
+  std::ranges::sort(sorted);
+  require(std::ranges::adjacent_find(sorted) == sorted.end(),
+          "column_order must hold each column once");
+  return order;
+}
+
+OnlineStep online_step(OptionReader& options, int n_columns) {
   OnlineStep o;
+  o.order = column_order(options, n_columns);
   o.step.optimizer = optimizer_named(options.get<std::string>("optimizer"));
   o.step.learning_rate = options.number("learning_rate");
   o.step.momentum = options.number("momentum", 0, 1);
@@ -51,7 +64,7 @@ OnlineStep online_step(OptionReader& options) {
 
 // What both kinds of bandits have.
 template <class Options>
-void read_shared(Options& o, int height, OptionReader& options) {
+void read_shared(Options& o, int n_columns, int height, OptionReader& options) {
   o.height = checked_range("height", height, 1, 12);
   o.is_paper = options.get<bool>("is_paper");
   o.batch_size = options.get<int>("batch_size", 1, kMostBatch);
@@ -59,13 +72,13 @@ void read_shared(Options& o, int height, OptionReader& options) {
   o.buffer_size = options.get<std::int64_t>("buffer_size", 1, kMost);
   o.input_noise = options.get<double>("input_noise", 0, kMostNumber);
   o.n_first = options.get<int>("n_first", 1, kMost);
-  o.step = online_step(options);
+  o.step = online_step(options, n_columns);
 }
 
-BanditOptions bandit_options(int height, const nb::dict& given) {
+BanditOptions bandit_options(int n_columns, int height, const nb::dict& given) {
   OptionReader options(given);
   BanditOptions o;
-  read_shared(o, height, options);
+  read_shared(o, n_columns, height, options);
   o.exploration = options.get<double>("exploration", 0, o.is_paper ? 1.0 : kMostNumber);
   o.keeps_recent = options.get<bool>("keeps_recent");
   options.refuse_others();
@@ -115,7 +128,6 @@ nb::dict raw_tree(const OnlineTree::RawTree& raw, std::size_t n_columns, std::si
   tree["bias"] = given(raw.bias, {m});
   tree["values"] = given(raw.values, {m + 1, n_outputs});
   tree["leaf_weights"] = nb::none();
-  tree["center"] = given(raw.center, {n_columns});
   tree["scale"] = given(raw.scale, {n_columns});
   return tree;
 }
@@ -346,9 +358,8 @@ class BanditEngine {
  public:
   BanditEngine(int n_columns, int n_actions, int height, const nb::dict& options,
                std::uint64_t seed)
-      : options_(bandit_options(height, options)),
-        bandit_(checked_range("n_columns", n_columns, 1, kMany),
-                checked_range("n_actions", n_actions, 1, kMany), options_, seed) {}
+      : options_(bandit_options(checked_range("n_columns", n_columns, 1, kMany), height, options)),
+        bandit_(n_columns, checked_range("n_actions", n_actions, 1, kMany), options_, seed) {}
 
   nb::tuple decide(Array1<float> x, std::optional<Array1<std::uint8_t>> mask) {
     check_context(x, bandit_.n_columns());
@@ -447,12 +458,12 @@ class BanditEngine {
   Bandit bandit_;
 };
 
-BanditRegressionOptions regression_options(int height, const nb::dict& given) {
+BanditRegressionOptions regression_options(int n_columns, int height, const nb::dict& given) {
   constexpr double kLeast = std::numeric_limits<double>::min();
   constexpr int kMostDrawn = 1 << 10;
   OptionReader options(given);
   BanditRegressionOptions o;
-  read_shared(o, height, options);
+  read_shared(o, n_columns, height, options);
   o.has_two_points = options.get<bool>("has_two_points");
   o.perturbation = options.get<double>("perturbation", kLeast, kMostNumber);
   o.start = options.get<double>("start", -kMostNumber, kMostNumber);
@@ -466,8 +477,9 @@ BanditRegressionOptions regression_options(int height, const nb::dict& given) {
 class BanditRegressionEngine {
  public:
   BanditRegressionEngine(int n_columns, int height, const nb::dict& options, std::uint64_t seed)
-      : options_(regression_options(height, options)),
-        engine_(checked_range("n_columns", n_columns, 1, kMany), options_, seed) {}
+      : options_(
+            regression_options(checked_range("n_columns", n_columns, 1, kMany), height, options)),
+        engine_(n_columns, options_, seed) {}
 
   void count_context(Array1<float> x) {
     check_context(x, engine_.n_columns());

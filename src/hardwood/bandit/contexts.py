@@ -52,6 +52,22 @@ class Contexts:
         # Columns that hold NaN for missing numbers; indicators and 0/1 columns never do.
         self.value_columns = self.schema.first_column[self._numeric_features]
 
+    def column_order(self) -> dict[str, Any]:
+        """Return the options that tell the engine in which order prediction adds up columns.
+
+        Numeric values come first, then missing flags of numbers, then the indicators of categories:
+        the order in which the encoder lists those that are on.
+        """
+        schema = self.schema
+        is_category = schema.n_levels[schema.column_feature] > 0
+        is_value = np.zeros(schema.n_columns, dtype=bool)
+        is_value[self.value_columns] = True
+        if is_value.all():
+            return {}
+        parts = (is_value, ~is_value & ~is_category, is_category)
+        order = np.concatenate([np.flatnonzero(part) for part in parts])
+        return {"column_order": order.tolist(), "n_values": len(self.value_columns)}
+
     def row(self, x: Any) -> np.ndarray:
         """Return one context as (c,) float32.
 

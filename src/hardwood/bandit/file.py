@@ -216,6 +216,6 @@ def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
     # Before the engine makes room for its splits: a header cannot ask for more than the file has.
     if 4 * (2**learner.max_depth - 1) * n_columns > sum(array.nbytes for array in state.values()):
         raise ValueError("the engine's arrays are too small for its features and max_depth")
-    engine = learner._new_engine(n_columns)
+    engine = learner._new_engine(n_columns, contexts.column_order())
     engine.set_state(state)
     return engine

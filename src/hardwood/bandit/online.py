@@ -74,7 +74,7 @@ class OnlineLearner(ABC):
             schema = _schema_of_start(tree, schema, self._n_features, self._names)
         if schema is not None:
             contexts = Contexts(schema, takes_missing=True, who=type(self).__name__)
-            engine = self._new_engine(contexts.schema.n_columns)
+            engine = self._new_engine(contexts.schema.n_columns, contexts.column_order())
             if tree is not None:
                 self._start_engine(engine, tree, contexts.schema)
             self._contexts, self._engine = contexts, engine
@@ -129,8 +129,8 @@ class OnlineLearner(ABC):
         return used
 
     @abstractmethod
-    def _new_engine(self, n_columns: int) -> Any:
-        """Make the engine."""
+    def _new_engine(self, n_columns: int, order: Mapping[str, Any] | None = None) -> Any:
+        """Make the engine; ``order`` is what `Contexts.column_order` returns."""
 
     @abstractmethod
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:
@@ -205,7 +205,8 @@ class OnlineLearner(ABC):
         if self._contexts is None:
             with self._deciding:
                 if self._contexts is None:
-                    self._engine = self._new_engine(contexts.schema.n_columns)
+                    n_columns, order = contexts.schema.n_columns, contexts.column_order()
+                    self._engine = self._new_engine(n_columns, order)
                     self._contexts = contexts
         return self._contexts is contexts
 

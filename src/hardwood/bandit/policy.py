@@ -327,11 +327,11 @@ class DGTBandit(OnlineLearner):
 
     # Methods that the base class needs
 
-    def _new_engine(self, n_columns: int) -> Any:
+    def _new_engine(self, n_columns: int, order: Mapping[str, Any] | None = None) -> Any:
         from hardwood._native import BanditEngine
 
         chosen, n_actions = self._parameters, len(self.actions_)
-        options = chosen.for_engine(n_columns, n_actions)
+        options = chosen.for_engine(n_columns, n_actions) | dict(order or {})
         return BanditEngine(n_columns, n_actions, chosen.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:

@@ -255,11 +255,11 @@ class DGTBanditRegressor(OnlineLearner):
 
     # Methods that the base class needs
 
-    def _new_engine(self, n_columns: int) -> Any:
+    def _new_engine(self, n_columns: int, order: Mapping[str, Any] | None = None) -> Any:
         from hardwood._native import BanditRegressionEngine
 
         chosen = self._parameters
-        options = chosen.for_engine(n_columns)
+        options = chosen.for_engine(n_columns) | dict(order or {})
         return BanditRegressionEngine(n_columns, chosen.max_depth, options, self._seed)
 
     def _start_engine(self, engine: Any, tree: ObliqueTree, schema: Schema) -> None:

@@ -25,8 +25,7 @@ def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) ->
     ----------
     parts
         ``weights`` (m, c), ``bias`` (m,) and ``values`` (L, k) of a perfect tree in heap order,
-        for encoded columns; ``center`` and ``scale`` (c,), the mean and standard deviation of those
-        columns so far.
+        for encoded columns; ``scale`` (c,), the standard deviations of those columns so far.
     contexts
         The encoding of contexts.
     names
@@ -34,19 +33,15 @@ def value_tree(parts: Parts, contexts: Contexts, names: Sequence[str] | None) ->
 
     Notes
     -----
-    To the engine, a missing number is the column's mean; in a split of a tree, it adds nothing.
-    Both agree if the tree's centers are those means, so the tree gets its own schema.
+    The engine decides with the same float32 numbers, which it adds up in the same order, so that
+    the tree sends every context to the leaf that `decide` finds, bit for bit.
     """
-    schema, mean = _schema_of(parts, contexts)
-    # w e + b = w (e - mean) + (b + w mean), and e - mean = (x - center - scale mean) / scale
-    weights = parts["weights"] / contexts.schema.column_scale
-    bias = parts["bias"] + parts["weights"] @ mean
     return ObliqueTree(
-        weights,
-        bias,
-        heap_children(len(weights)),
+        parts["weights"] / contexts.schema.column_scale,  # powers of two: exact
+        parts["bias"],
+        heap_children(len(parts["weights"])),
         parts["values"],
-        schema=schema,
+        schema=_with_spread(contexts.schema, parts["scale"]),
         task="regression",
         target_names=names,
     ).simplify()
@@ -60,18 +55,14 @@ def policy_tree(values: ObliqueTree, actions: Sequence[Label]) -> ObliqueTree:
     ).simplify()
 
 
-def _schema_of(parts: Parts, contexts: Contexts) -> tuple[Schema, np.ndarray]:
-    """Return the schema whose centers are the current means, and the means by column."""
-    old, columns = contexts.schema, contexts.value_columns
-    mean = np.zeros(old.n_columns)
-    mean[columns] = np.asarray(parts["center"], np.float64)[columns]
-    center = old.column_center + old.column_scale * mean
-    spread = np.asarray(parts["scale"], np.float64) * old.column_scale
+def _with_spread(schema: Schema, deviation: np.ndarray) -> Schema:
+    """Return the schema with the standard deviations of the encoded columns so far."""
+    spread = deviation * schema.column_scale
     features = []
-    for feature, first in zip(old.features, old.first_column.tolist(), strict=True):
+    for feature, first in zip(schema.features, schema.first_column.tolist(), strict=True):
         own = tuple(spread[first : first + feature.n_columns].tolist())
-        features.append(dataclasses.replace(feature, center=float(center[first]), spread=own))
-    return Schema(tuple(features), old.named), mean
+        features.append(dataclasses.replace(feature, spread=own))
+    return Schema(tuple(features), schema.named)
 
 
 _TRUSTED_ROWS = 100  # for a tree without a record of its number of training rows

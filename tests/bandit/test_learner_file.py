@@ -97,6 +97,15 @@ def test_a_stopped_run_resumes_bit_for_bit(name, stop, tmp_path):
     assert stopped.tree_ == whole.tree_
 
 
+@pytest.mark.parametrize("size", [1e-25, 1e25, 1e33])
+def test_contexts_of_any_size_survive(size):
+    bandit = small_bandit()
+    X = size * np.array(NUMBERS)
+    bandit.replay(X[:40], labels(X[:40]))
+    again = file.loads(file.dumps(bandit))
+    assert again.replay(X, labels(X)).action.tolist() == bandit.replay(X, labels(X)).action.tolist()
+
+
 def test_a_killed_run_resumes_bit_for_bit(tmp_path):
     """In another process, which saves after each round and exits without cleanup."""
     program = f"""

@@ -243,13 +243,12 @@ class StateEntries {
 };
 
 void visit(StateEntries& entries, OnlineTree::State& s) {
-  constexpr double kMostFloat = OptionReader::kMost;  // centers and factors are float32
   entries.array("parameters", s.parameters);
   entries.array("first_moment", s.first_moment);
   entries.array("second_moment", s.second_moment, Range<float>::not_negative());
   entries.array("layers", s.layers);
   entries.array("mean", s.mean);
-  entries.array("columns", s.columns, {-kMostFloat, kMostFloat});
+  entries.array("columns", s.columns);
   entries.numbers("steps", {}, s.n_steps);
   entries.numbers("powers", {0.0, 1.0}, s.powers.first, s.powers.second);
 }
@@ -299,13 +298,23 @@ void check_scale(const RewardScale::State& r) {
           "the scale of rewards in the state is out of range");
 }
 
-// Counts, means, sums of squares, centers and factors of the columns, then two numbers of rows.
+void require_float32(const char* name, std::span<const double> values) {
+  for (const double value : values)
+    checked_range(name, value, -OptionReader::kMost, OptionReader::kMost);
+}
+
+// Counts, means, sums of squares, centers and factors of the columns, then two numbers of rows, then
+// the centers and factors that decisions use.
 void check_columns(std::span<const double> state, std::size_t n_columns) {
   const auto part = [&](std::size_t i) { return state.subspan(i * n_columns, n_columns); };
   require_not_negative("counts of columns in the state", part(0));
   require_not_negative("squares of columns in the state", part(2));
   require_not_negative("factors of columns in the state", part(4));
-  require_not_negative("numbers of rows in the state", state.subspan(5 * n_columns));
+  for (const std::size_t i : {1, 3, 4})  // float32 where they are used; squares may be larger
+    require_float32("columns of the state", part(i));
+  require_float32("columns of the state", state.last(2 * n_columns));
+  require_not_negative("numbers of rows in the state", state.subspan(5 * n_columns, 2));
+  require_not_negative("factors of columns in the state", state.last(n_columns));
 }
 
 template <class Engine>

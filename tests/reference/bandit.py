@@ -103,7 +103,7 @@ class Moments:
         self.deviation = np.sqrt(np.nansum((seen - self.mean) ** 2, axis=0) / count)
 
     def standardize(self, x: np.ndarray) -> np.ndarray:
-        """Return (x - mean) / standard deviation, where a missing x is 0; 0 for constant columns."""
+        """Return (x - mean) / deviation, where a missing x is 0; 0 for constant columns."""
         return _standardized(x, self.mean, self.deviation)
 
     def publish(self) -> None:

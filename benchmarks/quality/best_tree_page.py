@@ -2,9 +2,9 @@
 
     python -m benchmarks.quality.best_tree_page [--check]
 
-Every figure of the page comes from ``results/best_tree``, ``results/dgt_tables``,
-``results/best_tree_time.jsonl`` or the published numbers; with ``--check`` nothing is written, and
-the exit status is 1 where the page is not what the results say.
+Every figure of the page comes from the records ``best_tree``, ``dgt_tables`` and
+``best_tree_time`` or from the papers. ``--check`` writes nothing and exits with status 1 if the
+page does not agree with the records.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from benchmarks.quality.dgt_page import NOT_RECORDED, markdown
 from benchmarks.quality.dgt_paper import TASKS, Task
 from benchmarks.quality.ledger import Ledger
 from benchmarks.quality.trials import paper_words, words
-from benchmarks.quality.written_page import joined, write_or_check
+from benchmarks.quality.written_page import LEGEND, joined, origin, place, write_or_check
 from benchmarks.record import RESULTS, file_of, read, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "best_tree.md"
-# What stands in the tables, ours first; CART of any height is no tree of the same height.
+# The columns of the tables, ours first. CART of any depth may be much larger than the others.
 SHOWN = {
     "classes": ("default", "refine", "tao", "dgt", "cart", "cart_free", "xgboost"),
     "numbers": ("default", "refine", "tao", "dgt", "cart", "cart_free", "xgboost"),
@@ -41,60 +41,63 @@ SHOWN = {
 }
 PAPER = {"classes": ("dgt", "tao"), "numbers": ("dgt", "tao"), "linear": ("tao_linear",)}
 TITLES = {
-    "classes": "Classes: test accuracy (%), or AUC for BACE and HIV",
-    "numbers": "Numbers, constant leaves: test RMSE (Ailerons: of y times 10⁴)",
-    "linear": "Numbers, linear leaves: test RMSE",
+    "classes": "Classification: test accuracy (%), or AUC for BACE and HIV",
+    "numbers": "Regression, constant leaves: test RMSE (Ailerons: of y times 10⁴)",
+    "linear": "Regression, linear leaves: test RMSE",
 }
 METHOD_TITLES = {name: method.title for name, method in METHODS.items()} | {
     "dgt": "DGT",
     "linear": "DGT, linear leaves",
-    "cart_free": "CART, any height",
+    "cart_free": "CART, any depth",
 }
 PAPER_TITLES = {"dgt": "DGT, paper", "tao": "TAO, paper", "tao_linear": "TAO, linear leaves, paper"}
 
-HEAD = """\
+HEAD = f"""\
 # The best single tree
 
 <!-- Written by `python -m benchmarks.quality.best_tree_page` from results; do not edit. -->
 
-One hard tree per data set: `TreeClassifier` and `TreeRegressor` at their default (60 seconds of one
-processor), beside what they are made of ([TAO](../papers/tao.md) alone,
-[DGT](../papers/dgt.md) alone, one refined by the other), CART and XGBoost with 1,000 trees. Scores
-are mean ± standard deviation on test rows over the runs; heights are those of the papers' tables.
-What the table means for a choice is in [Which tree?](../guide/which-tree.md)
+This page compares one hard tree per data set, `TreeClassifier` or `TreeRegressor` with default
+hyperparameters (60 seconds on one processor), with the methods that its search combines
+([TAO](../papers/tao.md) alone, [DGT](../papers/dgt.md) alone, DGT refined by TAO), with CART and
+with XGBoost with 1,000 trees. Scores are mean ± standard deviation on test rows over 5 seeds,
+unless a cell gives another number of runs; depths are those of the papers' tables.
+[Which tree?](../guide/which-tree.md) says what this means for a choice.
 
 ```
-python -m benchmarks.quality.best_tree --data FOLDER          # everything below but the time
+python -m benchmarks.quality.best_tree --data FOLDER          # everything below except the time
 python -m benchmarks.quality.best_tree --data FOLDER --time   # the time
 python -m benchmarks.quality.best_tree_page                   # this page
 ```
 
-They need the extra `bench`; `benchmarks/README.md` says where FOLDER comes from. A run that is
-stopped goes on where it was. *Floor*: the best published tree of height 10 at most, or what a rough
-probe had reached on the same parts where that is better; *aim*: what we want. Both are held against
+The commands need the extra `bench`; `benchmarks/README.md` says where FOLDER comes from. A stopped
+run continues where it stopped. *Floor*: the score of the best published tree with depth 10 or less,
+or of a rough trial on the same parts if that was better; *aim*: the score we want. Both apply to
 the default.
+
+{LEGEND}
 """
 
 HOW = """\
-- As in [DGT's tables](dgt.md): settings are compared on **validation** rows, the chosen one is
-  learned from training and validation rows together, once per seed, and judged on **test** rows.
-- The default has no settings but the height of the table and, where AUC is asked for,
-  `scoring="roc_auc"`. It sets apart rows of its own to choose by. The machine had other work, so
-  its 60 seconds are counted in processor time: what one thread of an idle machine would do.
-- DGT alone, with linear leaves too, and CART of any height are the recorded runs of
-  `benchmarks.quality.dgt_tables` (same data, parts, seeds and procedure), not made again.
+- As in [DGT's tables](dgt.md), settings are compared on **validation** rows. The chosen setting is
+  trained on training and validation rows together, once per seed, and scored on **test** rows.
+- The default has no settings except the depth and, where the measure is AUC, `scoring="roc_auc"`.
+  It holds out validation rows of its own. The machine had other work, so its 60 seconds are
+  processor time: what one thread of an idle machine would need.
+- DGT alone, also with linear leaves, and CART of any depth are the recorded runs of
+  `benchmarks.quality.dgt_tables` (same data, parts, seeds and procedure).
 - *DGT then TAO*: DGT with the setting that those tables chose for the first split, then TAO from
-  its tree, `hardwood.refine`. A fifth of the rows is kept apart from both and decides whether TAO's
-  tree is kept, so both learn from fewer rows than DGT alone.
-- TAO alone starts from CART or from random splits, chosen on validation rows (from CART on large
-  tables), and chooses its penalty itself.
-- CART's height (2 to 10) and rows per leaf (2 to 150) are tuned. Of any height means up to
-  thousands of leaves: no tree of the same size.
-- XGBoost: 1,000 rounds; for numbers, depth and learning rate are chosen from six settings; for
-  classes, where a round is a tree per class, depth 6 and rate 0.1. It draws nothing: one run per
-  split.
-- The splits are those of DGT's tables, with their reservations: Letter's and SatImage's parts are
-  not known to be the papers'.
+  its tree, by `hardwood.refine`. A fifth of the rows is held out from both and decides whether to
+  keep TAO's tree, so both see fewer rows than DGT alone.
+- TAO alone starts from CART or from random splits, chosen on validation rows (on large tables from
+  CART), and chooses its penalty itself.
+- CART's depth (2 to 10) and rows per leaf (2 to 150) are tuned. *Any depth* allows thousands of
+  leaves, so that tree is much larger than the others.
+- XGBoost: 1,000 rounds. For regression, depth and learning rate are chosen among six settings; for
+  classification, where a round is one tree per class, depth 6 and rate 0.1. It is deterministic:
+  one run per split.
+- The splits are those of DGT's tables with the same reservations: Letter's and SatImage's parts may
+  differ from the papers'.
 """
 
 
@@ -114,8 +117,8 @@ def score_table(table: str) -> list[str]:
         here = [_here(task, method) for method in shown]
         here[0] = f"**{here[0]}**"
         row = [task.title, *published, _plain(task, aim.best), *here]
-        rows.append([*row, *_judged(task, aim, JUDGED[table])])
-    return [*markdown(head, rows), *_counts(table)]
+        rows.append([*row, *_floor_and_aim(task, aim, JUDGED[table])])
+    return [*markdown(head, rows), *_counts(table), *origin("best_tree", "dgt_tables")]
 
 
 def _here(task: Task, method: str) -> str:
@@ -127,7 +130,7 @@ def _plain(task: Task, value: float) -> str:
     return words(task, value, 0.0).split(" ")[0]
 
 
-def _judged(task: Task, aim: Aim, method: str) -> list[str]:
+def _floor_and_aim(task: Task, aim: Aim, method: str) -> list[str]:
     row = row_of(task, method)
     sign = "≤" if task.measure == "rmse" else "≥"
     cells = []
@@ -144,13 +147,13 @@ def _counts(table: str) -> list[str]:
     open_rows = f" ({n - recorded} of {n} rows are not recorded yet)" if recorded < n else ""
     return [
         f"Of {recorded} recorded rows, {floors} keep their floor and {reached} reach their aim"
-        f"{open_rows}; {MAY_MISS[table]} of {n} may miss the floor.",
+        f"{open_rows}. Up to {MAY_MISS[table]} of {n} may miss the floor.",
         "",
     ]
 
 
 def cart_table() -> list[str]:
-    """Return whether the default is anywhere worse than CART beyond a deviation."""
+    """Return whether the default is worse than CART by more than one standard deviation."""
     rows = []
     free = {found.task.name: found for found in against_cart("cart_free")}
     for found in against_cart():
@@ -170,21 +173,22 @@ def cart_table() -> list[str]:
     head = [
         "data",
         "default",
-        "CART, height up to 10",
+        "CART, depth up to 10",
         "not worse",
-        "CART, any height",
+        "CART, any depth",
         "not worse",
     ]
     return [
-        "*Not worse*: behind by at most one standard deviation, the larger of the two. CART of any",
-        "height is no tree of the same height; where it is better, a deeper tree pays.",
+        "*Not worse*: worse by at most one standard deviation, the larger of the two. CART of any",
+        "depth may be much deeper; where it is better, a deeper tree helps.",
         "",
         *markdown(head, rows),
+        *origin("best_tree", "dgt_tables"),
     ]
 
 
 def size_table() -> list[str]:
-    """Return sizes and prices of all methods, and the time of their fits."""
+    """Return the size of every model, and the times of predicting and fitting."""
     rows = []
     for task in tasks():
         for method in ("default", "default_linear", "refine", "tao", "dgt", "cart", "xgboost"):
@@ -206,13 +210,14 @@ def size_table() -> list[str]:
         return [f"Nothing: {NOT_RECORDED}.", ""]
     head = ["model", "nodes", "weights", "kB", "in a batch, µs", "one row, µs"]
     return [
-        "Nodes are splits and leaves of all trees; weights are numbers other than zero that a",
-        "column is multiplied by or compared with; kB of the model's file, of other libraries' the",
-        "pickle. Microseconds per row on one thread: in a batch, and of one row by itself through",
-        "the quickest call there is. Seconds of one fit on one thread: of the processor, and by",
-        "the clock on a machine that had other work. An empty cell was not recorded.",
+        "*Nodes* are the splits and leaves of all trees. *Weights* are the nonzero numbers that a",
+        "column is multiplied by or compared with. *kB* is the size of the model's file, for other",
+        "libraries of the pickle. Times per row are of one thread: in a batch, and of a single",
+        "row by the fastest call. Times of one fit are of one thread: processor seconds, and wall",
+        "time on a machine with other work. An empty cell was not recorded.",
         "",
         *markdown([*head, "fit, processor s", "fit, s"], rows),
+        *origin("best_tree", "dgt_tables"),
     ]
 
 
@@ -224,11 +229,11 @@ def _number(value: float | None, form: str) -> str:
 
 
 def time_section() -> list[str]:
-    """Return the default fit against XGBoost's, and whether time limits were kept."""
+    """Return the times of the default and of XGBoost, and whether time limits are kept."""
     return [
-        f"On pendigits the default fit may take {MOST_TIME:g} times as long as XGBoost with 1,000",
-        "trees, on the same two cores in the same run; its budget of "
-        f"{TIME_LIMIT:.0f} seconds is to be kept within {MOST_OVER - 1:.0%}.",
+        f"On pendigits the default fit may take at most {MOST_TIME:g} times as long as XGBoost",
+        "with 1,000 trees, on the same two cores in the same run. It must keep its time limit",
+        f"of {TIME_LIMIT:.0f} seconds to within {MOST_OVER - 1:.0%}.",
         "",
         *_against_xgboost(),
         *_budgets(),
@@ -250,8 +255,8 @@ def _against_xgboost() -> list[str]:
         ]
         for row in results(TIME_NAME)
     ]
-    head = ["turn", "default, s", "XGBoost, s", "ratio", "load of the machine", "kept"]
-    return [*markdown(head, rows), f"{records[0].provenance['processor']}.", ""]
+    head = ["round", "default, s", "XGBoost, s", "ratio", "load of the machine", "kept"]
+    return [*markdown(head, rows), f"{place(records[0].provenance)}.", "", *origin(TIME_NAME)]
 
 
 def _budgets() -> list[str]:
@@ -266,10 +271,10 @@ def _budgets() -> list[str]:
                 longest, name = found, task.title
     if not n:
         return []
-    kept = "kept" if longest <= MOST_OVER * TIME_LIMIT else "**not kept**"
+    kept = "keeps" if longest <= MOST_OVER * TIME_LIMIT else "does **not** keep"
     return [
-        f"Of {n} default fits of the tables above, the longest took {longest:.1f} seconds of the "
-        f"processor ({name}): the budget is {kept}.",
+        f"The longest of the {n} default fits above took {longest:.1f} processor seconds ({name}), "
+        f"which {kept} the limit.",
         "",
     ]
 
@@ -283,8 +288,8 @@ def page() -> str:
         *((TITLES[table], score_table(table)) for table in TABLES),
         ("Is CART anywhere better?", cart_table()),
         ("Time", time_section()),
-        ("Sizes and prices", size_table()),
-        ("How it was done", [*HOW.splitlines(), ""]),
+        ("Sizes and times", size_table()),
+        ("Procedure", [*HOW.splitlines(), ""]),
     ]
     head = [*HEAD.splitlines(), ""]
     return joined(head, [(title, list(body)) for title, body in sections])

@@ -319,8 +319,8 @@ METHODS = {
             quick={"max_epochs": 3, "n_estimators": 3},
         ),
         Method("pat", "PAT", tree, _PAT, True, choosing=_ONE_START, quick=QUICK_TREE),
-        Method("cart", "CART, height up to 10", _cart, _CART),
-        Method("cart_free", "CART, any height", _cart, _CART_FREE),
+        Method("cart", "CART, depth up to 10", _cart, _CART),
+        Method("cart_free", "CART, any depth", _cart, _CART_FREE),
         Method("ridge", "Ridge", _ridge, _RIDGE, is_random=False),
         # All rows and columns in every tree: nothing is drawn.
         Method(

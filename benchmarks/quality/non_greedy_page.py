@@ -28,7 +28,7 @@ from benchmarks.quality.non_greedy_figures import (
     figure_2_rows,
     figure_3_rows,
 )
-from benchmarks.quality.written_page import joined, write_or_check
+from benchmarks.quality.written_page import LEGEND, joined, origin, write_or_check
 from benchmarks.record import RESULTS, file_of, read, results
 from benchmarks.speed.non_greedy_inference import inference_note, step_note
 
@@ -79,7 +79,7 @@ def figure_2(found: list[Cell]) -> Iterator[str]:
 
 
 def _accuracy_table(found: list[Cell]) -> list[str]:
-    head = ["depth", *TITLES.values(), "leaves, CO2 / non-greedy", "chosen for non-greedy"]
+    head = ["depth", *TITLES.values(), "leaves, CO2 / non-greedy", "setting of non-greedy"]
     rows = []
     for cell in found:
         best = max(round(row["mean"], 2) for row in cell.rows.values())
@@ -125,26 +125,26 @@ def _missing(found: list[Cell]) -> list[str]:
 
 
 def tuned() -> list[str]:
-    """Say what each method was tuned over."""
+    """Return the grid of each method."""
     lines = []
     for method, grids in GRIDS.items():
         for name, grid in grids.items():
             words = "; ".join(
-                ", ".join(f"{key} in {values}" for key, values in part.items()) or "as it is"
+                ", ".join(f"{key} in {values}" for key, values in part.items()) or "not tuned"
                 for part in grid
             )
             lines.append(f"- {TITLES[method]}{f', {name}' if name else ''}: {words}")
     passes = ", ".join(f"{name} {first} and {last}" for name, (first, last) in PASSES.items())
     rows = ", ".join(f"{n:,} rows of each part of {name}" for name, n in ROWS.items())
     return [
-        "Tuned on validation rows, per depth. The paper has the same values of nu and does not say "
-        "which rates; to try fewer rates, and fewer passes while settings are compared, is what "
-        "time allowed here:",
+        "Tuned on validation rows, separately for each depth. The paper has the same values of nu "
+        "and does not name its learning rates. To save time, we tried few rates, and compared "
+        "settings after fewer epochs:",
         "",
         *lines,
         "",
-        f"Passes of non-greedy trees, while settings are compared and of the fit that counts: "
-        f"{passes}. Only {rows} are used.",
+        f"Epochs of non-greedy trees, for comparing settings and for the final fit: {passes}. "
+        f"Of the larger tables, only {rows} are used.",
         "",
     ]
 
@@ -156,7 +156,7 @@ def claims(found: list[Cell]) -> list[str]:
     tried = [cell for cell in found if "non_greedy" in cell.rows and len(cell.rows) > 1]
     both = [cell for cell in found if {"co2", "non_greedy"} <= set(cell.rows)]
     return [
-        "The paper has figures and no tables, so its claims are compared, not its numbers.",
+        "The paper has figures but no tables, so this page checks its claims, not its numbers.",
         "",
         '1. "Non-greedy trees achieve the best test performance across tree depths across multiple '
         f'datasets." {_best(tried)}',
@@ -186,8 +186,8 @@ def _best(found: list[Cell]) -> str:
         for cell in found
         if cell.rows["non_greedy"]["mean"] < max(row["mean"] for row in cell.rows.values())
     ]
-    words = f"Here: best of those recorded in {len(found) - len(lost)} of {len(found)} cases"
-    return f"{words}. Another is better on {_places(lost)}." if lost else f"{words}."
+    words = f"Here: best in {len(found) - len(lost)} of {len(found)} recorded cases"
+    return f"{words}. Another method is better on {_places(lost)}." if lost else f"{words}."
 
 
 def _over_co2(found: list[Cell]) -> str:
@@ -197,8 +197,8 @@ def _over_co2(found: list[Cell]) -> str:
     lost = [cell for cell, gain in zip(found, gains, strict=True) if gain < 0]
     mean = sum(gains) / len(gains)
     words = (
-        f"Here: in {len(found) - len(lost)} of {len(found)} cases, by {mean:.1f} points in the "
-        "mean over all"
+        f"Here: in {len(found) - len(lost)} of {len(found)} cases, by {mean:.1f} points on average "
+        "over all cases"
     )
     return f"{words}; not on {_places(lost)}." if lost else f"{words}."
 
@@ -209,9 +209,9 @@ def _gaps(found: list[Cell]) -> str:
         return "Not recorded yet."
     mean = {m: sum(c.gap(m) for c in found) / len(found) for m in ("co2", "non_greedy")}
     return (
-        f"Here: training accuracy exceeds test accuracy by {mean['non_greedy']:.1f} points in the "
-        f"mean, by {mean['co2']:.1f} for CO2 trees; by less than for CO2 in {len(smaller)} of "
-        f"{len(found)} cases."
+        f"Here: training accuracy exceeds test accuracy by {mean['non_greedy']:.1f} points on "
+        f"average, and by {mean['co2']:.1f} for CO2 trees. The gap is smaller than for CO2 in "
+        f"{len(smaller)} of {len(found)} cases."
     )
 
 
@@ -238,10 +238,10 @@ def _grown() -> str:
         way: last[f"{way}_pass"] / first[f"{way}_pass"] for way in ("exhaustive", "fast", "exact")
     }
     return (
-        f"Here, from depth {DEPTHS[0]} to {DEPTHS[-1]} of trained trees, a pass takes "
-        f"{times['exhaustive']:.0f} times as long by asking every leaf, {times['fast']:.1f} times "
-        f"within the ball, {times['exact']:.1f} times by branch and bound, which finds the same "
-        "leaf as asking every one."
+        f"Here: between depth {DEPTHS[0]} and depth {DEPTHS[-1]} of trained trees, the time of an "
+        f"epoch grows by a factor of {times['exhaustive']:.0f} if every leaf is evaluated, "
+        f"{times['fast']:.1f} within the ball, and {times['exact']:.1f} by branch and bound, which "
+        "finds the same leaf as evaluating all of them."
     )
 
 
@@ -249,7 +249,7 @@ def _grown() -> str:
 
 
 def letter(found: list[Cell]) -> list[str]:
-    """Say what non-greedy trees come to on letter, at the depth that validation rows choose."""
+    """Return the results on letter, at the depth chosen on validation rows."""
     of_letter = [cell for cell in found if cell.name == "letter" and "non_greedy" in cell.rows]
     if not of_letter:
         return NOT_RECORDED
@@ -260,8 +260,8 @@ def letter(found: list[Cell]) -> list[str]:
         for row in rows
     ]
     return [
-        f"Depth {best['depth']} is the best on validation rows; on test rows it comes to "
-        f"{best['here']} %. The literature reads about 91 % off this method.",
+        f"Depth {best['depth']} is best on validation rows. Its test accuracy is {best['here']} %; "
+        "the literature quotes about 91 % for this method.",
         "",
         *markdown(["depth", "validation, %", "test, % (over seeds)", "leaves"], table),
     ]
@@ -280,8 +280,8 @@ def figure_3() -> list[str]:
         rows.append([row["name"], str(row["depth"]), *cells_of_nu, str(row["axis_leaves"])])
     return [
         *_picture("non_greedy_leaves", "active leaves against nu"),
-        "Leaves that training rows reach (and accuracy on validation rows, in percent), stable "
-        f"SGD, rate {FIGURE_3_RATE:g}, from a CO2 start:",
+        "Leaves that training rows reach, with accuracy on validation rows in percent; stable "
+        f"SGD, learning rate {FIGURE_3_RATE:g}, from a CO2 start:",
         "",
         *markdown(["data", "depth", *(f"nu = {nu:g}" for nu in nus), "axis-aligned"], rows),
     ]
@@ -290,7 +290,7 @@ def figure_3() -> list[str]:
 def _table(
     name: str, columns: dict[str, tuple[str, str]], note: Callable[[list[Row]], str]
 ) -> list[str]:
-    """Return a recorded table: keys of its rows, with heads and formats, and its note."""
+    """Return a recorded table with the keys of its rows, their heads and formats, and a note."""
     records = read(file_of(name))
     found = results(name)
     if not found:
@@ -303,7 +303,14 @@ def _table(
         for row in found
     ]
     heads = [head for head, _ in columns.values()]
-    return [records[0].provenance["title"], "", *markdown(heads, rows), note(found), ""]
+    return [
+        records[0].provenance["title"],
+        "",
+        *markdown(heads, rows),
+        note(found),
+        "",
+        *origin(name),
+    ]
 
 
 def figure_4() -> list[str]:
@@ -311,13 +318,13 @@ def figure_4() -> list[str]:
     columns = {"depth": ("depth", ""), "state": ("tree", ""), "leaves": ("leaves", ",d")}
     columns |= {f"{way}_scored": (f"splits scored, {word}", ".0f") for way, word in ways.items()}
     columns |= {way: (f"examples/s, {word}", ",.0f") for way, word in ways.items()}
-    columns |= {f"{way}_pass": (f"s per pass, {word}", ".2f") for way, word in ways.items()}
+    columns |= {f"{way}_pass": (f"s per epoch, {word}", ".2f") for way, word in ways.items()}
     columns |= {"ratio": ("branch and bound / every leaf", ".1f"), "same": ("same leaf", "")}
     columns |= {"verdict": ("", "")}
     step = {"p": ("p", ""), "depth": ("depth", ""), "scored": ("splits scored", ".1f")}
     step |= {"microseconds": ("us per row", ".2f")}
     return [
-        *_picture("non_greedy_inference", "seconds of a pass against depth"),
+        *_picture("non_greedy_inference", "seconds per epoch against depth"),
         *_table("non_greedy_inference", columns, inference_note),
         "### A step of the fast variant",
         "",
@@ -330,23 +337,27 @@ def page() -> str:
     figures = "`python -m benchmarks.quality.non_greedy_figures --data FOLDER`"
     inference = "`python -m benchmarks.speed.non_greedy_inference --data FOLDER`"
     accuracy = [
-        f"Test accuracy in percent, training accuracy in brackets; bold: the best here. {figures}",
+        "Test accuracy in percent, with training accuracy in brackets; bold: the best here. ± is "
+        "the standard deviation over 5 seeds; cells without it are of one run. " + figures,
         "",
         *(figure_2(found) if found else NOT_RECORDED),
+        *origin("non_greedy"),
     ]
     sections: tuple[tuple[str, list[str]], ...] = (
-        ("The claims", claims(found)),
+        ("Claims", claims(found)),
         ("Figure 2: accuracy against depth", accuracy),
-        ("How it was tuned", tuned()),
+        ("Tuning", tuned()),
         ("Letter", letter(found)),
-        ("Figure 3: leaves against nu", [figures, "", *figure_3()]),
+        ("Figure 3: leaves against nu", [figures, "", *figure_3(), *origin("non_greedy")]),
         ("Figure 4: time of inference", [inference, "", *figure_4()]),
     )
     lines = [
         "# Non-greedy trees: the paper's claims and ours",
         "",
-        "Written by `python -m benchmarks.quality.non_greedy_page` from recorded runs; how each "
-        "was made is in the head of the script that is named.",
+        "`python -m benchmarks.quality.non_greedy_page` writes this page from recorded results. "
+        "The docstring of each script describes its experiment.",
+        "",
+        LEGEND,
         "",
     ]
     return joined(lines, sections)

@@ -1,4 +1,4 @@
-"""What the scripts share that write a page of docs/results from recorded runs."""
+"""Writing the pages of docs/results from recorded results."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks.provenance import Provenance, is_clean
+from benchmarks.provenance import Provenance, is_clean, is_quiet
+from benchmarks.record import RESULTS, file_of, read
+
+DOCS = RESULTS.parents[1] / "docs"
+LEGEND = (
+    "*Provisional* figures are not from a clean commit on a quiet machine: they may not repeat "
+    "exactly, and times may be too long. [What is recorded](../../benchmarks/README.md#records)."
+)
 
 
 def joined(head: list[str], sections: Iterable[tuple[str, list[str]]]) -> str:
-    """Put a page together: its head, then sections with their titles."""
+    """Return a page: its head, then the sections with their titles."""
     lines = list(head)
     for title, body in sections:
         lines += [f"## {title}", "", *body]
@@ -18,7 +25,7 @@ def joined(head: list[str], sections: Iterable[tuple[str, list[str]]]) -> str:
 
 
 def write_or_check(page: Callable[[], str], path: Path, description: str) -> int:
-    """Write the page, or with ``--check`` say whether it is what the results give."""
+    """Write the page; with ``--check``, only say whether it agrees with the results."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--check", action="store_true", help="compare with the page, write nothing")
     is_check = parser.parse_args().check
@@ -31,6 +38,26 @@ def write_or_check(page: Callable[[], str], path: Path, description: str) -> int
     path.write_text(text, encoding="utf-8")
     print(path)
     return 0
+
+
+def origin(*experiments: str) -> list[str]:
+    """Say which results of a section are from a clean commit on a quiet machine."""
+    lines = []
+    for name in experiments:
+        found = [record.provenance for record in read(file_of(name))]
+        if found:
+            n_sure = sum(is_clean(one) and is_quiet(one) for one in found)
+            lines.append(f"Record: `{name}`, {len(found):,} results; {_sure(n_sure, found)}.")
+    return [" ".join(lines), ""] if lines else []
+
+
+def _sure(n_sure: int, found: list[Provenance]) -> str:
+    if n_sure == 0:
+        return "**provisional**"
+    if n_sure < len(found):
+        return f"{n_sure:,} from a clean commit on a quiet machine, the others **provisional**"
+    commits = ", ".join(sorted({one["commit"] for one in found}))
+    return f"all from a clean commit ({commits}) on a quiet machine"
 
 
 def place(found: Provenance) -> str:

@@ -263,19 +263,19 @@ def exponents(rows: list[dict[str, float]], value: Callable[[dict[str, float]], 
 
 
 def inference_note(_: list[dict[str, float]]) -> str:
-    """Say what the columns of the first table are."""
-    return "s per pass: for all training rows, by the examples per second of the rows timed."
+    """Return the note below the first table."""
+    return "s per epoch: for all training rows, from the examples per second of the timed rows."
 
 
 def step_note(rows: list[dict[str, float]]) -> str:
-    """Say how the cost of a step grows, fitted to the rows of the second table."""
+    """Return how the cost of a step grows, fitted to the rows of the second table."""
     near = [row for row in rows if 2 ** row["depth"] * row["p"] <= IN_CACHE]
     times, of_near = (exponents(part, lambda row: row["microseconds"]) for part in (rows, near))
     scored = exponents(rows, lambda row: row["scored"] * row["p"])
     return (
-        f"Fitted: splits scored, times p, grow as {scored}; time as {of_near} for trees of at most "
-        f"1 MiB, as {times} over all, where larger trees wait for memory. The paper's bound is "
-        "depth^2 p^1."
+        f"Fitted: splits scored, times p, grow as {scored}; time grows as {of_near} for trees of "
+        f"at most 1 MiB, and as {times} over all trees, since larger ones wait for memory. The "
+        "paper's bound is depth^2 p^1."
     )
 
 

@@ -4,7 +4,7 @@
 
 10 trees, batches of 256, Adam at 0.1 (Sec. 4.1: 50 epochs). Ours is the native training of
 `TELClassifier` on 5120 made rows of 20 columns, all of it, from the start, where every leaf is
-reached, to the end: seconds per pass in the mean over 50. The peer trains soft trees with the
+reached, to the end: seconds per epoch, mean over 50 epochs. The peer trains soft trees with the
 logistic function in eager PyTorch (`soft_trees.py`), whose passes cost the same whatever was
 learned: seconds of one pass, from at least 4 of its steps. To be fair to PyTorch, the same under
 `torch.compile` is shown, too, at the depths that have a floor; floors are of the eager peer. One
@@ -163,8 +163,8 @@ def main() -> int:
     is_quick = asks_quick(__doc__, "depths 2 and 6, once")
     report = Table(
         "tel_depth",
-        f"Training {N_TREES} soft trees on {N_ROWS} rows of {D} columns: ms of one thread for a "
-        f"pass, in the mean over {PASSES}.",
+        f"Training {N_TREES} soft trees on {N_ROWS} rows of {D} columns, one thread: milliseconds "
+        f"per epoch, mean over {PASSES} epochs.",
         COLUMNS,
         kept=not is_quick,
     )

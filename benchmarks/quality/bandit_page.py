@@ -1,9 +1,9 @@
-"""Write `docs/results/bandit.md`: learning from bandit feedback, ours beside peers and the paper.
+"""Write `docs/results/bandit.md`: bandit feedback, with other libraries and the paper.
 
     python -m benchmarks.quality.bandit_page [--check]
 
-Reads ``results/`` only. What is not recorded yet is named as such; ``--check`` writes nothing and
-ends with status 1 where the page is not what the results say.
+The page is made from ``results/`` only and names what is not recorded yet. ``--check`` writes
+nothing and exits with status 1 if the page does not agree with the results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.quality.bandit_replay import NAMES, words
 from benchmarks.quality.dgt_page import markdown
 from benchmarks.quality.tel_page import NOT_RECORDED, picture, speed
 from benchmarks.quality.tel_tables import p_value
-from benchmarks.quality.written_page import joined, write_or_check
+from benchmarks.quality.written_page import LEGEND, joined, origin, write_or_check
 from benchmarks.record import RESULTS
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "bandit.md"
@@ -59,7 +59,7 @@ def rewards_by_seed(name: str, learner: str) -> np.ndarray:
 
 
 def p_words(name: str) -> str:
-    """Write the paired t-test over orders, ours and VW."""
+    """Return the p-value of the paired t-test over orders, DGTBandit against VW."""
     ours, peer = rewards_by_seed(name, "tree"), rewards_by_seed(name, "vw")
     shared = min(len(ours), len(peer))
     p = p_value(ours[:shared], peer[:shared]) if shared > 1 else np.nan
@@ -81,17 +81,22 @@ def replay() -> list[str]:
         ]
         for name, row in found.items()
     ]
-    head = ["data", "rows", *(learner.title for learner in LEARNERS.values()), "p, ours and VW"]
+    head = [
+        "data",
+        "rows",
+        *(learner.title for learner in LEARNERS.values()),
+        "p, DGTBandit and VW",
+    ]
     return [
         *markdown(head, rows),
         _better(found, "vw", "VW"),
         _better(found, "vw_wide", "VW with higher rates (2, 4 and 8, `--squarecb`)"),
         _better(found, "refit", "contextualbandits"),
         "",
-        "What was best of VW, and the mean reward over the last quarter of the pass:",
+        "VW's best setting, and the mean reward over the last quarter of the rows:",
         "",
         *markdown(
-            ["data", "VW's setting", "DGTBandit", "VW", "s a pass", "s a pass, VW"],
+            ["data", "VW's setting", "DGTBandit", "VW", "s per run", "s per run, VW"],
             [_last_words(name, row) for name, row in found.items()],
         ),
         *_left_out(found),
@@ -100,13 +105,13 @@ def replay() -> list[str]:
 
 
 def _better(found: dict[str, Found], peer: str, title: str) -> str:
-    """Say on which data sets ours earns more; those whose grid is not through do not count."""
+    """Say on which data sets ours has more reward; unfinished grids do not count."""
     met = {name: row for name, row in found.items() if row.get(peer, {}).get("is_chosen")}
     ahead = [name for name, row in met.items() if row["tree"]["mean"] > row[peer]["mean"]]
     behind = [name for name in met if name not in ahead]
     return (
-        f"`DGTBandit` has the higher mean reward than {title} on {len(ahead)} of the {len(met)} "
-        f"data sets that are through; lower on {', '.join(behind) or 'none'}."
+        f"`DGTBandit` has a higher mean reward than {title} on {len(ahead)} of the {len(met)} "
+        f"finished data sets, and a lower one on {', '.join(behind) or 'none'}."
     )
 
 
@@ -123,7 +128,7 @@ def _left_out(found: dict[str, Found]) -> list[str]:
         for key in ("vw", "vw_wide", "refit")
         if key in row and row[key]["left_out"]
     ]
-    head = ["Left out, because one pass would take more than 15 minutes:", ""]
+    head = ["Left out, because one run would take more than 15 minutes:", ""]
     return [*head, *lines, ""] if lines else []
 
 
@@ -250,56 +255,64 @@ def speeds() -> list[str]:
 
 
 _VERDICT = {"verdict": ""}
+SPEED = ("bandit_bulk", "bandit_rounds", "bandit_decide", "bandit_memory")
 
 
 def page() -> str:
     sections: Sequence[tuple[str, list[str]]] = (
         (
-            "One pass: mean reward",
+            "Mean reward when every row comes once",
             [
-                "Every row comes once, the learner sees the reward of what it chose and nothing "
-                "else; means and deviations over 5 orders. Ours has its defaults everywhere. The "
-                "peers have, data set by data set, the best of all settings tried, by the very "
-                "rewards that are shown, and VW has columns standardized with what is known only "
-                "after the pass: that favors them. "
+                "Every row comes once, and the learner sees only the reward of its own action. "
+                "Mean ± standard deviation over 5 random orders of the rows. `DGTBandit` has its "
+                "default hyperparameters everywhere. The other learners have, for each data set, "
+                "the best of all settings tried, chosen by the rewards shown here, and VW has "
+                "columns standardized with statistics of all rows. Both favor the others. "
                 "`python -m benchmarks.quality.bandit_replay --data FOLDER`",
                 "",
                 *replay(),
+                *origin("bandit_replay"),
             ],
         ),
         (
             "Figure 2: accuracy on held-out rows",
             [
-                "Means over seeds and 95 % intervals of them. "
+                "Mean over 10 seeds ± half of its 95 % confidence interval (Student's t). "
                 "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 2`",
                 "",
                 *accuracy(),
+                *origin("bandit_figures"),
             ],
         ),
         (
-            "Figure 3: numbers, one loss per round",
+            "Figure 3: regression, one loss per round",
             [
+                "Mean over 10 seeds ± half of its 95 % confidence interval (Student's t). "
                 "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 3`",
                 "",
                 *one_point(),
+                *origin("bandit_figures"),
             ],
         ),
         (
-            "Table 6: numbers, two losses per round",
+            "Table 6: regression, two losses per round",
             [
-                "Means and deviations over seeds, as in the paper. "
+                "Mean ± standard deviation over 10 seeds, as in the paper. "
                 "`python -m benchmarks.quality.bandit_figures --data FOLDER --parts 6`",
                 "",
                 *two_point(),
+                *origin("bandit_figures"),
             ],
         ),
-        ("Speed", ["`python -m benchmarks.speed.bandit`", "", *speeds()]),
+        ("Speed", ["`python -m benchmarks.speed.bandit`", "", *speeds(), *origin(*SPEED)]),
     )
     lines = [
-        "# Learning from bandit feedback: ours, its peers and the paper",
+        "# Learning from bandit feedback: hardwood, other libraries and the paper",
         "",
-        "Written by `python -m benchmarks.quality.bandit_page` from recorded runs; how each was "
-        "made is in the head of the script that is named. [The guide](../guide/bandits.md).",
+        "`python -m benchmarks.quality.bandit_page` writes this page from recorded results. The "
+        "docstring of each script describes its experiment. [The guide](../guide/bandits.md).",
+        "",
+        LEGEND,
         "",
     ]
     return joined(lines, sections)

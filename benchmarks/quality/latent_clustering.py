@@ -193,7 +193,7 @@ def chosen(ledger: Ledger) -> list[Entry]:
 
 def spread(entries: list[Entry], key: str, form: str = ".3f") -> str:
     values = [entry[key] for entry in entries]
-    return f"{np.mean(values):{form}} ± {np.std(values):{form}}"
+    return f"{np.mean(values):{form}} ± {np.std(values, ddof=1):{form}}"
 
 
 def rows_of(data: Data) -> Iterator[list[str]]:
@@ -243,7 +243,7 @@ def table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def section() -> list[str]:
-    """Return what docs/results tells of clustering, as lines of a page."""
+    """Return the section of docs/results about clustering, as lines."""
     main = [row for data in DATA for row in rows_of(data)]
     pruned = [row for data in DATA for row in pruning_rows(data)]
     return [
@@ -261,7 +261,7 @@ def section() -> list[str]:
 
 
 def shallower(data: Data, method: str) -> list[str]:
-    """Say what the same rule gives without the deepest trees: depths 4 and 5 were tried first."""
+    """Return the result without the deepest trees: depths 4 and 5 were tried first."""
     ledger = ledger_of(data, method)
     depth = max(data.depths)
     ledger.choosing = [e for e in ledger.choosing if e["setting"]["depth"] < depth]
@@ -269,7 +269,9 @@ def shallower(data: Data, method: str) -> list[str]:
         return []
     figure = spread(chosen(ledger), "purity")
     return [
-        f"Depths below {depth} were tried first: the same rule then gives {figure} on {data.name}.",
+        f"Depths below {depth} were tried first; without depth {depth} the same rule gives "
+        f"{figure} "
+        f"on {data.name}.",
         "",
     ]
 
@@ -277,30 +279,31 @@ def shallower(data: Data, method: str) -> list[str]:
 _HEAD = ["data", "method", "purity", "self pairs", "all rows", "leaves", "error", "CPU s", "paper"]
 _PRUNING_HEAD = ["data", "start", "depth", "λ", "active", "Σ a", "leaves", "error", "purity"]
 _TABLE_WORDS = """\
-Purity is that of the test rows (20 %), over pairs of different rows; *self pairs* counts each row
-as a pair with itself, too, as the authors' code does; *all rows* has the rows that were learned
-from among them. Depth (glass: 4, 5, 6; covtype: 5) and λ (1, 10, 100) of latent trees are those
-with the smallest validation *error* of the regression, in units of the targets' variance, run by
-run; the authors' published search chose by the purity of validation rows. Peers cluster all
-columns, each of deviation 1, into as many leaves as the deepest latent tree may have; they learn
-from the validation rows, too.
+*Purity* is measured on the test rows (20 %), over pairs of different rows. *Self pairs* also counts
+each row as a pair with itself, as the authors' code does. *All rows* includes the training rows.
+The depth (glass: 4, 5, 6; covtype: 5) and λ (1, 10, 100) of latent trees are those with the
+smallest *error* of the regression on validation rows, in units of the targets' variance, chosen
+for each seed. The authors' published search chooses by the purity of validation rows. The other
+methods cluster all columns, scaled to standard deviation 1, into as many leaves as the deepest
+latent tree can have; they also train on the validation rows.
 
-Two things were chosen in sight of purity, and favor the rows "start by 2-means": depth 6 joined
-the depths for glass after 4 and 5 had been judged, and that start became the default after both
-had been. The random start, and glass without depth 6, stand beside them.
+Two choices were made after seeing purity and favor the rows "start by 2-means": depth 6 was added
+for glass after depths 4 and 5 had been evaluated, and that start became the default after both
+starts had been evaluated. The table therefore shows the random start too, and the text below it
+shows glass without depth 6.
 
-Learned from at most 60,000 rows of covtype, in 10 passes of batches of 512 (BIRCH: from 20,000
-rows, its subclusters merged by Ward's method); judged on all 116,203 test rows. CPU seconds are of
+Training uses at most 60,000 rows of covtype and 10 epochs with batches of 512 (BIRCH: 20,000 rows,
+with its subclusters merged by Ward's method). All 116,203 test rows are scored. CPU seconds are of
 one fit.
 """
 _PRUNING_WORDS = """\
-What λ does, mean of the same runs: nodes that are active, the sum of their activities, leaves that
-rows reach:
+The effect of λ, mean over the same seeds: the share of active nodes, the sum of their activities,
+and the leaves that rows reach:
 """
 _FIGURE_WORDS = """\
-Figures 6, 7 and 8 on glass (`--figures`), first run, start by 2-means: rows by node at depth 4 for
-λ = 1, 10, 100; active nodes while learning at depth 6; and rows by class at depth 5, λ = 10, where
-the kinds of window glass go one way and headlamps another, although no label was seen.
+Figures 6, 7 and 8 on glass (`--figures`), first seed, start by 2-means: rows by node at depth 4 for
+λ = 1, 10, 100; active nodes during training at depth 6; and rows by class at depth 5, λ = 10. The
+kinds of window glass go one way and headlamps another, although training sees no labels.
 
 <img src="../images/latent_routing.png" alt="Three trees, paler as λ grows" width="900">
 

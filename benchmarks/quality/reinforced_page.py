@@ -1,9 +1,9 @@
-"""Write `docs/results/reinforced.md`: Table 1 of the paper on reinforced trees, and ours beside it.
+"""Write `docs/results/reinforced.md`: Table 1 of the paper on reinforced trees, and ours.
 
     python -m benchmarks.quality.reinforced_page [--check]
 
-Reads ``results/`` only. What is not recorded yet is named as such; ``--check`` writes nothing and
-ends with status 1 where the page is not what the results say.
+The page is made from ``results/`` only and names what is not recorded yet. ``--check`` writes
+nothing and exits with status 1 if the page does not agree with the results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.quality.reinforced_figure import PICTURE
 from benchmarks.quality.reinforced_options import NAMES as OPTION_NAMES
 from benchmarks.quality.reinforced_paper import FLOORS, NAMES, SIZES, TABLE_1, task_of
 from benchmarks.quality.reinforced_tables import PASSES, RDT, RECORDED, PaperRun, method_of, row_of
-from benchmarks.quality.written_page import joined, write_or_check
+from benchmarks.quality.written_page import LEGEND, joined, origin, write_or_check
 from benchmarks.record import RESULTS, file_of, read, results
 
 PAGE = RESULTS.parents[1] / "docs" / "results" / "reinforced.md"
@@ -58,12 +58,13 @@ def floors(found: Cells) -> list[str]:
             continue
         verdict = "kept" if cell["passed"] else "**missed**"
         lines.append(
-            f"- {name}: {cell['here']} % over {cell['runs']} run(s), floor {floor} %: {verdict}; "
-            f"{cell['train_error']:.2f} % on training rows, {cell['seconds']:.0f} s per fit; "
-            f"chosen: {cell['chosen']}."
+            f"- {name}: {cell['here']} % over {cell['runs']} seeds, floor {floor} %: {verdict}. "
+            f"Error on training rows: {cell['train_error']:.2f} %; {cell['seconds']:.0f} s per "
+            "fit; "
+            f"chosen setting: {cell['chosen']}."
         )
     return [
-        "Floors at depth 10 are the paper's mean plus one standard deviation.",
+        "The floor at depth 10 is the paper's mean plus one standard deviation.",
         "",
         *lines,
         "",
@@ -85,17 +86,22 @@ def losses(found: Cells) -> list[str]:
 
 def tuned() -> list[str]:
     grid = {name: RDT.get(name, RDT[""]) for name in NAMES}
-    words = [f"- {name}: {grid[name]}, {PASSES[name][0]} passes each" for name in NAMES]
+    words = [f"- {name}: {_grid_words(grid[name])}; {PASSES[name][0]} epochs" for name in NAMES]
     counts = ", ".join(f"{name} {PASSES[name][1]}" for name in NAMES)
     return [
-        "Settings are compared on validation rows by trees learned from training rows:",
+        "Trees trained on training rows are compared on validation rows, with these settings:",
         "",
         *words,
         "",
-        f"The best is learned from training rows with five seeds; passes: {counts}. Validation "
-        "rows are not learned from.",
+        "The best setting is trained on training rows with five seeds. Epochs: "
+        f"{counts}. Nothing is trained on validation rows.",
         "",
     ]
+
+
+def _grid_words(grid: list[dict[str, list[float]]]) -> str:
+    parts = [[f"{key} {' or '.join(map(str, values))}" for key, values in p.items()] for p in grid]
+    return "; ".join(", ".join(part) for part in parts)
 
 
 def options() -> list[str]:
@@ -108,11 +114,12 @@ def options() -> list[str]:
     ]
     of = records[0].provenance["settings"]
     return [
-        f"Errors on **validation** rows in percent, depth {of['depth']}, {of['passes']} passes, "
-        f"mean of {of['seeds']} seed(s). "
+        f"Errors on **validation** rows in percent, depth {of['depth']}, {of['passes']} epochs, "
+        f"mean of {of['seeds']} seeds. "
         "`python -m benchmarks.quality.reinforced_options --data FOLDER`",
         "",
         *markdown(["options", *OPTION_NAMES, "mean"], rows),
+        *origin("reinforced_options"),
     ]
 
 
@@ -134,9 +141,11 @@ def speed() -> list[str]:
     ]
     head = ["rows", "depth", "gradient", "ours, ms", "PyTorch, ms", "times ours", "floor"]
     return [
-        "Milliseconds per pass, one thread, in turns. `python -m benchmarks.speed.reinforced`",
+        "Milliseconds per epoch, one thread, both measured in turns. "
+        "`python -m benchmarks.speed.reinforced`",
         "",
         *markdown(head, rows),
+        *origin("reinforced_speed"),
     ]
 
 
@@ -148,10 +157,11 @@ def frontier() -> list[str]:
         f"{row['method']}: {row['error']:.1f} % with {row['leaves']} leaves" for row in found
     )
     return [
-        f"Test errors: {words}. `python -m benchmarks.quality.reinforced_figure`",
+        f"Test errors of one run: {words}. `python -m benchmarks.quality.reinforced_figure`",
         "",
-        f"![which class a reinforced tree and CART predict where](../images/{PICTURE.name})",
+        f"![the classes that a reinforced tree and CART predict](../images/{PICTURE.name})",
         "",
+        *origin("reinforced_frontier"),
     ]
 
 
@@ -162,23 +172,26 @@ def page() -> str:
         (
             "Table 1: test error",
             [
-                f"In percent, mean and standard deviation of five runs. {command}",
+                f"In percent, mean ± standard deviation over 5 seeds. {command}",
                 "",
                 *(table_1(found) if found else NOT_RECORDED),
                 *losses(found),
+                *origin("reinforced"),
             ],
         ),
-        ("Floors", floors(found)),
-        ("How it was tuned", tuned()),
-        ("What each option brings", options()),
+        ("Floors", [*floors(found), *origin("reinforced")]),
+        ("Tuning", tuned()),
+        ("Ablation: the effect of each option", options()),
         ("Figure 1: a decision frontier", frontier()),
         ("Speed", speed()),
     )
     lines = [
         "# Reinforced trees: the paper's table and ours",
         "",
-        "Written by `python -m benchmarks.quality.reinforced_page` from recorded runs; how each "
-        "was made is in the head of the script that is named.",
+        "`python -m benchmarks.quality.reinforced_page` writes this page from recorded results. "
+        "The docstring of each script describes its experiment.",
+        "",
+        LEGEND,
         "",
     ]
     return joined(lines, sections)

@@ -25,7 +25,7 @@ from hardwood.model.outputs import answers
 from hardwood.parameters import choice, integer, n_threads, real
 from hardwood.table.restore import entries_of
 from hardwood.text.frames import Backend, make_frame
-from hardwood.text.numbers import format_quantity
+from hardwood.text.numbers import format_quantity, plural
 from hardwood.text.terms import label_text
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Counterfactuals(Sequence[Counterfactual]):
         n, stay = len(self), int((self.distance == 0).sum())
         found = int(self.found.sum())
         return (
-            f"Counterfactuals({n} rows, {self.norm}: {found - stay} changed, {stay} already as "
+            f"Counterfactuals({plural(n, 'row')}, {self.norm}: {found - stay} changed, {stay} already as "
             f"wanted, {n - found} not found)"
         )
 

@@ -100,7 +100,7 @@ function reportCheck(different) {
   check.dataset.different = different;
   check.textContent = different
     ? `The predictions of this page and of the library differ for ${different} of ${all}. Use the library.`
-    : `Checked against the library: the predictions agree for ${all}.`;
+    : `Checked against the library: the predictions agree for all ${all}.`;
   check.classList.toggle("warning", different > 0);
 }
 

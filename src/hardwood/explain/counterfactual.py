@@ -228,8 +228,8 @@ class Counterfactuals(Sequence[Counterfactual]):
         n, stay = len(self), int((self.distance == 0).sum())
         found = int(self.found.sum())
         return (
-            f"Counterfactuals({plural(n, 'row')}, {self.norm}: {found - stay} changed, {stay} already as "
-            f"wanted, {n - found} not found)"
+            f"Counterfactuals({plural(n, 'row')}, {self.norm}: {found - stay} changed, "
+            f"{stay} already as wanted, {n - found} not found)"
         )
 
 

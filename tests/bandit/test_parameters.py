@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -133,3 +135,22 @@ def test_a_loaded_learner_knows_its_parameters(tmp_path):
             fresh = again.set_params(**again.get_params())
             assert fresh.parameters_ == bandit.parameters_
             assert (fresh._contexts is None) == (bandit._contexts is None)
+
+
+@pytest.mark.parametrize(("kind", "checked"), KINDS)
+def test_the_guide_has_every_parameter_with_its_default_and_methods(kind, checked):
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "bandits.md").read_text()
+    section = guide.split(f"### {kind.__name__}\n")[1].split("\n#")[0]
+    rows = [line.split("|")[1:4] for line in section.splitlines() if line.startswith("| `")]
+    found = {
+        name.strip("` "): (default.strip(), methods.strip())
+        for names, default, methods in rows
+        for name in names.split(",")
+    }
+    signature = inspect.signature(kind).parameters
+    assert found.keys() == signature.keys()
+    for name, (default, methods) in found.items():
+        if default:
+            assert ast.literal_eval(default.strip("`")) == signature[name].default, name
+        assert (methods in ("replay", "buffer")) == (name in checked.REPLAY_ONLY), name
+        assert (methods == "paper") == (name in checked.PAPER_ONLY), name

@@ -408,8 +408,6 @@ def _draw_box(ax: Axes, box: Box, fontsize: float, scale: float) -> None:
             zorder=2,
         )
     )
-    red, green, blue = (1, 1, 1) if isinstance(box.fill, str) else box.fill
-    is_dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.45
     x = box.x if box.is_centered else box.x - box.width / 2 + PADDING
     _text(
         ax,
@@ -418,8 +416,17 @@ def _draw_box(ax: Axes, box: Box, fontsize: float, scale: float) -> None:
         "\n".join(box.lines),
         fontsize * scale,
         ha="center" if box.is_centered else "left",
-        color="white" if is_dark else INK,
+        color="white" if _is_dark(box.fill) else INK,
     )
+
+
+def _is_dark(fill: str | tuple[float, ...]) -> bool:
+    """Whether white text has more contrast to a color than black text (WCAG 2)."""
+    if isinstance(fill, str):  # the light color of splits and cut parts
+        return False
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in fill]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05
 
 
 def _draw_edges(

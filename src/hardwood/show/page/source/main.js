@@ -102,6 +102,7 @@ function startDrawing() {
 
 function start() {
   model = readModel();
+  if (!model.rows) CARDS.split.height = WITHOUT_HISTOGRAM;
   startHeader();
   startTabs();
   startViewport();

@@ -11,7 +11,7 @@ function numberText(value, digits = 4, spread = Infinity) {
   }
   digits = Math.min(digits, 15);
   if (size < -4 || size >= 9)
-    return value.toExponential(Math.min(digits, 4) - 1).replace("e+", "e");
+    return minusSign(value.toExponential(Math.min(digits, 4) - 1).replace("e+", "e"));
   const decimals = Math.min(Math.max(0, digits - 1 - size), 15);
   return minusSign(withoutZeros(value.toFixed(decimals)));
 }
@@ -21,7 +21,7 @@ function withoutZeros(text) {
 }
 
 function minusSign(text) {
-  return text.replace(/^-/, "−");
+  return text.replace(/(^|e)-/g, "$1−");
 }
 
 /** Write a count of rows, which sample weights may have made fractional. */
@@ -38,7 +38,7 @@ function shareText(share) {
   const percent = 100 * share;
   if (percent > 0 && percent < 0.1) return "< 0.1 %";
   if (percent < 100 && percent > 99.9) return "> 99.9 %";
-  return `${numberText(percent, percent < 10 ? 2 : 3)} %`;
+  return `${percent === 0 || percent === 100 ? percent : percent.toFixed(1)} %`;
 }
 
 /** Write a number as in the table: as a date, a duration, a boolean or a number. */

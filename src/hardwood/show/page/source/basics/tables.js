@@ -59,6 +59,7 @@ function divergingBar(share, className = "") {
 /** A bar that grows from the left, in the color of a class if given. */
 function plainBar(share, className = "") {
   const bar = element("i", { class: `bar ${className}` });
+  if (share === 0) bar.style.minWidth = 0;
   bar.style.width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
   return element("span", { class: "plain", "aria-hidden": "true" }, bar);
 }

@@ -10,16 +10,20 @@ function conditionText(tree, split) {
   return `${terms.map(termText).join(" ")}${leftOut} ${relationText(rightSide)}`.trim();
 }
 
-/** "- 1.1*width" as "− 1.1·width". The name after the weight is not changed. */
+/** "- 1.1e-5*width" as "− 1.1e−5·width", without a line break after the sign or in the weight. */
 function termText(term) {
-  return term.replace(/^- /, "− ").replace(/^([^\w(]*[\d.e-]+)\*/, "$1·");
+  return term
+    .replace(/^([+-]) /, (_, sign) => `${minusSign(sign)}${NO_BREAK}`)
+    .replace(/^([^\w(]*[\d.e-]+)\*/, (_, weight) => `${weight.replace("e-", "e−")}·`);
 }
+
+const NO_BREAK = "\u00a0";
 
 function relationText(rightSide) {
   return rightSide
-    .replace(/^>=/, "≥")
-    .replace(/^<=/, "≤")
-    .replace(/ -(?=\d)/, " −");
+    .replace(/^>= /, `≥${NO_BREAK}`)
+    .replace(/^<= /, `≤${NO_BREAK}`)
+    .replace(/(?<=\u00a0)-(?=\d)/, "−");
 }
 
 /** The right side of a condition; 0 if it has none, because scores are compared with 0. */

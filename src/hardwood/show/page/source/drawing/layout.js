@@ -5,9 +5,10 @@
 // Cards are for reading. If too many nodes are shown to read each one, they become small boxes, close
 // together, so that the shape of the whole tree is visible.
 const CARDS = { split: { width: 236, height: 126 }, leaf: { width: 146, height: 88 }, gap: 18 };
+const WITHOUT_HISTOGRAM = 76; // height of a split's card
 const BOXES = { split: { width: 22, height: 40 }, leaf: { width: 22, height: 40 }, gap: 4 };
 const MOST_CARDS = 160;
-const CARD_LEVEL = 196; // from one level to the next
+const CARD_SPACE = 70; // from a split's card to the next level
 const CARD_FLOW = 64; // width of the stream of all rows
 
 const openSplits = new Map(); // tree number -> Uint8Array, 1 where a split shows its children
@@ -55,7 +56,7 @@ function layoutOf(tree, open) {
   const width = extent[0];
   // Levels are farther apart in flatter trees.
   const level =
-    form === CARDS ? CARD_LEVEL : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
+    form === CARDS ? CARDS.split.height + CARD_SPACE : Math.min(Math.max(width / (3 * tree.maxDepth), 80), 420);
   const flow = form === CARDS ? CARD_FLOW : Math.min(width / 16, 420);
   const x = positions(tree, open, shown, extent);
   const y = Float64Array.from(tree.depth, (depth) => depth * level);

@@ -54,7 +54,7 @@ function aboutParts() {
     const { inTable, counted, count } = model.rows;
     const drawn = counted < inTable ? `${countText(counted)} rows drawn at random from ` : "";
     sentences.push(`Histograms and streams count ${drawn}${plural(inTable, "row")} of a table.`);
-    if (count) sentences.push(`The Row tab has ${plural(count, "row")} of it.`);
+    if (count) sentences.push(`The Row tab contains ${plural(count, "row")}.`);
   } else {
     sentences.push("Streams count training rows.");
   }

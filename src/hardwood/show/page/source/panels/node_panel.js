@@ -151,6 +151,7 @@ function linearParts(tree, leaf) {
 
 function leafTermTable(tree, leaf, output) {
   const terms = leafTerms(tree, leaf, output);
+  if (terms.length === 0) return [quietText("All weights are zero: the prediction is constant.")];
   const largest = largestSize(terms.map(({ push }) => push));
   const rows = terms.map(({ column, weight, push }) => {
     const name = nameElement(columnName(model.columns[column]));

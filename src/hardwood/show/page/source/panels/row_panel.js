@@ -6,7 +6,10 @@ let rowPlace = null; // position of the chosen row on the page; null after it wa
 
 function startRowPanel() {
   byId("row-chooser").hidden = !model.rows?.count;
-  if (model.rows) byId("row-number").max = model.rows.count;
+  if (model.rows) {
+    byId("row-number").max = model.rows.count;
+    byId("row-count").textContent = `of ${countText(model.rows.count)}`;
+  }
   byId("row-number").addEventListener("change", () =>
     chooseRow(Number(byId("row-number").value) - 1),
   );
@@ -60,9 +63,9 @@ function drawRowPanel(changed) {
 
 function originText() {
   if (!state.answer) return "";
-  if (rowPlace === null) return "Row entered by hand";
+  if (rowPlace === null) return "Edit the values below to change this row.";
   const truth = trueAnswer(rowPlace);
-  const number = `Row ${model.rows.number[rowPlace]} of the table (the first is row 0)`;
+  const number = `Row ${model.rows.number[rowPlace]} of the table, counting from 0`;
   return truth ? `${number}. True ${hasGroups() ? "class" : "value"}: ${truth}` : number;
 }
 

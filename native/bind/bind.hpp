@@ -25,6 +25,14 @@ using Array1 = Array<T, 1>;
 template <class T>
 using Array2 = Array<T, 2>;
 
+// An initialized object of a bound class.
+template <class T>
+const T& checked_object(nb::handle object, const char* message) {
+  const T* found = nullptr;
+  require(nb::try_cast(object, found) && found, message);
+  return *found;
+}
+
 // A new NumPy array that owns a copy made by `fill(T*)`.
 template <class T, class Fill>
 nb::ndarray<nb::numpy, T> new_array(const std::vector<std::size_t>& shape, Fill&& fill) {

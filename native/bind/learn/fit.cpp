@@ -116,8 +116,11 @@ auto counts_of_member(std::int64_t n_rows, std::int64_t n_draws, std::uint64_t s
   checked_range("n_rows", n_rows, 1, std::numeric_limits<std::int32_t>::max());
   checked_range("n_draws", n_draws, 0, kMostDraws);
   checked_range("member", member, 0, kMany);
-  const nb::gil_scoped_release release;
-  return bootstrap_counts(n_rows, n_draws, seed, member);
+  std::vector<std::uint32_t> counts;
+  run_whole([&](const std::atomic<bool>& stop) {
+    counts = bootstrap_counts(n_rows, n_draws, seed, member, &stop);
+  });
+  return counts;
 }
 
 // What a callback or a custom loss could write to after it was checked, kept apart for the whole

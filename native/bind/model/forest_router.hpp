@@ -18,16 +18,13 @@ class ForestRouter {
     const std::size_t n_trees = nb::len(routers_);
     require(n_trees > 0, "a forest has at least one tree");
     require(n_trees == nb::len(leaves_), "a forest has leaves for each of its trees");
-    for (const auto& router : routers_)
-      require(nb::isinstance<Router>(router), "the routers of a forest must be Router objects");
-    const Router& first = nb::cast<const Router&>(routers_[0]);
+    const Router& first = router_of(0);
     encoder_ = &first.encoder();
     forest_.encoding = first.encoding();
     forest_.stride = first.stride();
     forest_.vote = vote_of(vote);
     forest_.is_sum = is_sum;
-    for (std::size_t i = 0; i < n_trees; ++i)
-      add(nb::cast<const Router&>(routers_[i]), nb::borrow(leaves_[i]));
+    for (std::size_t i = 0; i < n_trees; ++i) add(router_of(i), nb::borrow(leaves_[i]));
   }
   ForestRouter(const ForestRouter&) = delete;
 
@@ -62,6 +59,10 @@ class ForestRouter {
   const Forest& forest() const { return forest_; }
 
  private:
+  const Router& router_of(std::size_t i) const {
+    return checked_object<Router>(routers_[i], "the routers of a forest must be Router objects");
+  }
+
   static Vote vote_of(std::string_view name) {
     if (name == "none") return Vote::kNone;
     if (name == "class") return Vote::kClass;
@@ -74,7 +75,8 @@ class ForestRouter {
     ForestTree tree{&router.splits(), nullptr, nullptr};
     std::size_t n_leaves, n_outputs;
     if (nb::isinstance<LeafModels>(leaves)) {
-      const LeafModels& models = nb::cast<const LeafModels&>(leaves);
+      const LeafModels& models =
+          checked_object<LeafModels>(leaves, "the leaves of a forest were never initialized");
       require(&models.encoder() == encoder_, "the leaves and the splits have different encoders");
       tree.linear = &models.leaves();
       n_leaves = tree.linear->n_leaves, n_outputs = tree.linear->n_outputs;

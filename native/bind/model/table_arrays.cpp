@@ -1,6 +1,9 @@
 #include "bind/model/table_arrays.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
+
+#include <utility>
 
 namespace hardwood {
 
@@ -29,13 +32,13 @@ TableArrays::TableArrays(const Encoder& encoder, const nb::object& X) {
     source_.n_rows = static_cast<std::int64_t>(values_.shape(0));
     return;
   }
-  std::size_t width = 0;
+  std::pair<std::size_t, std::size_t> shape;
   // Converted arrays stay alive as long as this object: it owns them.
-  require(nb::try_cast(nb::object(X.attr("shape")[1]), width) &&
+  require(nb::try_cast(nb::object(X.attr("shape")), shape) &&
               nb::try_cast(nb::object(X.attr("indices")), indices_) &&
               nb::try_cast(nb::object(X.attr("indptr")), indptr_),
           "not a compressed sparse row matrix");
-  require_width(width, encoder.encoding());
+  require_width(shape.second, encoder.encoding());
   check_csr(encoder.encoding());
   source_.kind = is_float ? Source::Kind::kFloatSparse : Source::Kind::kDoubleSparse;
   source_.n_rows = static_cast<std::int64_t>(indptr_.size()) - 1;

@@ -29,6 +29,11 @@ from hardwood import (
 )
 from hardwood.errors import FitInterruptedWarning
 from hardwood.learn import Quantile, Relaxation
+from hardwood.learn.greedy import Greedy
+from hardwood.learn.learner import Run
+from hardwood.learn.losses import CrossEntropy, LabelwiseLogistic, SquaredError
+from hardwood.learn.task import Task
+from hardwood.table import Table
 
 SPLITS = ("axis", "random", "oc1", "co2")
 QUICK = {"n_candidates": 8, "n_split_restarts": 2, "n_jumps": 2, "max_sweeps": 3, "max_epochs": 4}
@@ -332,3 +337,28 @@ def test_a_smaller_norm_is_tried_where_co2_finds_nothing(n_columns):
         lost[nu] = -np.log(shares).mean()
     assert lost["auto"] in (lost[10.0], lost[0.1])
     assert lost["auto"] <= lost[10.0]
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression"])
+@pytest.mark.parametrize("splitter", ["axis", "random"])
+def test_a_start_tree_has_the_leaves_of_the_greedy_tree_bit_for_bit(rng, kind, splitter):
+    X, weight = rng.normal(size=(200, 3)), rng.random(200)
+    y, loss, classes = {
+        "classification": (rng.integers(3, size=(200, 1)), CrossEntropy(), np.arange(3)),
+        "multilabel": (rng.integers(2, size=(200, 2)), LabelwiseLogistic(), np.arange(2)),
+        "regression": (1e6 + rng.normal(size=(200, 1)), SquaredError(), None),
+    }[kind]
+    table, target = Table.of(X), y.astype(float)
+    task = Task.of(table, target, weight, kind=kind, loss=loss, classes=classes)
+    learner, run = Greedy(splitter=splitter, max_depth=4), Run(seed=0)
+    start, fitted = learner.start_tree(task, run), learner.fit(task, run).model
+    assert start.n_leaves > 4
+    np.testing.assert_array_equal(start.children, fitted.children)
+    np.testing.assert_array_equal(start.values, fitted.values)
+
+
+def test_the_largest_targets_have_a_mean():
+    X = np.arange(8.0)[:, None]
+    y = np.where(X[:, 0] < 4, -1e308, 1e308)
+    tree = GreedyTreeRegressor(max_depth=1).fit(X, y).tree_
+    assert sorted(tree.values[:, 0].tolist()) == [-1e308, 1e308]

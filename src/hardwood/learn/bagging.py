@@ -175,11 +175,13 @@ class Bagging(Learner):
 
 def _sampled(task: Task, counts: np.ndarray) -> Task:
     """Return a task whose training rows count as often as they were drawn."""
-    weight = task.weight.astype(np.float64)
-    weight[task.train] *= counts
+    row_weight, weight = task.row_weight.copy(), task.weight.astype(np.float64)
+    for each in (row_weight, weight):
+        each[task.train] *= counts
     train = task.train[counts > 0]
     used = np.concatenate([train, task.valid])
-    return replace(task, train=train, weight=(weight / weight[used].mean()).astype(np.float32))
+    weight = (weight / weight[used].mean()).astype(np.float32)
+    return replace(task, train=train, row_weight=row_weight, weight=weight)
 
 
 def _begun(members: list[Learned], n_kept: int) -> list[Learned]:

@@ -128,36 +128,22 @@ class Greedy(Learner):
             range of float32, in units of the targets' weighted spread.
         """
         grown = self._grow(task, run, task.weight_of(task.train))
-        # Means of the target as it came: the task has it rounded, in other units.
-        target = task.target[task.train]
-        if task.kind == "classification":
-            target = one_hot(target[:, 0], task.n_targets)
-        weight = np.zeros(len(task.target))
-        weight[task.rows.index] = task.row_weight
-        values = _means(grown["leaf"], len(grown["children"]) + 1, target, weight[task.train])
-        return Learned(_tree(task, grown, values), history=None, interrupted=grown["interrupted"])
+        return Learned(_tree(task, grown), history=None, interrupted=grown["interrupted"])
 
     def start_tree(self, task: Task, run: Run) -> ObliqueTree:
-        """Grow the tree that a learner starts from: its leaves are means in the learner's units.
+        """Grow the tree that a learner starts from.
 
         Raises
         ------
         KeyboardInterrupt
-            Where the user stopped it: half a start is nothing to learn on from.
+            If the user interrupts it: a learner cannot start from half a tree.
         """
-        weight = task.weight[task.train].astype(np.float64)
-        grown = self._grow(task, run, weight)
+        grown = self._grow(task, run, task.weight[task.train].astype(np.float64))
         if grown["interrupted"]:
             raise KeyboardInterrupt(
                 "interrupted while the start tree was grown; nothing was learned"
             )
-        target = task.y[task.train].astype(np.float64)
-        if task.kind == "classification":
-            target = one_hot(target[:, 0], task.n_targets)
-        values = _means(grown["leaf"], len(grown["children"]) + 1, target, weight)
-        if task.kind == "regression":
-            values = values * task.target_scale + task.target_center
-        return _tree(task, grown, values)
+        return _tree(task, grown)
 
     def interrupted_message(self, learned: Learned) -> str:
         return (
@@ -231,16 +217,32 @@ def one_hot(index: np.ndarray, n_classes: int) -> np.ndarray:
     return rows
 
 
-def _means(leaf: np.ndarray, n_leaves: int, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _leaf_values(task: Task, leaf: np.ndarray, n_leaves: int) -> np.ndarray:
+    """Return the values of a greedy tree's leaves, (L, k): weighted means of the target.
+
+    They are in the user's units and computed in float64, from the target as it was given.
+
+    Parameters
+    ----------
+    leaf
+        The leaf of each training row.
+    """
+    target, weight = task.target[task.train], task.row_weight[task.train]
+    if task.kind == "classification":
+        target = one_hot(target[:, 0], task.n_targets)
     total = np.bincount(leaf, weight, minlength=n_leaves)
-    if not (total > 0).all():  # weights below the range of float32 count nothing: rows then do
+    if not (total > 0).all():  # weights underflowed: the rows count equally
         weight = np.where(total[leaf] > 0, weight, 1.0)
         total = np.bincount(leaf, weight, minlength=n_leaves)
-    sums = [np.bincount(leaf, weight * column, minlength=n_leaves) for column in target.T]
-    return np.stack(sums, axis=1) / total[:, None]
+    exponent = np.frexp(np.abs(target).max(axis=0))[1]  # of each target, so that no sum overflows
+    columns = np.ldexp(target, -exponent).T
+    sums = [np.bincount(leaf, weight * column, minlength=n_leaves) for column in columns]
+    values: np.ndarray = np.ldexp(np.stack(sums, axis=1) / total[:, None], exponent)
+    return values
 
 
-def _tree(task: Task, grown: dict[str, Any], values: np.ndarray) -> ObliqueTree:
+def _tree(task: Task, grown: dict[str, Any]) -> ObliqueTree:
+    values = _leaf_values(task, grown["leaf"], len(grown["children"]) + 1)
     weights, bias = splits_in_raw_units(grown["weights"], grown["bias"], task)
     return ObliqueTree(
         weights,

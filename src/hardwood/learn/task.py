@@ -48,8 +48,8 @@ class Task:
     rows
         The distinct rows that have a weight, in canonical order; weights in the user's units.
     row_weight
-        (r,) float64 what each of them counts while learning: its own weight times that of its
-        class, divided by the largest weight.
+        (n,) float64, the weight of each row while learning: its own weight times the weight of its
+        class, divided by the largest; 0 for rows that are not used.
     weight
         (n,) float32, the same, with mean 1 over the rows that are used.
     train, valid
@@ -235,6 +235,8 @@ class Task:
         center, scale = _target_units(target[rows.index], relative, loss)
         weight_of_row = np.zeros(len(target), dtype=np.float32)
         weight_of_row[rows.index] = relative
+        all_weights = np.zeros(len(target))
+        all_weights[rows.index] = row_weight
         return cls(
             kind=kind,
             schema=schema,
@@ -242,7 +244,7 @@ class Task:
             target=target,
             y=((target - center) / scale).astype(np.float32),
             rows=rows,
-            row_weight=row_weight,
+            row_weight=all_weights,
             weight=weight_of_row,
             train=rows.index,
             valid=rows.index[:0],

@@ -71,7 +71,7 @@ def distillation_task(
     """
     augmented = augmented_rows(task, augmentation, n_rows, seed)
     targets = teacher.predict(task, augmented.matrix)
-    weight = augmentation.weight * task.weight[augmented.origin]
+    weight = np.full(n_rows, augmentation.weight)
     row = np.arange(n_rows)
     if isinstance(task.loss, CrossEntropy | Logistic):
         probability = np.where(targets >= _MIN_PROBABILITY, targets, 0.0)
@@ -79,11 +79,13 @@ def distillation_task(
         row, label = np.nonzero(probability)
         weight = weight[row] * probability[row, label]
         targets = label[:, None]
-    return _extended(task, augmented.matrix[row], targets, weight)
+    return _extended(task, augmented.matrix[row], targets, weight, augmented.origin[row])
 
 
-def _extended(task: Task, matrix: Matrix, target: np.ndarray, weight: np.ndarray) -> Task:
-    """Append training rows to a task."""
+def _extended(
+    task: Task, matrix: Matrix, target: np.ndarray, weight: np.ndarray, origin: np.ndarray
+) -> Task:
+    """Append training rows to a task, each with a part of the weight of the row it comes from."""
     n = len(task.y)
     if sparse.issparse(matrix):
         matrix = sparse.csr_matrix(sparse.vstack([task.matrix, matrix]))
@@ -92,8 +94,10 @@ def _extended(task: Task, matrix: Matrix, target: np.ndarray, weight: np.ndarray
     return replace(
         task,
         matrix=matrix,
+        target=np.concatenate([task.target, target * task.target_scale + task.target_center]),
         y=np.concatenate([task.y, target.astype(np.float32)]),
-        weight=np.concatenate([task.weight, weight.astype(np.float32)]),
+        row_weight=np.concatenate([task.row_weight, weight * task.row_weight[origin]]),
+        weight=np.concatenate([task.weight, (weight * task.weight[origin]).astype(np.float32)]),
         train=np.concatenate([task.train, np.arange(n, n + len(target))]),
     )
 

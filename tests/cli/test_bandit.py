@@ -100,11 +100,11 @@ def test_numbers_are_tried_in_deviations(run, flowers, method):
         (["--exploration", "0.5"], "height", "--exploration is not for regression"),
         (["--perturbation", "0.5"], "kind", "--perturbation is not for classification"),
         (["--drift", "120"], "kind", "--drift 120: there are only 120 rounds"),
-        (["--plot", "curve.docx"], "kind", "unknown kind of picture"),
+        (["--plot", "curve.docx"], "kind", "unknown image format"),
         (["--plot", "flowers.csv"], "kind", "is an input of this command"),
         (["--plot", "nowhere/curve.png"], "kind", "the folder nowhere does not exist"),
         (["--lost", "nan"], "kind", "--lost"),
-        (["--exploration", "inf"], "kind", "inf is no finite number"),
+        (["--exploration", "inf"], "kind", "inf is not a finite number"),
         (
             ["--method", "paper", "--exploration", "1"],
             "kind",

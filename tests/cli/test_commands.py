@@ -217,7 +217,7 @@ def test_a_directory_is_no_model(run, tmp_path):
 def test_describe_draws(run, classifier_file, tmp_path):
     result = run("describe", classifier_file, "--plot", "tree.svg")
     assert result.exit_code == 0
-    assert "Drew the tree: tree.svg" in result.stdout
+    assert "Drew tree.svg" in result.stdout
     assert b"<svg" in (tmp_path / "tree.svg").read_bytes()
     payload = json.loads(run("describe", classifier_file, "--plot", "tree.png", "--json").stdout)
     assert payload["picture"] == "tree.png"
@@ -228,9 +228,9 @@ def test_describe_draws(run, classifier_file, tmp_path):
 @pytest.mark.parametrize(
     ("plot", "words"),
     [
-        ("tree.docx", "unknown kind of picture"),
+        ("tree.docx", "unknown image format"),
         ("yes.hardwood", "choose another --plot"),
-        (".", "--plot takes the name of a file"),
+        (".", "--plot needs the name of a file"),
     ],
 )
 def test_describe_refuses_what_cannot_be_drawn(run, classifier_file, plot, words):

@@ -75,8 +75,8 @@ def test_notes_are_said_once_on_stderr(run, table):
     [
         (["--model", "Cart"], "'Cart' is not known"),
         (["--metric", "speed"], "is not a scikit-learn scorer"),
-        (["-o", "c.pdf"], "a report is written as .html, .json, .txt"),
-        (["--plot", "c.xyz"], "unknown kind of picture"),
+        (["-o", "c.pdf"], "must end in .html, .json, .txt"),
+        (["--plot", "c.xyz"], "unknown image format"),
         (["-t", "amount,junk"], "several columns"),
         (["--folds", 1000], "number of rows, 160"),
     ],

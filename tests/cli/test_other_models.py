@@ -164,7 +164,7 @@ def test_one_tree_of_a_forest_is_described_and_drawn(run, forest_file, tmp_path)
 @pytest.mark.parametrize(
     ("model", "arguments", "words"),
     [
-        ("forest_file", ["--tree", 4], "has the trees 1 to 3"),
+        ("forest_file", ["--tree", 4], "has trees 1 to 3"),
         ("forest_file", ["--tree", 0], "--tree"),
         ("forest_file", ["--plot", "tree.svg"], "choose it with --tree N"),
         ("labels_file", ["--tree", 1], "holds a single tree"),
@@ -224,7 +224,7 @@ def test_a_forest_was_learned_from_its_table(run, forest, table, tmp_path):
     origin = {"table": "t.csv", "table_rows": 4, "test": {"accuracy": 0.9}}
     ObliqueForest(forest.trees, record=origin).save(path)
     result = run("evaluate", path, table, "-t", "answer")
-    assert "rows that taught the model are too good; `describe` shows" in result.stderr
+    assert "training rows are too optimistic; `describe` shows" in result.stderr
 
 
 # Labels
@@ -291,12 +291,12 @@ def test_one_label_is_a_label(run, tmp_path, table):
     ("model", "target", "words"),
     [
         ("labels_file", "tall", r"predicts 2 columns (tall, wide), but --target names 1"),
-        ("labels_file", "tall,answer", "Column 'answer' holds 'no', which is neither"),
-        ("labels_file", "tall,south", "Column 'south' holds 10"),
+        ("labels_file", "tall,answer", "Column 'answer' contains 'no', which is not 0"),
+        ("labels_file", "tall,south", "Column 'south' contains 10"),
         ("labels_file", "tall,tall", "twice"),
         ("labels_file", "tall,gone", "no column 'gone'"),
         ("pair_file", "north", "predicts 2 columns (north, south)"),
-        ("pair_file", "north,answer", "holds text"),
+        ("pair_file", "north,answer", "contains text"),
         ("forest_file", "answer,tall", "predicts 1 column (answer), but --target names 2"),
     ],
 )

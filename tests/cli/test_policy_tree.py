@@ -70,7 +70,7 @@ def test_a_path_is_for_policy_trees(run, rows_file, tmp_path):
     tree.save(tmp_path / "tree.hardwood")
     done = run("predict", tmp_path / "tree.hardwood", rows_file, "--path", "greedy")
     assert done.exit_code != 0
-    assert "is no policy tree" in done.output
+    assert "--path is for policy trees" in done.output
 
 
 def test_describe(run, fork_file, tmp_path):

@@ -54,7 +54,7 @@ def test_rows_held_out_choose_a_small_tree(run, model, data, overgrown):
     small = hardwood.load("small.hardwood")
     assert small.n_leaves < overgrown.n_leaves
     assert np.mean(small.predict(data[1]) == data[2]) > 0.85
-    for words in ("before", "after", "leaves", "accuracy", "119 rows held out", "Wrote small"):
+    for words in ("before", "after", "leaves", "accuracy", "119 held-out rows", "Wrote small"):
         assert words in result.stdout
     assert "1 row in which 'answer' is missing" in result.stderr
     record = small.record
@@ -112,7 +112,7 @@ def test_without_a_target_only_reach_counts(run, model, data, overgrown):
     assert found.replace(record=None) == expected.replace(record=None)
     assert payload["after"]["scores"] == {}
     assert payload["after"]["n_splits"] == expected.n_splits < 7
-    assert "By where 400 rows go" in run("prune", model, path).stdout
+    assert "Sizes, by the paths of 400 rows" in run("prune", model, path).stdout
 
 
 def test_terms_are_removed_on_request(run, model, data, overgrown):
@@ -160,7 +160,7 @@ def test_numbers_are_pruned_too(run, tmp_path, rng):
         (["-t", "answer", "--alpha", "0.1", "--one-standard-error"], "leave out"),
         (["-t", "answer", "--alpha", "-1"], "--alpha"),
         (["-t", "answer", "--alpha", "nan"], "--alpha"),
-        (["-t", "answer", "--alpha", "inf"], "no finite number"),
+        (["-t", "answer", "--alpha", "inf"], "not a finite number"),
         (["--sparsify", "1.5"], "0.99"),
         (["-t", "answers"], "Did you mean 'answer'?"),
         (["-t", "a", "--alpha", "0"], "is a class of the model"),
@@ -191,9 +191,9 @@ def test_too_few_rows_to_hold_some_out(run, model, tmp_path):
     assert "--alpha" in result.stderr
 
 
-def test_rows_that_taught_the_tree_are_noted(run, overgrown, data, tmp_path):
+def test_training_rows_are_noted(run, overgrown, data, tmp_path):
     overgrown.replace(record={"table": "rows.csv", "table_rows": 400}).save(tmp_path / "m.hardwood")
-    assert "prune by other rows" in run("prune", "m.hardwood", data[0], "-t", "answer").stderr
+    assert "prune on other rows" in run("prune", "m.hardwood", data[0], "-t", "answer").stderr
     assert "other rows" not in run("prune", "m.hardwood", data[0]).stderr
 
 

@@ -44,7 +44,7 @@ def test_evaluate_draws(run, classifier_file, answers_csv, tmp_path):
     assert "Drew scores.png" in result.stdout
     assert (tmp_path / "scores.png").read_bytes().startswith(PNG)
     assert json.loads(run(*arguments, "s.svg", "--json").stdout)["picture"] == "s.svg"
-    assert "unknown kind of picture" in run(*arguments, "s.docx").stderr
+    assert "unknown image format" in run(*arguments, "s.docx").stderr
     assert "is an input" in run(*arguments, answers_csv).stderr
 
 
@@ -90,7 +90,7 @@ def test_analyze_takes_groups_features_metrics_and_weights(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--group", "width,color"], "give a name and columns"),
+        (["--group", "width,color"], "expected a name and columns"),
         (["--group", "g=height"], "the model does not have"),
         (["--feature", "height"], "the model does not have"),
         (["--metric", "R2"], "metric must be one of"),
@@ -105,17 +105,17 @@ def test_analyze_explains_wrong_options(run, classifier_file, answers_csv, optio
     assert result.stdout == ""
 
 
-def test_analyze_notes_a_table_that_taught_the_model(run, classifier, answers_csv, tmp_path):
+def test_analyze_notes_the_training_table(run, classifier, answers_csv, tmp_path):
     record = {"table": "answers.csv", "table_rows": 5}
     classifier.replace(record=record).save(tmp_path / "m.hardwood")
     result = run("analyze", "m.hardwood", answers_csv, "-t", "answer")
-    assert "rows that taught the model" in result.stderr
+    assert "training rows are too optimistic" in result.stderr
 
 
 def test_describe_draws_the_learning_curves(run, learned_file, tmp_path):
     result = run("describe", learned_file, "--curves", "curves.png")
     assert result.exit_code == 0
-    assert "Drew the learning curves: curves.png" in result.stdout
+    assert "Drew curves.png" in result.stdout
     assert (tmp_path / "curves.png").read_bytes().startswith(PNG)
     assert "train_loss" not in result.stdout
     payload = json.loads(run("describe", learned_file, "--curves", "c.svg", "--json").stdout)
@@ -155,9 +155,9 @@ def test_report_writes_one_page(run, learned_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["t.csv"], "Give a table and --target"),
-        (["-t", "y"], "Give a table and --target"),
-        (["-o", "page.pdf"], "must end in it"),
+        (["t.csv"], "Give both a table and --target"),
+        (["-t", "y"], "Give both a table and --target"),
+        (["-o", "page.pdf"], "must end in .html"),
         (["-o", "nowhere/page.html"], "does not exist"),
     ],
 )
@@ -186,11 +186,11 @@ def test_soft_ensembles_are_reported_on(run, soft, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n1,0,yes\n-1,0,no\n2,1,yes\n0,-3,yes\n")
     described = run("describe", "soft.hardwood")
     assert described.exit_code == 0
-    assert "One of the trees in words" in described.stdout
+    assert "To print one of the trees" in described.stdout
     one = run("describe", "soft.hardwood", "--tree", 2)
     assert one.exit_code == 0
     assert "b >= -0.5" in one.stdout
-    assert "has the trees 1 to 2" in run("describe", "soft.hardwood", "--tree", 3).stderr
+    assert "has trees 1 to 2" in run("describe", "soft.hardwood", "--tree", 3).stderr
     payload = json.loads(run("evaluate", "soft.hardwood", "t.csv", "-t", "y", "--json").stdout)
     assert payload["confusion"] == [[1, 0], [1, 2]]
     result = run("analyze", "soft.hardwood", "t.csv", "-t", "y")

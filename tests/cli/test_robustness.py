@@ -134,8 +134,8 @@ WEIGHTED = "a,y,w\n" + "".join(f"{i},{0.7 * i},{{}}\n" for i in range(40))
     [
         ("a,y\n" + "1,.5\n" * 20, [], "at least two different rows"),
         ("a,y\n" + "1,2\n" * 20, ["--task", "regression"], "at least two different rows"),
-        (WEIGHTED.format(*["1e308"] * 40), ["--weight", "w"], "'w' holds 1e+308"),
-        (WEIGHTED.format("1e300", *["1"] * 39), ["--weight", "w"], "'w' holds 1e+300"),
+        (WEIGHTED.format(*["1e308"] * 40), ["--weight", "w"], "'w' contains 1e+308"),
+        (WEIGHTED.format("1e300", *["1"] * 39), ["--weight", "w"], "'w' contains 1e+300"),
     ],
 )
 def test_tables_that_teach_nothing_are_explained(run, tmp_path, content, options, words):

@@ -51,10 +51,10 @@ def test_a_table_fills_the_histograms_with_true_answers(run, classifier_file, an
 def test_without_a_target_the_model_gives_the_colors(run, regressor_file, tmp_path):
     (tmp_path / "numbers.csv").write_text("a,b,y\n1,2,3\n-1,2,4\n0.5,1,5\n")
     result = run("show", regressor_file, "--data", "numbers.csv", "-o", "r.html")
-    assert "histograms of 3 rows, colored by what the model predicts" in result.output
+    assert "histograms of 3 rows, colored by prediction" in result.output
     assert not content_of(tmp_path / "r.html")["colors"]["areTrue"]
     result = run("show", regressor_file, "--data", "numbers.csv", "--target", "y", "-o", "r.html")
-    assert "colored by their true answers" in result.output
+    assert "colored by target" in result.output
     assert content_of(tmp_path / "r.html")["rows"]["truth"] == [3.0, 4.0, 5.0]
 
 
@@ -63,7 +63,7 @@ def test_rows_without_a_known_answer_are_left_out_and_counted(run, classifier_fi
         "width,color,unused,answer\n1,red,0,yes\n1,red,0,maybe\n2,blue,0,\n3,blue,0,no\n"
     )
     result = run("show", classifier_file, "--data", "t.csv", "--json")
-    assert "2 rows of t.csv without a known answer in 'answer' left out" in result.stderr
+    assert "left out: 2 rows of t.csv without a known class in 'answer'" in result.stderr
     assert json.loads(result.stdout)["n_rows"] == 2
 
 
@@ -88,7 +88,7 @@ def test_forests_and_soft_ensembles_have_pages(run, tmp_path):
     )
     soft.save(tmp_path / "s.hardwood")
     result = run("show", "s.hardwood")
-    assert "a page is made of the forest of its hard trees" in result.stderr
+    assert "a page uses the forest of its hardened trees" in result.stderr
     assert content_of(tmp_path / "s_tree.html")["combine"] == "sum"
 
 
@@ -98,14 +98,14 @@ def test_the_page_is_opened_on_request(run, classifier_file, tmp_path, monkeypat
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or starts)
     result = run("show", classifier_file, "-o", "t.html", "--open")
     assert opened == [(tmp_path / "t.html").as_uri()]
-    assert ("no browser could be started" in result.stderr) is not starts
+    assert ("could not start a browser" in result.stderr) is not starts
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "answer"], "give the table with --data"),
-        (["-o", "tree.png"], "written as .html"),
+        (["--target", "answer"], "give --data, too"),
+        (["-o", "tree.png"], "must end in .html"),
         (["-o", "no/where.html"], "does not exist"),
         (["-o", "yes.hardwood"], "is an input of this command"),
         (["--data", "absent.csv"], "absent.csv does not exist"),

@@ -61,8 +61,8 @@ def test_dictionary_decimal_and_whole_floats():
 @pytest.mark.parametrize(
     ("values", "task", "words"),
     [
-        ([None, None], None, "Every entry of column 'y'"),
-        ([float("nan")] * 3, None, "Every entry of column 'y'"),
+        ([None, None], None, "All values of column 'y'"),
+        ([float("nan")] * 3, None, "All values of column 'y'"),
         (["a"] * 5, None, "single value, 'a'"),
         (["id1", "id2", "id3"], None, "3 different values in 3 rows"),
         ([1, 2, 3], "classification", "3 different values in 3 rows"),
@@ -70,7 +70,7 @@ def test_dictionary_decimal_and_whole_floats():
         (["a", "b"] * 5, "regression", "'a'; regression needs numbers"),
         ([1.0, float("inf"), 2.0, 3.5], None, "infinite"),
         ([datetime.date(2020, 1, 1)] * 3, None, "dates or times"),
-        ([[1], [2]], None, "Column 'y' holds"),
+        ([[1], [2]], None, "Column 'y' contains"),
     ],
 )
 def test_targets_that_cannot_be_learned_are_explained(values, task, words):

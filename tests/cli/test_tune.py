@@ -116,7 +116,12 @@ LOGS = scored(accuracy=0.56, log_loss=0.68)
 @pytest.mark.parametrize(
     ("found", "scores", "baseline", "words"),
     [
-        (result_of("log loss", 0.19), scored(log_loss=0.66), LOGS, "0.6600, its trial had 0.1900"),
+        (
+            result_of("log loss", 0.19),
+            scored(log_loss=0.66),
+            LOGS,
+            "0.6600, but its trial had 0.1900",
+        ),
         (result_of("log loss", 0.19), scored(log_loss=0.68), LOGS, "no better than the guess (0.6"),
         (result_of("log loss", 0.19), scored(log_loss=0.25), LOGS, None),
         (result_of("log loss", 0.99), scored(log_loss=0.5), LOGS, None),
@@ -127,7 +132,7 @@ LOGS = scored(accuracy=0.56, log_loss=0.68)
             result_of("squared error", 1.0),
             scored(RMSE_of_a=3.0, RMSE_of_b=1.0),
             scored(RMSE_of_a=4.0, RMSE_of_b=1.0),
-            "squared error 5.000, its trial had 1.000",
+            "squared error 5.000, but its trial had 1.000",
         ),
     ],
 )
@@ -138,7 +143,7 @@ def test_a_last_fit_that_belies_the_search_is_noted(found, scores, baseline, wor
 
 @pytest.fixture
 def keep(run, table):
-    """Search in a file, for so many trials, and return the parsed answer."""
+    """Search with a number of trials in a file, and return the result of the command."""
 
     def continued(n_trials, *more):
         options = ["--max-depth", 2, "--n-restarts", 1, "--n-trials", n_trials, "--storage", "s.db"]
@@ -199,7 +204,7 @@ def test_a_timeout_ends_the_search(run, table):
         (
             "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
             ["-t", "y", "--scoring", "r2"],
-            "scorer 'r2' cannot judge",
+            "scorer 'r2' cannot",
         ),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--folds", "99"], "number of folds"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n" * 9, ["-t", "y", "--storage", "s.xls"], "must end in"),

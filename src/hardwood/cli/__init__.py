@@ -1,4 +1,4 @@
-"""The `hardwood` command. It needs the packages of the ``cli`` extra."""
+"""The `hardwood` command, which needs the packages of the ``cli`` extra."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEEDED = ("typer", "rich", "pyarrow")
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code (see `hardwood --help`)."""
+    """Run the command line and exit with its exit code (see `hardwood --help`)."""
     try:
         _check_extras()
     except MissingExtraError as error:

@@ -1,4 +1,4 @@
-"""`hardwood analyze`: what a model relies on, and where it goes wrong."""
+"""`hardwood analyze`: what a model relies on, and where its errors are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
-from hardwood.cli.evaluate import check_plot, note_origin, read_known_rows, tell_of_rows
+from hardwood.cli.evaluate import check_plot, note_origin, print_row_report, read_known_rows
 from hardwood.cli.output import Notes
 from hardwood.cli.read import open_model
 
@@ -20,34 +20,36 @@ def analyze(
         str | None,
         opt.named(
             "NAME",
-            "Classes: accuracy, log loss, Brier score. Labels: label accuracy, log loss, Brier "
-            "score. Numbers: R2, MAE, MSE.",
+            "Score for the importance. Classes: accuracy, log loss, Brier score. Several labels: "
+            "label accuracy, log loss, Brier score. Regression: R2, MAE, MSE.",
             default="the first of these",
         ),
     ] = None,
-    repeats: Annotated[int, opt.count("How often to shuffle a column.", low=2, high=1000)] = 5,
+    repeats: Annotated[
+        int, opt.count("Number of times to shuffle each column.", low=2, high=1000)
+    ] = 5,
     feature: Annotated[
         list[str] | None,
         opt.named(
             "COLUMN",
-            "Show how predictions depend on this column; may be repeated.",
+            "Show how predictions depend on this column. May be repeated.",
             default="the six most important",
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
-        opt.named("NAME=A,B", "Shuffle these columns together; may be repeated."),
+        opt.named("NAME=A,B", "Shuffle these columns together. May be repeated."),
     ] = None,
     plot: opt.PlotFile = None,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Find what a model relies on and where it errs, on a table with known answers.
+    """Show what a model relies on and where its errors are, on a table with known targets.
 
-    How much worse it gets when a column is shuffled, with 95 % intervals; how the mean prediction
-    follows the most important columns; and which leaves of the tree have more than their share of
-    the errors.
+    Prints how much worse the model gets when a column is shuffled, with 95 % intervals; how the
+    mean prediction depends on the most important columns; and which leaves of the tree have more
+    than their share of the errors.
     """
     from hardwood.report import analyze as report_on
 
@@ -70,7 +72,9 @@ def analyze(
             n_jobs=jobs,
         )
     note_origin(opened, model, table, rows.n_table_rows, notes)
-    tell_of_rows(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
+    print_row_report(
+        found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json
+    )
 
 
 def _groups(options: list[str]) -> dict[str, list[str]]:
@@ -78,6 +82,8 @@ def _groups(options: list[str]) -> dict[str, list[str]]:
     for option in options:
         name, separator, columns = option.partition("=")
         if not separator or not name.strip() or not columns.strip():
-            raise CommandError(f"--group {option}: give a name and columns, such as place=lat,lon.")
+            raise CommandError(
+                f"--group {option}: expected a name and columns, such as place=lat,lon."
+            )
         groups[name.strip()] = [column.strip() for column in columns.split(",")]
     return groups

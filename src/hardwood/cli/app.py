@@ -1,4 +1,4 @@
-"""The command line as typer sees it: the list of commands."""
+"""The typer application: the list of commands."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong argument, file, column or disk, "
-    "130 interrupted, 141 the reader of the output has gone.",
+    epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid argument, file, column or disk, "
+    "130 interrupted, 141 output pipe closed.",
 )
 
 app.command(cls=FitCommand)(fit)
@@ -55,7 +55,7 @@ for command in (
 bandit = typer.Typer(
     name="bandit",
     no_args_is_help=True,
-    help="Trees that learn from what their own choices earn.",
+    help="Trees that learn from the rewards of their own actions.",
 )
 bandit.command(cls=Command)(simulate)
 app.add_typer(bandit)
@@ -71,7 +71,9 @@ def _print_version(is_wanted: bool) -> None:
 def hardwood(
     show_version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Accurate, small, hard oblique decision trees from a table."""
+    """Learn small, accurate decision trees from tables, and use them."""

@@ -14,7 +14,7 @@ from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, data_mistakes
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Dataset, Request, read_dataset
-from hardwood.cli.output import Notes, print_size, print_text, tell
+from hardwood.cli.output import Notes, print_report, print_size, print_text
 from hardwood.cli.progress import MoveBar, progress_bar
 from hardwood.parameters import Values
 from hardwood.text.numbers import plural
@@ -242,7 +242,7 @@ def simulate(
         "n_missing_target": data.target.n_missing,
         "left_out": data.left_out_json,
     }
-    tell(found, str(found), of_table, notes, as_json=as_json, plot=plot)
+    print_report(found, str(found), of_table, notes, as_json=as_json, plot=plot)
 
 
 def _checked(

@@ -1,10 +1,10 @@
-"""`hardwood compare`: whether an oblique tree pays on a table, and compared with what."""
+"""`hardwood compare`: oblique trees and other models on the same folds of a table."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -18,11 +18,8 @@ from hardwood.cli.errors import (
 )
 from hardwood.cli.evaluate import check_plot
 from hardwood.cli.fit import Request, read_dataset
-from hardwood.cli.output import Notes, print_size, print_task, tell
+from hardwood.cli.output import Notes, print_report, print_size, print_task
 from hardwood.cli.progress import progress_bar
-
-if TYPE_CHECKING:
-    pass
 
 _REPORTS = (".html", ".json", ".txt")
 
@@ -35,25 +32,25 @@ def compare(
         list[str] | None,
         opt.named(
             "NAME",
-            "Compare this model, for example 'CART'; may be repeated.",
+            "Compare this model, for example 'CART'. May be repeated.",
             default="a linear model, CART, an oblique tree and ensembles",
         ),
     ] = None,
-    folds: Annotated[int, opt.count("Folds of the cross-validation.", low=2)] = 5,
+    folds: Annotated[int, opt.count("Number of cross-validation folds.", low=2)] = 5,
     metric: Annotated[
         str | None,
         opt.named(
             "NAME",
-            "What to judge by: a scorer of scikit-learn, such as roc_auc or neg_log_loss.",
+            "Score to compare by: a scikit-learn scorer, such as roc_auc or neg_log_loss.",
             default="accuracy, or the root mean squared error",
         ),
     ] = None,
     time_limit: Annotated[
         float,
-        opt.seconds("Half of it is for the oblique trees; after it no fold begins."),
+        opt.seconds("Time limit. Half of it is for the oblique trees; no fold starts after it."),
     ] = 60.0,
     output: Annotated[
-        Path | None, opt.output("Write the report, too: .html, .json or .txt.")
+        Path | None, opt.output("Also write the report to this file: .html, .json or .txt.")
     ] = None,
     plot: opt.PlotFile = None,
     drop: opt.DroppedColumns = None,
@@ -63,17 +60,18 @@ def compare(
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Say whether an oblique tree pays on a table: beside a linear model, CART and ensembles.
+    """Compare an oblique tree with a linear model, CART and ensembles on a table.
 
-    All models are learned and judged on the same folds: scores with 95 % intervals, what they cost
-    and how large they are. Ctrl-C keeps the complete folds (exit code 130).
+    Trains and scores all models on the same cross-validation folds. Prints scores with 95 %
+    intervals, the time and size of each model, and whether the oblique tree is worth it. Ctrl-C
+    keeps the completed folds (exit code 130).
     """
     from hardwood.selection import compare as compare_models
 
     if output is not None:
         check_writable(output, inputs=(table,))
         if output.suffix.lower() not in _REPORTS:
-            raise CommandError(f"{output}: a report is written as {', '.join(_REPORTS)}.")
+            raise CommandError(f"{output}: the name of a report must end in {', '.join(_REPORTS)}.")
     check_plot(plot, table)
     request = Request(table, target, task, drop, use, weight, 0.0)
     notes = Notes()
@@ -111,7 +109,7 @@ def compare(
         "left_out_columns": data.left_out,
         "output": output,
     }
-    shown = f"\n{replace(found, notes=(), left_out={})}"  # which were said on stderr
-    tell(found, shown, of_table, notes, as_json=as_json, plot=plot, output=output)
+    shown = f"\n{replace(found, notes=(), left_out={})}"  # notes are on stderr
+    print_report(found, shown, of_table, notes, as_json=as_json, plot=plot, output=output)
     if found.interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -1,8 +1,8 @@
-"""`hardwood demo`: the whole way, on a table that ships with the package.
+"""`hardwood demo`: an example from the table to the drawn tree, with data from the package.
 
-Penguins have numbers, categories and missing entries. A tree of two levels is learned from part
-of the table, compared on the rest with an axis-aligned tree of the same depth and with logistic
-regression, written in words and drawn.
+The penguins table has numbers, categories and missing values. The command learns a tree of depth 2
+from part of it, compares the tree on the rest with an axis-aligned tree of the same depth and with
+logistic regression, prints it and draws it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from hardwood.text.numbers import format_interval, format_number
 if TYPE_CHECKING:
     from hardwood.model.base import Model
 
-MAX_DEPTH = 2  # three species need three leaves
+MAX_DEPTH = 2  # enough leaves for three species
 TEST_FRACTION = 0.3
 
 
 def demo(
-    output: Annotated[Path, opt.output("Where to draw the tree.")] = Path("demo_tree.png"),
+    output: Annotated[Path, opt.output("File for the drawing.")] = Path("demo_tree.png"),
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Learn a tree from a table of penguins; compare it, print it, draw it."""
+    """Learn a tree from a table of penguins, compare it with other models, print and draw it."""
     check_writable(output)
     check_drawable(output)
     notes = Notes()
@@ -45,7 +45,7 @@ def demo(
         request = Request(path, "species", drop=("year",), test_fraction=TEST_FRACTION)
         data = read_dataset(request, rng)
         if not as_json:
-            _print_problem(data)
+            _print_task(data)
         options = {"max_depth": MAX_DEPTH, "random_state": seed}
         estimator = make_estimator("tree", "classification", options)
         tree = with_origin(learn(data, estimator), data, [])
@@ -68,13 +68,13 @@ def demo(
         header = ["model", "accuracy", "95 % interval"]
         print_table(f"Test accuracy on {data.test.size} penguins", header, rows)
         print_text(tree.to_text())
-        print_text(f"Drew the tree: {output}")
+        print_text(f"Drew {output}")
     if notes.was_interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
 def _baselines(data: Dataset, seed: int) -> dict[str, np.ndarray]:
-    """Class probabilities of the test rows by scikit-learn's models, prepared as is usual."""
+    """Class probabilities of the test rows by scikit-learn's models, with the usual encoding."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
@@ -100,7 +100,7 @@ def _baselines(data: Dataset, seed: int) -> dict[str, np.ndarray]:
 
 
 def _object_matrix(data: Dataset) -> tuple[np.ndarray, list[int], list[int]]:
-    """Return the features for scikit-learn, and which columns are numbers and which categories."""
+    """Return the features for scikit-learn, and the numeric and the categorical columns."""
     import pyarrow as pa
 
     columns = data.features.columns
@@ -118,11 +118,11 @@ def _score(data: Dataset, tree: Model, probabilities: np.ndarray, seed: int) -> 
     return classification_scores(truth, probabilities, weight, np.random.default_rng(seed))
 
 
-def _print_problem(data: Dataset) -> None:
+def _print_task(data: Dataset) -> None:
     print_text(
         f"Penguins: {data.target.rows.size} rows, {data.features.num_columns} features "
-        f"({', '.join(data.features.column_names)}), some entries missing"
+        f"({', '.join(data.features.column_names)}), some values missing"
     )
     print_text(
-        f"Species from the rest: learning from {data.train.size}, testing on {data.test.size}"
+        f"Predicting the species: {data.train.size} training rows, {data.test.size} test rows"
     )

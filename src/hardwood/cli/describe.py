@@ -1,4 +1,4 @@
-"""`hardwood describe`: what a model does, in words; `hardwood benchmark`: how fast."""
+"""`hardwood describe`: a model as text; `hardwood benchmark`: how fast it is."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from hardwood.text.numbers import plural
 if TYPE_CHECKING:
     from hardwood.model.base import Model
 
-# What the record of a forest says of each of its trees, too.
+# Entries in the record of a forest that also apply to each of its trees.
 _OF_ALL_TREES = ("table", "table_rows", "training_rows", "test_rows", "resolved")
 
 
 def describe(
     model: opt.ModelFile,
-    terms: Annotated[int, opt.count("Terms to show per split, the largest.")] = 4,
+    terms: Annotated[int, opt.count("Number of terms to show per split, largest first.")] = 4,
     tree: Annotated[
         int | None,
-        opt.count("Describe this tree of a forest, counted from 1."),
+        opt.count("Describe only this tree of a forest; the first is 1."),
     ] = None,
     plot: opt.PlotFile = None,
     curves: Annotated[
         Path | None,
-        opt.named("FILE", "Draw the learning curves, too: .png, .svg, .pdf, ..."),
+        opt.named("FILE", "Also draw the learning curves: .png, .svg, .pdf, ..."),
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Print a model: the tree in words, its sizes, the features it uses, how it was learned.
+    """Print a model: the tree as text, its size, the features it uses, and how it was learned.
 
-    Of a forest: its sizes, the features that its trees use, and with --tree N one of the trees.
-    With --plot also draw the tree, with --curves the losses while it was learned, which needs
+    For a forest, print its size and the features that its trees use; --tree N prints one tree.
+    --plot draws the tree, and --curves the training and validation loss by epoch. Both need
     matplotlib (the extra `plot`).
     """
     from hardwood.report import describe as report_on
@@ -56,21 +56,21 @@ def describe(
         return
     print_text(str(report))
     if shown.is_ensemble:
-        print_text(f"One of the trees in words: hardwood describe {model} --tree 1")
+        print_text(f"To print one of the trees: hardwood describe {model} --tree 1")
     if plot is not None:
-        print_text(f"Drew the tree: {plot}")
+        print_text(f"Drew {plot}")
     if curves is not None:
-        print_text(f"Drew the learning curves: {curves}")
+        print_text(f"Drew {curves}")
 
 
 def _chosen(model: Model, path: Path, number: int | None) -> Model:
-    """Return what is to be described: the model, or one tree of several."""
+    """Return the model, or one tree of a forest."""
     if number is None:
         return model
     if not model.is_ensemble:
-        raise CommandError(f"{path} holds a single tree; --tree chooses one of a forest.")
+        raise CommandError(f"{path} holds a single tree; --tree is for forests.")
     if number > model.n_trees:
-        raise CommandError(f"{path} has the trees 1 to {model.n_trees}, not --tree {number}.")
+        raise CommandError(f"--tree {number}: {path} has trees 1 to {model.n_trees}.")
     tree = model.hard_tree(number - 1)
     common = {name: model.record[name] for name in _OF_ALL_TREES if name in model.record}
     return tree.replace(record=common | tree.record)
@@ -80,7 +80,7 @@ def _drawable(model: Model, path: Path) -> Model:
     from hardwood.model import PolicyTree
 
     if model.is_ensemble:
-        raise CommandError("A drawing shows one tree: choose it with --tree N.")
+        raise CommandError("--plot draws one tree of a forest: choose it with --tree N.")
     return model if isinstance(model, PolicyTree) else hard_form(model, path, "a drawing")
 
 
@@ -92,17 +92,17 @@ def benchmark(
     ] = None,
     seconds: Annotated[
         float,
-        opt.number("How long to repeat each call.", low=0.001, high=3600),
+        opt.number("Seconds to repeat each call for.", low=0.001, high=3600),
     ] = 1.0,
     jobs: opt.Jobs = 1,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Time a model on made-up rows.
+    """Measure how fast a model predicts, on simulated rows.
 
-    Batches: rows per second of `predict`. A single row: time of one call of `predict_one`, with the
-    row as a dict by names and, where all features are numbers, as a 1-D array, which is the fast
-    way. Then how long the model takes to load, how large it is, what a prediction costs.
+    For batches, prints the rows per second of `predict`. For a single row, prints the time of one
+    call of `predict_one`, with the row as a dict and, if all features are numbers, as a 1-D array,
+    which is faster. Also prints the load time, the size, and the cost of a prediction.
     """
     from hardwood.report import benchmark as report_on
     from hardwood.report.benchmark import BATCH_SIZES

@@ -1,11 +1,11 @@
-"""Mistakes of the person at the keyboard: what is said, and with which exit code.
+"""Errors of the command line: their messages and exit codes.
 
-Exit codes: 0 done; 1 unexpected, with a traceback worth reporting; 2 a wrong argument, file,
-column or disk, explained in a sentence; 130 interrupted by Ctrl-C; 141 the reader of the output
-has gone, as the shell has it for every other program.
+Exit codes: 0 success; 1 an unexpected error, with a traceback; 2 an invalid argument, file, column
+or disk, explained in a sentence; 130 interrupted by Ctrl-C; 141 the output pipe was closed (shells
+use this code for other programs, too).
 
-What the system sends is handled here, too. The first Ctrl-C ends learning, and no other loses the
-tree before it is written. Standard streams that were closed can be written to all the same.
+Signals and standard streams are handled here, too. The first Ctrl-C stops learning; later ones are
+ignored until the model is written. Closed standard streams are replaced by the null device.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _ESCAPE = "hardwood.escape"
 
 
 class CommandError(HardwoodError):
-    """A command cannot do what was asked; the message says what to change."""
+    """A command cannot run; the message says what to change."""
 
 
 class Commands(TyperGroup):
-    """The group of all commands, which turns expected errors into a sentence and an exit code."""
+    """The group of all commands, which turns expected errors into a message and an exit code."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run the command line in a process of any kind: streams may be closed or break."""
+        """Run the command line; standard streams may be closed or break."""
         open_standard_streams()
         try:
             return super().main(*arguments, **options)
         except SystemExit as end:
-            # Both rich and typer leave like this when the reader of our output has gone.
+            # Both rich and typer exit like this when the output pipe is closed.
             if isinstance(end.__context__, BrokenPipeError):
                 sys.exit(BROKEN_PIPE)
             raise
@@ -61,13 +61,13 @@ class Commands(TyperGroup):
             with interrupts_as_before():
                 return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # the reader of our output has gone (`| head`): `main` ends quietly
+            raise  # the output pipe was closed (`| head`): `main` exits without a message
         except HardwoodError as error:
             _say(str(error))
         except OSError as error:
             _say(_os_words(error))
         except MemoryError as error:
-            _say(f"there is not enough memory for this: {error}")
+            _say(f"not enough memory: {error}")
         except KeyboardInterrupt as interrupt:
             _say(str(interrupt) or "interrupted; nothing was written")
             raise typer.Exit(INTERRUPTED) from None
@@ -84,7 +84,7 @@ def _os_words(error: OSError) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence naming the entries of ``known`` closest to ``name``, or an empty string."""
+    """Return a sentence with the closest matches to ``name`` in ``known``, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
     if not close:
         by_case = {entry.casefold(): entry for entry in known}
@@ -98,7 +98,7 @@ def _either(names: list[str]) -> str:
 
 
 def check_readable(path: Path, expected: str) -> None:
-    """Raise CommandError unless ``path`` is a file that opens; ``expected`` names its kind."""
+    """Raise CommandError unless ``path`` is a readable file; ``expected`` names its kind."""
     if path.is_dir():
         raise CommandError(f"{path} is a directory; expected {expected}.")
     if not path.exists():
@@ -114,7 +114,7 @@ def check_readable(path: Path, expected: str) -> None:
 
 @contextmanager
 def data_mistakes() -> Iterator[None]:
-    """Turn what the estimators say of a table that cannot be learned from into a CommandError."""
+    """Turn the ValueError of an estimator into a CommandError."""
     try:
         yield
     except HardwoodError:
@@ -125,7 +125,7 @@ def data_mistakes() -> Iterator[None]:
 
 @contextmanager
 def naming_the_file(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in writing ``path`` (a full disk, a lost folder) into a CommandError."""
+    """Turn an OSError while writing ``path`` (a full disk, a lost folder) into a CommandError."""
     try:
         yield
     except OSError as error:
@@ -134,15 +134,15 @@ def naming_the_file(path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path, inputs: Iterable[Path] = (), option: str = "--output") -> None:
-    """Raise CommandError when ``path`` cannot become a file, or is one of the ``inputs``.
+    """Raise CommandError if ``path`` cannot be written or is one of the ``inputs``.
 
-    ``option`` is what the file was named by.
-    Called before the work starts: a wrong folder should cost a second, not an hour.
+    Called before the work starts, so that a wrong folder is found in a second and not after an
+    hour. ``option`` is the option that named the file.
     """
     if path.is_dir():
-        raise CommandError(f"{path} is a directory; {option} takes the name of a file.")
+        raise CommandError(f"{path} is a directory; {option} needs the name of a file.")
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is a device or pipe; {option} takes the name of a file.")
+        raise CommandError(f"{path} is a device or pipe; {option} needs the name of a file.")
     if not path.parent.is_dir():
         raise CommandError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     for source in inputs:
@@ -152,7 +152,7 @@ def check_writable(path: Path, inputs: Iterable[Path] = (), option: str = "--out
 
 
 def _check_folder(path: Path) -> None:
-    folder = Path(os.path.realpath(path)).parent  # where a link leads is where the file goes
+    folder = Path(os.path.realpath(path)).parent  # a link is followed
     try:
         with tempfile.TemporaryFile(dir=folder):
             return
@@ -165,7 +165,7 @@ def _check_folder(path: Path) -> None:
 
 @contextmanager
 def interrupts_as_before() -> Iterator[None]:
-    """Give Ctrl-C back the effect that it had, when the context ends."""
+    """Restore the handler of Ctrl-C when the context ends."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -176,11 +176,11 @@ def interrupts_as_before() -> Iterator[None]:
 
 @contextmanager
 def first_interrupt_only() -> Iterator[None]:
-    """Let one Ctrl-C raise KeyboardInterrupt in the context; ignore others, also after it.
+    """Let the first Ctrl-C raise KeyboardInterrupt in the context, and ignore later ones.
 
-    `interrupts_as_before`, around it, says how long after it. Nothing changes outside the main
-    thread, which alone hears of signals, nor where Ctrl-C does not raise KeyboardInterrupt to
-    begin with (a job in the background, a program with a handler of its own).
+    Later ones are ignored until the surrounding `interrupts_as_before` ends. Does nothing outside
+    the main thread, which alone receives signals, or if Ctrl-C does not raise KeyboardInterrupt
+    anyway (a background job, a program with a handler of its own).
     """
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -200,11 +200,11 @@ def _ignore_from_here_on() -> None:
 
 
 def open_standard_streams() -> None:
-    """Replace closed standard streams by the null device, and let narrow encodings escape.
+    """Replace closed standard streams by the null device, and escape unencodable characters.
 
-    A stream may be closed (``>&-``, a service without a terminal) or its encoding may lack a
-    character of a name (``PYTHONIOENCODING=ascii``): no reason to fail, least of all after
-    learning.
+    A stream may be closed (``>&-``, a service without a terminal), or its encoding may lack a
+    character of a name (``PYTHONIOENCODING=ascii``). Neither should make a command fail, above all
+    not after learning.
     """
     codecs.register_error(_ESCAPE, _escape)
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
@@ -217,7 +217,7 @@ def open_standard_streams() -> None:
 
 
 def _occupy(descriptor: int) -> None:
-    """Open the null device as ``descriptor``; otherwise the next file would be given its number."""
+    """Open the null device as ``descriptor``, so that no other file gets its number."""
     null = os.open(os.devnull, os.O_RDWR)
     if null != descriptor:
         os.dup2(null, descriptor)
@@ -225,7 +225,7 @@ def _occupy(descriptor: int) -> None:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    r"""Write what an encoding lacks as JSON does (``\u00e9``), so that JSON stays JSON."""
+    r"""Escape characters that an encoding lacks as JSON does (``\u00e9``), so JSON stays valid."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]

@@ -1,4 +1,4 @@
-"""`hardwood evaluate`: how good a model is on a table with known answers."""
+"""`hardwood evaluate`: the scores of a model on a table with known targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable
-from hardwood.cli.output import Notes, check_drawable, tell
+from hardwood.cli.output import Notes, check_drawable, print_report
 from hardwood.cli.read import (
     as_labels,
     columns_named,
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Rows of a table whose answers are known.
+    """The rows of a table that have a target.
 
-    ``truth`` is (n,) labels or numbers, or (n, k); ``weight`` is None where none was asked for,
-    ``names`` are the columns with the truth, in the order of the model's outputs.
+    ``truth`` is (n,) labels or numbers, or (n, k); ``weight`` is None without weights; ``names``
+    are the target columns, in the order of the model's outputs.
     """
 
     features: pa.Table
@@ -50,10 +50,10 @@ class KnownRows:
 
     @property
     def words(self) -> str:
-        """How many rows there are, of how many."""
+        """The number of rows as text, with the number of rows in the table if it differs."""
         if len(self) == self.n_table_rows:
             return plural(len(self), "row")
-        return f"{plural(len(self), 'row')} with a known target, of {self.n_table_rows},"
+        return f"{plural(len(self), 'row')} with a known target (of {self.n_table_rows})"
 
 
 def evaluate(
@@ -65,9 +65,9 @@ def evaluate(
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Score a model on a table: metrics with 95 % intervals, confusion, calibration.
+    """Score a model on a table: metrics with 95 % intervals, confusion matrix, calibration.
 
-    With --plot also draw calibration and confusion, or the residuals of numbers.
+    --plot draws calibration and confusion matrix, or the residuals of a regression model.
     """
     check_plot(plot, model, table)
     opened = open_model(model)
@@ -75,23 +75,25 @@ def evaluate(
     with notes.collecting():
         rows = read_known_rows(opened, model, table, target, weight)
         rng = np.random.default_rng(seed)
-        found = judge(opened, rows.features, rows.truth, rows.weight, rng, rows.names)
+        found = score_model(opened, rows.features, rows.truth, rows.weight, rng, rows.names)
     note_origin(opened, model, table, rows.n_table_rows, notes)
-    tell_of_rows(found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json)
+    print_row_report(
+        found, f"{model} on {rows.words} of {table}", rows, plot, notes, as_json=as_json
+    )
 
 
 def read_known_rows(
     model: Model, path: Path, table: Path, target: str, weight: str | None
 ) -> KnownRows:
-    """Read a table with the truth in it."""
+    """Read the rows of a table that have a target."""
     data = read_table(table)
     names = target_columns(model, data, target, table, path)
-    rows, truth = true_answers(model, data, names, table)
+    rows, truth = known_targets(model, data, names, table)
     weights = None if weight is None else read_weights(data, weight, table)[rows]
     return KnownRows(data.take(rows), truth, weights, names, data.num_rows)
 
 
-def tell_of_rows(
+def print_row_report(
     found: Evaluation | Analysis,
     what: str,
     rows: KnownRows,
@@ -100,16 +102,16 @@ def tell_of_rows(
     *,
     as_json: bool,
 ) -> None:
-    """Draw and print what was found out on rows; ``what`` says of which model and table."""
+    """Draw and print a report on rows; ``what`` names the model and the table."""
     of_rows = {"target": list(rows.names), "n_missing_target": rows.n_table_rows - len(rows)}
     for note in found.notes:
         notes.add(note)
-    shown = f"{what}\n\n{replace(found, notes=())}"  # which were said
-    tell(found, shown, of_rows, notes, as_json=as_json, plot=plot)
+    shown = f"{what}\n\n{replace(found, notes=())}"  # notes are on stderr
+    print_report(found, shown, of_rows, notes, as_json=as_json, plot=plot)
 
 
 def check_plot(plot: Path | None, *inputs: Path, option: str = "--plot") -> None:
-    """Raise unless the file of ``option`` can be drawn and written."""
+    """Raise an error unless the file of ``option`` can be drawn and written."""
     if plot is not None:
         check_writable(plot, inputs=inputs, option=option)
         check_drawable(plot)
@@ -118,32 +120,32 @@ def check_plot(plot: Path | None, *inputs: Path, option: str = "--plot") -> None
 def target_columns(
     model: Model, data: pa.Table, target: str, table: Path, path: Path
 ) -> tuple[str, ...]:
-    """Return the columns with the truth, in the order of the model's outputs."""
+    """Return the target columns, in the order of the model's outputs."""
     names = columns_named(data, target, table)
     expected = 1 if model.classes is not None else model.n_outputs
     if len(names) != expected:
         known = f" ({', '.join(model.target_names)})" if model.target_names else ""
         raise CommandError(
             f"{path} predicts {plural(expected, 'column')}{known}, but --target names "
-            f"{len(names)}. Give all of them, with commas between: --target a,b"
+            f"{len(names)}. Name all of them, separated by commas: --target a,b"
         )
     if model.target_names and set(names) == set(model.target_names):
-        return model.target_names  # named in another order, they are still these
+        return model.target_names  # in the order of the model
     return names
 
 
-def true_answers(
+def known_targets(
     model: Model, data: pa.Table, names: tuple[str, ...], table: Path
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that have an answer in all columns, and the answers: (n,), or (n, k).
+    """Return the rows that have all targets, and the targets: (n,), or (n, k).
 
-    Labels are as the model has them.
+    Labels have the type of the model's classes.
     """
     rows, columns = complete_columns(data, names, table)
     if model.classes is not None:
         return rows, as_labels(columns[0], model.classes)
     if model.task == "multilabel":
-        advice = "the model predicts labels. Is this the right column?"
+        advice = "the model predicts labels of 0 and 1. Is this the right column?"
         columns = [zeros_and_ones(*each, advice) for each in zip(columns, names, strict=True)]
         return rows, np.column_stack(columns)
     columns = list(map(finite_numbers, columns, names))
@@ -151,15 +153,13 @@ def true_answers(
 
 
 def note_origin(model: Model, path: Path, table: Path, n_rows: int, notes: Notes) -> None:
-    """Add a note where a model seems to have been learned from the table."""
+    """Add a note if a model seems to have been learned from the table."""
     if not was_learned_from(model, table, n_rows):
         return
-    advice = (
-        "; `describe` shows the score on the rows kept back" if model.record.get("test") else ""
-    )
+    advice = "; `describe` shows the score on held-out rows" if model.record.get("test") else ""
     notes.add(
-        f"{path} was learned from {table.name}, it seems (same name, same number of rows): "
-        f"scores on rows that taught the model are too good{advice}"
+        f"{path} was probably learned from {table.name} (same name, same number of rows): "
+        f"scores on training rows are too optimistic{advice}"
     )
 
 
@@ -169,7 +169,7 @@ def was_learned_from(model: Model, table: Path, n_rows: int) -> bool:
     return (record.get("table"), record.get("table_rows")) == (table.name, n_rows)
 
 
-def judge(
+def score_model(
     model: Model,
     rows: Any,
     truth: np.ndarray,
@@ -177,9 +177,9 @@ def judge(
     rng: np.random.Generator,
     names: Sequence[str] = (),
 ) -> Evaluation:
-    """Score a model on rows of a file: classes that it does not know are answered wrongly.
+    """Score a model on rows of a file; classes that it does not know count as errors.
 
-    Arguments as of `hardwood.report.evaluate`.
+    The arguments are those of `hardwood.report.evaluate`.
     """
     from hardwood.report import evaluate as report_on
 

@@ -1,4 +1,4 @@
-"""`hardwood export`: a model in a form that needs no hardwood, checked as it is made."""
+"""`hardwood export`: a model in a form that runs without hardwood, verified first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ExportFormat = Literal["c", "c-int16", "c-int8", "onnx", "sql", "rules", "python
 
 _OF_INTEGERS = ("c-int16", "c-int8")
 _OF_C = ("c", *_OF_INTEGERS)
-# Which targets an option is for.
+# The formats that an option is for.
 _FOR = {
     "--name": _OF_C,
     "--min-agreement": _OF_INTEGERS,
@@ -32,24 +32,24 @@ _FOR = {
 
 def export(
     model: opt.ModelFile,
-    to: Annotated[ExportFormat, opt.one_of(ExportFormat, "The language or format to write.")],
-    output: Annotated[Path | None, opt.output("The file to write.", "text goes to stdout")] = None,
+    to: Annotated[ExportFormat, opt.one_of(ExportFormat, "Language or format to write.")],
+    output: Annotated[Path | None, opt.output("File to write.", "text goes to stdout")] = None,
     data: Annotated[
         Path | None,
         opt.named(
             "TABLE",
-            "A CSV or Parquet file to compare on; c-int16 and c-int8 choose the ranges of "
-            "columns by it.",
+            "CSV or Parquet file with rows to verify the export on. c-int16 and c-int8 also take "
+            "the ranges of the columns from it.",
         ),
     ] = None,
     name: Annotated[
         str | None,
-        opt.named("NAME", "c: what every name in the header begins with.", default="FILE's"),
+        opt.named("NAME", "For C: prefix of all names in the header.", default="name of FILE"),
     ] = None,
     min_agreement: Annotated[
         float | None,
         opt.number(
-            "c-int16, c-int8: refuse where fewer rows are answered as by the model.",
+            "For c-int16 and c-int8: smallest share of rows predicted as by the model.",
             low=0,
             high=1,
             default="0.9",
@@ -57,22 +57,22 @@ def export(
     ] = None,
     table: Annotated[
         str | None,
-        opt.named("NAME", "sql: the table to read.", default="data"),
+        opt.named("NAME", "For sql: the table to read.", default="data"),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        opt.named("COLUMN", "sql: pass this column on; may be repeated."),
+        opt.named("COLUMN", "For sql: copy this column to the result. May be repeated."),
     ] = None,
     digits: Annotated[
         int | None,
-        opt.count("rules: significant digits.", default="all"),
+        opt.count("For rules: number of significant digits.", default="all"),
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a model for use without hardwood: C, ONNX, SQL, if/then rules, Python or JSON.
 
-    What is written is compared with the model on the rows of --data, or on rows made up from what
-    the model knows of its columns, and on rows close to its splits; what differs is not written.
+    The export is first run and compared with the model: on the rows of --data or on simulated rows,
+    and on rows close to the splits. Nothing is written if the predictions differ.
     """
     from hardwood import export as exporters
 
@@ -87,7 +87,7 @@ def export(
     if output is not None:
         check_writable(output, inputs=[model, *([data] if data else [])])
     elif to == "onnx":
-        raise CommandError("An ONNX file is not text: name it with --output FILE.")
+        raise CommandError("An ONNX model cannot go to stdout: give --output FILE.")
     exporter = getattr(exporters, "to_c" if to in _OF_C else f"to_{to}")
     notes = Notes()
     opened = open_hardened(model, "an export", notes)
@@ -111,7 +111,7 @@ def export(
 
 
 def _options(to: ExportFormat, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options as the exporter takes them; one for another target is a mistake."""
+    """Return the options as the exporter takes them; refuse those of other formats."""
     for option, value in given.items():
         if value is not None and to not in _FOR[option]:
             words = ", ".join(_FOR[option])

@@ -1,6 +1,6 @@
-"""`hardwood fit`: from a table to a model file, a tree or a forest, with a test score.
+"""`hardwood fit`: learn a model from a table, score it, and write a model file.
 
-How a table is read and divided, learned from and scored on is shared by `tune` and `demo`.
+`tune` and `demo` read, split, learn and score with the functions of this file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, data_mistakes, first_interrupt_only
-from hardwood.cli.evaluate import judge
+from hardwood.cli.evaluate import score_model
 from hardwood.cli.methods.names import MethodName, make_estimator
 from hardwood.cli.output import (
     FitOutcome,
@@ -113,10 +113,10 @@ def shared_options(seed: int, jobs: int, class_weight: opt.ClassWeightChoice) ->
 
 @dataclass(frozen=True)
 class Request:
-    """Which columns of which file play which part, as the options say.
+    """The table and the roles of its columns, as the options give them.
 
-    ``target`` is one column or several with commas between them, ``use`` are columns to learn from
-    even if they look like identifiers.
+    ``target`` is one column, or several separated by commas; ``use`` are columns to learn from even
+    if they look like identifiers.
     """
 
     path: Path
@@ -129,16 +129,16 @@ class Request:
 
 
 def model_file_of(table: Path) -> Path:
-    """Return where a model goes unless said otherwise: the current folder."""
+    """Return the default name of the model file, in the current folder."""
     return Path(table.name.split(".")[0] + ".hardwood")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features, target and weights of the same rows, and which of them train and test.
+    """Features, target and weights of the same rows, and the split into training and test rows.
 
-    ``request`` is what was asked for. ``left_out`` are the columns that are no features
-    for another reason than being the target or the weights: their names and the reasons.
+    ``request`` has the options. ``left_out`` has the columns that are not used, other than the
+    target and the weights, with the reasons.
     """
 
     request: Request
@@ -152,7 +152,7 @@ class Dataset:
 
     @property
     def left_out_json(self) -> list[dict[str, str]]:
-        """What was left out and why, for `--json`."""
+        """The columns that are not used, with the reasons, for `--json`."""
         return [{"column": name, "reason": reason} for name, reason in self.left_out.items()]
 
     @property
@@ -173,9 +173,9 @@ class Dataset:
 
 
 def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
-    """Read a table and divide it: features from target and weights, training from test rows.
+    """Read a table; separate the target and the weights from the features, and hold out test rows.
 
-    Rows without a target and rows of weight 0 are left out, and so are columns of identifiers.
+    Rows without a target, rows of weight 0, and columns of identifiers are left out.
     """
     path = request.path
     table = read_table(path)
@@ -197,7 +197,7 @@ def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
         train, test = hold_out(target.rows.size, request.test_fraction, rng, labels)
     except TableError as error:
         raise CommandError(
-            f"{error} Use --test-fraction 0 to learn from all of them, without a test score."
+            f"{error} Use --test-fraction 0 to learn from all rows, without a test score."
         ) from error
     features, weights = features.take(target.rows), weights[target.rows]
     return Dataset(request, features, target, weights, train, test, n_table_rows, left_out)
@@ -206,22 +206,24 @@ def read_dataset(request: Request, rng: np.random.Generator) -> Dataset:
 def _features(
     table: pa.Table, request: Request, targets: tuple[str, ...]
 ) -> tuple[pa.Table, dict[str, str]]:
-    """Return the columns to learn from, and why others were left out."""
+    """Return the columns to learn from, and the reasons for leaving out others."""
     path, drop, use = request.path, request.drop or (), request.use or ()
     apart = [*targets, *drop] + ([request.weight] if request.weight else [])
     for name in use:
         check_column(table, name, path)
         if name in apart:
             raise CommandError(
-                f"--use {name}: the column cannot be a feature and the target, the weights or "
-                "dropped at once."
+                f"--use {name}: the column cannot be a feature, because it is the target, the "
+                "weights, or dropped."
             )
     features = without_columns(table, dict.fromkeys(apart), path)
     found = identifiers(features, use)
     features = features.drop_columns(found)
     if features.num_columns == 0:
-        hint = f" Left out as identifiers: {', '.join(found)}; --use keeps one." if found else ""
-        raise CommandError(f"{path} has no column to learn from besides '{request.target}'.{hint}")
+        hint = (
+            f" Left out as identifiers: {', '.join(found)}. Keep one with --use." if found else ""
+        )
+        raise CommandError(f"{path} has no feature columns besides '{request.target}'.{hint}")
     return features, dict.fromkeys(drop, "--drop") | dict.fromkeys(found, "identifier")
 
 
@@ -252,7 +254,7 @@ def _n_runs(parameters: dict[str, Any]) -> int | None:
 
 
 def model_of(estimator: Any) -> Model:
-    """Return what an estimator has learned."""
+    """Return the model of a fitted estimator."""
     names = ("tree_", "forest_", "ensemble_", "model_")
     model: Model = next(getattr(estimator, name) for name in names if hasattr(estimator, name))
     return model
@@ -261,11 +263,11 @@ def model_of(estimator: Any) -> Model:
 def test_scores(
     model: Model, data: Dataset, rng: np.random.Generator
 ) -> tuple[list[Score], list[Score]]:
-    """Scores on the test rows: of the model, and of the best answer that looks at no feature."""
+    """Score the model and the best constant prediction on the test rows."""
     if data.test.size == 0:
         return [], []
     truth, weight, names = data.test_values, data.weights[data.test], data.target.names
-    found = judge(model, data.test_features, truth, weight, rng, names).scores
+    found = score_model(model, data.test_features, truth, weight, rng, names).scores
     past, past_weight = data.target.values[data.train], data.weights[data.train]
     if model.classes is not None:
         positions = label_positions(past, model.classes)
@@ -273,7 +275,7 @@ def test_scores(
         always = np.tile(share / share.sum(), (len(truth), 1))
         known = label_positions(truth, model.classes)
         return found, classification_scores(known, always, weight, rng)
-    # Of zeros and ones the mean is the share of ones: the best probability that looks at nothing.
+    # The mean of zeros and ones is the share of ones, which is the best constant probability.
     mean = np.broadcast_to(np.average(past, axis=0, weights=past_weight), truth.shape)
     if model.task == "multilabel":
         return found, label_scores(truth, mean, names, weight, rng)
@@ -283,13 +285,13 @@ def test_scores(
 
 
 def outcome_of(estimator: Any, data: Dataset, rng: np.random.Generator) -> FitOutcome:
-    """Score what was learned, and note in its record where it comes from."""
+    """Score what was learned, and add its origin to its record."""
     scores, baseline = test_scores(model_of(estimator), data, rng)
     return FitOutcome(data, with_origin(estimator, data, scores), scores, baseline)
 
 
 def with_origin(estimator: Any, data: Dataset, scores: list[Score]) -> Model:
-    """Return what was learned with the targets' names and, in its record, where it comes from."""
+    """Return what was learned, with the names of the targets and its origin in its record."""
     model = model_of(estimator)
     origin = {
         "table": data.request.path.name,

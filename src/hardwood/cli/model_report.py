@@ -1,4 +1,4 @@
-"""`hardwood report`: everything about a model on one page."""
+"""`hardwood report`: a page with everything about a model."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ def report(
     model: opt.ModelFile,
     table: Annotated[
         Path | None,
-        typer.Argument(metavar="[TABLE]", help="A CSV or Parquet file with known answers."),
+        typer.Argument(metavar="[TABLE]", help="CSV or Parquet file with known targets."),
     ] = None,
-    target: Annotated[str | None, opt.target("Its column with the truth.")] = None,
+    target: Annotated[str | None, opt.target("Target column of TABLE.")] = None,
     weight: opt.WeightColumn = None,
     output: Annotated[
-        Path | None, opt.output("Where to write the page.", "MODEL with the ending .html")
+        Path | None, opt.output("File for the page.", "MODEL with the suffix .html")
     ] = None,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write a page about a model: what it is, how it was learned and, with a table, how good it is.
+    """Write a page about a model: the model, its learning curves and, with a table, its scores.
 
-    The page is one file that fetches nothing: what `describe` says, the learning curves and, where
-    TABLE and --target are given, what `evaluate` and `analyze` say, with their drawings.
+    The page is one HTML file that works offline. It has the reports of `describe` and, with TABLE
+    and --target, of `evaluate` and `analyze`, including their plots.
     """
     from hardwood.report import analyze, describe, evaluate, learning_curves, page
     from hardwood.report.curves import has_learning_curve
 
     if (table is None) != (target is None):
-        raise CommandError("Give a table and --target, its column with the truth, or neither.")
+        raise CommandError("Give both a table and --target, or neither.")
     path = model.with_suffix(".html") if output is None else output
     check_writable(path, inputs=(model,) if table is None else (model, table))
     if path.suffix.lower() != ".html":
-        raise CommandError(f"{path}: a report is written as .html; the name must end in it.")
+        raise CommandError(f"{path}: the name of a report must end in .html.")
     notes = Notes()
     with notes.collecting():
         opened = open_model(model)

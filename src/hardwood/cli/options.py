@@ -22,14 +22,16 @@ ClassWeightChoice = Literal["none", "balanced"]
 
 def _check_jobs(jobs: int) -> int:
     if jobs == 0:
-        raise typer.BadParameter("0 threads do no work; give 1 or more, or -1 for all processors")
+        raise typer.BadParameter(
+            "0 is not allowed; use 1 or more threads, or -1 for all processors"
+        )
     return jobs
 
 
 def check_finite(value: float | None) -> float | None:
-    """Refuse infinity and NaN, which the bounds of an option let pass; a callback."""
+    """Refuse infinity and NaN, which the bounds of an option do not exclude; a callback."""
     if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number")
+        raise typer.BadParameter(f"{value} is not a finite number")
     return value
 
 
@@ -41,7 +43,7 @@ def count(
     metavar: str = "N",
     default: str | None = None,
 ) -> Any:
-    """Return an option for an integer; ``default`` says in words what is used without it."""
+    """Return an option for an integer; ``default`` describes the default in words."""
     return typer.Option(
         *names, min=low, max=high, metavar=metavar, help=help, show_default=default or True
     )
@@ -68,27 +70,27 @@ def number(
 
 
 def named(metavar: str, help: str, *names: str, default: str | None = None) -> Any:
-    """Return an option for a name, of a column, a file or whatever ``metavar`` says."""
+    """Return an option for a name, such as a column or a file; ``metavar`` shows which."""
     return typer.Option(*names, metavar=metavar, help=help, show_default=default or True)
 
 
 def one_of(choices: Any, help: str, *names: str, default: str | None = None) -> Any:
-    """Return an option for one of a few words; its help shows them: ``tpe|random|grid``."""
+    """Return an option for one of a few words, which its help lists: ``tpe|random|grid``."""
     return named("|".join(get_args(choices)), help, *names, default=default)
 
 
 def flag(help: str, *names: str) -> Any:
-    """Return an option that is given or not."""
+    """Return an option without a value."""
     return typer.Option(*names, help=help)
 
 
 def output(help: str, default: str | None = None) -> Any:
-    """Return the option ``--output``, whose ``default`` is said in words."""
+    """Return the option ``--output``; ``default`` describes the default in words."""
     return named("FILE", help, "--output", "-o", default=default)
 
 
 def target(help: str, default: str | None = None) -> Any:
-    """Return the option ``--target``, for one column or several."""
+    """Return the option ``--target`` for one column or several."""
     return named("COLUMN", help, "--target", "-t", default=default)
 
 
@@ -102,36 +104,37 @@ def seconds(help: str, default: str | None = None) -> Any:
     return number(help, low=0.001, metavar="SECONDS", default=default)
 
 
-ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A .hardwood file written by `fit`.")
-]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as `fit` writes it.")]
 TableFile = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="A CSV or Parquet file with a header.")
+    Path, typer.Argument(metavar="TABLE", help="CSV or Parquet file with a header.")
 ]
-TargetColumn = Annotated[
-    str, target("The column to predict; several of them with commas between: a,b,c.")
+TargetColumn = Annotated[str, target("Column to predict, or several separated by commas: a,b,c.")]
+WeightColumn = Annotated[str | None, named("COLUMN", "Column with the weights of the rows.")]
+NewModelFile = Annotated[
+    Path | None, output("Model file to write.", "name of TABLE with .hardwood")
 ]
-WeightColumn = Annotated[str | None, named("COLUMN", "A column of sample weights.")]
-NewModelFile = Annotated[Path | None, output("The model file.", "TABLE's name with .hardwood")]
 TaskOption = Annotated[
     TaskChoice,
-    one_of(TaskChoice, "What kind of answer; auto looks at the target."),
+    one_of(TaskChoice, "What to learn; auto decides from the values of the target."),
 ]
 ClassWeight = Annotated[
     ClassWeightChoice,
-    one_of(ClassWeightChoice, "Weights of the classes; balanced gives all the same total weight."),
+    one_of(
+        ClassWeightChoice,
+        "Weights of the classes; balanced gives all classes the same total weight.",
+    ),
 ]
 TestFraction = Annotated[
     float,
-    number("Share of the rows kept back for the test score.", low=0, high=0.9),
+    number("Share of the rows held out for the test score.", low=0, high=0.9),
 ]
 DroppedColumns = Annotated[
     list[str] | None,
-    named("COLUMN", "Leave this column out; may be repeated."),
+    named("COLUMN", "Do not use this column. May be repeated."),
 ]
 UsedColumns = Annotated[
     list[str] | None,
-    named("COLUMN", "Learn from this column even if it looks like an identifier; may be repeated."),
+    named("COLUMN", "Use this column even if it looks like an identifier. May be repeated."),
 ]
 Jobs = Annotated[
     int,
@@ -140,12 +143,12 @@ Jobs = Annotated[
         max=MAX_JOBS,
         metavar="N",
         callback=_check_jobs,
-        help="Threads; -1 for all processors.",
+        help="Number of threads; -1 for all processors.",
     ),
 ]
-Seed = Annotated[int, count("Seed of everything random.", low=0, high=MAX_SEED)]
+Seed = Annotated[int, count("Random seed.", low=0, high=MAX_SEED)]
 PlotFile = Annotated[
     Path | None,
-    named("FILE", "Draw it, too: .png, .svg, .pdf, ...", "--plot"),
+    named("FILE", "Also draw it to this file: .png, .svg, .pdf, ...", "--plot"),
 ]
-AsJson = Annotated[bool, flag("Print one JSON object on stdout instead of the report.", "--json")]
+AsJson = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]

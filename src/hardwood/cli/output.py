@@ -1,8 +1,7 @@
-"""What a command says: a report for people on stdout, or with `--json` one JSON object there.
+"""Output of the commands: text on stdout, or one JSON object with `--json`.
 
-Progress, notes and errors go to stderr in both cases, so that stdout can be piped. Drawings are
-files.
-What `fit` and `tune` say of a model that was learned is here, too.
+Progress, notes and errors go to stderr, so that stdout can be piped. Drawings are files. The
+report that `fit` and `tune` print on a new model is here, too.
 """
 
 from __future__ import annotations
@@ -39,30 +38,30 @@ def print_json(payload: dict[str, Any]) -> None:
 
 
 def print_text(text: str = "") -> None:
-    """Print text as it is: no markup, no wrapping; what the stream lacks is escaped."""
-    print(text, flush=True)  # typer's echo writes UTF-8 where the stream asks for less
+    """Print text without markup or wrapping; characters that the stream lacks are escaped."""
+    print(text, flush=True)  # typer's echo ignores the encoding of the stream
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose first column is text and whose other columns are figures."""
+    """Print a table whose first column is text and whose other columns are numbers."""
     print_text(TextTable.of(title, header, rows).to_text() + "\n")
 
 
 class Notes:
-    """What the package warns of during a command, kept and said on stderr as it comes."""
+    """Warnings of the package during a command: collected, and printed to stderr as they come."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.was_interrupted = False
 
     def add(self, message: str) -> None:
-        """Keep a note and say it."""
+        """Collect a note and print it."""
         self.messages.append(message)
         typer.echo(f"note: {message}", err=True)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Take the package's own warnings for notes; others pass on as they were."""
+        """Turn the package's own warnings into notes; pass on other warnings."""
         with warnings.catch_warnings(record=True) as caught:
             for category in (TableWarning, FitInterruptedWarning):
                 warnings.simplefilter("always", category)
@@ -80,27 +79,27 @@ class Notes:
 
 
 def check_drawable(path: Path) -> None:
-    """Raise unless matplotlib is there and knows the format that the file's name asks for."""
+    """Raise an error unless matplotlib is installed and can write the format of the file."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plot", purpose="Drawing a tree") from error
     known = FigureCanvasAgg.get_supported_filetypes()
     if _picture_format(path) not in known:
-        raise CommandError(f"{path}: unknown kind of picture; use {', '.join(sorted(known))}.")
+        raise CommandError(f"{path}: unknown image format; use {', '.join(sorted(known))}.")
 
 
 def draw(tree: Any, path: Path, max_terms: int = 4) -> None:
-    """Write a picture of a model that has `plot`, all of it or nothing, as the file's name says."""
+    """Draw a model that has `plot` to a file, completely or not at all."""
     _write(lambda: tree.plot(max_terms=max_terms).get_figure(), path)
 
 
 def draw_report(report: PlottedReport, path: Path) -> None:
-    """Write the picture of a report in the same way."""
+    """Draw a report in the same way."""
     _write(report.plot, path)
 
 
-def tell(
+def print_report(
     found: PlottedReport,
     shown: str,
     of_table: dict[str, Any],
@@ -141,7 +140,7 @@ def _picture_format(path: Path) -> str:
     return path.suffix.lstrip(".").lower() or "png"
 
 
-# What a forest's `oob_score_` is, by the task.
+# The meaning of a forest's `oob_score_`, by task.
 _OOB_SCORES = {
     "classification": "accuracy",
     "multilabel": "subset accuracy",
@@ -150,26 +149,26 @@ _OOB_SCORES = {
 
 
 def baseline_name(data: Dataset) -> str:
-    """Name the best answer that looks at no column."""
+    """Name the best constant prediction."""
     is_several = len(data.target.names) > 1
     if data.target.task == "regression":
         return "training means" if is_several else "training mean"
-    return "most frequent answers" if is_several else "most frequent class"
+    return "most frequent labels" if is_several else "most frequent class"
 
 
 def note_no_split(model: Model, notes: Notes, advice: str = "") -> None:
-    """Add a note where no tree of a model has a split."""
+    """Add a note if no tree of a model has a split."""
     if model.n_splits:
         return
     has_slopes = any(
         tree.leaf_weights is not None and tree.leaf_weights.any() for tree in model.hard_trees
     )
-    what = "a linear function alone answers" if has_slopes else "every row gets the same answer"
-    notes.add(f"no split survived: {what}{advice}")
+    what = "the model is a linear function" if has_slopes else "all predictions are the same"
+    notes.add(f"the model has no splits: {what}{advice}")
 
 
 def print_dataset(data: Dataset) -> None:
-    """Say what will be learned, from what."""
+    """Print what will be learned from which rows."""
     target = data.target
     print_size(data)
     if target.n_missing:
@@ -177,31 +176,31 @@ def print_dataset(data: Dataset) -> None:
         print_text(f"Left out: {plural(target.n_missing, 'row')} in which {which} is missing")
     print_task(data)
     n_train, n_test = data.train.size, data.test.size
-    kept = f"{n_test} are kept back for the test score" if n_test else "none is kept back"
-    print_text(f"Learning from {n_train} rows; {kept}")
+    held_out = f"{n_test} rows held out for the test score" if n_test else "no test rows"
+    print_text(f"Learning from {n_train} rows; {held_out}")
 
 
 def print_size(data: Dataset) -> None:
-    """Say how large a table is."""
+    """Print the size of a table."""
     n_rows, n_features = data.features.num_rows, data.features.num_columns
     print_text(f"{data.request.path}: {plural(n_rows, 'row')}, {plural(n_features, 'feature')}")
 
 
 def print_task(data: Dataset) -> None:
-    """Say what is to be predicted, and why so."""
+    """Print the task, and the reason for it."""
     target = data.target
     print_text(f"Task: {target.task} of '{target.name}', because {target.reason}")
 
 
 def print_search(found: FitReport) -> None:
-    """Say which of the trees that were tried it is, and why no more were."""
+    """Print which candidate is the best tree, and why the search ended."""
     print_text(f"{found.title}, {found.metric} {format_number(found.score)} in validation")
     print_text(" ".join(words for words in (found.teacher, found.ending, found.finish) if words))
 
 
 @dataclass(frozen=True)
 class FitOutcome:
-    """A model that was learned, its test scores, and those of the best constant answer."""
+    """A new model, its test scores, and those of the best constant prediction."""
 
     data: Dataset
     model: Model
@@ -209,7 +208,7 @@ class FitOutcome:
     baseline: list[Score]
 
     def write(self, output: Path, notes: Notes, *, as_json: bool, further: dict[str, Any]) -> None:
-        """Write the model file, say so, and end; ``further`` is for `--json`."""
+        """Write the model file and print the report; ``further`` is for `--json`."""
         with naming_the_file(output):
             self.model.save(output)
         if as_json:
@@ -232,9 +231,9 @@ class FitOutcome:
         if "oob_score" in model.record:
             score = f"{_OOB_SCORES[model.task]} {format_number(model.record['oob_score'])}"
             print_text(
-                f"Out-of-bag score: {score} on training rows, by trees that did not draw them"
+                f"Out-of-bag score: {score} on training rows, by the trees that did not draw them"
             )
-        print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
+        print_text(f"Wrote {output}   (to read it: hardwood describe {output})")
 
     def _to_dict(self, output: Path) -> dict[str, Any]:
         data, model = self.data, self.model

@@ -1,4 +1,4 @@
-"""`hardwood predict`: a model's answers for the rows of a table."""
+"""`hardwood predict`: the predictions of a model for the rows of a table."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ def predict(
     model: opt.ModelFile,
     table: opt.TableFile,
     output: Annotated[
-        Path | None, opt.output("Write .csv or .parquet; otherwise CSV goes to stdout.")
+        Path | None, opt.output("File to write, .csv or .parquet.", "CSV goes to stdout")
     ] = None,
     proba: Annotated[
-        bool, opt.flag("Add a column of probability for each class or label.", "--proba")
+        bool, opt.flag("Add a column with the probability of each class or label.", "--proba")
     ] = False,
     keep: Annotated[
         list[str] | None,
-        opt.named("COLUMN", "Copy this column of the table; may be repeated."),
+        opt.named("COLUMN", "Copy this column of the table to the output. May be repeated."),
     ] = None,
     path: Annotated[
         LeafPath | None,
         opt.one_of(
             LeafPath,
-            "To which leaf of a policy tree: along the greedy path, or the most probable.",
+            "For policy trees: the leaf at the end of the greedy path, or the most probable leaf.",
             default="greedy",
         ),
     ] = None,
     jobs: opt.Jobs = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Predict every row of a table, in its order."""
+    """Predict every row of a table."""
     from hardwood.model import PolicyTree
 
     opened = open_model(model)
     if path is not None and not isinstance(opened, PolicyTree):
-        raise CommandError(f"{model} is no policy tree; --path is for those.")
+        raise CommandError(f"--path is for policy trees, and {model} holds {opened.noun}.")
     if proba and opened.task == "regression":
-        raise CommandError(f"{model} predicts numbers; --proba needs a classification model.")
+        raise CommandError(f"--proba is for classification, and {model} is a regression model.")
     if output is not None:
         check_writable(output, inputs=(model, table))
         check_format(output)
@@ -94,9 +94,9 @@ def prediction_table(
     with_proba: bool = False,
     **options: Any,
 ) -> pa.Table:
-    """Arrow table of the kept columns, ``prediction``, and ``probability of <class>``.
+    """Return a table of the kept columns, ``prediction``, and ``probability of <class>``.
 
-    Where there are several outputs, ``prediction of <name>`` and ``probability of <name>``.
+    With several outputs, the columns are ``prediction of <name>`` and ``probability of <name>``.
     ``options`` are those of the model's ``predict``.
     """
     columns: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def prediction_table(
     answers = _answers(model, rows, with_proba=with_proba, **options)
     clash = columns.keys() & answers.keys()
     if clash:
-        raise CommandError(f"--keep {clash.pop()} has the name of a column of the predictions.")
+        raise CommandError(f"--keep {clash.pop()}: a column of the predictions has the same name.")
     import pyarrow as pa
 
     return pa.table(columns | answers)
@@ -117,7 +117,7 @@ def _answers(model: Model, rows: pa.Table, *, with_proba: bool, **options: Any) 
 
     if not with_proba:
         return _columns("prediction", model, model.predict(rows, **options))
-    probabilities = model.predict_proba(rows, **options)  # which predictions follow from
+    probabilities = model.predict_proba(rows, **options)  # predictions follow from them
     predicted = _columns("prediction", model, answers(probabilities, model.task, model.classes))
     if model.classes is None:
         return predicted | _columns("probability", model, probabilities)

@@ -1,4 +1,4 @@
-"""The progress bar on stderr, and what moves it while trees are learned or searched for."""
+"""The progress bar on stderr, and the callbacks that move it while a model is learned."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from hardwood.text.numbers import plural
 
 
 class MoveBar(Protocol):
-    """Moves a bar: what is going on, how much of it is done, and how much there is, if known."""
+    """Move the bar: what is going on, how much is done, and the total, if known."""
 
     def __call__(self, words: str, done: float, total: float | None = None) -> None: ...
 
 
 @contextmanager
 def progress_bar(title: str, total: float | None = None, done: int = 0) -> Iterator[MoveBar]:
-    """Show a bar while the context lasts; yield what moves it.
+    """Show a bar while the context lasts; yield the function that moves it.
 
-    Work that turns out not to be needed is left undone: the bar jumps to its end with the
-    context's.
+    The bar jumps to its end when the context ends, because work may end early.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -44,43 +43,43 @@ def progress_bar(title: str, total: float | None = None, done: int = 0) -> Itera
         progress.update(bar, completed=end, total=end)
 
 
-def epoch_callback(move: MoveBar, n_restarts: int | None) -> Callable[[Any], bool]:
-    """Return the callback of a learner that counts the epochs of all trees.
+def epoch_callback(move: MoveBar, n_runs: int | None) -> Callable[[Any], bool]:
+    """Return the callback of a learner, which counts the epochs of all its runs.
 
-    There is one tree per restart, and they may be learned at the same time. Where ``n_restarts`` is
-    None, those begun so far are counted.
+    Runs are the restarts of a tree or the trees of a forest, and may run in parallel. If ``n_runs``
+    is None, only the runs that have started are counted.
     """
     epochs_done: dict[int, int] = {}
 
     def on_epoch(epoch: Any) -> bool:
         epochs_done[epoch.restart] = epoch.epoch + 1
-        total = (n_restarts or len(epochs_done)) * epoch.max_epochs
-        move(epoch_words(epoch, n_restarts), sum(epochs_done.values()), total)
+        total = (n_runs or len(epochs_done)) * epoch.max_epochs
+        move(epoch_words(epoch, n_runs), sum(epochs_done.values()), total)
         return False
 
     return on_epoch
 
 
-def epoch_words(epoch: Any, n_restarts: int | None) -> str:
-    """Say which epoch of which tree is over, with its loss."""
-    tree = ""
-    if n_restarts != 1:
-        of_all = "" if n_restarts is None else f" of {n_restarts}"
-        tree = f"tree {epoch.restart + 1}{of_all}, "
-    where = f"{tree}epoch {epoch.epoch + 1} of {epoch.max_epochs}"
+def epoch_words(epoch: Any, n_runs: int | None) -> str:
+    """Describe an epoch of a run, with its loss."""
+    run = ""
+    if n_runs != 1:
+        of_all = "" if n_runs is None else f" of {n_runs}"
+        run = f"run {epoch.restart + 1}{of_all}, "
+    where = f"{run}epoch {epoch.epoch + 1} of {epoch.max_epochs}"
     if math.isfinite(epoch.validation_loss):
         return f"{where}, validation loss {epoch.validation_loss:.4g}"
     return f"{where}, loss {epoch.train_loss:.4g}"
 
 
 def search_callback(move: MoveBar) -> Callable[[Any], bool]:
-    """Return the callback of the best-tree search, which counts the trees that were tried."""
+    """Return the callback of the search for the best tree, which counts the candidates."""
     best = math.nan
 
     def on_trial(trial: Any) -> bool:
         nonlocal best
         best = trial.validation_score if trial.outcome == "best so far" else best
-        words = f"{plural(trial.number, 'tree')} tried, the best scores {best:.4g}"
+        words = f"{plural(trial.number, 'candidate')}, best score {best:.4g}"
         move(words, trial.number)
         return False
 

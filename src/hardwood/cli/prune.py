@@ -1,4 +1,4 @@
-"""`hardwood prune`: a smaller tree out of a model and a table."""
+"""`hardwood prune`: make a model smaller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hardwood.cli import options as opt
 from hardwood.cli.errors import CommandError, check_writable, data_mistakes, naming_the_file
-from hardwood.cli.evaluate import judge, target_columns, true_answers, was_learned_from
+from hardwood.cli.evaluate import known_targets, score_model, target_columns, was_learned_from
 from hardwood.cli.output import Notes, print_json, print_table, print_text
 from hardwood.cli.read import hard_form, open_model, read_table, read_weights
 from hardwood.errors import TableError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hardwood.model.edit.readable import Readable
 
 _VALIDATION_FRACTION = 0.3
-# The sizes that are shown, and how they are called.
+# The sizes that are shown, with their names.
 _WORDS = {
     "n_splits": "splits",
     "n_leaves": "leaves",
@@ -36,7 +36,7 @@ _WORDS = {
     "multiplications": "multiplications per row",
     "additions": "additions per row",
 }
-_STALE = ("test", "test_rows")  # of a record: what was said of the tree as it was
+_STALE = ("test", "test_rows")  # entries of a record that no longer apply to the pruned tree
 
 
 CriterionChoice = Literal[
@@ -47,7 +47,7 @@ CriterionChoice = Literal[
 
 @dataclass(frozen=True)
 class PruningRows:
-    """Rows of the table, their weights, and their true answers where there is a target."""
+    """Rows of the table, their weights and, with --target, their targets."""
 
     table: pa.Table
     weight: np.ndarray
@@ -64,7 +64,7 @@ class PruningRows:
 
 @dataclass(frozen=True)
 class PruningPlan:
-    """How to prune: by the price of a leaf, by rows held out, or, with neither, by reach."""
+    """How to prune: by the cost of a leaf or on held-out rows; otherwise, only unreached nodes."""
 
     alpha: float | None
     validation_fraction: float | None
@@ -75,7 +75,7 @@ class PruningPlan:
     readable: float | None
 
     def completed(self, *, has_target: bool) -> PruningPlan:
-        """Check that the options go together, and fill in the default."""
+        """Check that the options are compatible, and fill in the default."""
         asked = {
             "--alpha": self.alpha is not None,
             "--validation-fraction": self.validation_fraction is not None,
@@ -84,26 +84,23 @@ class PruningPlan:
         }
         for option, is_asked in asked.items():
             if is_asked and not has_target:
-                raise CommandError(
-                    f"{option} compares answers with the truth: name it by --target."
-                )
+                raise CommandError(f"{option} compares predictions with targets: give --target.")
         if self.alpha is not None:
             for option in ("--validation-fraction", "--one-standard-error"):
                 if asked[option]:
-                    raise CommandError(f"--alpha says how small the tree gets; leave out {option}.")
+                    raise CommandError(f"--alpha sets the size of the tree; leave out {option}.")
         elif has_target and self.validation_fraction is None:
             return replace(self, validation_fraction=_VALIDATION_FRACTION)
         return self
 
 
 def _moving_rows(what: str) -> Any:
-    """Return an option for a share of the rows that ``what`` may move."""
+    """Return an option for the share of the rows that a change may move to another leaf."""
     return opt.number(
-        f"{what}, as long as no more than this share of the rows reaches another leaf; "
-        "0 moves none.",
+        f"{what}, as long as at most this share of the rows reaches another leaf.",
         low=0,
         high=0.99,
-        default="splits are kept as they are",
+        default="splits do not change",
     )
 
 
@@ -113,22 +110,22 @@ def prune(
     target: Annotated[
         str | None,
         opt.target(
-            "The column that the model predicts (several: a,b); without it, only what no "
-            "row reaches goes."
+            "Column that the model predicts, or several separated by commas. Without it, only "
+            "nodes that no row reaches are removed."
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        opt.output("The file of the smaller model.", "MODEL's name with -pruned"),
+        opt.output("File for the pruned model.", "name of MODEL with -pruned"),
     ] = None,
     alpha: Annotated[
         float | None,
-        opt.number("Remove what lowers the mean loss by less than this per leaf.", low=0),
+        opt.number("Remove subtrees that lower the mean loss by less than this per leaf.", low=0),
     ] = None,
     validation_fraction: Annotated[
         float | None,
         opt.number(
-            "Share of the rows held out to choose the size by; not with --alpha.",
+            "Share of the rows held out to choose the size; not with --alpha.",
             low=0.01,
             high=0.9,
             default=f"{_VALIDATION_FRACTION}, with --target and without --alpha",
@@ -137,32 +134,33 @@ def prune(
     one_standard_error: Annotated[
         bool,
         opt.flag(
-            "Take the smallest tree within one standard error of the best.", "--one-standard-error"
+            "Choose the smallest tree within one standard error of the best.",
+            "--one-standard-error",
         ),
     ] = False,
     min_samples: Annotated[
         float,
-        opt.number("Remove nodes that fewer rows reach, or rows of less weight.", low=0),
+        opt.number("Remove nodes with fewer rows (or less total weight) than this.", low=0),
     ] = 0.0,
-    sparsify: Annotated[float | None, _moving_rows("Remove terms of splits, too")] = None,
+    sparsify: Annotated[float | None, _moving_rows("Also remove terms from the splits")] = None,
     readable: Annotated[
-        float | None, _moving_rows("Rewrite the splits with few terms and short numbers, too")
+        float | None, _moving_rows("Also rewrite the splits with few terms and short numbers")
     ] = None,
     criterion: Annotated[
         CriterionChoice,
         opt.one_of(
             CriterionChoice,
-            "The loss; auto is the log loss of classes, the squared error of numbers.",
+            "Loss to prune by; auto is log loss for classes, squared error for regression.",
         ),
     ] = "auto",
     weight: opt.WeightColumn = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Make a model smaller, and show what that changes.
+    """Prune a model, and show its size and scores before and after.
 
-    Rows of TABLE that the model was not learned from are best. With --target a share of them is
-    held out: the others say what a shortened tree should answer, these say how short it should be.
+    Use a TABLE that the model was not learned from. With --target, a share of its rows is held out:
+    the size of the tree is chosen on these rows, and the values of new leaves come from the others.
     """
     output = Path(f"{model.stem}-pruned.hardwood") if output is None else output
     check_writable(output, inputs=(model, table))
@@ -173,14 +171,14 @@ def prune(
     tree, notes, rng = _open_tree(model), Notes(), np.random.default_rng(seed)
     with notes.collecting(), data_mistakes():
         rows, n_table_rows = _read_rows(tree, model, table, target, weight, notes)
-        train, judged = _divide(rows, plan, rng, tree)
-        pruned, rewritten = _pruned(tree, train, judged, plan)
+        train, valid = _divide(rows, plan, rng, tree)
+        pruned, rewritten = _pruned(tree, train, valid, plan)
         smaller = _with_record(pruned, tree, table, rows, plan)
-        scores = [[] if judged.truth is None else _scores(t, judged, seed) for t in (tree, smaller)]
+        scores = [[] if valid.truth is None else _scores(t, valid, seed) for t in (tree, smaller)]
     if plan.validation_fraction is not None and was_learned_from(tree, table, n_table_rows):
         notes.add(
-            f"{model} was learned from {table.name}, it seems (same name, same number of rows): "
-            "on rows that taught the tree every split looks useful; prune by other rows"
+            f"{model} was probably learned from {table.name} (same name, same number of rows): on "
+            "training rows every split looks useful, so prune on other rows"
         )
     with naming_the_file(output):
         smaller.save(output)
@@ -189,17 +187,17 @@ def prune(
             "model": str(output),
             "task": tree.task,
             "n_rows": len(train),
-            "n_validation": 0 if plan.validation_fraction is None else len(judged),
-            "before": _sizes(tree, judged) | {"scores": scores_json(scores[0])},
-            "after": _sizes(smaller, judged) | {"scores": scores_json(scores[1])},
+            "n_validation": 0 if plan.validation_fraction is None else len(valid),
+            "before": _sizes(tree, valid) | {"scores": scores_json(scores[0])},
+            "after": _sizes(smaller, valid) | {"scores": scores_json(scores[1])},
             "notes": notes.messages,
         }
         print_json(outcome | _readable_json(rewritten))
         return
-    _print_outcome(tree, smaller, judged, scores, plan)
+    _print_outcome(tree, smaller, valid, scores, plan)
     if rewritten is not None:
         print_text(f"{rewritten}\n")
-    print_text(f"Wrote {output}   (read it with: hardwood describe {output})")
+    print_text(f"Wrote {output}   (to read it: hardwood describe {output})")
 
 
 def _open_tree(path: Path) -> ObliqueTree:
@@ -208,8 +206,8 @@ def _open_tree(path: Path) -> ObliqueTree:
     model = hard_form(open_model(path), path, "prune")
     if not isinstance(model, ObliqueTree):
         raise CommandError(
-            f"{path} holds a forest; prune takes a single tree. From Python, its trees can be "
-            "pruned one by one: forest.replace(trees=[tree.prune(X) for tree in forest.trees])."
+            f"{path} holds a forest, and prune is for single trees. In Python, prune its trees one "
+            "by one: forest.replace(trees=[tree.prune(X) for tree in forest.trees])."
         )
     return model
 
@@ -222,16 +220,16 @@ def _read_rows(
     weight: str | None,
     notes: Notes,
 ) -> tuple[PruningRows, int]:
-    """Read the rows that count and whose answers, where asked for, the model knows.
+    """Read the rows with a positive weight and, with --target, with a class that the model knows.
 
-    Also returns how many rows the table has.
+    Also returns the number of rows in the table.
     """
     table = read_table(path)
     weights = np.ones(table.num_rows) if weight is None else read_weights(table, weight, path)
     rows = PruningRows(table, weights, None)
     if target is not None:
         names = target_columns(tree, table, target, path, model)
-        known, truth = true_answers(tree, table, names, path)
+        known, truth = known_targets(tree, table, names, path)
         rows = PruningRows(table.take(known), weights[known], truth)
         if len(known) < table.num_rows:
             left_out = plural(table.num_rows - len(known), "row")
@@ -250,8 +248,8 @@ def _of_known_classes(tree: ObliqueTree, rows: PruningRows, notes: Notes) -> Pru
     is_known = positions(rows.truth, tree.classes) >= 0
     if not is_known.any():
         raise CommandError(
-            f"None of the target's values, for example {rows.truth.tolist()[0]!r}, is a class of "
-            f"the model: {', '.join(map(repr, tree.classes[:8]))}. Is this the right column?"
+            f"No value of the target, for example {rows.truth.tolist()[0]!r}, is a class of the "
+            f"model: {', '.join(map(repr, tree.classes[:8]))}. Is this the right column?"
         )
     if not is_known.all():
         n_unknown = plural(int((~is_known).sum()), "row")
@@ -262,26 +260,26 @@ def _of_known_classes(tree: ObliqueTree, rows: PruningRows, notes: Notes) -> Pru
 def _divide(
     rows: PruningRows, plan: PruningPlan, rng: np.random.Generator, tree: ObliqueTree
 ) -> tuple[PruningRows, PruningRows]:
-    """Return the rows to prune by, and those to judge the outcome by."""
+    """Return the rows to prune with, and the rows to score the result on."""
     if plan.validation_fraction is None:
         return rows, rows
     labels = None if tree.classes is None else rows.truth
     try:
         train, valid = hold_out(len(rows), plan.validation_fraction, rng, labels)
     except TableError as error:
-        raise CommandError(f"{error} Use --alpha to prune by all of them.") from error
+        raise CommandError(f"{error} Use --alpha to prune with all rows.") from error
     return rows.part(train), rows.part(valid)
 
 
 def _pruned(
-    tree: ObliqueTree, train: PruningRows, judged: PruningRows, plan: PruningPlan
+    tree: ObliqueTree, train: PruningRows, valid: PruningRows, plan: PruningPlan
 ) -> tuple[ObliqueTree, Readable | None]:
-    """Return the smaller tree and, where its splits were rewritten, what that changed."""
+    """Return the pruned tree and, if its splits were rewritten, the changes."""
     options: dict[str, Any] = {"min_samples": plan.min_samples, "sample_weight": train.weight}
     if train.truth is not None:
         options |= {"y": train.truth, "alpha": plan.alpha, "criterion": plan.criterion}
     if plan.validation_fraction is not None:
-        options["validation"] = (judged.table, judged.truth, judged.weight)
+        options["validation"] = (valid.table, valid.truth, valid.weight)
         options["one_standard_error"] = plan.one_standard_error
     smaller = tree.prune(train.table, **options)
     if plan.sparsify is not None:
@@ -302,7 +300,7 @@ def _readable_json(found: Readable | None) -> dict[str, Any]:
 def _with_record(
     smaller: ObliqueTree, tree: ObliqueTree, table: Path, rows: PruningRows, plan: PruningPlan
 ) -> ObliqueTree:
-    """Note in the record what was done; scores of the tree as it was are no longer its own."""
+    """Add the pruning to the record, and remove the scores of the original tree."""
     chosen = {
         "alpha": plan.alpha,
         "validation fraction": plan.validation_fraction,
@@ -320,7 +318,7 @@ def _with_record(
 def _scores(tree: ObliqueTree, rows: PruningRows, seed: int) -> list[Score]:
     assert rows.truth is not None
     rng = np.random.default_rng(seed)
-    return judge(tree, rows.table, rows.truth, rows.weight, rng).scores
+    return score_model(tree, rows.table, rows.truth, rows.weight, rng).scores
 
 
 def _sizes(tree: ObliqueTree, rows: PruningRows) -> dict[str, float]:
@@ -343,20 +341,20 @@ def _size(value: float) -> str:
 def _print_outcome(
     tree: ObliqueTree,
     smaller: ObliqueTree,
-    judged: PruningRows,
+    valid: PruningRows,
     scores: list[list[Score]],
     plan: PruningPlan,
 ) -> None:
-    sizes = [_sizes(t, judged) for t in (tree, smaller)]
+    sizes = [_sizes(t, valid) for t in (tree, smaller)]
     lines = [[words, *(_size(size[name]) for size in sizes)] for name, words in _WORDS.items()]
     lines += [
         [a.name, format_number(a.value), format_number(b.value)]
         for a, b in zip(*scores, strict=True)
     ]
-    if judged.truth is None:
-        title = f"By where {plural(len(judged), 'row')} go"
+    if valid.truth is None:
+        title = f"Sizes, by the paths of {plural(len(valid), 'row')}"
     elif plan.validation_fraction is None:
-        title = f"Scores on the {plural(len(judged), 'row')} that it was pruned by"
+        title = f"Scores on the {plural(len(valid), 'row')} used for pruning"
     else:
-        title = f"Scores on {plural(len(judged), 'row')} held out, which chose the size"
+        title = f"Scores on {plural(len(valid), 'held-out row')}, which chose the size"
     print_table(title, ["", "before", "after"], lines)

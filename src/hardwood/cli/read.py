@@ -1,9 +1,8 @@
-"""What comes from files: models, and tables (CSV, Parquet) with their targets and weights.
+"""Read models, and tables (CSV, Parquet) with their targets and weights; write tables.
 
-Tables are written here, too, and columns found that name the rows instead of describing them.
-A tree that weighs every customer's number learns the table by heart. Text that differs from row to
-row can teach nothing about another row and is left out; of whole numbers that may be numbers of
-rows it is only said, because a measurement can look the same.
+Columns that identify the rows are found here, too, since a tree that uses a customer number
+memorizes the table. A text column that differs in every row is left out. Whole numbers that seem to
+count the rows are only noted, because a measurement can look the same.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ _HEAD_BYTES = 1 << 16
 _BLOCK_BYTES = (1 << 20, 1 << 24, 1 << 27, 1 << 30)
 _TOO_LONG_FOR_A_BLOCK = ("straddling object", "Empty CSV file or block")
 
-MIN_ROWS = 51  # in fewer rows, names of everything may differ by chance
-MIN_DISTINCT = 0.95  # a few repeated entries (a customer who came twice) change nothing
+MIN_ROWS = 51  # in fewer rows, all values of a text column may differ by chance
+MIN_DISTINCT = 0.95  # a few repeated values are allowed (a customer who came twice)
 
 # id, customer_id, customer-id, customer id; customerId, CustomerID
 _ID_NAME = re.compile(r"(?:^|[_\W])id$|[a-z](?:Id|ID)$|^(?:Id|ID)$", re.ASCII)
-# Sums of larger weights times squares of numbers leave the range of a float64.
+# Sums of larger weights times squared numbers exceed the range of a float64.
 MAX_WEIGHT = 1e30
 
 
 def open_model(path: Path) -> Model:
-    """Load a model file; anything that is not one is a HardwoodError naming the path."""
+    """Load a model file; raise a HardwoodError that names the path for anything else."""
     from hardwood.model import load
 
     check_readable(path, "a .hardwood model file")
@@ -61,7 +60,7 @@ def open_model(path: Path) -> Model:
 
 
 def hard_form(model: Model, path: Path, what: str) -> ObliqueTree | ObliqueForest:
-    """Return the hard tree or forest that a model of a file is; ``what`` takes nothing else."""
+    """Return the model of a file if it is a hard tree or forest, which ``what`` requires."""
     try:
         return model.hard(what)
     except TypeError as error:
@@ -69,23 +68,23 @@ def hard_form(model: Model, path: Path, what: str) -> ObliqueTree | ObliqueFores
 
 
 def open_hardened(path: Path, what: str, notes: Notes) -> ObliqueTree | ObliqueForest:
-    """Load a model file as hard trees; those of a soft ensemble are made, which a note says."""
+    """Load a model file as hard trees; a soft ensemble is hardened, with a note."""
     from hardwood.model import TreeEnsemble
 
     model = open_model(path)
     if not isinstance(model, TreeEnsemble):
         return hard_form(model, path, what)
-    notes.add(f"the model is soft: {what} is made of the forest of its hard trees")
+    notes.add(f"the model is soft: {what} uses the forest of its hardened trees")
     return model.harden()
 
 
 def read_table(path: Path) -> pa.Table:
-    """Read a CSV or Parquet file: an Arrow table with distinct names and at least one row.
+    """Read a CSV or Parquet file into an Arrow table with distinct names and at least one row.
 
-    Parquet is recognized by its first bytes, everything else is CSV: comma, semicolon, tab or bar
-    between the entries (whichever the header has most of), decimal commas where semicolons
-    separate, compressed when the name says so (`.csv.gz`). Empty entries, `NA`, `NaN`, `null` and
-    the like are missing. Columns without a name are left out, with a warning.
+    Parquet is recognized by its first bytes; anything else is read as CSV. The separator is comma,
+    semicolon, tab or bar, whichever is most frequent in the header; with semicolons, numbers may
+    have decimal commas. `.csv.gz` files are decompressed. Empty values, `NA`, `NaN`, `null` and the
+    like are missing. Columns without a name are left out, with a warning.
     """
     check_readable(path, "a CSV or Parquet file")
     table = _read_parquet(path) if _starts_with(path, _PARQUET_MAGIC) else _read_csv(path)
@@ -95,19 +94,19 @@ def read_table(path: Path) -> pa.Table:
         name = shortened(repeated[0])
         raise CommandError(f"{path} has more than one column named '{name}'; rename them.")
     if table.num_rows == 0:
-        raise CommandError(f"{path} has a header and no rows.")
+        raise CommandError(f"{path} has a header but no rows.")
     return table
 
 
 def without_columns(table: pa.Table, names: Iterable[str], path: Path) -> pa.Table:
-    """Return ``table`` less the columns ``names``, each of which must exist."""
+    """Return ``table`` without the columns ``names``, which must exist."""
     for name in names:
         check_column(table, name, path)
     return table.drop_columns(list(names))
 
 
 def check_column(table: pa.Table, name: str, path: Path) -> None:
-    """Raise CommandError when the table has no column ``name``, suggesting close ones."""
+    """Raise CommandError if the table has no column ``name``; suggest similar names."""
     if name in table.column_names:
         return
     hint = did_you_mean(name, table.column_names)
@@ -119,15 +118,13 @@ def check_column(table: pa.Table, name: str, path: Path) -> None:
 
 
 def check_format(path: Path) -> None:
-    """Raise CommandError unless the file's name asks for a format that `write_table` writes."""
+    """Raise CommandError unless `write_table` can write a file with this suffix."""
     if path.suffix.lower() not in (_CSV_SUFFIX, *_PARQUET_SUFFIXES):
-        raise CommandError(
-            f"{path}: a table is written as .csv or .parquet; the name must end in one of them."
-        )
+        raise CommandError(f"{path}: the name of a table must end in .csv or .parquet.")
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write Parquet (`.parquet`, `.pq`) or CSV (`.csv`), all of it or nothing."""
+    """Write Parquet (`.parquet`, `.pq`) or CSV (`.csv`), completely or not at all."""
     check_format(path)
     with whole_file(path) as stream:
         if path.suffix.lower() in _PARQUET_SUFFIXES:
@@ -166,8 +163,8 @@ def _read_csv(path: Path) -> pa.Table:
         raise CommandError(f"{path} is empty; expected a CSV file with a header.")
     if b"\0" in head:
         raise CommandError(
-            f"{path} holds binary data; expected a CSV or Parquet file. "
-            "Spreadsheets and UTF-16 text must be saved as UTF-8 CSV first."
+            f"{path} contains binary data; expected a CSV or Parquet file. "
+            "Save spreadsheets and UTF-16 text as UTF-8 CSV first."
         )
     delimiter = _delimiter(head)
     table = _parse_csv(path, delimiter, decimal_point=".")
@@ -195,7 +192,7 @@ def _parse_csv(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
 
 
 def _parse_blocks(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
-    """Parse in Arrow's blocks of 1 MB, or in larger ones where a row does not fit into two."""
+    """Parse in Arrow's blocks of 1 MB, or in larger ones if a row does not fit."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -220,9 +217,9 @@ def _parse_blocks(path: Path, delimiter: str, decimal_point: str) -> pa.Table:
 
 
 def _checked_size(path: Path) -> int:
-    """Return the number of bytes of a file with a very long row, uncompressed.
+    """Return the uncompressed size in bytes of a file with a very long row.
 
-    Raises CommandError when a quote is left open: the rest of the file would be one entry.
+    Raises CommandError if a quote is not closed: the rest of the file would be one value.
     """
     import pyarrow as pa
 
@@ -233,8 +230,8 @@ def _checked_size(path: Path) -> int:
             n_quotes += block.count(b'"')
     if n_bytes > _BLOCK_BYTES[0] and n_quotes % 2:
         raise CommandError(
-            f"{path} has an entry of more than 1 MB and an odd number of quotation marks: "
-            "one that opens an entry is not closed."
+            f"{path} has a value of more than 1 MB and an odd number of quotation marks: a "
+            "quoted value is not closed."
         )
     return n_bytes
 
@@ -253,7 +250,7 @@ def _head(path: Path) -> bytes:
 
 
 def _delimiter(head: bytes) -> str:
-    """Return the separator most frequent in the header, outside quotes; a comma in doubt."""
+    """Return the most frequent separator in the header, outside quotes; a comma if in doubt."""
     header = head.lstrip(b"\r\n").splitlines()[0].decode("utf-8", errors="replace")
     outside_quotes = "".join(header.split('"')[::2])
     return max(_DELIMITERS, key=outside_quotes.count)
@@ -278,7 +275,7 @@ def _drop_unnamed(table: pa.Table, path: Path) -> pa.Table:
         return table
     places = ", ".join(str(i + 1) for i in unnamed[:8]) + (", ..." if len(unnamed) > 8 else "")
     warnings.warn(
-        f"{path}: column {places} has no name and is left out (often a row number from pandas)",
+        f"{path}: column {places} has no name and is left out (often the row number from pandas)",
         TableWarning,
         stacklevel=3,
     )
@@ -291,9 +288,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def identifiers(features: pa.Table, wanted: Collection[str] = ()) -> list[str]:
-    """Return the text columns that have a different entry in (nearly) every row, less ``wanted``.
+    """Return text columns with a different value in (nearly) every row, except those ``wanted``.
 
-    Every such column is warned of, and so are whole numbers that seem to count the rows.
+    Warns of every such column, and of whole numbers that seem to count the rows.
     """
     found = []
     for name in features.column_names:
@@ -306,8 +303,8 @@ def identifiers(features: pa.Table, wanted: Collection[str] = ()) -> list[str]:
                 found.append(name)
                 often = "every row" if share == 1 else "nearly every row"
                 _warn(
-                    f"'{name}' has a different text in {often}, so it is left out as an "
-                    f"identifier; --use {_quoted(name)} keeps it"
+                    f"'{name}' has a different text in {often} and is left out as an identifier; "
+                    f"to keep it: --use {_quoted(name)}"
                 )
         elif _seems_to_count_rows(name, column):
             _warn(
@@ -334,7 +331,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _distinct_share(column: Any) -> float:
-    """Return different entries per entry that is present; 0 where there are too few to say."""
+    """Return the share of distinct values among those present; 0 if there are too few rows."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -344,7 +341,7 @@ def _distinct_share(column: Any) -> float:
 
 
 def _seems_to_count_rows(name: str, column: Any) -> bool:
-    """Whether whole numbers go up by one from row to row, or all differ under a name such as id."""
+    """Whether whole numbers increase by one in every row, or all differ in a column such as id."""
     import pyarrow as pa
 
     if not pa.types.is_integer(column.type) or column.null_count or len(column) < MIN_ROWS:
@@ -357,12 +354,11 @@ def _seems_to_count_rows(name: str, column: Any) -> bool:
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be predicted, with its task and the reason for it.
+    """The targets of a table, with the task and the reason for it.
 
-    ``rows`` are the numbers of the table's rows that have a target, ``values`` their targets:
-    labels (text, whole numbers or booleans) for classification, float64 for regression. Of several
-    columns, ``values`` is (n, k): 0 and 1 for classification, where each is a label by itself.
-    ``names`` are the columns, ``name`` what they are called in a sentence.
+    ``rows`` are the indices of the rows that have a target. ``values`` are their targets: classes
+    (text, whole numbers or booleans) for classification, float64 for regression; with several
+    columns, (n, k), and binary labels of 0 and 1 for classification. ``names`` are the columns.
     """
 
     names: tuple[str, ...]
@@ -374,14 +370,14 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The columns for a sentence that puts quotation marks around them."""
+        """The columns, for a sentence with quotation marks around them."""
         return "', '".join(self.names)
 
 
 def columns_named(table: pa.Table, text: str, path: Path) -> tuple[str, ...]:
-    """Return the columns that ``--target`` names: one, or several with commas between them.
+    """Return the columns that ``--target`` names: one, or several separated by commas.
 
-    A column whose own name has commas is found by it.
+    The name of a single column may contain commas.
     """
     names = (text,) if text in table.column_names else tuple(map(str.strip, text.split(",")))
     for name in names:
@@ -395,22 +391,24 @@ def columns_named(table: pa.Table, text: str, path: Path) -> tuple[str, ...]:
 def read_targets(
     table: pa.Table, names: tuple[str, ...], path: Path, task: TaskKind | None = None
 ) -> Target:
-    """Take one target from a table, or several: all yes/no labels, or all numbers.
+    """Read one target column, or several: all binary labels, or all regression targets.
 
-    ``task`` overrules what the values suggest. Rows that lack one of several targets are left out.
-    Raises CommandError when a column cannot be learned: absent, all missing, of one class, of about
-    as many classes as rows, of a type or with values that the task does not admit.
+    ``task`` overrides the task that the values suggest. Rows in which a target is missing are left
+    out. Raises CommandError for a column that cannot be learned: not in the table, all missing, a
+    single class, nearly as many classes as rows, or values that do not fit the task.
     """
     rows, columns = complete_columns(table, names, path)
     if len(names) == 1:
         chosen, reason = suggested_task(columns[0])
-    elif all(map(_is_yes_or_no, columns)):
+    elif all(map(_is_binary, columns)):
         chosen, reason = "classification", "they hold 0 and 1, or true and false"
     else:
         chosen, reason = "regression", "they hold numbers"
     if task is not None:
         chosen, reason = task, f"--task {task}"
-    read = finite_numbers if chosen == "regression" else _labels if len(names) == 1 else _yes_or_no
+    read = (
+        finite_numbers if chosen == "regression" else _labels if len(names) == 1 else _binary_labels
+    )
     found = [read(values, name) for values, name in zip(columns, names, strict=True)]
     values = found[0] if len(names) == 1 else np.column_stack(found)
     return Target(names, chosen, reason, rows, values, n_missing=table.num_rows - rows.size)
@@ -419,19 +417,19 @@ def read_targets(
 def complete_columns(
     table: pa.Table, names: Sequence[str], path: Path
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the numbers of the rows with an entry in all columns, and the columns' entries there.
+    """Return the indices of the rows with values in all columns, and these values by column.
 
-    Entries are text, numbers or booleans; anything else is a CommandError.
+    Values are text, numbers or booleans; anything else is a CommandError.
     """
     found = [_present(table, name, path) for name in names]
     rows = reduce(np.intersect1d, [rows for rows, _ in found])
     if rows.size == 0:
-        raise CommandError(f"No row of {path} has an entry in all of {', '.join(names)}.")
+        raise CommandError(f"No row of {path} has values in all of {', '.join(names)}.")
     return rows, [values[np.searchsorted(present, rows)] for present, values in found]
 
 
 def _present(table: pa.Table, name: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers of the entries that are not missing, and these as NumPy has them."""
+    """Return the row indices of the values that are not missing, and the values as an array."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -444,31 +442,31 @@ def _present(table: pa.Table, name: str, path: Path) -> tuple[np.ndarray, np.nda
     is_present = pc.invert(pc.is_null(column, nan_is_null=True))
     rows = np.flatnonzero(is_present.to_numpy())
     if rows.size == 0:
-        raise CommandError(f"Every entry of column '{name}' of {path} is missing.")
+        raise CommandError(f"All values of column '{name}' of {path} are missing.")
     values = column.filter(is_present).to_numpy()
     is_text = values.dtype.kind == "O" and all(isinstance(v, str) for v in values.tolist())
     if values.dtype.kind not in "biuf" and not is_text:
         found = "dates or times" if values.dtype.kind in "Mm" else type(values.flat[0]).__name__
         raise CommandError(
-            f"Column '{name}' holds {found}; a target or weight is text, numbers or true/false. "
-            "Convert it, for instance to a number of days."
+            f"Column '{name}' contains {found}; a target or weight must be text, numbers or "
+            "true/false. Convert it, for example to a number of days."
         )
     return rows, values
 
 
 def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
-    """Take sample weights, (n,) float64 and non-negative, from the column ``name``."""
+    """Read the sample weights, (n,) float64 and non-negative, from the column ``name``."""
     rows, values = _present(table, name, path)
     if values.dtype.kind not in "iuf":
         raise CommandError(f"Weight column '{name}' does not hold numbers.")
     if rows.size < table.num_rows:
         raise CommandError(
-            f"Weight column '{name}' has {table.num_rows - rows.size} missing entries."
+            f"Weight column '{name}' has {table.num_rows - rows.size} missing values."
         )
     if values.max() > MAX_WEIGHT:
         raise CommandError(
-            f"Weight column '{name}' holds {values.max():g}; weights go up to {MAX_WEIGHT:g}. "
-            "Only their ratios matter: divide them all by the same number."
+            f"Weight column '{name}' contains {values.max():g}; the largest allowed weight is "
+            f"{MAX_WEIGHT:g}. Only ratios matter: divide all weights by the same number."
         )
     try:
         return weight_of_rows(values, rows.size)
@@ -477,10 +475,10 @@ def read_weights(table: pa.Table, name: str, path: Path) -> np.ndarray:
 
 
 def as_labels(values: np.ndarray, classes: Sequence[Any] | None) -> np.ndarray:
-    """Return the labels of a file as a model has them.
+    """Convert the labels of a file to the type of a model's classes.
 
-    A file does not say whether its 1, 2, 3 were text when the model was learned; where the classes
-    are text, so are the labels.
+    A file does not say whether its 1, 2, 3 were text when the model was learned; if the classes are
+    text, the labels become text.
     """
     if not classes or not all(isinstance(label, str) for label in classes):
         return values
@@ -488,28 +486,27 @@ def as_labels(values: np.ndarray, classes: Sequence[Any] | None) -> np.ndarray:
 
 
 def label_positions(values: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
-    """Position of each label of a file in ``classes``, (n,) int64; -1 for one that is not there."""
+    """Position of each label of a file in ``classes``, (n,) int64; -1 for unknown labels."""
     return positions(as_labels(values, classes), classes)
 
 
-def _is_yes_or_no(values: np.ndarray) -> bool:
+def _is_binary(values: np.ndarray) -> bool:
     return values.dtype.kind in "biuf" and bool(np.isin(values, (0, 1)).all())
 
 
-def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
-    advice = "learn other classes one at a time, quantities with --task regression."
-    labels = zeros_and_ones(values, name, f"of several targets each is such a label: {advice}")
+def _binary_labels(values: np.ndarray, name: str) -> np.ndarray:
+    advice = "learn other classes one at a time, and numbers with --task regression."
+    labels = zeros_and_ones(values, name, f"several targets must be binary labels: {advice}")
     _check_two(labels, name)
     return labels
 
 
 def zeros_and_ones(values: np.ndarray, name: str, advice: str) -> np.ndarray:
-    """Return a column of labels, (n,) int64; ``advice`` ends the message where it holds others."""
-    if not _is_yes_or_no(values):
+    """Return a column of binary labels, (n,) int64; ``advice`` ends the message for others."""
+    if not _is_binary(values):
         strange = next(value for value in values.tolist() if value not in (0, 1))
         raise CommandError(
-            f"Column '{name}' holds {strange!r:.60}, which is neither 0 nor 1, true nor false; "
-            f"{advice}"
+            f"Column '{name}' contains {strange!r:.60}, which is not 0, 1, true or false; {advice}"
         )
     return values.astype(np.int64)
 
@@ -517,13 +514,13 @@ def zeros_and_ones(values: np.ndarray, name: str, advice: str) -> np.ndarray:
 def _labels(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind == "f" and not are_whole(values):
         raise CommandError(
-            f"Target '{name}' holds numbers with fractions, which are no class labels: "
-            "use --task regression."
+            f"Target '{name}' contains fractional numbers, which cannot be classes: use "
+            "--task regression."
         )
     if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
         raise CommandError(
-            f"Target '{name}' holds the label {values.max()}, which is no 64-bit integer with a "
-            "sign: make the labels smaller, or text."
+            f"Target '{name}' contains the label {values.max()}, which is not a signed 64-bit "
+            "integer: use smaller labels, or text."
         )
     if values.dtype.kind in "iuf":
         values = values.astype(np.int64)
@@ -531,30 +528,32 @@ def _labels(values: np.ndarray, name: str) -> np.ndarray:
     if n_classes * MIN_ROWS_PER_CLASS > values.size:
         raise CommandError(
             f"Target '{name}' has {n_classes} different values in {values.size} rows, too many "
-            "to be classes. Is it an identifier? For a quantity use --task regression."
+            "for classes. Is it an identifier? For numbers use --task regression."
         )
     return values
 
 
 def _check_two(values: np.ndarray, name: str) -> int:
-    """Return the number of different values, which must be two or more."""
+    """Return the number of different values; raise if there is only one."""
     different = np.unique(values)
     if different.size == 1:
         raise CommandError(
             f"Target '{name}' has a single value, {different.tolist()[0]!r}: there is nothing to "
-            "tell apart. Is this the right column?"
+            "learn. Is this the right column?"
         )
     return different.size
 
 
 def finite_numbers(values: np.ndarray, name: str) -> np.ndarray:
-    """Return a column of numbers to learn or to compare with, (n,) float64."""
+    """Return a column of finite numbers, (n,) float64."""
     if values.dtype.kind == "O":
         raise CommandError(
-            f"Target '{name}' holds text, for example {values.tolist()[0]!r}; regression needs "
-            "numbers. Use --task classification, or correct the entries."
+            f"Target '{name}' contains text, for example {values.tolist()[0]!r}; regression needs "
+            "numbers. Use --task classification, or correct the values."
         )
     numbers: np.ndarray = values.astype(np.float64)
     if not np.isfinite(numbers).all():
-        raise CommandError(f"Target '{name}' holds infinite numbers; regression needs finite ones.")
+        raise CommandError(
+            f"Target '{name}' contains infinite numbers; regression needs finite ones."
+        )
     return numbers

@@ -23,38 +23,38 @@ def show(
     model: opt.ModelFile,
     data: Annotated[
         Path | None,
-        opt.named("TABLE", "A CSV or Parquet file whose rows fill the histograms."),
+        opt.named("TABLE", "CSV or Parquet file with rows to show on the page."),
     ] = None,
     target: Annotated[
         str | None,
         opt.target(
-            "Its column with the truth, which gives the colors.",
-            "what MODEL predicts, if TABLE has it",
+            "Target column of TABLE, which gives the colors.",
+            "the target of MODEL, if TABLE has it",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        opt.output("Where to write the page.", "MODEL's name with _tree.html"),
+        opt.output("File for the page.", "name of MODEL with _tree.html"),
     ] = None,
     rows: Annotated[
         int,
-        opt.count("Rows to choose from on the page.", low=0, high=MAX_ROWS),
+        opt.count("Number of rows to choose from on the page.", low=0, high=MAX_ROWS),
     ] = 300,
-    title: Annotated[str | None, opt.named("TEXT", "Its heading.")] = None,
+    title: Annotated[str | None, opt.named("TEXT", "Heading of the page.")] = None,
     open: Annotated[bool, opt.flag("Open the page in a browser.", "--open")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write an interactive page of a tree or forest: one HTML file that fetches nothing.
+    """Write an interactive page of a tree or forest: one HTML file that works offline.
 
-    It draws the tree with the streams of rows, and at each split the weights and the histogram of
-    the scores; a row can be chosen or typed, and goes down.
+    It draws the tree and the flow of rows through it, with the weights and a histogram of scores at
+    each split. Choose or type a row to follow its path.
     """
     path = model.with_name(f"{model.stem}_tree.html") if output is None else output
     check_writable(path, inputs=(model,) if data is None else (model, data))
     if path.suffix.lower() not in (".html", ".htm"):
-        raise CommandError(f"{path}: a page is written as .html; the name must end in it.")
+        raise CommandError(f"{path}: the name of a page must end in .html.")
     if target is not None and data is None:
-        raise CommandError("--target names a column of a table: give the table with --data.")
+        raise CommandError("--target is a column of the table that --data names; give --data, too.")
     notes = Notes()
     with notes.collecting():
         opened = open_hardened(model, "a page", notes)
@@ -62,19 +62,19 @@ def show(
         with naming_the_file(path):
             opened.show(path, X, y, title=title, max_rows=rows)
     if open and not webbrowser.open(path.resolve().as_uri()):
-        notes.add(f"no browser could be started; open {path} yourself")
+        notes.add(f"could not start a browser; open {path} yourself")
     n_rows, size = 0 if X is None else X.num_rows, path.stat().st_size
     if as_json:
         written = {"output": str(path), "bytes": size, "n_rows": n_rows}
         print_json(written | {"colored_by_truth": y is not None, "notes": notes.messages})
         return
-    colors = "what the model predicts" if y is None else "their true answers"
+    colors = "prediction" if y is None else "target"
     what = f"histograms of {plural(n_rows, 'row')}, colored by {colors}" if n_rows else "no rows"
     print_text(f"Wrote {path}: {size / 1000:.0f} kB, {what}")
 
 
 def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) -> tuple[Any, Any]:
-    """Read a table, and the truth where it has some."""
+    """Read a table, and its targets if it has them."""
     if target is None:
         table = read_table(data)
         names = model.target_names
@@ -93,6 +93,6 @@ def _rows(model: Any, path: Path, data: Path, target: str | None, notes: Notes) 
         )
     if n_left_out:
         notes.add(
-            f"{plural(n_left_out, 'row')} of {data} without a known answer in '{target}' left out"
+            f"left out: {plural(n_left_out, 'row')} of {data} without a known class in '{target}'"
         )
     return known.features.filter(is_known), known.truth[is_known]

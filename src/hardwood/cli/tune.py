@@ -1,4 +1,4 @@
-"""`hardwood tune`: search for good parameters, then a model file as `hardwood fit` writes it."""
+"""`hardwood tune`: search for good parameters, and write a model file as `hardwood fit` does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hardwood.selection import FinishedTrial, TuningResult
 
 
-# What a search may go by, among the scores of a model: the name there, and the sign of good.
+# Scoring names: the name of the score in reports, and 1 if larger is better, -1 if smaller is.
 _SCORES = {
     "log loss": ("log loss", -1.0),
     "neg_log_loss": ("log loss", -1.0),
@@ -66,7 +66,7 @@ PrunerChoice = Literal["median", "halving", "none"]
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to search: what `hardwood.tune` takes, by its names."""
+    """How to search: arguments of `hardwood.tune`."""
 
     n_trials: int | None
     timeout: float | None
@@ -203,10 +203,10 @@ def _restarts_of_last_fit(estimator: Any) -> dict[str, Any]:
 def doubt_of_last_fit(
     found: TuningResult, scores: list[Score], baseline: list[Score], name: str
 ) -> str | None:
-    """Say where the test rows belie the search; None where they do not, or cannot tell.
+    """Return a note if the test score is much worse than the search promised, otherwise None.
 
-    That is where the model is no better than the best answer which looks at no column, called
-    ``name``, or has less than half of what the best trial was ahead of it.
+    It is if the model is no better than the best constant prediction, called ``name``, or keeps
+    less than half of the best trial's lead over it.
     """
     got, least = goodness(found.metric, scores), goodness(found.metric, baseline)
     if got is None or least is None:
@@ -217,22 +217,22 @@ def doubt_of_last_fit(
         words = f"is no better than the {what}: {found.metric} {format_number(abs(got))}"
     elif got < (least + promised) / 2:
         had = format_number(abs(promised))
-        words = f"has {found.metric} {format_number(abs(got))}, its trial had {had}"
+        words = f"has {found.metric} {format_number(abs(got))}, but its trial had {had}"
     else:
         return None
     return (
-        f"on the test rows the model {words}; a search with another --seed or with more --restarts "
-        "may end better"
+        f"on the test rows the model {words}; a search with another --seed or more --n-restarts "
+        "may find a better one"
     )
 
 
 def goodness(metric: str, scores: list[Score]) -> float | None:
-    """Return what a search goes by from the scores of a model, the larger the better.
+    """Return the score of a model that a search optimizes; larger is better.
 
-    None where it is not among them or not defined.
+    None if it is not among the scores or not defined.
     """
     values = {score.name: score.value for score in scores}
-    if metric in _SQUARED:  # of several numbers, the mean over them
+    if metric in _SQUARED:  # the mean over several targets
         squares = [v**2 for name, v in values.items() if name.split(" of ")[0] == "RMSE"]
         value = -float(np.mean(squares)) if squares else math.nan
     else:
@@ -277,10 +277,10 @@ def _find(
 def _note_unfinished(found: TuningResult, plan: _Plan, n_trials: int, notes: Notes) -> None:
     if len(found.trials) >= n_trials:
         return
-    where = "would continue with --storage FILE"
+    where = "with --storage FILE would continue"
     if plan.storage is not None:
         where = f"continues from {plan.storage}"
-    why = "" if found.interrupted else "time is up; "  # of Ctrl-C the search itself has told
+    why = "" if found.interrupted else "time is up; "  # the search itself notes Ctrl-C
     words = f"{len(found.trials)} of {plural(n_trials, 'trial')}"
     notes.add(f"{words}: {why}the same command {where}")
 
@@ -292,7 +292,7 @@ def _search(
     fixed: list[str],
     on_trial: Callable[[FinishedTrial], None],
 ) -> TuningResult:
-    """Search on the training rows; trials that fail are left to the notes, not warned of each."""
+    """Search on the training rows; failed trials become one note instead of warnings."""
     from sklearn.exceptions import FitFailedWarning
 
     from hardwood.selection import tune as search
@@ -355,18 +355,18 @@ def _found_json(found: TuningResult, plan: _Plan) -> dict[str, Any]:
 
 
 class TrialCallbacks:
-    """What to call after every trial, and after every epoch of one, to move a bar.
+    """Callbacks that move a bar after every trial and after every epoch of a trial.
 
     Parameters
     ----------
     move
         Moves the bar.
     n_trials, n_done
-        How many there shall be, and have been before.
+        Number of trials in total, and of those done before.
     best
-        The best value before.
+        Best value of the trials done before.
     is_loss
-        Whether small values are good.
+        Whether smaller values are better.
     """
 
     def __init__(
@@ -384,8 +384,8 @@ class TrialCallbacks:
         self._say()
 
     def on_epoch(self, epoch: Any) -> bool:
-        """Say where the trial is; it goes on."""
-        self._say(f", tree {epoch.restart + 1}, epoch {epoch.epoch + 1} of {epoch.max_epochs}")
+        """Show the epoch of the trial; never stops it."""
+        self._say(f", run {epoch.restart + 1}, epoch {epoch.epoch + 1} of {epoch.max_epochs}")
         return False
 
     def _say(self, where: str = "") -> None:

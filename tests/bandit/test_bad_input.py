@@ -235,7 +235,7 @@ def test_a_feedback_function_that_fails_keeps_the_rounds_before():
         ({"features": True}, ValueError, "features"),
         ({"features": "abc"}, ValueError, "features must be None"),
         ({"features": []}, ValueError, "features must be None"),
-        ({"features": ["a", "a"]}, ValueError, "must differ"),
+        ({"features": ["a", "a"]}, ValueError, "must be unique"),
         ({"features": [1, 2]}, ValueError, "features: .*2D"),
         ({"init": 3}, TypeError, "init must be None"),
     ],

@@ -86,7 +86,7 @@ def test_forms_of_one_row():
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"age": 1.0}, "no entry 'town'"),
+        ({"age": 1.0}, "no value for 'town'"),
         ({"age": "old", "town": "Ulm", "paid": True, "visits": 1}, "x: .*'age'.*text 'old'"),
         ({"age": 1.0, "town": 3, "paid": True, "visits": 1}, "x: .*'town' holds numbers"),
         ({"age": np.inf, "town": "Ulm", "paid": True, "visits": 1}, "x: .*'age'|x: .*infinity"),

@@ -166,7 +166,8 @@ def test_intervals_have_their_nominal_coverage(method, interval, rng):
         estimate = evaluate(
             POLICY[rows], rows[:, None], actions, rewards, chances,
             method=method, interval=interval, confidence=0.9, random_state=seed,
-            reward_model=MODEL[rows], max_weight=10 if method == "switch" else None,
+            reward_model=MODEL[rows] if method in ("dm", "dr", "switch") else None,
+            max_weight=10 if method == "switch" else None,
         )  # fmt: skip
         covered += estimate.low <= truth <= estimate.high
     spread = math.sqrt(0.9 * 0.1 / n_logs)
@@ -175,18 +176,21 @@ def test_intervals_have_their_nominal_coverage(method, interval, rng):
 
 def test_bernstein_holds_and_is_wider(rng):
     """Over all logs of few rounds, where the normal interval is too narrow."""
-    options = {"method": "ips", "reward_range": (-2, 10), "max_weight": 6.0, "confidence": 0.9}
-    missed = {"normal": 0.0, "bernstein": 0.0}
+    options = {"method": "ips", "max_weight": 6.0, "confidence": 0.9}
+    ranges = {"normal": None, "bernstein": (-2, 10)}
+    missed = dict.fromkeys(ranges, 0.0)
     for actions, chance in all_logs((1,) * 6):
         if not POLICY[1, actions].any():
             continue
-        for interval in missed:
-            estimate = evaluated((1,) * 6, actions, interval=interval, **options)
+        for interval, reward_range in ranges.items():
+            options |= {"interval": interval, "reward_range": reward_range}
+            estimate = evaluated((1,) * 6, actions, **options)
             missed[interval] += chance * (not estimate.low <= VALUES[1] <= estimate.high)
     assert missed["bernstein"] <= 0.1 < missed["normal"]
     n = 6
     actions = np.array([0, 1, 0, 1, 2, 1])
-    estimate = evaluated((1,) * n, actions, interval="bernstein", **options)
+    options |= {"interval": "bernstein", "reward_range": (-2, 10)}
+    estimate = evaluated((1,) * n, actions, **options)
     terms = (POLICY[1] / LOGGING[1] * REWARD[1])[actions]
     risk = math.log(4 / 0.1)
     reach = math.sqrt(2 * terms.var(ddof=1) * risk / n) + 7 * 6 * 12 * risk / (3 * (n - 1))
@@ -207,7 +211,9 @@ def test_all_forms_of_a_policy_give_the_same(method, rng):
             return np.eye(2)[tree.predict(X)]
 
     log = (X, actions, rewards, chances)
-    options = {"method": method, "max_weight": 3.0, "folds": 2, "reward_model": LinearRegression()}
+    options = {"method": method, "max_weight": None if method == "dm" else 3.0}
+    if method in ("dm", "dr", "switch"):
+        options |= {"folds": 2, "reward_model": LinearRegression()}
     forms = [chosen, np.eye(2)[chosen], tree, tree.tree_, Bandit(), tree.predict]
     found = {evaluate(form, *log, **options) for form in forms}
     assert len(found) == 1
@@ -322,6 +328,9 @@ def test_masks_reach_the_policy_and_are_checked(rng):
         evaluate(np.ones(20, int), *log, method="ips", mask=mask[:5], actions=3)
 
 
+BERNSTEIN = {"interval": "bernstein", "max_weight": 3.0}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -345,8 +354,11 @@ def test_masks_reach_the_policy_and_are_checked(rng):
         ({"method": "switch"}, "needs max_weight"),
         ({"interval": "bernstein"}, "needs reward_range"),
         ({"interval": "bernstein", "method": "snips"}, "is for method='ips'"),
-        ({"reward_range": (0, 1)}, "reward goes from 1 to 3"),
-        ({"reward_range": (9, 1)}, "lowest, highest"),
+        ({**BERNSTEIN, "reward_range": (0, 1)}, "reward goes from 1 to 3"),
+        ({**BERNSTEIN, "reward_range": (9, 1)}, "lowest, highest"),
+        ({"reward_range": (0, 9)}, "reward_range is only used with interval='bernstein'"),
+        ({"method": "dm", "max_weight": 3.0}, "max_weight is not used with method='dm'"),
+        ({"reward_model": np.ones((3, 2))}, "reward_model is not used with method='ips'"),
         ({"method": "dr", "folds": 1}, "folds must be an integer"),
         ({"method": "dr", "reward_model": np.ones((3, 5))}, r"shape \(3, 2\)"),
         ({"method": "dr", "reward_model": np.full((3, 2), np.inf)}, "finite"),

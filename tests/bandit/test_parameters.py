@@ -97,6 +97,13 @@ def test_set_params_makes_it_anew():
     assert bandit.tree_.depth <= 2
 
 
+def test_assigning_a_parameter_is_refused():
+    bandit = small_bandit()
+    with pytest.raises(AttributeError, match=r"max_depth cannot be assigned; use set_params"):
+        bandit.max_depth = 5
+    assert bandit.get_params()["max_depth"] == bandit.parameters_["max_depth"] == 3
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

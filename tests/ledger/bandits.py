@@ -161,13 +161,19 @@ def _evaluated(method: str) -> dict[str, Any]:
     X, *log = _log()
     policy = np.eye(3)[np.digitize(X[:, 0], [-0.2, 0.2])] * 0.9 + 0.1 / 3
     intervals = ("normal", "bootstrap", "bernstein")
-    given: dict[str, Any] = {"method": method, "random_state": 0, "reward_range": (-1.0, 2.0)}
+    given: dict[str, Any] = {"method": method, "random_state": 0}
     given["max_weight"] = {"switch": 2.0, "ips": 3.0}.get(method)
     return each_of(
         {
             interval: functools.partial(
-                bandit.evaluate, policy, X, *log, interval=interval, **given
-            )
+                bandit.evaluate,
+                policy,
+                X,
+                *log,
+                interval=interval,
+                **given,
+                reward_range=(-1.0, 2.0) if interval == "bernstein" else None,
+            )  # fmt: skip
             for interval in intervals
         }
     )

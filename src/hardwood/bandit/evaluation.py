@@ -155,6 +155,7 @@ def evaluate(
     parameters.choice("interval", interval, INTERVALS)
     parameters.real("confidence", confidence, 0, 1, open_low=True)
     _check_options(method, interval, propensity, max_weight, reward_range)
+    _check_model(method, reward_model)
     probabilities, names = policy_of(policy, X, action, mask, actions)
     log = Log.of(X, action, reward, propensity, mask, names)
     if reward_range is not None:
@@ -285,7 +286,11 @@ def _check_options(
         raise ValueError(
             "method='switch' needs max_weight; rounds with larger weights are left to the model."
         )
+    if method == "dm" and max_weight is not None:
+        raise ValueError("max_weight is not used with method='dm', which has no weights.")
     if interval != "bernstein":
+        if reward_range is not None:
+            raise ValueError("reward_range is only used with interval='bernstein'; leave it out.")
         return
     if method != "ips":
         raise ValueError(f"interval='bernstein' is for method='ips', not for {method!r}.")
@@ -294,6 +299,11 @@ def _check_options(
             "interval='bernstein' needs reward_range=(lowest, highest) and max_weight, which is "
             "1 / the smallest propensity of the logging policy."
         )
+
+
+def _check_model(method: str, reward_model: Any) -> None:
+    if reward_model is not None and method in ("ips", "snips"):
+        raise ValueError(f"reward_model is not used with method={method!r}; leave it out.")
 
 
 def _check_range(reward: np.ndarray, reward_range: tuple[float, float]) -> None:

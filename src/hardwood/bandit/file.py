@@ -1,6 +1,6 @@
-"""The file of a learner: all of it, so that it goes on as if it had never stopped.
+"""Save and load the complete state of a learner, so that it resumes as if it had never stopped.
 
-A `hardwood.model.files.container` of its settings, its open decisions and the engine's state.
+A file is a `hardwood.model.files.container` of parameters, open decisions and the engine's state.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS: dict[str, type[OnlineLearner]] = {
     "bandit": DGTBandit,
     "bandit_regressor": DGTBanditRegressor,
 }
-# Entries of the header, with what they are; whole numbers lie in these ranges.
+# Entries of the header: integers with their ranges, and others.
 _NUMBERS = {
     "max_depth": (1, MAX_DEPTH),
     "max_open": (1, MAX_OPEN),
@@ -47,7 +47,7 @@ _Kind = TypeVar("_Kind", bound=OnlineLearner)
 
 
 def dumps(learner: OnlineLearner) -> bytes:
-    """Return the bytes of a learner's file. Equal learners give equal bytes."""
+    """Return the contents of a learner's file. Equal learners give equal bytes."""
     with learner._learning, learner._deciding:
         contexts, opened, used = learner._contexts, learner._open, learner.parameters_
         header = {
@@ -74,7 +74,7 @@ def dumps(learner: OnlineLearner) -> bytes:
 
 
 def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
-    """Write a learner to ``path``, in whole or not at all."""
+    """Write a learner to ``path``; atomic."""
     path = checked_target(
         path,
         what="a learner",
@@ -87,20 +87,20 @@ def save(learner: OnlineLearner, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a learner's file: a `DGTBandit` or `DGTBanditRegressor`, whichever it holds.
+    """Load a `DGTBandit` or `DGTBanditRegressor` from a file.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ModelFileError
-        If it is no learner, damaged, hostile, or from a newer hardwood; the message says which.
+        If the file is damaged, malicious, from a newer hardwood, or not a learner.
     """
     return container.load(path, _contents, _build, reads_bytes="hardwood.bandit.file.loads")
 
 
 def load_as(kind: type[_Kind], path: str | os.PathLike[str]) -> _Kind:
-    """Read a file that must hold a learner of one kind."""
+    """Load a learner of the given class from a file."""
     learner = load(path)
     if not isinstance(learner, kind):
         raise ModelFileError(
@@ -111,12 +111,12 @@ def load_as(kind: type[_Kind], path: str | os.PathLike[str]) -> _Kind:
 
 
 def loads(content: bytes | bytearray | memoryview) -> Any:
-    """Read the bytes of a learner's file; raises ``ModelFileError`` as `load` does."""
+    """Load a learner from the contents of a file; raises ``ModelFileError`` like `load`."""
     return container.loads(content, _contents, _build)
 
 
 def _contents(head: Any) -> tuple[Kinds, Kinds]:
-    """Check a header, and say which arrays belong to it."""
+    """Check a header, and return which arrays belong to it."""
     _check_header(head)
     if head["schema"] is None:
         return tokens.ARRAYS, {}
@@ -156,7 +156,7 @@ def _check_features(head: Mapping[str, Any]) -> None:
 
 
 def _blank(head: Mapping[str, Any], max_depth: int) -> Any:
-    """Make the learner as it was before its first context."""
+    """Make the learner in its state before the first context."""
     given = dict(head["parameters"])
     kind = KINDS[head["kind"]]
     features = head["names"] if head["names"] is not None else head["n_features"]
@@ -178,7 +178,7 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineL
         made._check_open(arrays["open.action"], arrays["open.propensity"])
         if head["schema"] is None:
             if head["next_token"] != made._open.first_token:
-                raise ValueError("it has decided, but knows no features")
+                raise ValueError("it has made decisions, but has no features")
             return made
         made._contexts = Contexts(
             Schema.from_dict(head["schema"]),
@@ -186,7 +186,7 @@ def _build(head: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> OnlineL
             who=type(made).__name__,
         )
         if made.features is None and made._contexts.takes_missing:
-            made.features = made._contexts.schema
+            vars(made)["features"] = made._contexts.schema
         _check_contexts(arrays["open.context"], made)
         made._engine = _engine_of(made, arrays)
     except (ValueError, TypeError, MemoryError) as error:
@@ -198,7 +198,7 @@ def _check_contexts(context: np.ndarray, learner: OnlineLearner) -> None:
     contexts = learner._started()
     names, n = learner._names, learner._n_features
     if names not in (None, contexts.schema.names) or n not in (None, contexts.schema.n_features):
-        raise ValueError("the features are not those that were said to be")
+        raise ValueError("the features contradict n_features or names")
     if context.shape[1] != contexts.schema.n_columns:
         raise ValueError("the contexts of open decisions have another number of columns")
     if np.isinf(context).any() or (np.isnan(context).any() and not contexts.takes_missing):
@@ -213,7 +213,8 @@ def _engine_of(learner: OnlineLearner, arrays: Mapping[str, np.ndarray]) -> Any:
         if name.startswith(_ENGINE)
     }
     n_columns = contexts.schema.n_columns
-    # Before the engine makes room for its splits: a header cannot ask for more than the file has.
+    # Checked before the engine allocates its splits, so that a header cannot request more memory
+    # than the file has.
     if 4 * (2**learner.max_depth - 1) * n_columns > sum(array.nbytes for array in state.values()):
         raise ValueError("the engine's arrays are too small for its features and max_depth")
     engine = learner._new_engine(n_columns, contexts.column_order())

@@ -60,6 +60,11 @@ class OnlineLearner(ABC):
 
     _parameters_type: ClassVar[type[OnlineParameters]]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dataclass_fields__ and "_parameters" in vars(self):
+            raise AttributeError(f"{name} cannot be assigned; use set_params({name}=...).")
+        super().__setattr__(name, value)
+
     def __post_init__(self) -> None:
         self._parameters: Any = parameters_of(self._parameters_type, self)
         self._seed, learner = drawn_seeds(self.random_state)
@@ -250,7 +255,7 @@ class OnlineLearner(ABC):
         Raises
         ------
         ModelFileError
-            If the file is damaged, hostile, or holds something else; the message says which.
+            If the file is damaged, malicious, or holds something else; the message says which.
         """
         from hardwood.bandit import file
 

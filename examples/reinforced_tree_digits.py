@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         total = 0.0
         for rows in torch.randperm(len(X)).split(128):
             optimizer.zero_grad()
-            loss = tree.loss(X[rows], y[rows], criterion, n_samples=10, entropy_bonus=0.1)
+            loss = tree.loss(X[rows], y[rows], criterion, n_trajectories=10, entropy_bonus=0.1)
             loss.backward()
             optimizer.step()
             total += loss.item() * len(rows)

@@ -63,7 +63,7 @@ class Refined(BaseEstimator):
             start,
             X[rows],
             y[rows],
-            with_=["tao"],
+            learners=["tao"],
             X_val=X[judging],
             y_val=y[judging],
             scoring="roc_auc" if self.task.measure == "auc" else None,

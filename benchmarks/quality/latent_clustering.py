@@ -112,7 +112,7 @@ def fitted(data: Data, method: str, setting: Entry, rows: Parts, run: int) -> La
         max_depth=setting["depth"],
         pruning=setting["pruning"],
         targets=list(data.targets),
-        init=LATENT[method],
+        split_init=LATENT[method],
         batch_size=data.batch_size,
         max_epochs=data.max_epochs,
         validation_fraction=0.25,

@@ -34,11 +34,15 @@ LINES: dict[str, dict[str, Any]] = {
     "sampled, baseline: leave-one-out": SAMPLED,
     "sampled, leave-one-out, entropy 0.6": {**SAMPLED, "entropy_bonus": 0.6},
     "sampled, value, entropy 0.6": {**SAMPLED, "baseline": "value", "entropy_bonus": 0.6},
-    "sampled, leave-one-out, entropy 0.6, M = 3": {**SAMPLED, "entropy_bonus": 0.6, "n_samples": 3},
+    "sampled, leave-one-out, entropy 0.6, M = 3": {
+        **SAMPLED,
+        "entropy_bonus": 0.6,
+        "n_trajectories": 3,
+    },
     "sampled, leave-one-out, entropy 0.6, M = 30": {
         **SAMPLED,
         "entropy_bonus": 0.6,
-        "n_samples": 30,
+        "n_trajectories": 30,
     },
     "exact": EXACT,
     "exact, entropy 0.3": {**EXACT, "entropy_bonus": 0.3},

@@ -121,7 +121,7 @@ def our_fit(task: Task, depth: int, passes: int, gradient: Gradient) -> None:
     learner = Reinforced(
         max_depth=depth,
         gradient=gradient,
-        n_samples=N_SAMPLES,
+        n_trajectories=N_SAMPLES,
         entropy_bonus=0.0,
         learning_rate=LEARNING_RATE,
         batch_size=BATCH,

@@ -84,7 +84,7 @@ OTHER_SETTINGS: list[Any] = [
     GreedyTreeClassifier(criterion="gini", max_depth=None, n_jobs=2),
     LatentTreeClustering(
         targets="all",
-        init="random",
+        split_init="random",
         activation="elu",
         max_epochs=10,
         early_stopping=False,
@@ -94,11 +94,11 @@ OTHER_SETTINGS: list[Any] = [
         solver="sgd", inference="fast", init="axis", nu="auto", max_epochs=5, n_jobs=2
     ),
     NonGreedyTreeRegressor(max_features_per_split=2, early_stopping=False, loss="huber"),
-    ReinforcedTreeClassifier(parents=_THREE_WAYS, gradient="sampled", n_samples=3, n_jobs=2),
+    ReinforcedTreeClassifier(parents=_THREE_WAYS, gradient="sampled", n_trajectories=3, n_jobs=2),
     ReinforcedTreeRegressor(
         parents=_THREE_WAYS,
         gradient="sampled",
-        n_samples=4,
+        n_trajectories=4,
         baseline="value",
         early_stopping=True,
         loss="huber",

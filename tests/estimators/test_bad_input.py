@@ -227,8 +227,8 @@ def test_a_forest_of_what_is_no_learner_is_refused(base):
 
 def test_a_forest_refines_no_tree():
     tree = GreedyTreeClassifier(max_depth=2).fit(X, LABELS)
-    with pytest.raises(TypeError, match="with_ holds Bagging"):
-        refine(tree, X, LABELS, with_=[Bagging()])
+    with pytest.raises(TypeError, match="learners contains Bagging"):
+        refine(tree, X, LABELS, learners=[Bagging()])
 
 
 def test_losses_of_the_other_task():

@@ -195,7 +195,7 @@ def test_it_refines_by_its_name_where_it_takes_a_start(kind, monkeypatch):
     X, y = table(True)
     start = GreedyTreeClassifier(max_depth=1).fit(X, y)
     if not kind.takes_start:
-        with pytest.raises(ValueError, match="a learner of with_ must be one of"):
-            refine(start, X, y, with_=[name], random_state=0)
+        with pytest.raises(ValueError, match="each of learners must be one of"):
+            refine(start, X, y, learners=[name], random_state=0)
         return
-    assert refine(start, X, y, with_=[name], random_state=0).stages[1].name == name
+    assert refine(start, X, y, learners=[name], random_state=0).stages[1].name == name

@@ -75,7 +75,7 @@ def test_stages_of_a_refinement_learn_from_training_rows(numbered):
     start = GreedyTreeClassifier(max_depth=1).fit(X, y)
     twice = np.repeat(np.arange(200), 2)
     learner = Noting(max_depth=1, l1=0.1, l2=1.0, max_sweeps=1, random_state=0)
-    found = refine(start, X[twice], y[twice], with_=[learner], random_state=0)
+    found = refine(start, X[twice], y[twice], learners=[learner], random_state=0)
     assert len(seen[0]) == found.n_train
     assert found.n_train + found.n_validation == 400
     assert (np.bincount(seen[0], minlength=200) % 2 == 0).all()  # equal rows are on one side

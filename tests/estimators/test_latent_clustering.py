@@ -46,11 +46,11 @@ def test_classes_that_were_never_seen_come_apart(wine, fitted):
 
 
 @pytest.mark.parametrize("targets", ["random", "all", 2])
-@pytest.mark.parametrize("init", ["bisect", "random"])
-def test_far_apart_blobs_are_found_by_any_targets(targets, init):
+@pytest.mark.parametrize("split_init", ["bisect", "random"])
+def test_far_apart_blobs_are_found_by_any_targets(targets, split_init):
     X, y = make_blobs(300, 6, centers=4, cluster_std=0.4, random_state=1)
-    model = LatentTreeClustering(**QUICK, targets=targets, init=init).fit(X)
-    assert dendrogram_purity(y, model) > (0.95 if init == "bisect" else 0.6)
+    model = LatentTreeClustering(**QUICK, targets=targets, split_init=split_init).fit(X)
+    assert dendrogram_purity(y, model) > (0.95 if split_init == "bisect" else 0.6)
 
 
 def test_new_rows_find_the_clusters_of_equal_training_rows(wine, fitted):
@@ -62,7 +62,7 @@ def test_new_rows_find_the_clusters_of_equal_training_rows(wine, fitted):
     changed = X[X.columns[::-1]].assign(alcohol=0.0, hue=-1.0)
     assert fitted.tree_.schema.n_features == X.shape[1] - 3
     np.testing.assert_array_equal(fitted.tree_.apply(changed), fitted.leaves_)
-    np.testing.assert_array_equal(fitted.predict(X, level=1), fitted.labels_at(level=1))
+    np.testing.assert_array_equal(fitted.predict(X, max_depth=1), fitted.labels_at(max_depth=1))
 
 
 def test_without_a_cut_labels_are_leaves_and_every_leaf_has_rows(fitted):
@@ -80,10 +80,10 @@ def test_cuts_are_nested_and_as_many_as_asked(fitted):
         pairs = set(zip(finer.tolist(), labels.tolist(), strict=True))
         assert len(pairs) == len(set(finer.tolist()))  # each finer cluster is within one
         finer = labels
-    assert set(fitted.labels_at(level=0).tolist()) == {0}
-    assert len(set(fitted.labels_at(level=1).tolist())) == 2
+    assert set(fitted.labels_at(max_depth=0).tolist()) == {0}
+    assert len(set(fitted.labels_at(max_depth=1).tolist())) == 2
     with pytest.raises(ValueError, match="not both"):
-        fitted.labels_at(level=1, n_clusters=2)
+        fitted.labels_at(max_depth=1, n_clusters=2)
 
 
 def test_n_clusters_of_the_estimator_is_the_cut(wine, fitted):
@@ -185,7 +185,7 @@ def test_more_pruning_leaves_fewer_active_nodes_and_keeps_what_is_left(wine):
     scaled = StandardScaler().fit_transform(X)
     models = {
         price: LatentTreeClustering(
-            max_depth=5, pruning=price, targets=[0, 9, 12], init="random", random_state=0
+            max_depth=5, pruning=price, targets=[0, 9, 12], split_init="random", random_state=0
         ).fit(scaled)
         for price in (1.0, 100.0)
     }

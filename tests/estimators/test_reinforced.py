@@ -233,8 +233,8 @@ def test_an_interrupt_keeps_the_best_tree_so_far():
     ("options", "message"),
     [
         ({"max_depth": 17}, "max_depth must be an integer from 1 to 16"),
-        ({"n_samples": 0}, "n_samples must be an integer"),
-        ({"gradient": "sampled", "n_samples": 1}, "n_samples must be at least 2"),
+        ({"n_trajectories": 0}, "n_trajectories must be an integer"),
+        ({"gradient": "sampled", "n_trajectories": 1}, "n_trajectories must be at least 2"),
         ({"baseline": "mean"}, "baseline must be one of"),
         ({"gradient": "both"}, "gradient must be one of"),
         ({"entropy_bonus": -1.0}, "entropy_bonus must be a number"),

@@ -36,9 +36,9 @@ def test_f_beta_of_a_batch_is_learned():
         X,
         f2,
         actions=[0, 1],
-        level="batch",
+        reward_per="batch",
         max_depth=2,
-        n_samples=50,
+        n_trajectories=50,
         batch_size=100,
         max_epochs=60,
         random_state=0,
@@ -142,11 +142,11 @@ def test_the_same_seed_gives_the_same_tree_for_any_threads():
         (None, {"actions": [True, 2]}, "all of one kind"),
         (None, {"actions": [None, 1]}, "texts, integers or booleans"),
         (None, {"actions": {0, 1}}, "texts, integers or booleans"),
-        (None, {"level": "table"}, "level must be one of"),
-        (None, {"n_samples": 1}, "n_samples must be an integer from 2 to"),
+        (None, {"reward_per": "table"}, "reward_per must be one of"),
+        (None, {"n_trajectories": 1}, "n_trajectories must be an integer from 2 to"),
         (None, {"entropy_bonus": -1}, "entropy_bonus must be a number"),
         (lambda rows, done: 1.0, {}, "expected one number for each of"),
-        (lambda rows, done: done, {"level": "batch"}, "expected one number for the batch"),
+        (lambda rows, done: done, {"reward_per": "batch"}, "expected one number for the batch"),
         (lambda rows, done: done * np.nan, {}, "not finite"),
         (lambda rows, done: None, {}, "expected one number for each of"),
         (lambda rows, done: np.ones((len(done), 2)), {}, "expected one number for each of"),
@@ -162,12 +162,12 @@ def test_bad_arguments_are_named(reward, options, message):
 
 
 def test_a_reward_that_is_always_the_same_teaches_nothing():
-    """Nothing is better than anything, at any level: policies stay where they started."""
+    """Nothing is better than anything, for rows or batches: policies stay where they started."""
     X, _ = load_iris(return_X_y=True)
     options = {**QUICK, "actions": [0, 1, 2], "entropy_bonus": 0.0}
     start = learn_from_rewards(X, lambda rows, done: np.zeros(len(done)), **options).policy_
-    for level, reward in (("row", lambda rows, done: np.ones(len(done))), ("batch", lambda *_: 7)):
-        learned = learn_from_rewards(X, reward, level=level, **options).policy_
+    for per, reward in (("row", lambda rows, done: np.ones(len(done))), ("batch", lambda *_: 7)):
+        learned = learn_from_rewards(X, reward, reward_per=per, **options).policy_
         for part in ("weights", "bias", "scores"):
             np.testing.assert_array_equal(getattr(learned, part), getattr(start, part))
 

@@ -158,7 +158,7 @@ def test_it_refines_by_its_name():
     X, y = load_iris(return_X_y=True)
     start = GreedyTreeClassifier(max_depth=2).fit(X, y)
     spoiled = start.tree_.replace(values=start.tree_.values[:, ::-1])
-    refined = refine(spoiled, X, y, with_=["toy", "tao"], random_state=0)
+    refined = refine(spoiled, X, y, learners=["toy", "tao"], random_state=0)
     assert [stage.name for stage in refined.stages] == ["start", "toy", "tao"]
     assert refined.stages[1].kept
     assert refined.stages[1].validation_score > 0.8
@@ -169,7 +169,7 @@ def test_refining_does_not_give_it_linear_leaves():
     X, y = load_diabetes(return_X_y=True)
     tree = TAORegressor(leaves="linear", max_depth=1, l1=1.0, l2=1.0, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="'toy', whose leaves are constant"):
-        refine(tree, X, y, with_=["toy"], random_state=0)
+        refine(tree, X, y, learners=["toy"], random_state=0)
 
 
 def test_its_tree_is_one_like_all_others(tmp_path):

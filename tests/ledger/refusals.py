@@ -166,7 +166,7 @@ _OF_VALUES: Mapping[str, Callable[[], Any]] = {
     "tuned by nothing": lambda: hardwood.tune(3, _X, _Y),
     "tuned in no space": lambda: hardwood.tune(hardwood.DGTClassifier(), _X, _Y, space={"a": [1]}),
     "compared with nothing": lambda: hardwood.compare(_X, _Y, models=["CARD"]),
-    "refined by nothing": lambda: hardwood.refine(_tree(), _X, _Y, with_=["boosting"]),
+    "refined by nothing": lambda: hardwood.refine(_tree(), _X, _Y, learners=["boosting"]),
     "rewarded by nothing": lambda: hardwood.learn_from_rewards(_X, None, actions=[0, 1]),
     "no purity": lambda: dendrogram_purity(_Y, None),
 }

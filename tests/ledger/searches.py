@@ -28,8 +28,8 @@ def cases() -> Iterator[Case]:
     for names in (["dgt", "tao"], ["tao"], ["non_greedy", "reinforced"]):
         run = functools.partial(_refined, names)
         yield Case(f"refine/{', '.join(names)}", run, names == ["dgt", "tao"])
-    for level in ("row", "batch"):
-        yield Case(f"rewards/{level}", functools.partial(_rewarded, level), is_quick=True)
+    for per in ("row", "batch"):
+        yield Case(f"rewards/{per}", functools.partial(_rewarded, per), is_quick=True)
     yield Case("purity", _purity)
     for name, make in _LAYERS.items():
         yield Case(f"layer/{name}", functools.partial(_layer, make), is_quick=True)
@@ -81,7 +81,7 @@ def _compared(task: str, name: str) -> dict[str, Any]:
 def _refined(names: list[str]) -> dict[str, Any]:
     table = tables.classes("iris")
     start = hardwood.GreedyTreeClassifier(max_depth=2).fit(table.X, table.y)
-    refined = hardwood.refine(start, table.X, table.y, with_=names, random_state=0)
+    refined = hardwood.refine(start, table.X, table.y, learners=names, random_state=0)
     stages = [
         (stage.name, stage.kept, stage.train_score, stage.validation_score)
         for stage in refined.stages
@@ -89,14 +89,20 @@ def _refined(names: list[str]) -> dict[str, Any]:
     return {"stages": stages, "tree": refined.tree_}
 
 
-def _rewarded(level: str) -> dict[str, Any]:
+def _rewarded(per: str) -> dict[str, Any]:
     table = tables.classes("iris")
 
     def reward(rows: np.ndarray, done: np.ndarray) -> Any:
         hits = table.y[rows] == done
-        return hits.astype(float) if level == "row" else float(hits.mean())
+        return hits.astype(float) if per == "row" else float(hits.mean())
 
-    options = {"level": level, "max_depth": 2, "max_epochs": 5, "n_samples": 4, "random_state": 0}
+    options = {
+        "reward_per": per,
+        "max_depth": 2,
+        "max_epochs": 5,
+        "n_trajectories": 4,
+        "random_state": 0,
+    }
     learned = hardwood.learn_from_rewards(table.X, reward, actions=[0, 1, 2], **options)
     return {"model": model_bytes(learned), "told": learned.predict(table.X_other)}
 

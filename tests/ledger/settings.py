@@ -156,7 +156,7 @@ _REINFORCED: Variants = (
     | _PENALTIES
     | _RESTARTS
     | {
-        "sampled": fixed(gradient="sampled", n_samples=4, max_depth=3, max_epochs=10),
+        "sampled": fixed(gradient="sampled", n_trajectories=4, max_depth=3, max_epochs=10),
         "value baseline": fixed(gradient="sampled", baseline="value", max_depth=3, max_epochs=8),
         "no baseline": fixed(gradient="sampled", baseline="none", max_depth=3, max_epochs=8),
         "many branches": fixed(parents=[-1, 0, 0, 0, 1, 1, 1], max_epochs=15),
@@ -261,7 +261,7 @@ VARIANTS: Mapping[str, Variants] = {
     "LatentTreeClustering": {
         "all columns": fixed(targets="all", n_clusters=3),
         "two columns": fixed(targets=[0, 2], skip_connection=False, activation="elu"),
-        "random start": fixed(init="random", early_stopping=False),
+        "random start": fixed(split_init="random", early_stopping=False),
     },
 }
 WARM = ("DGTForestClassifier", "DGTForestRegressor", "NonGreedyTreeClassifier", "TAORegressor")

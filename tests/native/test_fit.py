@@ -252,7 +252,7 @@ OWN_MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("reinforced", {"n_actions": 2}, "but for actions"),
     ("reinforced", {"n_actions": -1}, "'n_actions' must lie between"),
     ("reinforced", {"n_samples": 0}, "'n_samples' must lie between"),
-    ("reinforced", {"n_samples": 1, "baseline": "leave-one-out"}, "'n_samples' must lie between"),
+    ("reinforced", {"n_samples": 1, "baseline": "leave_one_out"}, "'n_samples' must lie between"),
     ("reinforced", {"annealed_at": 0.0}, "'annealed_at' must lie between"),
     ("reinforced", {"first_temperature": np.inf}, "'first_temperature' must lie between"),
 ]

@@ -546,7 +546,7 @@ def check_policy() -> None:
                 policy_equals_cpu(*size, dtype)
     with check("leaves are sampled by their probabilities"):
         policy_samples_by_probabilities()
-    for baseline in ("none", "leave-one-out", "value"):
+    for baseline in ("none", "leave_one_out", "value"):
         with check(f"never waits for the GPU, baseline={baseline}"):
             policy_never_waits(baseline)
     with check("torch.compile without graph breaks"):
@@ -599,7 +599,7 @@ def settled_latent_tree_agrees() -> None:
     layer = LatentTree(6, 4, 20.0)
     x = torch.randn(300, 6)
     layer(x)
-    layer.settle(x, batch_size=100, least=0.05)
+    layer.settle(x, batch_size=100, min_activity=0.05)
     expected = layer.eval()(x)
     other = copy.deepcopy(layer).cuda()
     assert_all_close(list(other(x.cuda())), list(expected), 1e-5)

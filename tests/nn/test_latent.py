@@ -235,7 +235,7 @@ def test_a_pruned_layer_answers_the_same_with_fewer_splits(pruning, split):
     options = {"split": own} if split == "module" else {"activation": split}
     layer = trained(4, pruning, **options)
     x = normal(100, 5, seed=3, dtype=torch.float32)
-    layer.settle(normal(500, 5, dtype=torch.float32), batch_size=128, least=0.35)
+    layer.settle(normal(500, 5, dtype=torch.float32), batch_size=128, min_activity=0.35)
     layer.eval()
     pruned = layer.pruned()
     z, a = layer(x)

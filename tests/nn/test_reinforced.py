@@ -51,11 +51,11 @@ def gradients(tree: ReinforcedTree, value: Tensor) -> list[Tensor]:
     return [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
 
 
-def expected_gradients(tree: ReinforcedTree, x, y, n_samples, **options) -> list[Tensor]:
+def expected_gradients(tree: ReinforcedTree, x, y, n_trajectories, **options) -> list[Tensor]:
     """Mean of the estimate over all tuples of trajectories of one sample, by probability."""
     shares = tree.leaf_log_probabilities(x).exp()[0].detach()
     total = [torch.zeros_like(p) for p in (tree.leaves, *tree.policy.parameters())]
-    for leaves in itertools.product(range(tree.n_leaves), repeat=n_samples):
+    for leaves in itertools.product(range(tree.n_leaves), repeat=n_trajectories):
         trajectories = forced(tree, x, leaves)
         assert trajectories.leaf.tolist() == [list(leaves)]
         losses = tree._losses(tree.leaves[trajectories.leaf], y, CROSS_ENTROPY)
@@ -70,15 +70,15 @@ def expected_gradients(tree: ReinforcedTree, x, y, n_samples, **options) -> list
 
 
 @pytest.mark.parametrize(
-    ("baseline", "n_samples"),
-    [("none", 1), ("none", 2), ("leave-one-out", 2), ("leave-one-out", 3), ("value", 1)],
+    ("baseline", "n_trajectories"),
+    [("none", 1), ("none", 2), ("leave_one_out", 2), ("leave_one_out", 3), ("value", 1)],
 )
 @pytest.mark.parametrize("entropy", [0.0, 0.3])
-def test_the_mean_of_the_estimate_is_the_exact_gradient(baseline, n_samples, entropy):
+def test_the_mean_of_the_estimate_is_the_exact_gradient(baseline, n_trajectories, entropy):
     tree = make_tree().eval()  # where values stay as they are
     tree.state_values.normal_()
     x, y = make_rows(1)
-    found = expected_gradients(tree, x, y, n_samples, baseline=baseline, entropy_bonus=entropy)
+    found = expected_gradients(tree, x, y, n_trajectories, baseline=baseline, entropy_bonus=entropy)
     exact = gradients(tree, tree.loss(x, y, CROSS_ENTROPY, gradient="exact", entropy_bonus=entropy))
     for a, b in zip(found, exact, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
@@ -143,10 +143,10 @@ def test_baselines_lower_the_variance():
     for _ in range(30):  # what it costs to be at each node
         tree.loss(x, y, CROSS_ENTROPY, 20, "value")
     assert tree.states_seen[list(tree.topology.splits)].all()
-    none = variance(tree, x, y, baseline="none", n_samples=4)
-    assert variance(tree, x, y, baseline="leave-one-out", n_samples=4) < 0.7 * none
-    assert variance(tree.eval(), x, y, baseline="value", n_samples=4) < 0.7 * none
-    assert variance(tree, x, y, baseline="none", n_samples=16) < 0.5 * none
+    none = variance(tree, x, y, baseline="none", n_trajectories=4)
+    assert variance(tree, x, y, baseline="leave_one_out", n_trajectories=4) < 0.7 * none
+    assert variance(tree.eval(), x, y, baseline="value", n_trajectories=4) < 0.7 * none
+    assert variance(tree, x, y, baseline="none", n_trajectories=16) < 0.5 * none
 
 
 def test_values_are_means_of_what_ways_cost():
@@ -462,7 +462,7 @@ def test_wrong_input():
         tree(torch.randn(8, 4))
     with pytest.raises(TypeError, match="takes a tensor"):
         tree([[1.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match="n_samples must be at least 2, got 1"):
+    with pytest.raises(ValueError, match="n_trajectories must be at least 2, got 1"):
         tree.loss(x, y, CROSS_ENTROPY, 1)
     with pytest.raises(ValueError, match="reduction='none'"):
         tree.loss(x, y, nn.CrossEntropyLoss())

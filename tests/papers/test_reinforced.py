@@ -17,7 +17,7 @@ from hardwood.learn.training import Training
 from reference import reinforced as twin
 from reference.probes import policy_gradient
 
-BASELINES = ("none", "leave-one-out", "value")
+BASELINES = ("none", "leave_one_out", "value")
 # The terms of the gradient: of log pi times the loss, and of the loss itself.
 TERMS = {"log-policy": ("weights", "bias"), "loss": ("scores",)}
 TOPOLOGIES = {"binary": perfect_parents(2), "n-ary": (-1, 0, 0, 0, 2, 2, 2, 5, 5)}
@@ -40,7 +40,7 @@ def estimates(
     *,
     n_repeats,
     n_batches,
-    n_samples=3,
+    n_trajectories=3,
     entropy=0.0,
     loss="hinge",
     by_lanes=True,
@@ -50,7 +50,7 @@ def estimates(
     x = rng.normal(size=3).astype(np.float32)
     X = np.repeat(x[None], n_repeats, axis=0)
     Y, weight = np.ones((n_repeats, 1), np.float32), np.ones(n_repeats, np.float32)
-    config = Reinforced(parents=policy.parents, n_samples=n_samples, baseline=baseline)
+    config = Reinforced(parents=policy.parents, n_trajectories=n_trajectories, baseline=baseline)
     values = None
     if baseline == "value":  # near what trajectories cost from the nodes on, as when learned
         values = np.full((len(policy.parents), 3), 4.0, np.float32)
@@ -98,7 +98,7 @@ def test_the_mean_of_the_estimate_is_the_exact_gradient(
         assert np.abs(exact[part]).max() > 20 * error.max(), "too few samples to tell"
 
 
-@pytest.mark.parametrize("baseline", ["leave-one-out", "value"])
+@pytest.mark.parametrize("baseline", ["leave_one_out", "value"])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_baseline_makes_the_variance_smaller(topology, baseline):
     policy = policy_of(TOPOLOGIES[topology])
@@ -112,9 +112,11 @@ def test_a_baseline_makes_the_variance_smaller(topology, baseline):
 def test_more_trajectories_make_the_variance_smaller_as_one_over_their_number():
     policy = policy_of(TOPOLOGIES["binary"])
     variance = {}
-    for n_samples in (2, 8):
-        found, _ = estimates(policy, "none", n_repeats=1, n_batches=2000, n_samples=n_samples)
-        variance[n_samples] = found["weights"].var(axis=0).sum()
+    for n_trajectories in (2, 8):
+        found, _ = estimates(
+            policy, "none", n_repeats=1, n_batches=2000, n_trajectories=n_trajectories
+        )
+        variance[n_trajectories] = found["weights"].var(axis=0).sum()
     assert variance[2] / variance[8] == pytest.approx(4.0, rel=0.15)
 
 
@@ -204,7 +206,7 @@ def test_rewards_move_policies_and_actions_along_the_gradient_of_the_expected_re
     """One step from many trajectories, after some that have made the leaves differ."""
     reward = np.random.default_rng(0).normal(size=(8, 3))
     rate = 5.0
-    options = {**STEPS, "entropy_bonus": 0.0, "learning_rate": rate, "n_samples": 5_000}
+    options = {**STEPS, "entropy_bonus": 0.0, "learning_rate": rate, "n_trajectories": 5_000}
     parts = ("W", "b", "alpha")
     away, exact = ({name: [] for name in parts} for _ in range(2))
     for seed in range(3):

@@ -183,7 +183,7 @@ def sampled_gradient(
     for s, (path, node) in enumerate(drawn):
         for j, (at, way) in enumerate(path):
             to_go = loss_of[s] - sum(bonus[s][j + 1 :])  # what this decision has a part in
-            if baseline == "leave-one-out":
+            if baseline == "leave_one_out":
                 advantage = whole[s] - (sum(whole) - whole[s]) / (M - 1)
             else:
                 advantage = to_go - (value(at) if baseline == "value" else 0.0)

@@ -91,7 +91,7 @@ ReinforcedOptions reinforced_options(OptionReader& options) {
       {{"sampled", PolicyEstimator::kSampled}, {"exact", PolicyEstimator::kExact}});
   o.baseline = named<Baseline>(options.get<std::string>("baseline"), "baseline",
                                {{"none", Baseline::kNone},
-                                {"leave-one-out", Baseline::kLeaveOneOut},
+                                {"leave_one_out", Baseline::kLeaveOneOut},
                                 {"value", Baseline::kValue}});
   o.n_samples =
       options.get<int>("n_samples", o.baseline == Baseline::kLeaveOneOut ? 2 : 1, 1 << 16);

@@ -92,7 +92,7 @@ def compare(
             task=data.target.task,
             models=model or None,
             cv=folds,
-            metric=metric,
+            scoring=metric,
             time_limit=time_limit,
             random_state=seed,
             n_jobs=jobs,

@@ -69,7 +69,7 @@ class _Plan:
     """How to search: arguments of `hardwood.tune`."""
 
     n_trials: int | None
-    timeout: float | None
+    time_limit: float | None
     validation: float | int
     scoring: str | None
     sampler: str

@@ -75,7 +75,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         value of a target counts as the target's mean.
     n_clusters : int, default=None
         Cut the hierarchy into so many clusters, for `labels_` and `predict`; None for all leaves.
-    init : "bisect" or "random", default="bisect"
+    split_init : "bisect" or "random", default="bisect"
         What the splits are before the first step: 2-means at every node, or random directions
         through the middle of the node's rows.
     skip_connection : bool, default=True
@@ -153,7 +153,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
     pruning: float = 1.0
     targets: str | int | Sequence[Any] = "random"
     n_clusters: int | None = None
-    init: Literal["bisect", "random"] = "bisect"
+    split_init: Literal["bisect", "random"] = "bisect"
     skip_connection: bool = True
     activation: Literal["linear", "elu"] = "linear"
     learning_rate: float = 0.01
@@ -184,7 +184,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         weight = row_weights(sample_weight, table.n_rows)
         posed = _Posed.of(table, self.targets, weight, drawn_seed(self.random_state))
         regressor = self._regressor(posed)
-        learner = replace(regressor._learner(), init=self.init, solves_head=True)
+        learner = replace(regressor._learner(), split_init=self.split_init, solves_head=True)
         task, run = regressor._read(
             learner, posed.inputs, posed.target, posed.weight, clock_of(self)
         )
@@ -195,7 +195,7 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         return self
 
     def predict(
-        self, X: Any, *, level: int | None = None, n_clusters: int | None = None
+        self, X: Any, *, max_depth: int | None = None, n_clusters: int | None = None
     ) -> np.ndarray:
         """Return the cluster of each row, (n,) int64.
 
@@ -203,18 +203,20 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         ----------
         X
             A table with the columns of the training table; the targets' entries play no part.
-        level
-            Cut below so many levels of splits: 0 is one cluster, 1 at most two.
+        max_depth
+            Cut below this many levels of splits: 0 is one cluster, 1 at most two.
         n_clusters
             Cut into so many clusters; by default what the estimator's `n_clusters` says.
         """
         leaves = self.apply(X)
-        return self._cut(level, n_clusters)[leaves]
+        return self._cut(max_depth, n_clusters)[leaves]
 
-    def labels_at(self, *, level: int | None = None, n_clusters: int | None = None) -> np.ndarray:
+    def labels_at(
+        self, *, max_depth: int | None = None, n_clusters: int | None = None
+    ) -> np.ndarray:
         """Return the cluster of each training row at another cut; arguments are `predict`'s."""
         check_is_fitted(self)
-        return self._cut(level, n_clusters)[self.leaves_]
+        return self._cut(max_depth, n_clusters)[self.leaves_]
 
     def apply(self, X: Any) -> np.ndarray:
         """Return the leaf of each row, (n,): what `dendrogram_purity` takes for new rows."""
@@ -315,13 +317,13 @@ class LatentTreeClustering(ClusterMixin, _Clustered):
         self.validation_error_ = learned.best.validation_loss if learned.best else math.nan
         self.labels_ = self.labels_at()
 
-    def _cut(self, level: int | None, n_clusters: int | None) -> np.ndarray:
+    def _cut(self, max_depth: int | None, n_clusters: int | None) -> np.ndarray:
         """Return the cluster of each leaf; leaves by their own numbers where nothing is cut."""
-        if level is None and n_clusters is None:
+        if max_depth is None and n_clusters is None:
             n_clusters = self.n_clusters
-        if level is None and n_clusters is None:
+        if max_depth is None and n_clusters is None:
             return np.arange(self.n_leaves_)
-        return self._hierarchy.clusters(level=level, n_clusters=n_clusters)
+        return self._hierarchy.clusters(max_depth=max_depth, n_clusters=n_clusters)
 
     def _inputs_of(self, X: Any) -> Table:
         """Read a table and keep the columns that the tree asks for."""

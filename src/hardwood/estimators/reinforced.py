@@ -31,8 +31,8 @@ class _ReinforcedParameters(EpochParameters):
     max_depth: int = 8
     parents: Any = None
     gradient: Gradient = "exact"
-    n_samples: int = 10
-    baseline: Baseline = "leave-one-out"
+    n_trajectories: int = 10
+    baseline: Baseline = "leave_one_out"
     entropy_bonus: float = 0.6
     temperature: Any = 1.0
     learning_rate: float = 0.03
@@ -76,12 +76,12 @@ class ReinforcedTreeClassifier(_ReinforcedParameters, _ReinforcedEstimator, Sing
         parents before their children. Nodes may have any number of children; `max_depth` is not
         used then.
     gradient : "exact" or "sampled", default="exact"
-        Of the gradient. "exact": the expectation over all trajectories, whose cost grows with the
-        number of nodes. "sampled": from `n_samples` trajectories per row, as in the paper, whose
-        cost grows with the depth.
-    n_samples : int, default=10
-        Trajectories per row, for "sampled".
-    baseline : "leave-one-out", "value" or "none", default="leave-one-out"
+        How to compute the gradient. "exact": the expectation over all trajectories; the cost grows
+        with the number of nodes. "sampled": an estimate from `n_trajectories` per row, as in the
+        paper; the cost grows with the depth.
+    n_trajectories : int, default=10
+        Trajectories per row, for gradient="sampled".
+    baseline : "leave_one_out", "value" or "none", default="leave_one_out"
         What is taken from the cost of a sampled trajectory, to make the estimate less noisy: the
         mean cost of the row's other trajectories; a learned value of the node and the row's class;
         or nothing.

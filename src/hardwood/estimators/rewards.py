@@ -1,4 +1,4 @@
-"""`learn_from_rewards`: a tree from a black box that rewards what is done."""
+"""`learn_from_rewards`: a tree learned from the rewards of its actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hardwood.estimators.fit import (
 from hardwood.estimators.reinforced import tree_of
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import drawn_seed
-from hardwood.learn.rewards import Level, Reward, RewardedPolicies, Rewards, row_target
+from hardwood.learn.rewards import Reward, RewardedPolicies, RewardPer, Rewards, row_target
 from hardwood.learn.task import Task
 from hardwood.learn.training import Epoch
 from hardwood.model import ObliqueTree, PolicyTree
@@ -40,9 +40,9 @@ class RewardedTree:
     tree_
         The hard tree, whose classes are the actions.
     policy_
-        The whole tree with its policies.
+        The tree with its policies.
     history_
-        One record per pass; losses are rewards with the other sign.
+        One record per epoch; losses are negative rewards.
     """
 
     tree_: ObliqueTree | PolicyTree
@@ -63,11 +63,11 @@ def learn_from_rewards(
     reward: Reward,
     *,
     actions: Any,
-    level: Level = "row",
+    reward_per: RewardPer = "row",
     sample_weight: Any = None,
     max_depth: int = 4,
     parents: Any = None,
-    n_samples: int = 10,
+    n_trajectories: int = 10,
     entropy_bonus: float = 0.1,
     temperature: Any = 1.0,
     learning_rate: float = 0.1,
@@ -83,44 +83,43 @@ def learn_from_rewards(
     callbacks: Any = None,
     training: Any = None,
 ) -> RewardedTree:
-    """Learn a tree that chooses actions, by nothing but the rewards of those it tries.
+    """Learn a tree that chooses actions, only from the rewards of the actions it tries.
 
-    Trajectories are drawn from the policies of the nodes, and an action from the scores of the leaf
-    that each comes to. What a black box then says of the actions moves the policies and the scores.
-    No gradient is asked for, and no action is rewarded that was not tried.
+    Each trajectory is drawn from the policies of the nodes, and its action from the scores of the
+    leaf that it reaches. The rewards of these actions update the policies and the scores. The
+    reward function may be a black box: it needs no gradient.
 
     Parameters
     ----------
     X
         The table, (n, p).
     reward
-        ``reward(rows, actions)`` is given the numbers of rows of X, (B,), and what was done with
-        each, (B,). It returns a number for each of them, or, of ``level="batch"``, one number for
-        all of them: then rows are those of one mini-batch, or of the validation part. More is
-        better.
+        A function ``reward(rows, actions)`` of row numbers of X, (B,), and the action chosen for
+        each, (B,). It returns one number per row, or, with ``reward_per="batch"``, one number for
+        all of them: the rows of a mini-batch, or the validation rows. Larger is better.
     actions
-        What can be done: at least two, text, integers or booleans.
-    level
-        "row" or "batch".
+        The actions to choose from: at least two texts, integers or booleans.
+    reward_per
+        "row" or "batch": whether the function returns one reward per row or one for all.
     sample_weight
-        (n,) >= 0, what each row counts; None for rows that count the same.
+        Weight of each row, (n,), >= 0; None for equal weights.
     entropy_bonus
-        What a nat of entropy of policies and actions is worth when learning begins, in units of the
-        reward, of a row or, in the mean over its rows, of a batch; it falls to zero along a line,
+        Initial bonus per nat of entropy of the policies and actions, in units of the reward (with
+        ``reward_per="batch"``, on average over the rows of the batch). It falls linearly to zero
         over the first half of the steps.
-    max_depth, parents, n_samples, temperature, learning_rate, batch_size, max_epochs, l1
-        As of `ReinforcedTreeClassifier`. Each trajectory is compared with the others of its row, or
-        of its batch, so there are at least two.
+    max_depth, parents, n_trajectories, temperature, learning_rate, batch_size, max_epochs, l1
+        Same as in `ReinforcedTreeClassifier`, except that `n_trajectories` is at least 2: each
+        trajectory is compared with the others of its row, or of its batch.
     l2, n_jobs, random_state, verbose, callbacks, training
-        As of `ReinforcedTreeClassifier`.
+        Same as in `ReinforcedTreeClassifier`.
     validation_fraction, early_stopping
-        As of `ReinforcedTreeClassifier`: with a validation part the pass with the largest reward on
-        it is returned.
+        Same as in `ReinforcedTreeClassifier`. With validation rows, the tree of the epoch with the
+        largest reward on them is returned.
 
     Returns
     -------
     rewarded
-        The tree, whose classes are the actions.
+        The learned tree; its classes are the actions.
 
     Examples
     --------
@@ -137,7 +136,7 @@ def learn_from_rewards(
     asked = _RewardParameters(
         max_depth=max_depth,
         parents=parents,
-        n_samples=n_samples,
+        n_trajectories=n_trajectories,
         entropy_bonus=entropy_bonus,
         temperature=temperature,
         learning_rate=learning_rate,
@@ -155,7 +154,7 @@ def learn_from_rewards(
     )
     clock = clock_of(asked)
     learner = parameters_of(RewardedPolicies, asked)
-    task = _read(X, sample_weight, _rewards_of(reward, actions, level))
+    task = _read(X, sample_weight, _rewards_of(reward, actions, reward_per))
     run = run_of(asked, learner, task, clock, drawn_seed(random_state))
     task = divided(asked, learner, task, run.seed)
     learned = learner.fit(task, run)
@@ -169,7 +168,7 @@ def learn_from_rewards(
 class _RewardParameters(EpochParameters, BaseEstimator):
     max_depth: int = 4
     parents: Any = None
-    n_samples: int = 10
+    n_trajectories: int = 10
     entropy_bonus: float = 0.1
     temperature: Any = 1.0
     learning_rate: float = 0.1
@@ -181,13 +180,13 @@ class _RewardParameters(EpochParameters, BaseEstimator):
     training: Any = None
 
 
-def _rewards_of(reward: Any, actions: Any, level: Any) -> Rewards:
+def _rewards_of(reward: Any, actions: Any, reward_per: Any) -> Rewards:
     if not callable(reward):
         raise TypeError(
             f"reward must be a function of row numbers and actions, got {reward!r:.200}."
         )
     labels = _labels_of(actions)
-    chosen = parameters.choice("level", level, get_args(Level))
+    chosen = parameters.choice("reward_per", reward_per, get_args(RewardPer))
     return Rewards(reward, tuple(labels.tolist()), chosen, labels)
 
 

@@ -31,8 +31,8 @@ from hardwood.parameters import (
 )
 
 Activation = Literal["linear", "elu"]
-Init = Literal["random", "bisect"]
-INITS: tuple[str, ...] = get_args(Init)
+SplitInit = Literal["random", "bisect"]
+INITS: tuple[str, ...] = get_args(SplitInit)
 
 # Epochs: so many that they make these steps, within bounds.
 _STEPS = 4000
@@ -54,11 +54,11 @@ def _widths(name: str, value: Any) -> tuple[int, ...]:
 class Latent(Learner):
     """A latent tree; `LatentTreeClassifier` says what most parameters mean.
 
-    `head` are the widths of the hidden layers of the predictor f(x, z), of which () is linear.
-    `least_activity`: nodes that are less active than this when learning has ended are removed.
-    `init` is the start of the splits: random directions through the middle of each node's rows, or
-    2-means at every node. `solves_head`: a linear predictor of the squared error starts as the
-    solution of ridge regression.
+    `head`: widths of the hidden layers of the predictor f(x, z); () for a linear predictor.
+    `min_activity`: nodes less active than this after learning are removed. `split_init`: how splits
+    start, either as random directions through the middle of each node's rows or by 2-means at every
+    node. `solves_head`: whether a linear predictor with squared error starts as the solution of
+    ridge regression.
     """
 
     takes_start: ClassVar[bool] = False
@@ -74,9 +74,9 @@ class Latent(Learner):
     batch_size: int = integer_field(256, 1, None)
     max_epochs: int | Literal["auto"] = integer_field("auto", 1, or_auto=True)
     patience: float = real_field(0.3, 0, open_low=True)
-    least_activity: float = real_field(0.01, 0)
+    min_activity: float = real_field(0.01, 0)
     early_stopping: bool | str = switch_field()
-    init: Init = choice_field("random", INITS)
+    split_init: SplitInit = choice_field("random", INITS)
     solves_head: bool = flag_field(False)
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ paper        here                        shape
 theta        weights, bias               (m, c), (m,)   a row per branch but the first of a node
 alpha        scores                      (L, k)
 pi           soft-max over siblings
-H, M         trajectory, ``n_samples``
+H, M         trajectory, ``n_trajectories``
 Delta        ``loss``
 D            ``max_depth``               or any topology: ``parents``
 ===========  ==========================  ==================================================
@@ -72,7 +72,7 @@ from hardwood.parameters import (
     switch_field,
 )
 
-Baseline = Literal["none", "leave-one-out", "value"]
+Baseline = Literal["none", "leave_one_out", "value"]
 Gradient = Literal["sampled", "exact"]
 
 # Standard deviation of the scores of the first policies, and of those of the first leaves.
@@ -88,7 +88,7 @@ TRAINING = Training(optimizer="adam", epsilon=1e-8, schedule_restarts=0, clip_no
 
 MAX_DEPTH = 16
 _MAX_NODES = 2**20
-MAX_SAMPLES = 10_000
+MAX_TRAJECTORIES = 10_000
 _MAX_RESTARTS = 10_000
 
 
@@ -164,7 +164,7 @@ class Policies(GradientLearner):
     parents: tuple[int, ...] | None = checked(
         None, checked_parents, Values("sequence", or_none=True)
     )
-    n_samples: int = integer_field(10, 1, MAX_SAMPLES)
+    n_trajectories: int = integer_field(10, 1, MAX_TRAJECTORIES)
     temperature: tuple[float, float] = checked((1.0, 1.0), temperatures, Values("one_or_more"))
     learning_rate: float = real_field(0.03, 0, LARGEST, open_low=True)
     early_stopping: bool | str = switch_field(False)
@@ -186,7 +186,7 @@ class Policies(GradientLearner):
         is_sampled = gradient == "sampled"
         return {
             "estimator": gradient,
-            "n_samples": self.n_samples if is_sampled else 1,
+            "n_samples": self.n_trajectories if is_sampled else 1,
             "baseline": baseline if is_sampled else "none",
             "entropy": entropy_bonus,
             "first_temperature": self.temperature[0],
@@ -268,18 +268,19 @@ class Reinforced(Policies):
 
     losses: ClassVar[frozenset[str]] = LEAF_LOSSES
 
-    baseline: Baseline = choice_field("leave-one-out", get_args(Baseline))
+    baseline: Baseline = choice_field("leave_one_out", get_args(Baseline))
     gradient: Gradient = choice_field("exact", get_args(Gradient))
     entropy_bonus: float = real_field(0.6, 0)
     n_restarts: int = integer_field(1, 1, _MAX_RESTARTS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        needs_two_samples = self.gradient == "sampled" and self.baseline == "leave-one-out"
-        if needs_two_samples and self.n_samples < 2:
+        needs_two = self.gradient == "sampled" and self.baseline == "leave_one_out"
+        if needs_two and self.n_trajectories < 2:
             raise ValueError(
-                "baseline='leave-one-out' is the mean of a row's other trajectories, so n_samples "
-                f"must be at least 2, got {self.n_samples}. Use more, or baseline='value'."
+                "baseline='leave_one_out' is the mean of a row's other trajectories, so "
+                f"n_trajectories must be at least 2, got {self.n_trajectories}. Use more, or "
+                "baseline='value'."
             )
 
     def _fit(self, task: Task, run: Run, start: Start) -> Learned:

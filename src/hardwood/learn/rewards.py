@@ -17,13 +17,13 @@ import numpy as np
 from hardwood.learn.engine import run_engine
 from hardwood.learn.learner import Learned, Run, Start
 from hardwood.learn.losses import Loss
-from hardwood.learn.reinforced import MAX_DEPTH, MAX_SAMPLES, Policies
+from hardwood.learn.reinforced import MAX_DEPTH, MAX_TRAJECTORIES, Policies
 from hardwood.learn.task import Task
 from hardwood.learn.training import LARGEST
 from hardwood.model.structure import Link
 from hardwood.parameters import integer_field, real_field
 
-Level = Literal["row", "batch"]
+RewardPer = Literal["row", "batch"]
 Reward: TypeAlias = Callable[[np.ndarray, np.ndarray], Any]
 """``reward(rows (B,), actions (B,))``: a number per row, or one for all of them."""
 
@@ -48,13 +48,13 @@ class Rewards(Loss):
         The black box.
     actions
         What trajectories choose from.
-    level
+    reward_per
         Whether a number is for a row, or for all rows of a batch together.
     """
 
     function: Reward
     actions: tuple[Any, ...]
-    level: Level
+    reward_per: RewardPer
     labels: np.ndarray = field(compare=False)
     name: ClassVar[str] = "custom"
     link_name: ClassVar[Link] = "softmax"
@@ -81,7 +81,7 @@ class Rewards(Loss):
 
     def _rewards(self, rows: np.ndarray, drawn: np.ndarray) -> np.ndarray:
         n, M = drawn.shape
-        if self.level == "row":
+        if self.reward_per == "row":
             flat = self._asked(np.tile(rows, M), drawn.T.ravel(), n * M)
             return flat.reshape(M, n).T
         of_batch = [self._asked(rows, drawn[:, s], 1)[0] for s in range(M)]
@@ -92,12 +92,12 @@ class Rewards(Loss):
         if answer.size != n_expected or answer.dtype.kind not in "biuf":
             expected = (
                 f"one number for each of {n_expected} actions"
-                if self.level == "row"
+                if self.reward_per == "row"
                 else "one number for the batch"
             )
             raise ValueError(
                 f"The reward function returned {answer.dtype} of shape {answer.shape}; expected "
-                f"{expected}. level={self.level!r} says which."
+                f"{expected}. reward_per={self.reward_per!r} says which."
             )
         answer = answer.reshape(n_expected).astype(np.float64)
         if not np.isfinite(answer).all():
@@ -123,7 +123,7 @@ class RewardedPolicies(Policies):
     takes_start: ClassVar[bool] = False
 
     max_depth: int = integer_field(4, 1, MAX_DEPTH)
-    n_samples: int = integer_field(10, 2, MAX_SAMPLES)
+    n_trajectories: int = integer_field(10, 2, MAX_TRAJECTORIES)
     learning_rate: float = real_field(0.1, 0, LARGEST, open_low=True)
     entropy_bonus: float = real_field(0.1, 0)
 
@@ -131,7 +131,7 @@ class RewardedPolicies(Policies):
         """Learn from random policies."""
         assert isinstance(task.loss, Rewards)
         # A reward of a batch is shared by its rows, and so is what their entropy is worth.
-        n_sharing = self.batch_size if task.loss.level == "batch" else 1
+        n_sharing = self.batch_size if task.loss.reward_per == "batch" else 1
         runs = run_engine(
             "reinforced",
             task,
@@ -144,6 +144,6 @@ class RewardedPolicies(Policies):
                 n_actions=len(task.loss.actions),
             ),
             run,
-            n_outputs=self.n_samples,
+            n_outputs=self.n_trajectories,
         )
         return self.learned(task, self.topology, runs)

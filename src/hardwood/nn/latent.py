@@ -221,7 +221,9 @@ class LatentTree(nn.Module):
         self.is_settled = False
 
     @torch.no_grad()
-    def settle(self, x: Tensor, *, batch_size: int | None = None, least: float = 0.0) -> Tensor:
+    def settle(
+        self, x: Tensor, *, batch_size: int | None = None, min_activity: float = 0.0
+    ) -> Tensor:
         """Solve once over rows and keep the activities, which evaluation mode then uses.
 
         Settle again after further training: activities that were kept do not follow the splits.
@@ -233,7 +235,7 @@ class LatentTree(nn.Module):
         batch_size
             Rows of a batch in training. The price of a node, `pruning`, is that for one batch, so
             it counts n / batch_size times for n rows. None: all rows are one batch.
-        least
+        min_activity
             Activities below this become 0. The program's own are 0 where no row at all has a reward
             above -1/2; a single one of many rows gives a node a little.
 
@@ -255,7 +257,7 @@ class LatentTree(nn.Module):
             self.train(was_training)
         _, activity = latent_op.solve(scores, self.pruning * len(x) / rows)
         # A child is no more active than its parent, so what is left is a tree.
-        is_kept = activity >= least
+        is_kept = activity >= min_activity
         is_kept[0] = True  # the root: a tree without nodes would be none
         self.activity.copy_(torch.where(is_kept, activity, 0.0))
         self.is_settled = True

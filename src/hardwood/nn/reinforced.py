@@ -32,7 +32,7 @@ from hardwood.nn.reinforced_walk import NodePolicies, Trajectories, last_largest
 from hardwood.parameters import choice, integer, real
 
 Path = Literal["greedy", "most_probable"]
-Baseline = Literal["none", "leave-one-out", "value"]
+Baseline = Literal["none", "leave_one_out", "value"]
 Gradient = Literal["sampled", "exact"]
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
@@ -103,7 +103,7 @@ class ReinforcedTree(nn.Module):
     >>> tree = ReinforcedTree(8, 3, max_depth=4)
     >>> x, y = torch.randn(6, 8), torch.randint(3, (6,))
     >>> criterion = torch.nn.CrossEntropyLoss(reduction="none")
-    >>> tree.loss(x, y, criterion, n_samples=10).backward()
+    >>> tree.loss(x, y, criterion, n_trajectories=10).backward()
     >>> tree.eval()(x).shape
     torch.Size([6, 3])
     """
@@ -231,13 +231,13 @@ class ReinforcedTree(nn.Module):
         return logs.reshape(*shape, self.n_leaves)
 
     def sample(
-        self, x: Tensor, n_samples: int = 1, generator: torch.Generator | None = None
+        self, x: Tensor, n_trajectories: int = 1, generator: torch.Generator | None = None
     ) -> Trajectories:
         """Draw trajectories of each sample (n, ...); their log-probabilities have gradients."""
         rows, _ = self._rows(x)
-        n_samples = integer("n_samples", n_samples, 1)
+        n_trajectories = integer("n_trajectories", n_trajectories, 1)
         with own_precision(rows):
-            return reinforced_walk.walk(self, rows, n_samples, sampled(generator))
+            return reinforced_walk.walk(self, rows, n_trajectories, sampled(generator))
 
     def move_scores(self, x: Tensor) -> Tensor:
         """Return the scores of all moves for samples (n, ...), (n, N - 1), by the temperature."""
@@ -269,8 +269,8 @@ class ReinforcedTree(nn.Module):
         x: Tensor,
         y: Tensor,
         criterion: Criterion,
-        n_samples: int = 10,
-        baseline: Baseline = "leave-one-out",
+        n_trajectories: int = 10,
+        baseline: Baseline = "leave_one_out",
         *,
         gradient: Gradient = "sampled",
         entropy_bonus: float = 0.0,
@@ -287,11 +287,11 @@ class ReinforcedTree(nn.Module):
         criterion
             From scores (r, out_features) and targets (r, ...) to a loss for each row, (r,) or
             (r, ...), whose mean is taken: the losses of torch with ``reduction="none"``.
-        n_samples
+        n_trajectories
             Trajectories sampled of each sample, M.
         baseline
             What is subtracted from the loss of a trajectory. ``"none"``: nothing.
-            ``"leave-one-out"``: the mean loss of the sample's other trajectories; needs at least
+            ``"leave_one_out"``: the mean loss of the sample's other trajectories; needs at least
             two. ``"value"``: at each move, the running mean of the losses of trajectories through
             the node, which calls in training mode update.
         gradient
@@ -318,7 +318,7 @@ class ReinforcedTree(nn.Module):
         worth = real("entropy_bonus", entropy_bonus, 0.0)
         if gradient == "exact":
             return self._expected_loss(rows, y, criterion, worth)
-        trajectories = self.sample(rows, n_samples, generator)
+        trajectories = self.sample(rows, n_trajectories, generator)
         losses = self._losses(self.leaves[trajectories.leaf], y, criterion)  # (n, M)
         return losses.mean() + self.policy_loss(trajectories, losses, baseline, entropy_bonus=worth)
 
@@ -326,7 +326,7 @@ class ReinforcedTree(nn.Module):
         self,
         trajectories: Trajectories,
         losses: Tensor,
-        baseline: Baseline = "leave-one-out",
+        baseline: Baseline = "leave_one_out",
         *,
         entropy_bonus: float = 0.0,
     ) -> Tensor:
@@ -360,14 +360,15 @@ class ReinforcedTree(nn.Module):
     def _baseline(self, trajectories: Trajectories, costs: Tensor, baseline: Baseline) -> Tensor:
         if baseline == "none":
             return costs.new_zeros(())
-        if baseline == "leave-one-out":
-            n_samples = costs.shape[1]
-            if n_samples < 2:
+        if baseline == "leave_one_out":
+            n_trajectories = costs.shape[1]
+            if n_trajectories < 2:
                 raise ValueError(
-                    "baseline='leave-one-out' is the mean of a sample's other trajectories, so "
-                    f"n_samples must be at least 2, got {n_samples}. Use more, or baseline='value'"
+                    "baseline='leave_one_out' is the mean of a sample's other trajectories, so "
+                    f"n_trajectories must be at least 2, got {n_trajectories}. Use more, or "
+                    "baseline='value'"
                 )
-            return ((costs.sum(1, keepdim=True) - costs) / (n_samples - 1))[..., None]
+            return ((costs.sum(1, keepdim=True) - costs) / (n_trajectories - 1))[..., None]
         known = self.state_values[
             trajectories.nodes
         ]  # before this batch has its say: still unbiased

@@ -82,9 +82,9 @@ def _checked_scores(scores: Tensor, n: int, n_children: int, node: int) -> Tenso
     return scores
 
 
-def walk(layer: ReinforcedTree, x: Tensor, n_samples: int, choose: Choice) -> Trajectories:
-    """Take samples (n, ...) down the tree, `n_samples` times each."""
-    state = torch.zeros((len(x), n_samples), dtype=torch.long, device=x.device)
+def walk(layer: ReinforcedTree, x: Tensor, n_trajectories: int, choose: Choice) -> Trajectories:
+    """Take samples (n, ...) down the tree, `n_trajectories` times each."""
+    state = torch.zeros((len(x), n_trajectories), dtype=torch.long, device=x.device)
     nodes, steps = [], []
     scores_at = _scores_at(layer, x)
     for level in range(layer.topology.depth):

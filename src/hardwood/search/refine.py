@@ -135,7 +135,7 @@ def refine(
     X: Any,
     y: Any,
     *,
-    with_: Any = ("dgt", "tao"),
+    learners: Any = ("dgt", "tao"),
     X_val: Any = None,
     y_val: Any = None,
     sample_weight: Any = None,
@@ -159,7 +159,7 @@ def refine(
         The table and its target, as in `fit`, with the columns and classes of the tree. If the
         initial tree was trained on all of these rows, its validation score is too high: then give
         `X_val`.
-    with_ : sequence of names and estimators, default=("dgt", "tao")
+    learners : sequence of names and estimators, default=("dgt", "tao")
         Learners in turn: "dgt", "tao", "non_greedy", "reinforced", a learner of `hardwood.learn`,
         or estimators that take ``init=``, with parameters of their own; those are cloned.
     X_val, y_val
@@ -181,7 +181,7 @@ def refine(
     Raises
     ------
     ValueError, TypeError
-        If the tree is for another task, other columns or other classes, or if `with_` holds
+        If the tree is for another task, other columns or other classes, or if `learners` holds
         something that is not a learner.
 
     Examples
@@ -190,7 +190,7 @@ def refine(
     >>> import hardwood
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> start = hardwood.GreedyTreeClassifier(max_depth=2).fit(X, y)
-    >>> refined = hardwood.refine(start, X, y, with_=["tao"], random_state=0)
+    >>> refined = hardwood.refine(start, X, y, learners=["tao"], random_state=0)
     >>> refined.stages[-1].validation_score >= refined.stages[0].validation_score
     True
     """
@@ -198,7 +198,7 @@ def refine(
     seed = drawn_seed(random_state)
     level = parameters.level("verbose", verbose)
     run = Run(drawn_seed(seed), parameters.n_threads(n_jobs))
-    learners = [(_checked(each, start), each) for each in _sequence(with_)]
+    specs = [(_checked(each, start), each) for each in _sequence(learners)]
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val belong together: give both, or none.")
     validation = None if X_val is None else (X_val, y_val)
@@ -206,7 +206,7 @@ def refine(
     scorer = Scorer.of(start.task, rows.task.classes, scoring)
     stages = [_stage("start", start, None, scorer, rows, 0.0)]
     try:
-        for name, spec in learners:
+        for name, spec in specs:
             begun = time.perf_counter()
             learned, is_interrupted = _learned(spec, _best(stages).tree, rows, run, level - 1)
             seconds = time.perf_counter() - begun
@@ -254,15 +254,16 @@ def _start(tree: Any) -> ObliqueTree:
     return found
 
 
-def _sequence(with_: Any) -> list[Any]:
+def _sequence(learners: Any) -> list[Any]:
     """Return the learners as a list, also if there is only one."""
-    if isinstance(with_, str | Learner) or hasattr(with_, "get_params"):
-        return [with_]
-    if not isinstance(with_, Iterable):
+    if isinstance(learners, str | Learner) or hasattr(learners, "get_params"):
+        return [learners]
+    if not isinstance(learners, Iterable):
         raise TypeError(
-            f"with_ must be a sequence of learners, such as ['dgt', 'tao'], got {with_!r:.200}."
+            "learners must be a sequence of names and estimators, such as ['dgt', 'tao'], got "
+            f"{learners!r:.200}."
         )
-    return list(with_)
+    return list(learners)
 
 
 def _names() -> tuple[str, ...]:
@@ -273,24 +274,24 @@ def _names() -> tuple[str, ...]:
 def _checked(spec: Any, start: ObliqueTree) -> str:
     """Return the name of a learner; raise an error if it cannot refine this tree."""
     if isinstance(spec, str):
-        name: str = parameters.choice("a learner of with_", spec, _names())
+        name: str = parameters.choice("each of learners", spec, _names())
         if start.has_linear_leaves and "leaves" not in _parameters(name):
             raise ValueError(
-                f"with_ holds {name!r}, which learns constant leaves, but the tree has linear "
-                "leaves. 'dgt' and 'tao' learn both."
+                f"learners contains {name!r}, which learns constant leaves, but the tree has "
+                "linear leaves. 'dgt' and 'tao' learn both."
             )
         return name
     if isinstance(spec, Learner) and spec.takes_start and not isinstance(spec, Bagging):
         return type(spec).__name__
     if isinstance(spec, type) or "init" not in getattr(spec, "get_params", dict)():
         raise TypeError(
-            f"with_ holds {spec!r:.200}; expected one of {list(_names())}, or an estimator that "
-            "takes init=, such as DGTClassifier(max_depth=6)."
+            f"learners contains {spec!r:.200}; expected one of {list(_names())}, or an estimator "
+            "that takes init=, such as DGTClassifier(max_depth=6)."
         )
     is_regression = start.task == "regression"
     if is_classifier(spec) if is_regression else is_regressor(spec):
         expected = "regressor" if is_regression else "classifier"
-        raise TypeError(f"with_ holds {spec!r:.200}; expected a {expected}, like the tree.")
+        raise TypeError(f"learners contains {spec!r:.200}; expected a {expected}, like the tree.")
     return type(spec).__name__
 
 

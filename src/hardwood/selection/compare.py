@@ -52,7 +52,7 @@ def compare(
     models: Any = None,
     task: str = "auto",
     cv: Any = 5,
-    metric: Any = None,
+    scoring: Any = None,
     time_limit: float | None = 60.0,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -79,7 +79,7 @@ def compare(
     cv : int, list or splitter, default=5
         Number of folds, with every class in proportion; a list of ``(train, test)`` row numbers; or
         a splitter of scikit-learn. All models have the same folds.
-    metric : str or function, default=None
+    scoring : str or function, default=None
         A scorer of scikit-learn by its name, or a function ``(estimator, X, y) -> float``, the
         larger the better. Those named ``neg_...`` are shown as errors. None: accuracy, or the root
         mean squared error.
@@ -128,7 +128,7 @@ def compare(
     _check_target(y, len(rows), found_task)
     has_classes = found_task == "classification"
     specs, left_out = chosen(models, has_classes=has_classes)
-    scorer = _DEFAULT_SCORERS[has_classes] if metric is None else metric
+    scorer = _DEFAULT_SCORERS[has_classes] if scoring is None else scoring
     seed = int(check_random_state(random_state).randint(_MAX_SEED))
     folds = _folds(cv, rows, has_classes, seed)
     limit = None if time_limit is None else real("time_limit", time_limit, 0, 1e9, open_low=True)

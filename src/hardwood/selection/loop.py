@@ -47,7 +47,7 @@ class TuningLoop:
         How parameters are drawn: a name, or a sampler of Optuna.
     n_trials
         How many the study shall have in all.
-    timeout
+    time_limit
         Seconds after which no trial begins and those under way are cut off; None for no limit. One
         trial is completed in any case.
     on_trial
@@ -62,7 +62,7 @@ class TuningLoop:
     sampler: str | BaseSampler
     seed: int
     n_trials: int
-    timeout: float | None = None
+    time_limit: float | None = None
     on_trial: Sequence[OnTrial] = ()
     points: Sequence[dict[str, Any]] = ()
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -83,7 +83,7 @@ class TuningLoop:
             When Ctrl-C comes before a trial is complete: there is nothing to return.
         """
         self._has_complete = any(t.state == TrialState.COMPLETE for t in self._trials())
-        self._deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        self._deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         if not isinstance(self.sampler, str):
             self.study.sampler = self.sampler
         with quiet(), warnings.catch_warnings():

@@ -35,7 +35,7 @@ def tune(
     *,
     sample_weight: Any = None,
     n_trials: int | None = None,
-    timeout: float | None = None,
+    time_limit: float | None = None,
     space: Any = None,
     fixed: Iterable[str] = (),
     scoring: Any = None,
@@ -64,7 +64,7 @@ def tune(
     n_trials : int, default=None
         How many sets of parameters to try: in all, with those of a study that is continued, and no
         more than there are. None: 30, or all for a grid.
-    timeout : float, default=None
+    time_limit : float, default=None
         Seconds after which no trial begins; those under way end and do not count. One is completed
         in any case.
     space : dict or function, default=None
@@ -146,8 +146,8 @@ def tune(
     _check_estimator(estimator)
     if n_trials is not None:
         integer("n_trials", n_trials, 1)
-    if timeout is not None:
-        real("timeout", timeout, 0, open_low=True)
+    if time_limit is not None:
+        real("time_limit", time_limit, 0, open_low=True)
     on_trial = callback_list(callbacks, "FinishedTrial")
     on_trial += [_print] if level("verbose", verbose) else []
     jobs = n_threads(n_jobs)
@@ -188,7 +188,7 @@ def tune(
             sampler,
             seed,
             n_trials=_n_trials(n_trials, points, is_grid=is_grid),
-            timeout=timeout,
+            time_limit=time_limit,
             on_trial=on_trial,
             points=points,
         )

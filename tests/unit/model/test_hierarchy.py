@@ -65,7 +65,7 @@ def test_a_cut_by_number_is_scipys_and_one_by_level_is_the_ancestor(seed, k):
     depths = node_depths(hierarchy.splits)
     reached = visited_nodes(hierarchy.splits, np.arange(8)).toarray().astype(bool)
     for level in range(depths.max() + 2):
-        found = hierarchy.clusters(level=level)
+        found = hierarchy.clusters(max_depth=level)
         ancestor = [
             max(np.flatnonzero(row), key=lambda t: (depths[t] <= level) * depths[t]) if level else 0
             for row in reached
@@ -78,7 +78,7 @@ def test_without_a_cut_every_leaf_is_a_cluster():
     hierarchy, *_ = random_hierarchy(0)
     assert sorted(hierarchy.clusters().tolist()) == list(range(8))
     with pytest.raises(ValueError, match="not both"):
-        hierarchy.clusters(level=1, n_clusters=2)
+        hierarchy.clusters(max_depth=1, n_clusters=2)
     with pytest.raises(ValueError, match="n_clusters must be an integer >= 1"):
         hierarchy.clusters(n_clusters=0)
 
@@ -86,7 +86,7 @@ def test_without_a_cut_every_leaf_is_a_cluster():
 def test_a_single_leaf_is_one_cluster():
     none = np.empty((0, 2), dtype=np.int32)
     hierarchy = Hierarchy.by_variation(none, np.zeros(3, int), np.ones((3, 2)), np.ones(3))
-    assert hierarchy.clusters(level=2).tolist() == [0]
+    assert hierarchy.clusters(max_depth=2).tolist() == [0]
     assert hierarchy.children.shape == (0, 2)
     assert hierarchy.linkage().shape == (0, 4)
 

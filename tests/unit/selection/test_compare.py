@@ -167,16 +167,16 @@ def test_the_target_tells_the_task(y, task):
 
 def test_metrics_by_name_and_by_function():
     X, y = slanted(np.random.default_rng(0), 120)
-    loss = compare(X, y, models=["linear"], cv=2, metric="neg_log_loss", random_state=0)
+    loss = compare(X, y, models=["linear"], cv=2, scoring="neg_log_loss", random_state=0)
     assert (loss.metric, loss.larger_is_better) == ("log loss", False)
     assert loss["linear"].score.mean > 0
-    area = compare(X, y, models=["linear", "CART"], cv=2, metric="roc_auc", random_state=0)
+    area = compare(X, y, models=["linear", "CART"], cv=2, scoring="roc_auc", random_state=0)
     assert area.metric == "AUC"
 
     def share_of_out(estimator, X, y):
         return float(np.mean(estimator.predict(X) == "out"))
 
-    own = compare(X, y, models=["constant"], cv=2, metric=share_of_out, random_state=0)
+    own = compare(X, y, models=["constant"], cv=2, scoring=share_of_out, random_state=0)
     assert (own.metric, own["constant"].score.mean) == ("share of out", 0.0)
 
 
@@ -433,7 +433,7 @@ def test_text_html_json_frames_and_drawing(found, tmp_path):
         ({"cv": "five"}, TypeError, "cv must be a number of folds"),
         ({"cv": []}, ValueError, "cv: there is no fold"),
         ({"cv": 0.2}, TypeError, "cv must be a number of folds"),
-        ({"metric": "speed"}, ValueError, "is not a scikit-learn scorer"),
+        ({"scoring": "speed"}, ValueError, "is not a scikit-learn scorer"),
         ({"task": "rank"}, ValueError, "task must be one of"),
         ({"time_limit": 0}, ValueError, "time_limit must be a number"),
         ({"time_limit": "long"}, ValueError, "time_limit must be a number"),

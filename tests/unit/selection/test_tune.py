@@ -210,7 +210,7 @@ def test_without_a_validation_part_of_the_estimator_nothing_is_pruned(data):
 # --- ends ---------------------------------------------------------------------------------------
 
 
-def test_a_timeout_cuts_trials_off_but_not_the_first(data, monkeypatch):
+def test_a_time_limit_cuts_trials_off_but_not_the_first(data, monkeypatch):
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr(loop, "time", clock)
@@ -219,11 +219,11 @@ def test_a_timeout_cuts_trials_off_but_not_the_first(data, monkeypatch):
         clock.now += 1  # six seconds a trial
 
     options = {"space": SPACE, "random_state": 0, "refit": False}
-    result = tune(quick(callbacks=on_epoch), *data, timeout=9, **options)
+    result = tune(quick(callbacks=on_epoch), *data, time_limit=9, **options)
     assert states(result) == ["complete"]  # and not the half of the second
     assert len(result.study.trials) == 2
     assert not result.interrupted
-    tiny = tune(quick(callbacks=on_epoch), *data, timeout=1e-9, **options)
+    tiny = tune(quick(callbacks=on_epoch), *data, time_limit=1e-9, **options)
     assert states(tiny) == ["complete"]
 
 
@@ -384,9 +384,9 @@ def test_without_optuna_the_install_line_is_shown(data, monkeypatch):
     [
         ({"n_trials": 0}, "n_trials must be an integer >= 1"),
         ({"n_trials": 2.5}, "n_trials must be an integer"),
-        ({"timeout": 0}, "timeout must be a number in"),
-        ({"timeout": "60"}, "timeout must be a number in"),
-        ({"timeout": float("inf")}, "timeout must be a number in"),
+        ({"time_limit": 0}, "time_limit must be a number in"),
+        ({"time_limit": "60"}, "time_limit must be a number in"),
+        ({"time_limit": float("inf")}, "time_limit must be a number in"),
         ({"sampler": "bayes"}, "sampler must be one of"),
         ({"pruner": "best"}, "pruner must be one of"),
         ({"scoring": "acc"}, "not a scikit-learn scorer"),

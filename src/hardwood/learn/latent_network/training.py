@@ -162,7 +162,7 @@ class _Run:
     def start(self, seed: int) -> None:
         """Give the splits their start."""
         tree, rows = self.network.tree, self.settled_rows[:_CHUNK_ROWS]
-        if self.config.init == "random":
+        if self.config.split_init == "random":
             tree.center(rows)
             return
         weight = self.train.weight.numpy().astype(np.float64)
@@ -216,7 +216,9 @@ class _Run:
             scores = tree.linear(self.settled_rows)
             tree.norm.running_mean = scores.mean(0)
             tree.norm.running_var = scores.var(0, correction=0)
-        tree.settle(self.settled_rows, batch_size=self.batch_size, least=self.config.least_activity)
+        tree.settle(
+            self.settled_rows, batch_size=self.batch_size, min_activity=self.config.min_activity
+        )
 
     @torch.no_grad()
     def validation_loss(self) -> float:

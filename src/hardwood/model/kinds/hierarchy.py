@@ -96,21 +96,23 @@ class Hierarchy:
             np.float64
         )
 
-    def clusters(self, *, level: int | None = None, n_clusters: int | None = None) -> np.ndarray:
+    def clusters(
+        self, *, max_depth: int | None = None, n_clusters: int | None = None
+    ) -> np.ndarray:
         """Cut the hierarchy: the cluster of each leaf, (n_leaves,), numbered from left to right.
 
         Parameters
         ----------
-        level
-            Keep so many levels of splits: 0 is one cluster, 1 two. A leaf above stays a cluster.
+        max_depth
+            Keep this many levels of splits: 0 is one cluster, 1 two. A leaf above stays a cluster.
         n_clusters
             Keep the n_clusters - 1 highest splits; all leaves where there are not so many.
         """
         m = len(self.splits)
-        if level is not None and n_clusters is not None:
-            raise ValueError("Give level or n_clusters, not both.")
-        if level is not None:
-            is_kept = node_depths(self.splits)[:m] < integer("level", level, 0)
+        if max_depth is not None and n_clusters is not None:
+            raise ValueError("Give max_depth or n_clusters, not both.")
+        if max_depth is not None:
+            is_kept = node_depths(self.splits)[:m] < integer("max_depth", max_depth, 0)
         elif n_clusters is not None:
             is_kept = np.zeros(m, dtype=bool)
             n_kept = min(integer("n_clusters", n_clusters, 1) - 1, m)

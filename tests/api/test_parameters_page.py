@@ -8,8 +8,6 @@ from collections import defaultdict
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
-
 import hardwood
 from hardwood import LatentTreeClustering
 from hardwood.estimators import rewards
@@ -87,22 +85,6 @@ def test_the_page_has_every_parameter_with_its_estimators_and_defaults():
     assert found == expected_rows()
     assert [name for name, *_ in rows] == list(found)
     assert all(meaning.endswith(".") for _, meaning, _, _ in rows)
-
-
-def learner_pairs(kind):
-    """Yield the learners that an estimator makes, each with the default one of its class."""
-    learner = kind()._learner()
-    yield learner, type(learner)()
-    if hasattr(learner, "base"):
-        yield learner.base, type(learner)().base
-
-
-@pytest.mark.parametrize("kind", [one for one in ESTIMATORS if one is not LatentTreeClustering])
-def test_a_default_is_that_of_the_learner(kind):
-    names = set(defaults_of(kind))
-    for made, default in learner_pairs(kind):
-        for name in names & {field.name for field in fields(made)} - {"criterion"}:
-            assert getattr(made, name) == getattr(default, name), name
 
 
 def test_defaults_of_clustering_are_those_of_the_learner_but_for_its_own():

@@ -51,7 +51,7 @@ def test_json_of_compare_is_one_object(run, table):
 
 def test_metrics_weights_and_files(run, table, tmp_path):
     result = run(
-        *("compare", table, "-t", "answer", "--drop", "amount", "--metric", "roc_auc"),
+        *("compare", table, "-t", "answer", "--drop", "amount", "--scoring", "roc_auc"),
         *("--weight", "weight", "-o", "c.html", "--plot", "c.png", *QUICK),
     )
     assert result.exit_code == 0
@@ -74,7 +74,7 @@ def test_notes_are_said_once_on_stderr(run, table):
     ("options", "words"),
     [
         (["--model", "Cart"], "'Cart' is not known"),
-        (["--metric", "speed"], "is not a scikit-learn scorer"),
+        (["--scoring", "speed"], "is not a scikit-learn scorer"),
         (["-o", "c.pdf"], "must end in .html, .json, .txt"),
         (["--plot", "c.xyz"], "unknown image format"),
         (["-t", "amount,junk"], "several columns"),

@@ -177,7 +177,7 @@ def test_another_seed_does_not_continue_a_search(keep, run, table):
 
 def test_a_timeout_ends_the_search(run, table):
     result = run(
-        *("tune", table, "-t", "answer", "--timeout", 0.01, "--max-depth", 1, "--n-restarts", 1),
+        *("tune", table, "-t", "answer", "--time-limit", 0.01, "--max-depth", 1, "--n-restarts", 1),
         *("--json", "--storage", "s.db"),
     )
     payload = json.loads(result.stdout)
@@ -195,7 +195,7 @@ def test_a_timeout_ends_the_search(run, table):
         ("a,y\n1,x\n2,x\n", ["-t", "y"], "single value, 'x'"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "-o", "no/m.hardwood"], "does not exist"),
         ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--n-trials", "0"], "n-trials"),
-        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--timeout", "inf"], "finite"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ["-t", "y", "--time-limit", "inf"], "finite"),
         (
             "a,y\n1,x\n2,z\n3,x\n4,z\n" * 9,
             ["-t", "y", "--scoring", "acuracy"],

@@ -37,7 +37,7 @@ def compare(
         ),
     ] = None,
     folds: Annotated[int, opt.count("Number of cross-validation folds.", low=2)] = 5,
-    metric: Annotated[
+    scoring: Annotated[
         str | None,
         opt.named(
             "NAME",
@@ -92,7 +92,7 @@ def compare(
             task=data.target.task,
             models=model or None,
             cv=folds,
-            scoring=metric,
+            scoring=scoring,
             time_limit=time_limit,
             random_state=seed,
             n_jobs=jobs,

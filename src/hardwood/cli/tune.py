@@ -98,7 +98,7 @@ def tune(
             default="30; the whole grid with --sampler grid",
         ),
     ] = None,
-    timeout: Annotated[
+    time_limit: Annotated[
         float | None,
         opt.seconds("Time after which no trial starts.", "no limit"),
     ] = None,
@@ -164,7 +164,7 @@ def tune(
     request = Request(table, target, task, drop, use, weight, test_fraction)
     plan = _Plan(
         n_trials,
-        timeout,
+        time_limit,
         validation_fraction if folds is None else folds,
         scoring,
         sampler,

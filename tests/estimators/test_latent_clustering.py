@@ -266,7 +266,7 @@ def test_pictures(wine, fitted):
         ({"targets": "hue"}, r"a list of columns: give \['hue'\]"),
         ({"targets": list(range(13))}, "leaves none to regress from"),
         ({"n_clusters": 0}, "n_clusters must be an integer >= 1"),
-        ({"init": "center"}, "init must be one of"),
+        ({"split_init": "center"}, "split_init must be one of"),
         ({"pruning": -1.0}, "pruning must be a number"),
         ({"max_depth": 13}, "max_depth must be an integer from 1 to 12"),
         ({"activation": "cubic"}, "activation must be one of"),

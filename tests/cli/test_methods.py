@@ -210,7 +210,7 @@ def test_the_help_of_a_method_has_its_options_alone(run, monkeypatch):
             "it belongs to --method dgt, dgt-forest, tao, non-greedy or reinforced",
         ),
         ("fit", ["--method", "tao", "--time-limit", 3], "it belongs to --method tree"),
-        ("tune", ["--time-limit", 3], "No such option"),
+        ("tune", ["--max-trials", 3], "No such option"),
         ("tune", ["--method", "tree"], "'tree' is not one of"),
         ("tune", ["--gamma", 2], "--method dgt has no option --gamma; it belongs to --method tel"),
     ],

@@ -51,6 +51,7 @@ void bind_explain(nb::module_& m);
 void bind_fit(nb::module_& m);
 void bind_learn_greedy(nb::module_& m);
 void bind_learn_tao(nb::module_& m);
+void bind_learn_linear_tree(nb::module_& m);
 void bind_nn(nb::module_& m);
 void bind_latent(nb::module_& m);
 void bind_bandit(nb::module_& m);

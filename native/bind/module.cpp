@@ -16,6 +16,7 @@ NB_MODULE(_native, m) {
   hardwood::bind_fit(m);
   hardwood::bind_learn_greedy(m);
   hardwood::bind_learn_tao(m);
+  hardwood::bind_learn_linear_tree(m);
   hardwood::bind_nn(m);
   hardwood::bind_latent(m);
   hardwood::bind_bandit(m);

@@ -72,14 +72,17 @@ def linear_leaves(
         at = at[rows.weight[at] > 0]
         if len(at) == 0:
             continue
-        fit = _LeafFit(loss, columns(at), rows.target[at], rows.weight[at], prior, l2)
+        fit = LeafFit(loss, columns(at), rows.target[at], rows.weight[at], prior, l2)
         found = fit.from_start(np.hstack([weights[leaf], scores[leaf][:, None]]))
         weights[leaf], scores[leaf] = found[:, :-1], found[:, -1]
     return LinearLeaves(scores, weights)
 
 
-class _LeafFit:
-    """The problem of one leaf; points are [A | theta], (k, c + 1)."""
+class LeafFit:
+    """The problem of one leaf; points are [A | theta], (k, c + 1).
+
+    With a `center` (k, c), the penalty is on the distance of A from it instead of from zero.
+    """
 
     def __init__(
         self,
@@ -89,11 +92,13 @@ class _LeafFit:
         weight: np.ndarray,
         prior: Prior,
         l2: float,
+        center: np.ndarray | None = None,
     ) -> None:
         ones = np.ones((len(X), 1))
         self._loss, self._prior, self._l2 = loss, prior, l2
         self._X = np.hstack([X.astype(np.float64), ones])  # (r, c + 1)
         self._target, self._weight = target, weight
+        self._center = center
 
     def from_start(self, P: np.ndarray) -> np.ndarray:
         value = self._value(P)
@@ -116,7 +121,16 @@ class _LeafFit:
         of_prior = 0.0
         if self._prior.n_rows > 0:
             of_prior = self._prior.n_rows * _prior_value(self._loss, P[:, -1], self._prior)
-        return float(rows + of_prior + 0.5 * self._l2 * (P[:, :-1] ** 2).sum())
+        return float(rows + of_prior + 0.5 * self._l2 * (self._off_center(P) ** 2).sum())
+
+    def _off_center(self, P: np.ndarray) -> np.ndarray:
+        """Return A less the center."""
+        return P[:, :-1] if self._center is None else P[:, :-1] - self._center
+
+    def curvature(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted slope and curvature of each row's loss by each output, (r, k)."""
+        slope, curvature = _slopes(self._loss, self._X @ P.T, self._row_targets())
+        return slope * self._weight[:, None], curvature * self._weight[:, None]
 
     def _newton(self, P: np.ndarray) -> np.ndarray:
         """Return the minimum of the parabolas at P, output by output."""
@@ -126,7 +140,12 @@ class _LeafFit:
         h = np.maximum(curvature, _LEAST_CURVATURE * curvature.max())
         found = np.empty_like(P)
         for o in range(len(P)):
-            found[o] = _weighted_ridge(X, f[:, o] - slope[:, o] / h[:, o], w * h[:, o], self._l2)
+            z = f[:, o] - slope[:, o] / h[:, o]
+            if self._center is None:
+                found[o] = _weighted_ridge(X, z, w * h[:, o], self._l2)
+                continue
+            shift = np.append(self._center[o], 0.0)
+            found[o] = shift + _weighted_ridge(X, z - X @ shift, w * h[:, o], self._l2)
         return found
 
     def _with_prior(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,11 +155,15 @@ class _LeafFit:
         center[0, -1] = 1.0
         return np.vstack([self._X, center]), np.append(self._weight, self._prior.n_rows)
 
-    def _all_targets(self) -> np.ndarray:
-        """Targets of the rows and the prior; classes as shares (r, k)."""
-        target = self._target
+    def _row_targets(self) -> np.ndarray:
+        """Targets of the rows; classes as shares (r, k)."""
         if isinstance(self._loss, CrossEntropy):
-            target = np.eye(len(self._prior.target))[target[:, 0].astype(np.int64)]
+            return np.eye(len(self._prior.target))[self._target[:, 0].astype(np.int64)]
+        return self._target
+
+    def _all_targets(self) -> np.ndarray:
+        """Targets of the rows and the prior."""
+        target = self._row_targets()
         return target if self._prior.n_rows == 0 else np.vstack([target, self._prior.target])
 
 

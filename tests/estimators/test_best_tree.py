@@ -14,8 +14,8 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import hardwood
 from hardwood import TreeClassifier, TreeRegressor
+from hardwood.clock import Clock, FinishOrSkip, StopAtDeadline
 from hardwood.errors import FitInterruptedWarning
-from hardwood.learn.clock import Clock, FinishOrSkip, StopAtDeadline
 from hardwood.learn.tao import TAO
 from hardwood.learn.training import Epoch
 from hardwood.search import candidates

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardwood.learn.clock import Clock
+from hardwood.clock import Clock
 from hardwood.learn.learner import Learned, Run
 from hardwood.learn.leaves.constant import LeafRows, Prior, constant_leaves
 from hardwood.learn.leaves.linear import LinearLeaves, linear_leaves

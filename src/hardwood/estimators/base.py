@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hardwood.clock import Clock
 from hardwood.estimators.fit import (
     clock_of,
     divided,
@@ -20,7 +21,6 @@ from hardwood.estimators.fit import (
     warn_if_interrupted,
     warn_of_labels,
 )
-from hardwood.learn.clock import Clock
 from hardwood.learn.finish import finished
 from hardwood.learn.learner import Learned, Learner, Run, Start, drawn_seed
 from hardwood.learn.task import Task

@@ -15,8 +15,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from hardwood import parameters
+from hardwood.clock import Clock
 from hardwood.errors import FitInterruptedWarning
-from hardwood.learn.clock import Clock
 from hardwood.learn.greedy import SPLITTERS, Greedy, Splitter
 from hardwood.learn.learner import Learned, Learner, Run, Start, writable
 from hardwood.learn.task import Task

@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from hardwood import parameters
+from hardwood.clock import Clock
 from hardwood.estimators.base import ForestClassifier, ForestEstimator, ForestRegressor
 from hardwood.estimators.dgt import DGTParameters
 from hardwood.estimators.fit import start_of
 from hardwood.learn.bagging import Bagging
-from hardwood.learn.clock import Clock
 from hardwood.learn.dgt import DGT
 from hardwood.learn.finish import outputs_of
 from hardwood.learn.learner import Learned, Learner, Run, Start

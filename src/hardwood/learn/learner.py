@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from hardwood.learn.clock import Clock
+from hardwood.clock import Clock
 from hardwood.learn.losses import GRADIENT_LOSSES, Loss, loss_of
 from hardwood.learn.training import epoch_printer
 from hardwood.model.structure import TaskKind

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hardwood.learn.clock import Clock
+from hardwood.clock import Clock
 from hardwood.learn.learner import Learned, Learner, Run, Start
 from hardwood.learn.tao import Leaves
 from hardwood.learn.task import Task

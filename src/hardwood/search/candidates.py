@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from hardwood.learn.clock import Clock, FinishOrSkip, StopAtDeadline
+from hardwood.clock import Clock, FinishOrSkip, StopAtDeadline
 from hardwood.learn.greedy import Greedy, one_hot
 from hardwood.learn.learner import Learned, Run
 from hardwood.learn.losses import Misclassification

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from hardwood.learn.clock import Clock
+from hardwood.clock import Clock
 from hardwood.learn.finish import outputs_of
 from hardwood.learn.tao import TAO, Leaves
 from hardwood.learn.task import Task

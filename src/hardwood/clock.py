@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from hardwood.learn.training import Epoch
+if TYPE_CHECKING:
+    from hardwood.learn.training import Epoch
 
 
 class Clock:

@@ -1,0 +1,1 @@
+"""Growing linear trees: models of nodes, splits, and trees of every size."""

@@ -1,0 +1,266 @@
+"""How a linear tree grows: the models of a node, and its best split."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.learn.learner import Run
+from hardwood.learn.leaves.constant import LeafRows, Prior, mean_target
+from hardwood.learn.leaves.linear import LeafFit
+from hardwood.learn.linear_trees.candidates import Candidate, binned_numbers
+from hardwood.learn.linear_trees.growth import Growth, Node, Split
+from hardwood.learn.task import Task
+
+_SPLIT_FEATURES = 8  # whose models move while a split is searched
+_MAX_SPLIT_COLUMNS = 24
+_DROPPED_AT_ONCE = 3  # a third of the features, before the others are fitted again
+_INTERCEPT_L2 = 1.0
+_LEVEL_ORDERS = 3  # by numbers whose coefficients move, besides the one by the intercept
+_LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when levels are ordered
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What growth depends on, besides the rows; `LinearTree` says what each means."""
+
+    max_leaves: int
+    leaf_l2: float
+    parent_l2: float
+    leaf_prior: float
+    has_linear_growth: bool
+    min_samples_leaf: float
+
+
+class Grower:
+    """The training rows of a task, and how nodes are made of them."""
+
+    def __init__(self, task: Task, config: Settings, run: Run, terms: Sequence[int | None]) -> None:
+        self._task, self._config, self._run = task, config, run
+        self._terms = sorted(set(terms), key=_most_first)
+        self._X = task.encoded(task.train).astype(np.float64)
+        self._target = task.y[task.train].astype(np.float64)
+        self._weight = task.weight[task.train].astype(np.float64)
+        self._count = task.weight_of(task.train)
+        everywhere = LeafRows(
+            np.zeros(len(task.train), dtype=np.int64), 1, self._target, self._weight
+        )
+        self._mean = mean_target(task.loss, everywhere, task.n_outputs)
+        self._feature = np.asarray(task.schema.column_feature)
+        self._numbers = binned_numbers(task, self._X)
+        self._is_number = np.isin(task.schema.column_feature, [j for j, _, _ in self._numbers])
+        self._categories = [
+            j for j, feature in enumerate(task.schema.features) if feature.kind == "categorical"
+        ]
+
+    def grow(self) -> Growth:
+        """Split the node that gains most, again and again.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Where the user stopped it.
+        """
+        root = self._node(np.arange(len(self._X)), None)
+        order: list[Node] = []
+        open_nodes = [(-root.gain, 0, root)]
+        n_made = 1
+        while open_nodes and len(order) + 1 < self._config.max_leaves:
+            _, _, node = heapq.heappop(open_nodes)
+            if node.split is None or self._run.clock.is_past():
+                break
+            right = node.split.goes_right(self._X[node.rows])
+            node.children = tuple(self._node(node.rows[at], node) for at in (~right, right))
+            order.append(node)
+            for child in node.children:
+                heapq.heappush(open_nodes, (-child.gain, n_made, child))
+                n_made += 1
+        return Growth(self._task, root, tuple(order))
+
+    # --- models ------------------------------------------------------------------------------
+
+    def _node(self, rows: np.ndarray, parent: Node | None) -> Node:
+        constant = self._constant(rows, parent)
+        node = Node(
+            rows,
+            {0: np.hstack([np.zeros((len(constant), self._X.shape[1])), constant[:, None]])},
+            constant,
+        )
+        if self._terms != [0]:
+            self._add_models(node, parent)
+        node.gain, node.split = self._best_split(node)
+        node.models = {terms: node.models[terms] for terms in self._terms}
+        return node
+
+    def _constant(self, rows: np.ndarray, parent: Node | None) -> np.ndarray:
+        """Fit a constant, with prior rows that have the parent's prediction."""
+        prior = Prior(
+            self._config.leaf_prior, self._mean if parent is None else self._mean_at(parent)
+        )
+        fit = self._fit_of(rows, np.empty((len(rows), 0)), 0.0, None, prior)
+        start = np.zeros(self._task.n_outputs) if parent is None else parent.constant
+        found: np.ndarray = fit.from_start(start[:, None])[:, 0]
+        return found
+
+    def _mean_at(self, node: Node) -> np.ndarray:
+        """Return the mean target that a node's constant predicts."""
+        loss = self._task.loss
+        if loss.link_name == "softmax" or loss.link_name == "logistic":
+            return np.asarray(loss.link(node.constant[None])[0])[-len(self._mean) :]
+        return node.constant if loss.link_name == "identity" else np.exp(node.constant)
+
+    def _fit_of(
+        self,
+        rows: np.ndarray,
+        X: np.ndarray,
+        l2: float,
+        center: np.ndarray | None,
+        prior: Prior | None = None,
+    ) -> LeafFit:
+        prior = prior or Prior(0.0, self._mean)
+        return LeafFit(
+            self._task.loss, X, self._target[rows], self._weight[rows], prior, l2, center
+        )
+
+    def _add_models(self, node: Node, parent: Node | None) -> None:
+        """Fit the full model, and sparse ones by backward elimination."""
+        c = self._X.shape[1]
+        l2 = self._config.leaf_l2 if parent is None else self._config.parent_l2
+        anchor = None if parent is None or parent.full is None else parent.full[:, :-1]
+        start = np.hstack([np.zeros((len(node.constant), c)), node.constant[:, None]])
+        if parent is not None and parent.full is not None:
+            start = parent.full
+        columns = np.arange(c)
+        P = self._fit_of(node.rows, self._X[node.rows], l2, anchor).from_start(start)
+        node.full = node.models[None] = P
+        features = np.unique(self._feature)
+        kept = list(features)
+        wanted = {terms for terms in self._terms if terms}
+        if self._config.has_linear_growth:
+            wanted.add(_SPLIT_FEATURES)
+        for terms in sorted(wanted, reverse=True):
+            while len(kept) > terms:
+                kept = self._eliminated(node.rows, P, columns, kept, terms, l2)
+                columns = np.flatnonzero(np.isin(self._feature, kept))
+                sparse = np.zeros_like(P)
+                at = np.append(columns, c)
+                fit = self._fit_of(
+                    node.rows,
+                    self._X[np.ix_(node.rows, columns)],
+                    l2,
+                    None if anchor is None else anchor[:, columns],
+                )
+                sparse[:, at] = fit.from_start(P[:, at])
+                P = sparse
+            node.models[terms] = P
+
+    def _eliminated(
+        self,
+        rows: np.ndarray,
+        P: np.ndarray,
+        columns: np.ndarray,
+        kept: list[int],
+        terms: int,
+        l2: float,
+    ) -> list[int]:
+        """Return the features that stay when the least useful ones go, a third at a time."""
+        X = np.hstack([self._X[np.ix_(rows, columns)], np.ones((len(rows), 1))])
+        at = np.append(columns, self._X.shape[1])
+        _, curvature = self._fit_of(rows, X[:, :-1], l2, None).curvature(P[:, at])
+        cost = np.zeros(len(kept))
+        penalty = np.append(np.full(len(columns), max(l2, 1e-6)), 1e-6)
+        for o, p in enumerate(P):
+            H = (X * curvature[:, o, None]).T @ X
+            H[np.diag_indices_from(H)] += penalty
+            inverse = np.linalg.inv(H)
+            for i, feature in enumerate(kept):
+                own = np.flatnonzero(self._feature[columns] == feature)
+                w = p[columns[own]]
+                # What the parabola rises by when these coefficients become zero.
+                cost[i] += 0.5 * w @ np.linalg.solve(inverse[np.ix_(own, own)], w)
+        n_dropped = max(1, min(len(kept) - terms, len(kept) // _DROPPED_AT_ONCE))
+        stay = np.sort(np.argsort(cost, kind="stable")[n_dropped:])
+        return [kept[i] for i in stay]
+
+    # --- splits ------------------------------------------------------------------------------
+
+    def _best_split(self, node: Node) -> tuple[float, Split | None]:
+        from hardwood import _native
+
+        rows, least = node.rows, self._config.min_samples_leaf
+        if self._count[rows].sum() < 2 * least:
+            return 0.0, None
+        P, columns = self._moving_model(node)
+        X = self._X[np.ix_(rows, columns)]
+        slope, curvature = self._fit_of(rows, self._X[rows], 0.0, None).curvature(P)
+        candidates = [
+            *(Candidate.of_number(j, bins[rows], edges) for j, bins, edges in self._numbers),
+            *self._level_sets(rows, X[:, self._is_number[columns]], slope, curvature),
+        ]
+        if not candidates:
+            return 0.0, None
+        l2 = np.full(len(columns) + 1, max(self._config.parent_l2, 1e-6))
+        l2[-1] = _INTERCEPT_L2
+        gain, first_right, missing_right = _native.linear_splits(
+            np.hstack([X, np.ones((len(rows), 1))]),
+            np.ascontiguousarray(slope),
+            np.ascontiguousarray(curvature),
+            np.ascontiguousarray(self._count[rows], dtype=np.float64),
+            bins=np.stack([candidate.bins for candidate in candidates]),
+            n_bins=[candidate.n_bins for candidate in candidates],
+            has_missing=[candidate.has_missing for candidate in candidates],
+            l2=l2,
+            min_count=float(least),
+            n_threads=self._run.n_jobs,
+        )
+        best = int(np.argmax(gain))
+        if not gain[best] > 0:
+            return 0.0, None
+        split = candidates[best].split(
+            self._task, int(first_right[best]), bool(missing_right[best])
+        )
+        return float(gain[best]), split
+
+    def _moving_model(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """Return a node's model, and the columns whose coefficients move on both sides."""
+        if not self._config.has_linear_growth or node.full is None:
+            return node.models[0], np.empty(0, dtype=np.int64)
+        sparse = node.models[_SPLIT_FEATURES]
+        size = np.abs(sparse[:, :-1]).sum(axis=0)
+        largest_first = np.argsort(-size, kind="stable")[:_MAX_SPLIT_COLUMNS]
+        return node.full, largest_first[size[largest_first] > 0]
+
+    def _level_sets(
+        self, rows: np.ndarray, X: np.ndarray, slope: np.ndarray, curvature: np.ndarray
+    ) -> Iterator[Candidate]:
+        """Yield the levels of each category in several orders.
+
+        Sets of levels are tried along an order, as for numbers. Each order is by the step that one
+        coefficient of one output would take at each level: the intercept's, or that of a column
+        whose coefficient moves.
+        """
+        schema = self._task.schema
+        for j in self._categories:
+            level = self._level(rows, j)
+            n_levels = len(schema.features[j].levels) + bool(schema.has_missing[j])
+            weight = np.bincount(level, self._weight[rows], n_levels)
+            for z in (np.ones(len(rows)), *X.T[:_LEVEL_ORDERS]):
+                for o in range(slope.shape[1]):
+                    steps = np.bincount(level, slope[:, o] * z, n_levels)
+                    size = np.bincount(level, curvature[:, o] * z**2, n_levels) + _LEVEL_ROWS
+                    rank = np.argsort(np.argsort(steps / size, kind="stable"))
+                    yield Candidate.of_levels(j, rank, level, weight)
+
+    def _level(self, rows: np.ndarray, j: int) -> np.ndarray:
+        """Return the level of each row, the missing one as the last."""
+        first = self._task.schema.first_column[j]
+        width = int((self._feature == j).sum())
+        level: np.ndarray = self._X[rows, first : first + width].argmax(axis=1)
+        return level
+
+
+def _most_first(terms: int | None) -> float:
+    return -np.inf if terms is None else -terms

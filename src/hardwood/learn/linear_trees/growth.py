@@ -1,0 +1,129 @@
+"""A grown linear tree: its nodes with all their models, and a tree of every size within it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hardwood.learn.losses import NO_LINK
+from hardwood.learn.task import Task
+from hardwood.learn.units import leaves_in_raw_units, splits_in_raw_units
+from hardwood.model import ObliqueTree
+
+
+@dataclass(eq=False)
+class Node:
+    """A node of a growing tree.
+
+    Attributes
+    ----------
+    rows
+        Places among the training rows.
+    models
+        [A | theta] (k, c + 1) for each number of terms.
+    constant
+        The prediction of a constant leaf, as scores (k,).
+    full
+        The model of all features; None where only constants are wanted.
+    gain, split
+        The best split, and what it gains; 0 and None without one.
+    children
+        () for a leaf.
+    """
+
+    rows: np.ndarray
+    models: dict[int | None, np.ndarray]
+    constant: np.ndarray
+    full: np.ndarray | None = None
+    gain: float = 0.0
+    split: Split | None = None
+    children: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split in standard units: right where weights . x + bias >= 0."""
+
+    weights: np.ndarray
+    bias: float
+
+    def goes_right(self, X: np.ndarray) -> np.ndarray:
+        used = np.flatnonzero(self.weights)
+        right: np.ndarray = X[:, used] @ self.weights[used] + self.bias >= 0
+        return right
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A grown tree with the models of all its nodes; `order` has the nodes as they were split."""
+
+    task: Task
+    root: Node
+    order: tuple[Node, ...]
+
+    def n_leaves(self, most: int) -> int:
+        """Return how many leaves the tree with at most so many leaves has."""
+        return min(most, len(self.order) + 1)
+
+    def scores(
+        self, X: np.ndarray, sizes: Sequence[int]
+    ) -> Iterator[tuple[int, int | None, np.ndarray]]:
+        """Yield (leaves, terms, scores (n, k)) for encoded rows and every tree within."""
+        ones = np.hstack([X, np.ones((len(X), 1))])
+        found = {terms: ones @ model.T for terms, model in self.root.models.items()}
+        at: dict[int, np.ndarray] = {id(self.root): np.arange(len(X))}
+        for n_splits in range(len(self.order) + 1):
+            if n_splits:
+                node = self.order[n_splits - 1]
+                rows = at.pop(id(node))
+                assert node.split is not None
+                right = node.split.goes_right(X[rows])
+                for child, here in zip(node.children, (rows[~right], rows[right]), strict=True):
+                    at[id(child)] = here
+                    for terms, model in child.models.items():
+                        found[terms][here] = ones[here] @ model.T
+            if n_splits + 1 in sizes:
+                for terms, scores in found.items():
+                    yield n_splits + 1, terms, scores.copy()
+
+    def tree(self, n_leaves: int, terms: int | None) -> ObliqueTree:
+        """Return the tree after the first splits, with leaves of so many terms."""
+        splits = list(self.order[: n_leaves - 1])
+        number = {id(node): i for i, node in enumerate(splits)}
+        leaves: list[Node] = []
+        children = np.empty((len(splits), 2), dtype=np.int32)
+        for i, node in enumerate(splits):
+            for side, child in enumerate(node.children):
+                if id(child) in number:
+                    children[i, side] = number[id(child)]
+                else:
+                    leaves.append(child)
+                    children[i, side] = -len(leaves)
+        if not splits:
+            leaves = [self.root]
+        task, c = self.task, self.task.schema.n_columns
+        W = np.array([node.split.weights for node in splits if node.split]).reshape(-1, c)
+        b = np.array([node.split.bias for node in splits if node.split])
+        weights, bias = splits_in_raw_units(W, b, task)
+        models = np.stack([leaf.models[terms] for leaf in leaves])  # (L, k, c + 1)
+        A, theta = models[:, :, :-1], models[:, :, -1]
+        leaf_weights, link = None, NO_LINK
+        if A.any():
+            values, leaf_weights = task.linear_leaves(*leaves_in_raw_units(theta, A, task))
+            link = task.loss.link_name
+        else:
+            values = task.leaf_values(theta)
+        return ObliqueTree(
+            weights,
+            bias,
+            children,
+            values,
+            schema=task.schema,
+            task=task.kind,
+            classes=task.labels,
+            target_names=task.target_names,
+            leaf_weights=leaf_weights,
+            link=link,
+        )

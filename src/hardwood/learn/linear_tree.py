@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from hardwood.learn.learner import Learned, Learner, Run, Start
-from hardwood.learn.linear_trees.grower import Grower, Settings
+from hardwood.learn.linear_trees.grower import Grower, GrowthSettings
 from hardwood.learn.linear_trees.growth import Growth
 from hardwood.learn.losses import LEAF_LOSSES
 from hardwood.learn.task import Task
@@ -84,7 +84,7 @@ class LinearTree(Learner):
 
     def grow(self, task: Task, run: Run, terms: Sequence[int | None] = (*TERMS, None)) -> Growth:
         """Grow a tree from the training rows, with models of each of these numbers of terms."""
-        settings = Settings(
+        settings = GrowthSettings(
             self.max_leaves,
             self.leaf_l2,
             self.parent_l2,

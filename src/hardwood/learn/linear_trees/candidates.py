@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardwood.learn.linear_trees.growth import Split
+from hardwood.learn.linear_trees.growth import NodeSplit
 from hardwood.learn.task import Task
 
 _BINS = 64  # of a number, at its quantiles
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SplitCandidate:
     """A feature to split on: the bin of each row, and how a threshold becomes a split."""
 
     feature: int
@@ -25,15 +25,17 @@ class Candidate:
     level_weight: np.ndarray | None = None
 
     @classmethod
-    def of_number(cls, j: int, bins: np.ndarray, edges: np.ndarray) -> Candidate:
+    def of_number(cls, j: int, bins: np.ndarray, edges: np.ndarray) -> SplitCandidate:
         return cls(j, bins, len(edges) + 2, True, edges=edges)
 
     @classmethod
-    def of_levels(cls, j: int, rank: np.ndarray, code: np.ndarray, weight: np.ndarray) -> Candidate:
+    def of_levels(
+        cls, j: int, rank: np.ndarray, code: np.ndarray, weight: np.ndarray
+    ) -> SplitCandidate:
         bins = rank[code].astype(np.uint16)
         return cls(j, bins, len(rank), rank=rank, level_weight=weight)
 
-    def split(self, task: Task, first_right: int, missing_right: bool) -> Split:
+    def split(self, task: Task, first_right: int, missing_right: bool) -> NodeSplit:
         weights = np.zeros(task.schema.n_columns)
         first = int(task.schema.first_column[self.feature])
         if self.edges is not None:
@@ -44,7 +46,7 @@ class Candidate:
                 # A missing entry has value 0, so its score is bias + flag.
                 margin = max(1.0, abs(threshold))
                 weights[flag] = threshold + (margin if missing_right else -margin)
-            return Split(weights, -threshold)
+            return NodeSplit(weights, -threshold)
         assert self.rank is not None
         assert self.level_weight is not None
         right = self.rank >= first_right
@@ -52,9 +54,9 @@ class Candidate:
         # A level that training has not seen goes where most rows go.
         if self.level_weight[right].sum() <= self.level_weight[~right].sum():
             weights[levels] = right
-            return Split(weights, -0.5)
+            return NodeSplit(weights, -0.5)
         weights[levels] = -(~right).astype(np.float64)
-        return Split(weights, 0.5)
+        return NodeSplit(weights, 0.5)
 
 
 def binned_numbers(task: Task, X: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:

@@ -11,8 +11,8 @@ import numpy as np
 from hardwood.learn.learner import Run
 from hardwood.learn.leaves.constant import LeafRows, Prior, mean_target
 from hardwood.learn.leaves.linear import LeafFit
-from hardwood.learn.linear_trees.candidates import Candidate, binned_numbers
-from hardwood.learn.linear_trees.growth import Growth, Node, Split
+from hardwood.learn.linear_trees.candidates import SplitCandidate, binned_numbers
+from hardwood.learn.linear_trees.growth import Growth, Node, NodeSplit
 from hardwood.learn.task import Task
 
 _SPLIT_FEATURES = 8  # whose models move while a split is searched
@@ -24,7 +24,7 @@ _LEVEL_ROWS = 1.0  # of no slope, that each level has besides its own when level
 
 
 @dataclass(frozen=True)
-class Settings:
+class GrowthSettings:
     """What growth depends on, besides the rows; `LinearTree` says what each means."""
 
     max_leaves: int
@@ -38,7 +38,9 @@ class Settings:
 class Grower:
     """The training rows of a task, and how nodes are made of them."""
 
-    def __init__(self, task: Task, config: Settings, run: Run, terms: Sequence[int | None]) -> None:
+    def __init__(
+        self, task: Task, config: GrowthSettings, run: Run, terms: Sequence[int | None]
+    ) -> None:
         self._task, self._config, self._run = task, config, run
         self._terms = sorted(set(terms), key=_most_first)
         self._X = task.encoded(task.train).astype(np.float64)
@@ -57,7 +59,7 @@ class Grower:
         ]
 
     def grow(self) -> Growth:
-        """Split the node that gains most, again and again.
+        """NodeSplit the node that gains most, again and again.
 
         Raises
         ------
@@ -187,7 +189,7 @@ class Grower:
 
     # --- splits ------------------------------------------------------------------------------
 
-    def _best_split(self, node: Node) -> tuple[float, Split | None]:
+    def _best_split(self, node: Node) -> tuple[float, NodeSplit | None]:
         from hardwood import _native
 
         rows, least = node.rows, self._config.min_samples_leaf
@@ -197,7 +199,7 @@ class Grower:
         X = self._X[np.ix_(rows, columns)]
         slope, curvature = self._fit_of(rows, self._X[rows], 0.0, None).curvature(P)
         candidates = [
-            *(Candidate.of_number(j, bins[rows], edges) for j, bins, edges in self._numbers),
+            *(SplitCandidate.of_number(j, bins[rows], edges) for j, bins, edges in self._numbers),
             *self._level_sets(rows, X[:, self._is_number[columns]], slope, curvature),
         ]
         if not candidates:
@@ -235,7 +237,7 @@ class Grower:
 
     def _level_sets(
         self, rows: np.ndarray, X: np.ndarray, slope: np.ndarray, curvature: np.ndarray
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[SplitCandidate]:
         """Yield the levels of each category in several orders.
 
         Sets of levels are tried along an order, as for numbers. Each order is by the step that one
@@ -252,7 +254,7 @@ class Grower:
                     steps = np.bincount(level, slope[:, o] * z, n_levels)
                     size = np.bincount(level, curvature[:, o] * z**2, n_levels) + _LEVEL_ROWS
                     rank = np.argsort(np.argsort(steps / size, kind="stable"))
-                    yield Candidate.of_levels(j, rank, level, weight)
+                    yield SplitCandidate.of_levels(j, rank, level, weight)
 
     def _level(self, rows: np.ndarray, j: int) -> np.ndarray:
         """Return the level of each row, the missing one as the last."""

@@ -38,12 +38,12 @@ class Node:
     constant: np.ndarray
     full: np.ndarray | None = None
     gain: float = 0.0
-    split: Split | None = None
+    split: NodeSplit | None = None
     children: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True)
-class Split:
+class NodeSplit:
     """A split in standard units: right where weights . x + bias >= 0."""
 
     weights: np.ndarray
